@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flagstone::base::compression::CompressionType;
 use flagstone::base::file_name::FileKind;
-use flagstone::base::{Comparator, Error};
+use flagstone::base::{Code, Comparator, Error};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::manifest;
@@ -215,11 +215,13 @@ pub fn none_here(instead: &str) -> Error {
 
 /// The OPTIONS file, if there is one; it is what names comparator, merge operator and prefix extractor.
 fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
-    load_latest(env, path).map_err(|error| {
-        Failure::Other(format!(
+    load_latest(env, path).map_err(|error| match error.code() {
+        // It could not be read, and may say what it should.
+        Code::IoError => Failure::Engine(error),
+        _ => Failure::Other(format!(
             "{error}\nThe OPTIONS file is damaged, or says what this program does not know. Where all comparators are built in \
              and nothing is merged, the OPTIONS files may be moved away."
-        ))
+        )),
     })
 }
 

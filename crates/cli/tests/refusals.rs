@@ -290,3 +290,19 @@ fn a_file_that_may_not_grow_is_an_error() {
     assert!(output.status.code() == Some(1) && text(&output).contains("(ulimit -f)"), "{output:?}");
     assert_eq!(printed(&format!("get --db {} small", db.display())), "value");
 }
+
+/// It was called damaged, and was to be moved away.
+#[test]
+fn an_options_file_that_cannot_be_read_is_not_called_damaged() {
+    let scratch = tempfile::tempdir().unwrap();
+    copy("wal-plain", scratch.path());
+    // Who opens it meets a loop, whatever the user may.
+    std::os::unix::fs::symlink("OPTIONS-999999", scratch.path().join("OPTIONS-999999")).unwrap();
+    for command in ["count", "doctor", "verify"] {
+        let output = run(&format!("{command} --db {}", scratch.path().display()));
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("OPTIONS-999999") && !said.contains("moved away"), "{command}: {said}");
+        assert!(!said.contains("BROKEN"), "{command}: {said}");
+    }
+}

@@ -22,8 +22,9 @@ use crate::text;
 ///
 /// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
 /// database does not open. The last record of a WAL or the MANIFEST may be torn, as a crash leaves it: that is a note. The
-/// directory is not changed. If another process writes to the database, it may look damaged: then it is looked at again, and
-/// after several attempts the exit code is 3.
+/// directory is not changed. A file that this user may not read is UNREAD, which is no fault, but gives exit code 1, too. If
+/// another process writes to the database, it may look damaged: then it is looked at again, and after several attempts the exit
+/// code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone verify --db /data/photos")]
 pub struct Arguments {
@@ -36,7 +37,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let path = &arguments.database.db;
     let seen = beside_writer::look(
         path,
-        |report: &VerifyReport| !report.faults.is_empty(),
+        |report: &VerifyReport| report.faults.iter().any(|fault| !fault.error.is_refused()),
         || examine(common, path),
     )?;
     reported(verdict(&seen.found.faults, seen.is_doubtful), print(&seen, common))
@@ -100,13 +101,15 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
     let report = &seen.found;
     let mut output = Output::new();
     if common.json {
-        let faults: Vec<Value> = report.faults.iter().map(fault_json).collect();
+        let (unread, faults): (Vec<_>, Vec<_>) =
+            report.faults.iter().partition(|fault| fault.error.is_refused());
         let facts = json!({
             "tables": report.tables,
             "blob_files": report.blob_files,
             "wals": report.wals,
             "bytes": report.bytes,
-            "faults": faults,
+            "faults": faults.into_iter().map(fault_json).collect::<Vec<_>>(),
+            "unread": unread.into_iter().map(fault_json).collect::<Vec<_>>(),
             "notes": report.notes.iter().map(error_json).collect::<Vec<_>>(),
             "doubtful": seen.is_doubtful,
         });
@@ -114,7 +117,8 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
         return output.finish();
     }
     for fault in &report.faults {
-        output.line(format!("FAULT {}", describe(fault)))?;
+        let word = if fault.error.is_refused() { "UNREAD" } else { "FAULT" };
+        output.line(format!("{word} {}", describe(fault)))?;
     }
     for note in &report.notes {
         output.line(format!("note: {note}"))?;
@@ -125,11 +129,7 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
         report.blob_files,
         report.wals,
         text::bytes(report.bytes),
-        if report.faults.is_empty() {
-            "sound".to_string()
-        } else {
-            format!("{} faults", report.faults.len())
-        }
+        summary(&report.faults)
     ))?;
     if seen.is_doubtful {
         output.line(DOUBTFUL)?;
@@ -137,14 +137,26 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
     output.finish()
 }
 
+/// All that was found, in a few words.
+fn summary(faults: &[Fault]) -> String {
+    let unread = faults.iter().filter(|fault| fault.error.is_refused()).count();
+    match (faults.len() - unread, unread) {
+        (0, 0) => "sound".to_string(),
+        (0, unread) => format!("no fault, but {unread} not read"),
+        (faults, 0) => format!("{faults} faults"),
+        (faults, unread) => format!("{faults} faults, and {unread} not read"),
+    }
+}
+
 /// A fault on one line.
 pub fn describe(fault: &Fault) -> String {
     let what = match &fault.key_range {
         Some((from, to)) => format!(
-            "{}; keys from '{}' to '{}' may be affected",
+            "{}; keys from '{}' to '{}' {}",
             fault.error,
             from.escape_ascii(),
-            to.escape_ascii()
+            to.escape_ascii(),
+            if fault.error.is_refused() { "are not checked" } else { "may be affected" }
         ),
         None => fault.error.to_string(),
     };
@@ -189,11 +201,17 @@ mod tests {
     #[test]
     fn a_file_that_this_user_may_not_read_comes_with_what_helps() {
         let refused = Error::io("open", "/db/000007.sst", std::io::ErrorKind::PermissionDenied.into());
-        let fault = Fault { error: refused, key_range: None };
+        let fault = Fault { error: refused, key_range: Some((b"a".to_vec(), b"c".to_vec())) };
+        assert!(describe(&fault).contains("keys from 'a' to 'c' are not checked"), "{}", describe(&fault));
         assert!(describe(&fault).contains("000007.sst") && describe(&fault).contains("run it as the owner"));
         assert!(fault_json(&fault)["advice"].as_str().unwrap().contains("run it as the owner"));
         let damaged = Fault { error: Error::corruption("a checksum").at("/db/000007.sst"), key_range: None };
         assert!(!describe(&damaged).contains("owner") && fault_json(&damaged)["advice"].is_null());
+        let found = [fault, damaged];
+        assert_eq!(summary(&found[..1]), "no fault, but 1 not read");
+        assert_eq!(summary(&found[1..]), "1 faults");
+        assert_eq!(summary(&found), "1 faults, and 1 not read");
+        assert_eq!(summary(&[]), "sound");
     }
 
     /// It lacked WALs and the MANIFEST, and passed 100 percent.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -219,6 +221,17 @@ impl Error {
         self.code() == Code::Corruption
     }
 
+    /// Whether the operating system refused this process what another user, or one with higher limits, would have got: it says
+    /// nothing of what is in the file.
+    pub fn is_refused(&self) -> bool {
+        use std::io::ErrorKind::{OutOfMemory, PermissionDenied};
+        let source = self.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
+        source.is_some_and(|source| {
+            matches!(source.kind(), PermissionDenied | OutOfMemory)
+                || matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
+        })
+    }
+
     /// Whether this is [`Code::NotFound`], or a missing file.
     pub fn is_not_found(&self) -> bool {
         self.code() == Code::NotFound || self.subcode() == SubCode::PathNotFound
@@ -324,6 +337,17 @@ mod tests {
         // `write_all` and its like would try that again, though the call has failed for good.
         let interrupted = Error::io("allocate", "f", std::io::ErrorKind::Interrupted.into());
         assert_eq!(std::io::Error::from(interrupted).kind(), std::io::ErrorKind::Other);
+    }
+
+    #[test]
+    fn what_this_process_may_not_do_is_no_fault_of_the_file() {
+        for refused in [Errno::ACCESS, Errno::PERM, Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
+            assert!(Error::io("open", "f", refused.into()).context("a table").is_refused(), "{refused}");
+        }
+        for fault in [Errno::IO, Errno::NOENT, Errno::NOSPC] {
+            assert!(!Error::io("read", "f", fault.into()).is_refused(), "{fault}");
+        }
+        assert!(!Error::corruption("x").is_refused());
     }
 
     #[test]

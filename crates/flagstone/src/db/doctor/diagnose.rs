@@ -82,6 +82,11 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     for fault in &facts.key_faults {
         let advice = "give the family a merge operator that takes the operands; delete a key with delete or with \
                       single_delete, never with both. What is read of the key may be an error, or other than expected, until \
+    for refused in &facts.refused {
+        let advice = "run this as the owner of the file (ls -l), or have the owner permit it to this user; raise the limits of \
+                      this process where they are the reason (ulimit -n, ulimit -v)";
+        found.add(Severity::Broken, format!("{refused}; whether it is sound is not known"), advice);
+    }
                       it is put or deleted anew";
         found.add(Severity::Broken, fault.clone(), advice);
     }

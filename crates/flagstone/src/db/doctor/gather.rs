@@ -6,7 +6,7 @@ use super::diagnose::{Finding, diagnose};
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
-use crate::base::{Result, SubCode};
+use crate::base::{Error, Result, SubCode};
 use crate::compaction::pick::{BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, largest_dropped};
 use crate::db::budget::memtable_bytes_max;
 use crate::db::disk::space::blob_file_bytes;
@@ -73,17 +73,18 @@ impl Db {
         let mut facts = Facts::default();
         let checked = self.check()?;
         for fault in checked.faults {
-            facts.faults.push(match fault.key_range {
+            let words = match &fault.key_range {
                 None => fault.error.to_string(),
                 Some((from, to)) => {
                     format!("{}; keys '{}' to '{}'", fault.error, from.escape_ascii(), to.escape_ascii())
                 }
-            });
+            };
+            facts.note(&fault.error, words);
         }
         let inner = self.inner();
         let (mut cached_index_bytes, mut files) = (0, 0);
         for family in self.column_families() {
-            let tables = inner.table_facts(&family, &mut facts.faults);
+            let tables = inner.table_facts(&family, &mut facts);
             cached_index_bytes = u64::saturating_add(cached_index_bytes, tables.cached_index_bytes);
             files += tables.tables + family.0.current.load_full().version.blob_files.len() as u64;
             facts.families.push(inner.family_facts(&family, &tables));
@@ -96,7 +97,7 @@ impl Db {
         }
         // Where files are being written, and old ones are kept for readers, nothing is known of what is left over.
         let strays = if inner.read_only { checked.strays.len() as u64 } else { 0 };
-        facts.database = inner.database_facts(strays, &mut facts.faults);
+        facts.database = inner.database_facts(strays, &mut facts);
         facts.database.cached_index_bytes = cached_index_bytes;
         facts.database.files = files;
         facts.faults.dedup();
@@ -104,13 +105,20 @@ impl Db {
     }
 }
 
+impl Facts {
+    /// Notes what a file could not be looked at for.
+    fn note(&mut self, error: &Error, words: String) {
+        if error.is_refused() { &mut self.refused } else { &mut self.faults }.push(words);
+    }
+}
+
 impl DbInner {
     /// What the system does not tell is a fault, too.
-    fn database_facts(&self, strays: u64, faults: &mut Vec<String>) -> DatabaseFacts {
+    fn database_facts(&self, strays: u64, facts: &mut Facts) -> DatabaseFacts {
         let settings = self.settings.load();
         let mut known = |outcome: Result<u64>, otherwise: u64| {
             outcome.unwrap_or_else(|error| {
-                faults.push(error.to_string());
+                facts.note(&error, error.to_string());
                 otherwise
             })
         };
@@ -285,7 +293,7 @@ impl DbInner {
     }
 
     /// What the tables of a family say of themselves. One that cannot be opened is a fault.
-    fn table_facts(&self, family: &ColumnFamily, faults: &mut Vec<String>) -> TableFacts {
+    fn table_facts(&self, family: &ColumnFamily, told: &mut Facts) -> TableFacts {
         let options = family.0.options.load();
         let now = self.env.clock.unix_seconds();
         let age = |time: u64| if time > 0 { now.saturating_sub(time) } else { u64::MAX };
@@ -303,8 +311,8 @@ impl DbInner {
                 Err(error) => {
                     // Of one that is cut off it is known already, with its keys.
                     let place = error.path().map(|path| format!("({}", path.display())).unwrap_or_default();
-                    if !faults.iter().any(|fault| !place.is_empty() && fault.contains(&place)) {
-                        faults.push(error.to_string());
+                    if !told.faults.iter().any(|fault| !place.is_empty() && fault.contains(&place)) {
+                        told.note(&error, error.to_string());
                     }
                     continue;
                 }
@@ -363,14 +371,16 @@ fn oldest_run_bytes(version: &Version) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use super::Facts;
     use crate::base::{Error, Result};
     use crate::db::Db;
     use crate::env::os::OsFileSystem;
-    use crate::env::{Env, FileSystem, FileSystemAround, OpenMode};
+    use crate::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
     use crate::options::Options;
 
     /// Once it is mute it tells neither what is free nor what a directory holds.
@@ -398,6 +408,43 @@ mod tests {
         fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
             self.unless_mute(directory, || OsFileSystem.free_space(directory))
         }
+    }
+
+    /// No file of a table may be opened.
+    struct Forbidden;
+
+    impl FileSystemAround for Forbidden {
+        fn inner(&self) -> &dyn FileSystem {
+            &OsFileSystem
+        }
+
+        fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+            match path.extension().is_some_and(|kind| kind == "sst") {
+                true => Err(Error::io("open", path, ErrorKind::PermissionDenied.into())),
+                false => OsFileSystem.open(path, mode),
+            }
+        }
+    }
+
+    /// Whoever asked as another user was told to restore the table from a copy.
+    #[test]
+    fn a_table_that_this_user_may_not_read_is_not_to_be_restored() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        options.create_if_missing = true;
+        let db = Db::open(directory.path(), &options).unwrap();
+        db.put("key", "value").unwrap();
+        db.flush_all().unwrap();
+        db.close().unwrap();
+        drop(db);
+        options.paranoid_checks = false;
+        options.env = Env::os().with_fs(Arc::new(Forbidden));
+        let db = Db::open_read_only(directory.path(), &options).unwrap();
+        let facts = db.facts().unwrap();
+        assert!(facts.faults.is_empty() && facts.refused.len() == 1, "{facts:?}");
+        let found = db.doctor().unwrap();
+        assert!(found[0].what.contains(".sst") && found[0].advice.contains("owner"), "{found:?}");
+        assert!(!found[0].advice.contains("restore"), "{found:?}");
     }
 
     /// The tables that a compaction is writing were said to be left over.
@@ -429,8 +476,8 @@ mod tests {
         drop(db);
         let db = Db::open_read_only(directory.path(), &options).unwrap();
         let look = || {
-            let mut faults = Vec::new();
-            (db.inner().database_facts(0, &mut faults).wal_bytes > 0, faults.len())
+            let mut facts = Facts::default();
+            (db.inner().database_facts(0, &mut facts).wal_bytes > 0, facts.faults.len())
         };
         assert_eq!(look(), (true, 0));
         fs.0.store(true, Ordering::Relaxed);
