@@ -306,3 +306,17 @@ fn an_options_file_that_cannot_be_read_is_not_called_damaged() {
         assert!(!said.contains("BROKEN"), "{command}: {said}");
     }
 }
+
+/// That it was in use was all that was said, and who looks for the process had to search.
+#[test]
+fn who_has_a_database_open_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut options = flagstone::options::Options::default();
+    options.create_if_missing = true;
+    let db = flagstone::db::Db::open(scratch.path(), &options).unwrap();
+    let (code, said) = failed(&format!("put --db {} key value", scratch.path().display()));
+    assert_eq!(code, 1);
+    assert!(said.contains("in use by another process"), "{said}");
+    assert!(said.contains(&format!("process {})", std::process::id())), "{said}");
+    db.close().unwrap();
+}

@@ -18,6 +18,7 @@ mod names;
 #[cfg(target_os = "linux")]
 mod niceness;
 pub mod os;
+mod os_lock;
 mod range_sync;
 mod rate_limiter;
 mod reserve;

@@ -17,12 +17,13 @@ use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
+use super::os_lock::lock_as;
 use super::reserve::reserve;
 use super::{
     Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn, Task,
     range_sync,
 };
-use crate::base::{Code, Error, Result, SubCode};
+use crate::base::{Error, Result};
 
 /// How many parts of a vectored write go to the system at once.
 const VECTOR_MAX: usize = 48;
@@ -344,52 +345,6 @@ impl FileSystem for OsFileSystem {
     }
 }
 
-fn lock_as(path: &Path, how: &OpenOptions, operation: FlockOperation) -> Result<Box<dyn FileLock>> {
-    let held = |why: &str| {
-        Error::new(Code::Busy, format!("the database is in use by {why}; close it there first"))
-            .with_subcode(SubCode::LockHeld)
-            .at(path)
-    };
-    // POSIX record locks belong to the process, so a second handle within it needs a table of its own.
-    let directory = super::directory_of(path);
-    let name = fs::canonicalize(&directory)
-        .map_err(|error| Error::io("look up", &directory, error))?
-        .join(path.file_name().unwrap_or_default());
-    let mut locked = LOCKED.lock();
-    if locked.contains(&name) {
-        return Err(held("another handle of this process"));
-    }
-    let file = how.open(path).map_err(|error| Error::io("open the lock", path, error))?;
-    match rustix::fs::fcntl_lock(&file, operation) {
-        Ok(()) => {
-            locked.push(name.clone());
-            Ok(Box::new(OsLock { file: Some(file), name }))
-        }
-        Err(Errno::AGAIN | Errno::ACCESS) => Err(held("another process")),
-        Err(error) => Err(Error::io("lock", path, error.into())),
-    }
-}
-
-/// Paths locked by this process. Closing *any* descriptor of a locked file drops a POSIX lock, so none is opened
-/// while its path stands here.
-static LOCKED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-struct OsLock {
-    file: Option<fs::File>,
-    name: PathBuf,
-}
-
-impl FileLock for OsLock {}
-
-impl Drop for OsLock {
-    fn drop(&mut self) {
-        let mut locked = LOCKED.lock();
-        // Closed before the name is free: it would drop the next holder's lock.
-        self.file = None;
-        locked.retain(|name| *name != self.name);
-    }
-}
-
 /// The system's clock, randomness and threads.
 #[derive(Debug)]
 pub struct System {
@@ -500,17 +455,7 @@ impl Join for OsThread {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_lock_is_held_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("LOCK");
-        let first = OsFileSystem.lock(&path).unwrap();
-        let error = OsFileSystem.lock(&path).err().expect("the second lock must fail");
-        assert_eq!((error.code(), error.subcode()), (Code::Busy, SubCode::LockHeld));
-        drop(first);
-        OsFileSystem.lock(&path).unwrap();
-    }
+    use crate::base::SubCode;
 
     #[test]
     fn reading_past_the_end_is_short() {
