@@ -76,7 +76,7 @@ const INERT: &[&str] = &[
 ];
 
 /// As gflags writes it.
-const NO: &[&str] = &["false", "0", "f", "no", "n"];
+pub const NO: &[&str] = &["false", "0", "f", "no", "n"];
 const NONE: &[&str] = &[""];
 
 /// Flags of what is not here, with the values by which they do not ask for it.
