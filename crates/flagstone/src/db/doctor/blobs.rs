@@ -2,6 +2,7 @@
 
 use super::diagnose::{Findings, Severity, WORTH_SHAPING, bytes};
 use super::facts::{DatabaseFacts, FamilyFacts};
+use super::trees::{faster, snapshot_first};
 use crate::compaction::pick::{blob_bytes_allowed, moved_per_byte, space_for};
 use crate::options::CompactionStyle;
 
@@ -40,8 +41,12 @@ impl Findings {
             format!("more than max_space_amplification ({most}) allows"),
         );
         let advice = match family.disable_auto_compactions {
-            true => "compactions run only on request: flagstone compact",
-            false => "compactions are behind, or reads pin old files; wait, or flagstone compact",
+            true => "compactions run only on request: flagstone compact".to_string(),
+            false => format!(
+                "compactions are behind, or reads pin old files; {}wait, or flagstone compact; for compactions: {}",
+                snapshot_first(database),
+                faster(family, database)
+            ),
         };
         if is_much && *most > 0.0 && *blob_bytes > allowed {
             self.add(Severity::Slow, what, format!("{over}: {advice}"));

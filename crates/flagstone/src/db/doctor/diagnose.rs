@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
+use super::trees::limiter;
 
 /// A smaller database has no shape yet that could be wrong.
 pub(super) const WORTH_SHAPING: u64 = 1 << 30;
@@ -33,6 +34,8 @@ const REOPENS_MIN: u64 = 10_000;
 const REOPENS_PER_SECOND: u64 = 10;
 /// A cache with a smaller part of the tables, in percent, cannot hold what is asked for most.
 const CACHED_LITTLE: u64 = 2;
+/// One with so much mostly does.
+const CACHED_MUCH: u64 = 10;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,14 +82,14 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         let advice = "restore the file from a copy and reopen, or save what is left: flagstone salvage";
         found.add(Severity::Broken, fault.clone(), advice);
     }
-    for fault in &facts.key_faults {
-        let advice = "give the family a merge operator that takes the operands; delete a key with delete or with \
-                      single_delete, never with both. What is read of the key may be an error, or other than expected, until \
     for refused in &facts.refused {
         let advice = "run this as the owner of the file (ls -l), or have the owner permit it to this user; raise the limits of \
                       this process where they are the reason (ulimit -n, ulimit -v)";
         found.add(Severity::Broken, format!("{refused}; whether it is sound is not known"), advice);
     }
+    for fault in &facts.key_faults {
+        let advice = "give the family a merge operator that takes the operands; delete a key with delete or with \
+                      single_delete, never with both. What is read of the key may be an error, or other than expected, until \
                       it is put or deleted anew";
         found.add(Severity::Broken, fault.clone(), advice);
     }
@@ -101,7 +104,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     found.open_files(&facts.database);
     for family in &facts.families {
         found.stalls(family, &facts.database);
-        found.shape(family);
+        found.shape(family, &facts.database);
         found.runs(family, &facts.database);
         found.fifo(family);
         found.blobs(family, &facts.database);
@@ -208,11 +211,15 @@ impl Findings {
             let what = format!(
                 "writers were held up for {seconds} of the {open_seconds} s since the database was opened{now}"
             );
-            let advice = format!("{behind} the load comes in bursts: raise max_write_buffer_number");
+            let advice = limiter(facts).unwrap_or_else(|| {
+                format!("{behind} the load comes in bursts: raise max_write_buffer_number")
+            });
             self.add(Severity::Slow, what, advice);
         } else if is_long {
             let what = format!("writers have been stopped for {stopped} s");
-            self.add(Severity::Slow, what, format!("{behind} they do not go on: look after the disk"));
+            let advice =
+                limiter(facts).unwrap_or_else(|| format!("{behind} they do not go on: look after the disk"));
+            self.add(Severity::Slow, what, advice);
         }
     }
 
@@ -323,9 +330,9 @@ impl Findings {
                 bytes(cache_bytes)
             );
             let advice = format!(
-                "give the block cache at least {}, or set table.cache_index_and_filter_blocks from true to false if there is \
-                 memory for them beside it",
-                bytes(indexes.saturating_mul(4))
+                "set block_cache from {cache_bytes} to {} or more, or set table.cache_index_and_filter_blocks from true \
+                 to false if there is memory for them beside it",
+                indexes.saturating_mul(4)
             );
             return self.add(Severity::Slow, what, advice);
         }
@@ -339,11 +346,12 @@ impl Findings {
                 bytes(cache_bytes),
                 bytes(tables)
             );
-            self.add(
-                Severity::Slow,
-                what,
-                "give the block cache more: memory_budget, or a larger block cache",
+            let part = (tables / 100 * CACHED_MUCH).min(facts.database.memory_bytes / 4);
+            let advice = format!(
+                "set block_cache from {cache_bytes} to {}, or give memory_budget more",
+                part.max(cache_bytes.saturating_mul(2))
             );
+            self.add(Severity::Slow, what, advice);
         }
     }
 

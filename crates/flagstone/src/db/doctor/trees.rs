@@ -8,8 +8,9 @@ use crate::options::CompactionStyle;
 const ENTRIES_MIN: u64 = 1000;
 /// More tables than this take memory and time to open.
 const TABLES_MANY: u64 = 1000;
-/// So many deletions side by side are felt by who scans over them.
-const DENSE_MANY: u64 = 100_000;
+/// So many deletions side by side are felt by who scans over them, or seeks in front of them, as at a queue's head: that takes
+/// a millisecond or so.
+const DENSE_MANY: u64 = 10_000;
 /// So many deletions of ranges are felt.
 const RANGES_MANY: u64 = 10_000;
 /// Filters of fewer entries take nothing, and spare little.
@@ -18,6 +19,8 @@ const FILTERED_MIN: u64 = 100_000;
 const BITS_FEW: f64 = 3.0;
 /// With more it lets pass none of a hundred thousand.
 const BITS_MANY: f64 = 24.0;
+/// Until then a snapshot is one that a read is about to be done with.
+const SNAPSHOT_YOUNG: u64 = 60;
 /// Percent of the oldest sorted run that those above it may have before it is worth a word.
 const AMPLIFIED_MUCH: u64 = 400;
 
@@ -67,23 +70,29 @@ impl Findings {
             let what = format!(
                 "family '{name}': {unflushed} full memtables wait for their flush: writes are {wait}"
             );
-            let advice = format!(
-                "set max_write_buffer_number from {most} to {}, for bursts; a load that lasts is as fast as the disk",
-                most * 2
-            );
+            let advice = limiter(database).unwrap_or_else(|| {
+                format!(
+                    "set max_write_buffer_number from {most} to {}, for bursts; a load that lasts is as fast as the disk",
+                    most.saturating_mul(2)
+                )
+            });
             self.add(Severity::Slow, what, advice);
         }
     }
 
     /// What the tree looks like.
-    fn deletions(&mut self, family: &FamilyFacts) {
+    fn deletions(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, tables, entries, deletions, deletion_tables, range_deletions, .. } = family;
         let advice = match family.compaction_style {
             CompactionStyle::Fifo => {
                 "FIFO compaction keeps deletions for as long as the tables that they are in: let values expire by ttl, or open \
                  it with another compaction_style"
+                    .to_string()
             }
-            _ => "compact the ranges that were deleted: flagstone compact; delete ranges by delete_range",
+            _ => format!(
+                "{}compact the ranges that were deleted: flagstone compact; delete ranges by delete_range",
+                snapshot_first(database)
+            ),
         };
         if *entries >= ENTRIES_MIN && deletions.saturating_mul(4) >= *entries {
             let part = u128::from(*deletions) * 100 / u128::from(*entries);
@@ -94,8 +103,8 @@ impl Findings {
             self.add(Severity::Slow, what, advice);
         } else if family.dense_deletions >= DENSE_MANY {
             let what = format!(
-                "family '{name}': {deletion_tables} of {tables} tables hold mostly deletions, {} of them: scans of their keys \
-                 walk over them",
+                "family '{name}': {deletion_tables} of {tables} tables hold mostly deletions, {} of them: scans of their \
+                 keys, and seeks in front of them, walk over them",
                 family.dense_deletions
             );
             self.add(Severity::Slow, what, advice);
@@ -134,8 +143,8 @@ impl Findings {
     }
 
     /// What the tables are like.
-    pub(super) fn shape(&mut self, family: &FamilyFacts) {
-        self.deletions(family);
+    pub(super) fn shape(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
+        self.deletions(family, database);
         self.filters(family);
         let FamilyFacts { name, tables, table_bytes, write_buffer_size, .. } = family;
         let is_fifo = family.compaction_style == CompactionStyle::Fifo;
@@ -176,7 +185,12 @@ impl Findings {
             );
         }
         if family.disable_auto_compactions {
-            let what = format!("family '{name}': compactions run only on request");
+            let mut what = format!("family '{name}': compactions run only on request");
+            if family.blob_bytes > 0 {
+                what.push_str(
+                    "; until one does, most of the garbage in blob files is not known (flagstone space looks for it)",
+                );
+            }
             let advice = match family.compaction_style {
                 CompactionStyle::None => "if that is not meant, open it with another compaction_style",
                 _ => "if that is not meant, set disable_auto_compactions from true to false",
@@ -290,8 +304,21 @@ impl Findings {
     }
 }
 
+/// What to do before anything that was deleted or overwritten can go.
+pub(super) fn snapshot_first(database: &DatabaseFacts) -> String {
+    let DatabaseFacts { snapshot_seconds: seconds, snapshot_writes: writes, snapshot_taken_at: at, .. } =
+        database;
+    if *writes == 0 || *seconds < SNAPSHOT_YOUNG {
+        return String::new();
+    }
+    format!(
+        "drop the snapshot that was taken {seconds} s ago at {at} first, which keeps what {writes} writes since have deleted or \
+         overwritten; "
+    )
+}
+
 /// How compactions catch up.
-fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
+pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
     match (family.disable_auto_compactions, family.compaction_style) {
         (true, CompactionStyle::None) => {
             "compact: flagstone compact, or open it with another compaction_style".to_string()
@@ -299,13 +326,7 @@ fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
         (true, _) => {
             "set disable_auto_compactions from true to false, or compact: flagstone compact".to_string()
         }
-        (false, _) if waits_for_limiter(database) => format!(
-            "they have waited {} s for the rate limiter: raise rate_limiter_bytes_per_sec from {} to {}",
-            database.rate_limiter_us / SECOND_US,
-            database.rate_limit,
-            database.rate_limit.saturating_mul(4)
-        ),
-        (false, _) => {
+        (false, _) => limiter(database).unwrap_or_else(|| {
             let (option, jobs) = match database.max_background_compactions {
                 0 => ("max_background_jobs", database.max_background_jobs),
                 compactions => ("max_background_compactions", compactions),
@@ -318,14 +339,21 @@ fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
                 }
                 _ => more,
             }
-        }
+        }),
     }
 }
 
-/// Whether flushes and compactions wait for the rate limiter for more than a quarter of the time.
-fn waits_for_limiter(database: &DatabaseFacts) -> bool {
-    let waited = database.rate_limiter_us.saturating_mul(4);
-    database.rate_limit > 0
-        && database.rate_limiter_us >= SECOND_US
-        && waited >= database.open_seconds.saturating_mul(SECOND_US)
+/// What to do about the rate limiter, if flushes and compactions wait for it for more than a quarter of the time.
+pub(super) fn limiter(database: &DatabaseFacts) -> Option<String> {
+    let DatabaseFacts { rate_limit: limit, rate_limiter_us: waited, open_seconds, .. } = database;
+    let is_felt = *limit > 0
+        && *waited >= SECOND_US
+        && waited.saturating_mul(4) >= open_seconds.saturating_mul(SECOND_US);
+    is_felt.then(|| {
+        format!(
+            "flushes and compactions have waited {} s for the rate limiter: raise rate_limiter_bytes_per_sec from {limit} to {}",
+            waited / SECOND_US,
+            limit.saturating_mul(4)
+        )
+    })
 }
