@@ -144,3 +144,27 @@ fn a_table_that_is_not_finished_is_no_fault() {
     let (code, text) = said(&format!("sst {}", scratch.path().display()));
     assert!(code == Some(1) && text.matches("FAULT").count() == 1, "{text}");
 }
+
+/// In a directory of `db_paths`, where no MANIFEST is, it was one all the same.
+#[test]
+fn a_table_that_is_not_finished_is_no_fault_in_another_directory() {
+    let scratch = tempfile::tempdir().unwrap();
+    let tables = scratch.path().join("tables");
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    options.set("db_paths", &tables.display().to_string()).unwrap();
+    let db = Db::open(scratch.path().join("db"), &options).unwrap();
+    db.put("key", "value").unwrap();
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    let is_table = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "sst");
+    let names = std::fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().path());
+    let table = names.into_iter().find(is_table).unwrap();
+    let bytes = std::fs::read(&table).unwrap();
+    std::fs::write(tables.join("000999.sst"), &bytes[..bytes.len() / 2]).unwrap();
+    let (code, text) = said(&format!("sst {} --verify", tables.display()));
+    assert!(code == Some(0) && text.contains("000999.sst is not whole") && !text.contains("FAULT"), "{text}");
+    std::fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
+    let (code, text) = said(&format!("sst {}", tables.display()));
+    assert!(code == Some(1) && text.matches("FAULT").count() == 1, "{text}");
+}

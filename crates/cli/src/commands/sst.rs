@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Comparator, InternalIterator, PrefixExtractor};
+use flagstone::db::another_owner;
 use flagstone::env::{Env, OpenMode};
 use flagstone::manifest;
 use flagstone::sst::{IterSettings, Table, TableReadSettings, read_table_properties};
@@ -134,7 +135,9 @@ fn is_left_out(env: &Env, path: &Path) -> bool {
     else {
         return false;
     };
-    let manifest = manifest::read_current(&*env.fs, directory);
+    // Of db_paths and cf_paths a file OWNER says whose they are.
+    let Ok(owner) = another_owner(&*env.fs, directory, directory) else { return false };
+    let manifest = manifest::read_current(&*env.fs, owner.as_deref().unwrap_or(directory));
     let Ok(mut edits) = manifest.and_then(|manifest| manifest::dump(&*env.fs, &manifest)) else {
         return false;
     };
