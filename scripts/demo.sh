@@ -27,7 +27,7 @@ sums() {
     for tree in "$@"; do (cd "$tree" && find . -type f -exec sha256sum {} +); done | LC_ALL=C sort -k 2
 }
 
-say "Building"
+say "Building (the first time takes some minutes)"
 cargo build --quiet --release --manifest-path "$repository/Cargo.toml" -p flagstone-cli
 target=$(cargo metadata --quiet --format-version 1 --no-deps --manifest-path "$repository/Cargo.toml" |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
