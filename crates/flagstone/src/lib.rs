@@ -10,7 +10,8 @@
 //! - [`iter`], [`compaction`]: merging what the structures hold, and rewriting it
 //! - [`db`]: the engine's public face
 //!
-//! Begin at [`db::Db`]:
+//! Begin at [`db::Db`]. Who knows RocksDB finds in docs/rocksdb-differences.md which call of it is which one here, and what
+//! there is not.
 //!
 //! ```
 //! use flagstone::db::Db;

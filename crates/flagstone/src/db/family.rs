@@ -9,6 +9,7 @@ use super::disk::deletions::WaitingDeletions;
 use super::disk::punch::Punching;
 use super::generation::Generation;
 use super::jobs::agenda::Listed;
+use super::properties::activity::Activity;
 use super::reading::parked::ParkedCursors;
 use super::writing::pressure::Remembered;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -319,6 +320,8 @@ pub(super) struct FamilyState {
     pub(super) remembered_pressure: Option<Remembered>,
     /// Where it stands in the lists of families.
     pub(super) listed: Listed,
+    /// What was done for it, for reports.
+    pub(super) activity: Activity,
     /// Super versions that were replaced while somebody read them; oldest first.
     replaced: Vec<Replaced>,
     /// How many super versions were installed.
@@ -359,6 +362,7 @@ impl FamilyState {
             punching: Punching::default(),
             remembered_pressure: None,
             listed: Listed::default(),
+            activity: Activity::default(),
             replaced: Vec::new(),
             installed: 0,
         }

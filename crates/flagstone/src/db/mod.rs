@@ -106,6 +106,8 @@ pub(crate) struct DbInner {
     reserve: disk::reserve::Reserve,
     events: Arc<events::Events>,
     statistics: Arc<Statistics>,
+    /// What `rocksdb.dbstats` said last.
+    last_report: Mutex<properties::db_stats::DbFigures>,
     io: Arc<jobs::io_limit::IoState>,
 
     /// Bytes of the WALs before the active one, the number of the oldest, when to flush for their sake, and what all may have.

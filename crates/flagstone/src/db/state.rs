@@ -44,6 +44,9 @@ pub(super) struct State {
     pub(super) apart: BTreeSet<ColumnFamilyId>,
     /// How fast writers and flushes are.
     pub(super) pace: Speedometer,
+    /// Whether all memtables together stop writers, and how often that began.
+    pub(super) memtables_stop: bool,
+    pub(super) memtable_stops: u64,
     /// How often memtables became immutable.
     pub(super) seals: u64,
     /// Flushes and compactions that are running now.
@@ -73,6 +76,8 @@ impl State {
             crippled: BTreeSet::new(),
             apart: BTreeSet::new(),
             pace: Speedometer::default(),
+            memtables_stop: false,
+            memtable_stops: 0,
             seals: 0,
             running_flushes: 0,
             running_compactions: 0,

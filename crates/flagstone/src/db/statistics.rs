@@ -32,6 +32,10 @@ tickers! {
     BytesWritten => "rocksdb.bytes.written",
     /// Bytes of the values returned by point lookups.
     BytesRead => "rocksdb.bytes.read",
+    /// Batches written. Each is a commit of its own.
+    Writes => "rocksdb.write.self",
+    /// Those of them that went to the WAL.
+    LoggedWrites => "rocksdb.write.wal",
     /// Bytes appended to the WAL.
     WalBytes => "rocksdb.wal.bytes",
     /// Syncs of the WAL.

@@ -93,6 +93,13 @@ impl ObsoleteFiles {
         gathered
     }
 
+    /// The tables among those that have gathered.
+    pub fn tables(&self) -> Vec<PathBuf> {
+        let queue = self.queue.lock();
+        let tables = queue.iter().filter(|file| matches!(file, ObsoleteFile::Table { .. }));
+        tables.map(ObsoleteFile::path).collect()
+    }
+
     /// How many have gathered, and how many more somebody is removing.
     pub fn counts(&self) -> (usize, usize) {
         let queue = self.queue.lock();

@@ -49,7 +49,8 @@ pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
 pub use crate::base::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
-    FilterDecision, FilteredKind, KeepEverything, TableFileCreationReason, Temperature,
+    FilterDecision, FilteredKind, KeepEverything, MergeFailureScope, MergeOperator, PrefixExtractor,
+    TableFileCreationReason, Temperature,
 };
 pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind};
 pub use crate::env::{

@@ -157,6 +157,24 @@ impl TableProperties {
         options.split(|byte| *byte == b';').filter_map(bytes).any(|is_set| is_set)
     }
 
+    /// Adds the figures that can be summed up over tables.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let figures = [
+            (&mut self.data_size, other.data_size),
+            (&mut self.index_size, other.index_size),
+            (&mut self.filter_size, other.filter_size),
+            (&mut self.raw_key_size, other.raw_key_size),
+            (&mut self.raw_value_size, other.raw_value_size),
+            (&mut self.num_data_blocks, other.num_data_blocks),
+            (&mut self.num_entries, other.num_entries),
+            (&mut self.num_deletions, other.num_deletions),
+            (&mut self.num_merge_operands, other.num_merge_operands),
+            (&mut self.num_range_deletions, other.num_range_deletions),
+            (&mut self.num_filter_entries, other.num_filter_entries),
+        ];
+        figures.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    }
+
     /// Reads a properties block.
     ///
     /// # Errors

@@ -254,9 +254,16 @@ impl CompactionPlan {
         RunningCompaction {
             start_level: self.start_level(),
             output_level: self.output_level,
+            sorted_runs: self.sorted_runs(),
             smallest: self.smallest.clone(),
             largest: self.largest.clone(),
         }
+    }
+
+    /// What it merges: each table of level 0 by itself, other levels as a whole.
+    fn sorted_runs(&self) -> usize {
+        let runs = |input: &LevelInput| if input.level == 0 { input.files.len() } else { 1 };
+        self.inputs.iter().filter(|input| !input.files.is_empty()).map(runs).sum()
     }
 }
 
@@ -267,6 +274,8 @@ pub struct RunningCompaction {
     pub start_level: usize,
     /// The level it writes to.
     pub output_level: usize,
+    /// How many sorted runs it merges.
+    pub sorted_runs: usize,
     /// Smallest user key of its inputs.
     pub smallest: Vec<u8>,
     /// Largest user key of its inputs.

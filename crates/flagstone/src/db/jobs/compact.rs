@@ -332,12 +332,13 @@ impl DbInner {
         let spec = self.spec_of(job, self.tombstones_of_inputs(job)?);
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
-        let oldest = self.oldest_snapshot();
+        let (oldest, begun_us) = (self.oldest_snapshot(), self.env.clock.now_us());
         let (mut output, subcompactions) = self.run_in_parts(job, &spec).inspect_err(|_| {
             if job.is_in_vain.load(Ordering::Relaxed) {
                 job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));
             }
         })?;
+        output.micros = self.env.clock.now_us().saturating_sub(begun_us);
         if plan.bottommost {
             let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
             output.settled = kept.map(|table| table.number).collect();
@@ -471,6 +472,7 @@ impl DbInner {
             .filter(|file| output.settled.contains(&file.number()))
             .for_each(|file| file.settled.store(true, Ordering::Relaxed));
         if let Some(known) = state.families.get_mut(&job.family.id) {
+            known.activity.note_compaction(&job.plan, output);
             known.note_deleted(&output.deleted, &version);
             let next = self.file_numbers.next();
             known.merging = job.plan.merging_after(known.merging.take(), &version, next);

@@ -406,6 +406,7 @@ impl DbInner {
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");
         known.immutable.drain(..part.memtables.len());
+        known.activity.note_flush(output);
         known.note_deleted(&output.deleted, &version);
         let now_us = self.env.clock.now_us();
         match output.is_filtered {

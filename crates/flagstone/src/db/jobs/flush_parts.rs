@@ -57,7 +57,9 @@ impl DbInner {
         let bytes = part.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
         let _buffers = self.hold_job_buffers(&part.family, 1, 0, bytes);
         self.sample_overwrites(&part.family, &part.memtables);
-        let output = self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
+        let begun_us = self.env.clock.now_us();
+        let mut output = self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
+        output.micros = self.env.clock.now_us().saturating_sub(begun_us);
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();
         }

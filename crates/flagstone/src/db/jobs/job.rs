@@ -172,6 +172,8 @@ pub(in crate::db) struct JobOutput {
     pub(in crate::db) deleted: Vec<DeletedRanges>,
     /// Tables at the bottom that another rewriting would not change.
     pub(in crate::db) settled: Vec<FileNumber>,
+    /// Bytes of the tables' keys and values, uncompressed.
+    pub(in crate::db) raw_bytes: u64,
     /// Bytes of the blob files, headers and footers included.
     pub(in crate::db) blob_bytes: u64,
     pub(in crate::db) relocated_blobs: u64,
@@ -180,6 +182,8 @@ pub(in crate::db) struct JobOutput {
     pub(in crate::db) entries_read: u64,
     /// Whether a filter made keys go, or older versions of them come back.
     pub(in crate::db) is_filtered: bool,
+    /// How long the whole job took, in microseconds.
+    pub(in crate::db) micros: u64,
 }
 
 impl JobOutput {
@@ -193,6 +197,7 @@ impl JobOutput {
         self.garbage.extend(later.garbage);
         self.deleted.extend(later.deleted);
         self.settled.extend(later.settled);
+        self.raw_bytes = self.raw_bytes.saturating_add(later.raw_bytes);
         self.blob_bytes += later.blob_bytes;
         self.relocated_blobs += later.relocated_blobs;
         self.relocated_bytes += later.relocated_bytes;

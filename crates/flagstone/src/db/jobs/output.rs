@@ -540,6 +540,7 @@ impl TableWriter<'_> {
             open.builder.note_flushed_until(spec.version.largest_seqno());
         }
         let summary = open.builder.finish()?;
+        self.output.raw_bytes += summary.properties.raw_key_size + summary.properties.raw_value_size;
         if !Mutant::SkipTableSync.is_on() {
             inner.sync_output(&*open.file)?;
         }

@@ -63,6 +63,7 @@ impl DbInner {
             wal_directory,
             read_only,
             opened_at_us: env.clock.now_us(),
+            last_report: Mutex::default(),
             identity: versions.db_id().to_string(),
             session: session_identity(env.random.next_u64(), env.random.next_u64()),
             workers: Workers::new(&options),
@@ -151,7 +152,10 @@ impl DbInner {
         let written = self.statistics.get(Ticker::BytesWritten);
         state.pace.note_writes(now, written, self.write_control.lets_go_freely());
         let speeds = state.pace.speeds();
-        let stopped = self.memtables_stop_writers(state) | self.wals_stop_writers(state);
+        let by_memtables = self.memtables_stop_writers(state);
+        state.memtable_stops += u64::from(by_memtables && !state.memtables_stop);
+        state.memtables_stop = by_memtables;
+        let stopped = by_memtables | self.wals_stop_writers(state);
         self.note_pressures(state);
         let Asked { is_stopped, severity, slowest, last_room, space } = state.agenda.pressures.asked();
         let waits_for_flush =
@@ -212,6 +216,8 @@ impl DbInner {
         for id in moved {
             let Some(known) = families.get_mut(&id) else { continue };
             let pressure = known.pressure(is_crippled(&id));
+            let compacts_level0 = || known.running.iter().any(|running| running.start_level == 0);
+            known.activity.note_stall(pressure.stall, compacts_level0);
             agenda.note_pressure(id, &pressure, known);
         }
         let is_known = |(id, known): (&ColumnFamilyId, &mut FamilyState)| {

@@ -258,6 +258,8 @@ impl DbInner {
         self.insert(&mut commit, batch, first);
         std::mem::forget(whole);
         commit.last_sequence = last;
+        self.statistics.add(Ticker::Writes, 1);
+        self.statistics.add(Ticker::LoggedWrites, u64::from(!options.disable_wal));
         self.statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
         self.statistics.add(Ticker::BytesWritten, bytes);
 

@@ -89,6 +89,7 @@ impl Scene {
                     running.push(RunningCompaction {
                         start_level: from.parse().unwrap(),
                         output_level: to.parse().unwrap(),
+                        sorted_runs: 1,
                         smallest: smallest.into(),
                         largest: largest.into(),
                     });

@@ -1,0 +1,221 @@
+//! `rocksdb.cfstats` and its parts: what became of a family since the database was opened, in the shape of RocksDB's report.
+
+use std::fmt::Write as _;
+
+use super::activity::{Activity, LevelActivity};
+use super::human::{self, GB, MB};
+use super::tables::blob_file_totals;
+use crate::compaction::pick::{BlobWaste, LevelTargets, compensated_sizes, scores};
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::settings::{level0_files, leveled_settings, stall_input};
+use crate::db::state::State;
+use crate::manifest::Version;
+use crate::options::CompactionStyle;
+
+/// One line of the table.
+struct Row {
+    name: String,
+    files: usize,
+    compacting: usize,
+    bytes: u64,
+    score: f64,
+    write_amplification: f64,
+    activity: LevelActivity,
+}
+
+const COLUMNS: &str = "Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp \
+                       Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop Rblob(GB) Wblob(GB)";
+
+fn head(family: &str, group: &str) -> String {
+    let columns = format!("{group}    {COLUMNS}");
+    format!("\n** Compaction Stats [{family}] **\n{columns}\n{}\n", "-".repeat(columns.len() + 1))
+}
+
+impl Row {
+    fn of_activity(name: &str, activity: LevelActivity) -> Self {
+        let name = name.to_string();
+        Self { name, files: 0, compacting: 0, bytes: 0, score: 0.0, write_amplification: 0.0, activity }
+    }
+
+    fn text(&self) -> String {
+        let Self { name, files, compacting, score, write_amplification, activity, .. } = self;
+        let size = human::bytes(self.bytes);
+        let gb = |bytes: u64| bytes as f64 / GB;
+        let seconds = activity.micros as f64 / 1e6;
+        let per_second = |bytes: u64| bytes as f64 / MB / ((activity.micros + 1) as f64 / 1e6);
+        let read = activity.read();
+        // Negative where a compaction wrote less than it read of its own level.
+        let new = gb(activity.written) - gb(activity.read_here);
+        let average = seconds / activity.count.max(1) as f64;
+        let mut text = format!("{name:>4} {files:>6}/{compacting:<3} {size:>10} {score:5.1} ");
+        let _ = write!(text, "{:8.1} {:7.1} ", gb(read), gb(activity.read_above));
+        let _ = write!(text, "{:8.1} {:9.1} ", gb(activity.read_here), gb(activity.written));
+        let _ = write!(text, "{:9.1} {new:8.1} {:9.1} ", gb(activity.written_raw), gb(activity.moved));
+        let _ = write!(text, "{write_amplification:5.1} {:8.1} ", per_second(read));
+        let _ = write!(text, "{:8.1} ", per_second(activity.all_written()));
+        // Processor time is not measured.
+        let _ = write!(text, "{seconds:9.2} {:17.2} {:9} {average:8.3} ", 0.0, activity.count);
+        let (keys, dropped) = (human::count(activity.entries_read), human::count(activity.entries_dropped));
+        let _ = write!(text, "{keys:>7} {dropped:>6} ");
+        let _ = writeln!(text, "{:9.1} {:9.1}", gb(activity.read_blob), gb(activity.written_blob));
+        text
+    }
+}
+
+fn amplification(written: u64, ingested: u64) -> f64 {
+    if ingested == 0 { 0.0 } else { written as f64 / ingested as f64 }
+}
+
+/// A line for each level that has tables or was written to, one for their sum, and one for the time since the last periodic
+/// report: there are none, so that it is all time.
+fn levels(version: &Version, scores: &[f64], activity: &Activity) -> Vec<Row> {
+    let flushed = activity.flushes.all_written();
+    let mut rows = Vec::new();
+    let mut sum = Row::of_activity("Sum", LevelActivity::default());
+    for (level, files) in version.levels.iter().enumerate() {
+        let done = activity.level(level);
+        if files.is_empty() && done == LevelActivity::default() {
+            continue;
+        }
+        let ingested = if level == 0 { flushed } else { done.read_above.saturating_add(done.read_blob) };
+        let row = Row {
+            name: format!("L{level}"),
+            files: files.len(),
+            compacting: files.iter().filter(|file| file.is_being_compacted()).count(),
+            bytes: version.level_bytes(level),
+            score: scores.get(level).copied().unwrap_or(0.0),
+            write_amplification: amplification(done.all_written(), ingested),
+            activity: done,
+        };
+        sum.files += row.files;
+        sum.compacting += row.compacting;
+        sum.bytes = sum.bytes.saturating_add(row.bytes);
+        sum.activity.add(&done);
+        rows.push(row);
+    }
+    sum.write_amplification = amplification(sum.activity.all_written(), flushed);
+    let interval = Row {
+        write_amplification: amplification(sum.activity.all_written(), flushed + 1),
+        ..Row::of_activity("Int", sum.activity)
+    };
+    rows.extend([sum, interval]);
+    rows
+}
+
+/// How often what held writers up; each time that it began.
+pub(super) fn write_stalls(activity: &Activity) -> String {
+    let Activity { by_memtables, by_level0, by_busy_level0, by_pending_bytes, by_blob_space, .. } = activity;
+    let all = [by_memtables, by_level0, by_pending_bytes, by_blob_space];
+    let figures = [
+        ("blob-space-delays", by_blob_space.delays),
+        ("cf-l0-file-count-limit-delays-with-ongoing-compaction", by_busy_level0.delays),
+        ("cf-l0-file-count-limit-stops-with-ongoing-compaction", by_busy_level0.stops),
+        ("l0-file-count-limit-delays", by_level0.delays),
+        ("l0-file-count-limit-stops", by_level0.stops),
+        ("memtable-limit-delays", by_memtables.delays),
+        ("memtable-limit-stops", by_memtables.stops),
+        ("pending-compaction-bytes-delays", by_pending_bytes.delays),
+        ("pending-compaction-bytes-stops", by_pending_bytes.stops),
+        ("total-delays", all.iter().map(|stalls| stalls.delays).sum()),
+        ("total-stops", all.iter().map(|stalls| stalls.stops).sum()),
+    ];
+    let figures: Vec<_> = figures.iter().map(|(name, count)| format!("{name}: {count}")).collect();
+    format!("Write Stall (count): {}\n", figures.join(", "))
+}
+
+impl DbInner {
+    /// `rocksdb.cf-write-stall-stats`.
+    pub(super) fn cf_write_stalls(&self, family: &Family) -> String {
+        let state = self.state.lock();
+        state.families.get(&family.id).map_or(String::new(), |known| write_stalls(&known.activity))
+    }
+
+    /// `rocksdb.cfstats-no-file-histogram`: the latencies of reads are not measured.
+    pub(super) fn cf_stats(&self, family: &Family) -> String {
+        let current = family.current.load();
+        let version = &current.version;
+        let (activity, scores) = {
+            let state = self.state.lock();
+            let activity = state.families.get(&family.id).map(|known| known.activity.clone());
+            (activity.unwrap_or_default(), self.level_scores(&state, family, version))
+        };
+        let mut text = head(&family.name, "Level");
+        let rows = levels(version, &scores, &activity);
+        text.extend(rows.iter().map(Row::text));
+        text.push_str(&head(&family.name, "Priority"));
+        for (name, done) in [("Low", activity.compactions), ("High", activity.flushes)] {
+            if done.count > 0 {
+                text.push_str(&Row::of_activity(name, done).text());
+            }
+        }
+        let blobs = blob_file_totals(version);
+        let _ = writeln!(
+            text,
+            "\nBlob file count: {}, total size: {:.1} GB, garbage size: {:.1} GB, space amp: {:.1}\n",
+            version.blob_files.len(),
+            blobs.total as f64 / GB,
+            blobs.garbage as f64 / GB,
+            blobs.amplification()
+        );
+        text.push_str(&self.sums_of_cf(&activity));
+        let options = family.options.load();
+        let pending = stall_input(&options, version, current.immutable.len(), BlobWaste::default());
+        let _ = writeln!(text, "Estimated pending compaction bytes: {}", pending.pending_compaction_bytes);
+        text.push_str(&write_stalls(&activity));
+        text
+    }
+
+    fn sums_of_cf(&self, activity: &Activity) -> String {
+        let up = (self.env.clock.now_us().saturating_sub(self.opened_at_us)) as f64 / 1e6;
+        let flushed = activity.flushes.all_written() as f64 / GB;
+        let mut all = activity.flushes;
+        all.add(&activity.compactions);
+        let (written, read) = (all.all_written(), all.read());
+        let per_second = |bytes: u64| bytes as f64 / MB / up.max(0.001);
+        let mut text = format!("Uptime(secs): {up:.1} total, {up:.1} interval\n");
+        let _ = writeln!(text, "Flush(GB): cumulative {flushed:.3}, interval {flushed:.3}");
+        // There is no ingestion of tables.
+        text.push_str("AddFile(GB): cumulative 0.000, interval 0.000\n");
+        for what in ["Total Files", "L0 Files", "Keys"] {
+            let _ = writeln!(text, "AddFile({what}): cumulative 0, interval 0");
+        }
+        for period in ["Cumulative", "Interval"] {
+            let _ = writeln!(
+                text,
+                "{period} compaction: {:.2} GB write, {:.2} MB/s write, {:.2} GB read, {:.2} MB/s read, {:.1} seconds",
+                written as f64 / GB,
+                per_second(written),
+                read as f64 / GB,
+                per_second(read),
+                all.micros as f64 / 1e6
+            );
+        }
+        text
+    }
+
+    /// How badly each level wants to be compacted, by level; other styles than leveled look at their runs alone.
+    fn level_scores(&self, state: &State, family: &Family, version: &Version) -> Vec<f64> {
+        let options = family.options.load();
+        let settings = leveled_settings(&options, &version.paths);
+        let mut by_level = vec![0.0; version.levels.len()];
+        match (options.compaction_style, state.families.get(&family.id)) {
+            (CompactionStyle::Level, Some(known)) => {
+                let sizes = compensated_sizes(version, &self.pick_context(state, known));
+                let targets = LevelTargets::new(version, &settings);
+                for wanted in scores(version, &settings, &targets, &sizes) {
+                    by_level[wanted.level] = wanted.score;
+                }
+            }
+            (CompactionStyle::Fifo, _) => {
+                let most = options.compaction_options_fifo.max_table_files_size.max(1);
+                by_level[0] = version.table_bytes() as f64 / most as f64;
+            }
+            _ => {
+                let runs = level0_files(&options, version);
+                by_level[0] = runs as f64 / settings.level0_file_num_compaction_trigger.max(1) as f64;
+            }
+        }
+        by_level
+    }
+}

@@ -1,0 +1,234 @@
+//! Properties: figures and texts about a running database, by RocksDB's names.
+//!
+//! - `numbers`: those that are one number.
+//! - `cf_stats`, `db_stats`: what was done since the database was opened; `activity` counts it.
+//! - `tables`: what the files of a family are.
+
+pub(super) mod activity;
+mod cf_stats;
+pub(super) mod db_stats;
+mod human;
+mod numbers;
+mod tables;
+
+use std::fmt::Write as _;
+
+use self::tables::{aggregated_properties, blob_file_totals, blob_stats, level_stats, table_list};
+use super::family::{ColumnFamily, Family};
+use super::{Db, DbInner, Ticker};
+use crate::base::Temperature;
+use crate::base::sync::Ordering;
+use crate::cache::CacheStatistics;
+use crate::manifest::Version;
+use crate::sst::CompressedCache;
+
+/// The properties that every family answers, without those that end in a level or a temperature.
+pub const PROPERTY_NAMES: &[&str] = &[
+    "rocksdb.stats",
+    "rocksdb.cfstats",
+    "rocksdb.cfstats-no-file-histogram",
+    "rocksdb.cf-write-stall-stats",
+    "rocksdb.dbstats",
+    "rocksdb.db-write-stall-stats",
+    "rocksdb.options-statistics",
+    "rocksdb.aggregated-table-properties",
+    "rocksdb.levelstats",
+    "rocksdb.sstables",
+    "rocksdb.num-immutable-mem-table",
+    "rocksdb.num-immutable-mem-table-flushed",
+    "rocksdb.mem-table-flush-pending",
+    "rocksdb.compaction-pending",
+    "rocksdb.background-errors",
+    "rocksdb.cur-size-active-mem-table",
+    "rocksdb.cur-size-all-mem-tables",
+    "rocksdb.size-all-mem-tables",
+    "rocksdb.num-entries-active-mem-table",
+    "rocksdb.num-deletes-active-mem-table",
+    "rocksdb.num-entries-imm-mem-tables",
+    "rocksdb.num-deletes-imm-mem-tables",
+    "rocksdb.estimate-num-keys",
+    "rocksdb.estimate-table-readers-mem",
+    "rocksdb.is-file-deletions-enabled",
+    "rocksdb.num-snapshots",
+    "rocksdb.oldest-snapshot-time",
+    "rocksdb.oldest-snapshot-sequence",
+    "rocksdb.num-live-versions",
+    "rocksdb.current-super-version-number",
+    "rocksdb.base-level",
+    "rocksdb.min-log-number-to-keep",
+    "rocksdb.total-sst-files-size",
+    "rocksdb.live-sst-files-size",
+    "rocksdb.obsolete-sst-files-size",
+    "rocksdb.estimate-live-data-size",
+    "rocksdb.estimate-pending-compaction-bytes",
+    "rocksdb.num-running-compactions",
+    "rocksdb.num-running-compaction-sorted-runs",
+    "rocksdb.compaction-abort-count",
+    "rocksdb.num-running-flushes",
+    "rocksdb.actual-delayed-write-rate",
+    "rocksdb.is-write-stopped",
+    "rocksdb.block-cache-capacity",
+    "rocksdb.block-cache-usage",
+    "rocksdb.block-cache-pinned-usage",
+    "flagstone.compressed-secondary-cache-capacity",
+    "flagstone.compressed-secondary-cache-usage",
+    "flagstone.compressed-secondary-cache-entries",
+    "rocksdb.num-blob-files",
+    "rocksdb.blob-stats",
+    "rocksdb.total-blob-file-size",
+    "rocksdb.live-blob-file-size",
+    "rocksdb.live-blob-file-garbage-size",
+    "flagstone.background-error",
+    "flagstone.damaged-files",
+    "flagstone.key-faults",
+    "flagstone.pins",
+    "flagstone.rate-limiter-bytes-per-second",
+];
+
+/// How many snapshots and iterators are shown.
+const PINS_SHOWN: usize = 10;
+
+impl Db {
+    /// The property `name` of a family as text; `None` if there is no such property, or the family is another database's.
+    ///
+    /// Besides [`PROPERTY_NAMES`] there are `rocksdb.num-files-at-level<N>`, `rocksdb.compression-ratio-at-level<N>`,
+    /// `rocksdb.aggregated-table-properties-at-level<N>` and `rocksdb.live-sst-files-size-at-temperature<N>`;
+    /// `rocksdb.blob-cache-capacity`, `-usage` and `-pinned-usage` where values in blob files are cached, and
+    /// `rocksdb.estimate-oldest-key-time` with FIFO compaction that merges nothing.
+    pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+        let inner = self.inner();
+        family.0.check_owner(&inner.obsolete).ok()?;
+        let version = family.0.current.load().version.clone();
+        match name {
+            "rocksdb.stats" => Some(inner.stats_text(&family.0)),
+            "rocksdb.cfstats" | "rocksdb.cfstats-no-file-histogram" => Some(inner.cf_stats(&family.0)),
+            "rocksdb.cf-write-stall-stats" => Some(inner.cf_write_stalls(&family.0)),
+            "rocksdb.dbstats" => Some(inner.db_stats()),
+            "rocksdb.db-write-stall-stats" => Some(inner.db_write_stalls()),
+            "rocksdb.options-statistics" => Some(inner.statistics_text()),
+            "rocksdb.aggregated-table-properties" => {
+                Some(aggregated_properties(&inner.sum_of_properties(&family.0, &version, None)?))
+            }
+            "rocksdb.levelstats" => Some(level_stats(&version)),
+            "rocksdb.sstables" => Some(table_list(&version)),
+            "rocksdb.blob-stats" => Some(blob_stats(&version)),
+            "flagstone.damaged-files" => Some(inner.damage_text()),
+            "flagstone.key-faults" => Some(inner.key_faults_text()),
+            "flagstone.pins" => Some(inner.pins(PINS_SHOWN).to_string()),
+            "flagstone.background-error" => Some(inner.poison.describe()),
+            _ => match inner.property_with_argument(&family.0, &version, name) {
+                None => inner.int_property(&family.0, name).map(|value| value.to_string()),
+                text => text,
+            },
+        }
+    }
+
+    /// The property `name` of a family as a number; `None` if there is no such number, or the family is another database's.
+    pub fn int_property(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
+        let inner = self.inner();
+        family.0.check_owner(&inner.obsolete).ok()?;
+        inner.int_property(&family.0, name)
+    }
+
+    /// The sum of a property over all families, as RocksDB's `GetAggregatedIntProperty`: of those about the block cache, which
+    /// they share, once. `None` if one of them has no such number. What a property says of the whole database is counted for
+    /// each family, as there.
+    ///
+    /// ```
+    /// # use flagstone::db::Db;
+    /// # use flagstone::env::Env;
+    /// # use flagstone::options::Options;
+    /// # fn main() -> flagstone::base::Result<()> {
+    /// # let mut options = Options { env: Env::memory(), ..Options::default() };
+    /// # options.create_if_missing = true;
+    /// let db = Db::open("/db", &options)?;
+    /// let users = db.create_column_family("users", &options.cf)?;
+    /// db.put("key", "value")?;
+    /// db.put_cf(&users, "key", "value")?;
+    /// assert_eq!(db.int_property(&users, "rocksdb.estimate-num-keys"), Some(1));
+    /// assert_eq!(db.aggregated_int_property("rocksdb.estimate-num-keys"), Some(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn aggregated_int_property(&self, name: &str) -> Option<u64> {
+        let families = self.column_families();
+        let of_all = families.iter().map(|family| self.int_property(family, name));
+        let values = of_all.collect::<Option<Vec<u64>>>()?;
+        match name.starts_with("rocksdb.block-cache-") {
+            true => values.first().copied(),
+            false => Some(values.into_iter().fold(0, u64::saturating_add)),
+        }
+    }
+}
+
+impl DbInner {
+    /// A property whose name ends in a number.
+    fn property_with_argument(&self, family: &Family, version: &Version, name: &str) -> Option<String> {
+        let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let (property, argument) = name.split_at(name.len() - digits);
+        let files = || version.levels.get(argument.parse::<usize>().ok()?);
+        Some(match property {
+            "rocksdb.num-files-at-level" => files()?.len().to_string(),
+            "rocksdb.compression-ratio-at-level" => {
+                format!("{:.6}", self.compression_ratio(family, files()?)?)
+            }
+            "rocksdb.aggregated-table-properties-at-level" => {
+                files()?;
+                let level = argument.parse().ok();
+                aggregated_properties(&self.sum_of_properties(family, version, level)?)
+            }
+            "rocksdb.live-sst-files-size-at-temperature" => {
+                let wanted = Temperature::from_byte(argument.parse().ok()?);
+                let tables = version.files().filter(|(_, file)| file.meta.temperature == wanted);
+                tables.map(|(_, file)| file.meta.size).fold(0, u64::saturating_add).to_string()
+            }
+            _ => return None,
+        })
+    }
+
+    /// What RocksDB says under this name, then all counters, and who keeps what.
+    fn stats_text(&self, family: &Family) -> String {
+        let mut text =
+            self.cf_stats(family) + &self.db_stats() + "\n** Counters **\n" + &self.statistics_text();
+        let _ =
+            writeln!(text, "latest sequence number : {}", self.snapshots.published.load(Ordering::Acquire));
+        let _ = write!(text, "** Who keeps what **\n{}", self.pins(PINS_SHOWN));
+        text
+    }
+
+    fn statistics_text(&self) -> String {
+        let counters = Ticker::ALL.iter().map(|ticker| (ticker.name(), self.statistics.get(*ticker)));
+        let lines: String = counters.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect();
+        lines + &self.cache_lines()
+    }
+
+    /// What both tiers of the block cache, and that of values, did, by the names of RocksDB's tickers.
+    fn cache_lines(&self) -> String {
+        let first = self.tables.cache().statistics();
+        let second =
+            self.tables.second_tier().map_or_else(CacheStatistics::default, CompressedCache::statistics);
+        let lines = [
+            ("rocksdb.block.cache.hit", first.hits),
+            ("rocksdb.block.cache.miss", first.misses),
+            ("rocksdb.block.cache.add", first.inserts),
+            ("rocksdb.compressed.secondary.cache.hits", second.hits),
+            ("flagstone.compressed.secondary.cache.misses", second.misses),
+            ("flagstone.compressed.secondary.cache.adds", second.inserts),
+        ];
+        let blobs = match self.tables.has_blob_cache() {
+            true => self.tables.blob_cache().statistics(),
+            false => CacheStatistics::default(),
+        };
+        let blob_lines = [
+            ("rocksdb.blobdb.cache.hit", blobs.hits),
+            ("rocksdb.blobdb.cache.miss", blobs.misses),
+            ("rocksdb.blobdb.cache.add", blobs.inserts),
+        ];
+        lines.iter().chain(&blob_lines).map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
+    }
+}
+
+/// Bytes of garbage in blob files, but for holes.
+pub(super) fn garbage_bytes(version: &Version) -> u64 {
+    blob_file_totals(version).garbage
+}

@@ -1,0 +1,172 @@
+//! Properties that are numbers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::tables::blob_file_totals;
+use crate::compaction::pick::{BlobWaste, LevelTargets};
+use crate::db::DbInner;
+use crate::db::disk::space::blob_file_bytes;
+use crate::db::family::Family;
+use crate::db::settings::{leveled_settings, stall_input};
+use crate::manifest::Version;
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
+use crate::sst::{BlockCache, CompressedCache};
+
+impl DbInner {
+    pub(super) fn int_property(&self, family: &Family, name: &str) -> Option<u64> {
+        let current = family.current.load();
+        let version = &current.version;
+        let immutable_bytes = || current.immutable.iter().map(|mem| mem.memory_usage() as u64).sum::<u64>();
+        Some(match name {
+            "rocksdb.num-immutable-mem-table" => current.immutable.len() as u64,
+            "rocksdb.mem-table-flush-pending" => u64::from(!current.immutable.is_empty()),
+            "rocksdb.compaction-pending" => u64::from(self.compaction_pending(family)),
+            "rocksdb.background-errors" => self.poison.failures(),
+            "rocksdb.cur-size-active-mem-table" => current.mem.memory_usage() as u64,
+            "rocksdb.cur-size-all-mem-tables" | "rocksdb.size-all-mem-tables" => {
+                current.mem.memory_usage() as u64 + immutable_bytes()
+            }
+            "rocksdb.num-entries-active-mem-table" => current.mem.num_entries(),
+            "rocksdb.num-deletes-active-mem-table" => current.mem.num_deletes(),
+            "rocksdb.num-entries-imm-mem-tables" => {
+                current.immutable.iter().map(|mem| mem.num_entries()).sum()
+            }
+            "rocksdb.num-deletes-imm-mem-tables" => {
+                current.immutable.iter().map(|mem| mem.num_deletes()).sum()
+            }
+            "rocksdb.estimate-num-keys" => self.estimate_keys(family),
+            "rocksdb.estimate-table-readers-mem" => version
+                .files()
+                .filter_map(|(_, file)| file.table.get())
+                .map(|table| table.memory_usage() as u64)
+                .sum(),
+            "rocksdb.is-file-deletions-enabled" => u64::from(self.state.lock().deletions_paused == 0),
+            "rocksdb.num-immutable-mem-table-flushed" | "rocksdb.compaction-abort-count" => 0,
+            "rocksdb.num-live-versions" => self.live_versions(family),
+            "rocksdb.current-super-version-number" => self.super_version_number(family),
+            "rocksdb.base-level" => base_level(&family.options.load(), version),
+            "rocksdb.obsolete-sst-files-size" => self.obsolete_table_bytes(),
+            "rocksdb.num-running-compaction-sorted-runs" => self.running_sorted_runs(),
+            "rocksdb.estimate-oldest-key-time" => self.oldest_key_time(family, version)?,
+            "rocksdb.num-snapshots" => self.snapshots.count() as u64,
+            "rocksdb.oldest-snapshot-time" => {
+                self.snapshots.oldest().map_or(0, |oldest| oldest.since_unix_seconds)
+            }
+            "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |oldest| oldest.sequence),
+            "rocksdb.min-log-number-to-keep" => self.state.lock().versions.min_log_number_to_keep().0,
+            "rocksdb.total-sst-files-size" => self.total_table_bytes(family),
+            "rocksdb.live-sst-files-size" => version.table_bytes(),
+            "rocksdb.estimate-live-data-size" => {
+                let blobs = blob_file_bytes(version.blob_files.values());
+                version
+                    .disjoint_table_bytes()
+                    .saturating_add(blobs.saturating_sub(blob_file_totals(version).garbage))
+            }
+            "rocksdb.estimate-pending-compaction-bytes" => {
+                let (options, waiting) = (family.options.load(), current.immutable.len());
+                stall_input(&options, version, waiting, BlobWaste::default()).pending_compaction_bytes
+            }
+            "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
+            "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,
+            "rocksdb.actual-delayed-write-rate" => self.write_control.delayed_rate(),
+            "flagstone.rate-limiter-bytes-per-second" => {
+                self.settings.load().rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second())
+            }
+            "rocksdb.is-write-stopped" => u64::from(self.write_control.is_stopped()),
+            "rocksdb.num-blob-files" => version.blob_files.len() as u64,
+            "rocksdb.total-blob-file-size" => self.total_blob_bytes(family),
+            "rocksdb.live-blob-file-size" => blob_file_bytes(version.blob_files.values()),
+            "rocksdb.live-blob-file-garbage-size" => blob_file_totals(version).garbage,
+            _ => return self.cache_property(family, name),
+        })
+    }
+
+    fn cache_property(&self, family: &Family, name: &str) -> Option<u64> {
+        let second_tier =
+            |figure: fn(&CompressedCache) -> usize| self.tables.second_tier().map_or(0, figure) as u64;
+        Some(match name {
+            "rocksdb.block-cache-capacity" => self.tables.cache().capacity() as u64,
+            "rocksdb.block-cache-usage" => self.tables.cache().usage() as u64,
+            "rocksdb.block-cache-pinned-usage" => self.tables.cache().pinned_usage() as u64,
+            "rocksdb.blob-cache-capacity" => self.blob_cache_of(family)?.capacity() as u64,
+            "rocksdb.blob-cache-usage" => self.blob_cache_of(family)?.usage() as u64,
+            "rocksdb.blob-cache-pinned-usage" => self.blob_cache_of(family)?.pinned_usage() as u64,
+            "flagstone.compressed-secondary-cache-capacity" => second_tier(CompressedCache::capacity),
+            "flagstone.compressed-secondary-cache-usage" => second_tier(CompressedCache::usage),
+            "flagstone.compressed-secondary-cache-entries" => second_tier(CompressedCache::len),
+            _ => return None,
+        })
+    }
+
+    /// Where the family's values from blob files are kept, if anywhere; as in RocksDB that may be the block cache.
+    fn blob_cache_of(&self, family: &Family) -> Option<&BlockCache> {
+        let is_kept = self.tables.caches_all_blobs || family.options.load().cache_blobs;
+        is_kept.then(|| &**self.tables.blob_cache())
+    }
+
+    /// Entries in memory and in tables, twice the deletions taken off.
+    fn estimate_keys(&self, family: &Family) -> u64 {
+        let current = family.current.load();
+        let memtables = std::iter::once(&current.mem).chain(&current.immutable);
+        let (mut entries, mut deletions) =
+            memtables.fold((0, 0), |(e, d), mem| (e + mem.num_entries(), d + mem.num_deletes()));
+        for (_, file) in current.version.files() {
+            if let Ok(table) = self.tables.open(family, file) {
+                entries = entries.saturating_add(table.properties().num_entries);
+                deletions = deletions.saturating_add(table.properties().num_deletions);
+            }
+        }
+        entries.saturating_sub(deletions.saturating_mul(2))
+    }
+
+    /// The newest version, and those that readers keep.
+    fn live_versions(&self, family: &Family) -> u64 {
+        let versions: BTreeSet<_> = self.versions_in_use(family).iter().map(Arc::as_ptr).collect();
+        versions.len() as u64
+    }
+
+    fn super_version_number(&self, family: &Family) -> u64 {
+        self.state.lock().families.get(&family.id).map_or(0, |known| known.installed() + 1)
+    }
+
+    /// Bytes of the tables that are in use no longer and still on the disk.
+    fn obsolete_table_bytes(&self) -> u64 {
+        let sizes = self.obsolete.tables().into_iter().filter_map(|path| {
+            // One that is gone meanwhile takes no space.
+            self.env.fs.metadata(&path).ok().map(|metadata| metadata.size)
+        });
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// What the compactions under way merge: each table of level 0 by itself, other levels as a whole.
+    fn running_sorted_runs(&self) -> u64 {
+        let state = self.state.lock();
+        let running = state.families.values().flat_map(|known| &known.running);
+        running.map(|compaction| compaction.sorted_runs as u64).sum()
+    }
+
+    /// As in RocksDB with FIFO compaction only, where no table is rewritten: elsewhere tables do not say.
+    fn oldest_key_time(&self, family: &Family, version: &Version) -> Option<u64> {
+        let options = family.options.load();
+        if options.compaction_style != CompactionStyle::Fifo
+            || options.compaction_options_fifo.allow_compaction
+        {
+            return None;
+        }
+        let times = version.files().map(|(_, file)| {
+            self.tables.open(family, file).ok().map(|table| table.properties().oldest_key_time)
+        });
+        times.collect::<Option<Vec<_>>>()?.into_iter().min().filter(|oldest| *oldest > 0)
+    }
+}
+
+/// The level that level 0 is compacted to.
+fn base_level(options: &ColumnFamilyOptions, version: &Version) -> u64 {
+    match options.compaction_style {
+        CompactionStyle::Level => {
+            LevelTargets::new(version, &leveled_settings(options, &version.paths)).base_level as u64
+        }
+        _ => 1.min(version.levels.len() as u64 - 1),
+    }
+}
