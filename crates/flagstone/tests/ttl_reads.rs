@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake};
 use flagstone::base::Code;
 use flagstone::db::{TtlAsyncIter, TtlDb, TtlOptions};
 use flagstone::env::Env;
-use flagstone::options::ReadOptions;
+use flagstone::options::{ReadOptions, WriteOptions};
 use testkit::{HandClock, settings};
 
 fn world() -> (Env, Arc<HandClock>) {
@@ -57,6 +57,50 @@ fn a_part_of_a_value_knows_nothing_of_its_stamp() {
         let key = format!("k{}", value.len());
         assert!(db.get_range(&once, &family, key, 0..1).unwrap().is_none(), "it has expired");
     }
+}
+
+#[test]
+fn a_value_in_pieces_expires_as_any_other() {
+    let (env, clock) = world();
+    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+    let family = db.base().default_column_family().clone();
+    for (key, pieces) in [("small", 1), ("large", 40)] {
+        let mut writer = db.put_stream(&family, key, &WriteOptions::default()).unwrap().with_buffer(2000);
+        (0..pieces).for_each(|piece| writer.append(&[piece; 1000]).unwrap());
+        assert_eq!(writer.size(), 1000 * u64::from(pieces), "its stamp is not of it");
+        assert!(db.get(key).unwrap().is_none());
+        clock.advance(10);
+        writer.commit().unwrap();
+        let value = db.get(key).unwrap().expect("it was committed");
+        assert!(value.chunks(1000).enumerate().all(|(piece, bytes)| bytes == [piece as u8; 1000]));
+        let (expiring, now) =
+            (db.get_with_expiry(&ReadOptions::default(), &family, key), env.clock.unix_seconds());
+        assert_eq!(expiring.unwrap().unwrap().expiry, Some(now + 60), "it lives from its commit on");
+    }
+    clock.advance(61);
+    let found = ["small", "large"].map(|key| db.get(key).unwrap().is_some());
+    assert_eq!(found, [false, false]);
+}
+
+#[test]
+fn entries_come_one_after_the_other_without_stamps_and_without_what_has_expired() {
+    let (env, clock) = world();
+    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+    db.put("a", "old").unwrap();
+    clock.advance(30);
+    ["b", "c"].iter().for_each(|key| db.put(key, "new").unwrap());
+    clock.advance(31);
+    db.put("d", "").unwrap();
+    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    assert!(iter.next_entry().unwrap().is_none(), "nobody has sent it anywhere");
+    iter.seek_to_first();
+    let entries: Vec<_> = std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).collect();
+    let expected = [("b", "new"), ("c", "new"), ("d", "")];
+    assert_eq!(entries, expected.map(|(key, value)| (key.into(), value.into())));
+    db.base().put("c", "abc").unwrap();
+    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    iter.seek("c");
+    assert!(iter.next_entry().unwrap_err().is_corruption(), "it has no stamp");
 }
 
 /// The number of a family means another one in another database: that one's values lived as long from then on.

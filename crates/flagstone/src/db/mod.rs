@@ -67,7 +67,7 @@ pub use salvage::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
 };
 pub use statistics::{Statistics, Ticker};
-pub use ttl::{ExpiringValue, TtlAsyncIter, TtlDb, TtlFamily, TtlIter, TtlOptions};
+pub use ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};
 pub use writing::archive::WalFile;
 pub use writing::direct_blob::BlobWriter;
 

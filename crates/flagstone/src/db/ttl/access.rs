@@ -308,7 +308,7 @@ impl TtlDb {
 
 impl Rule {
     /// The stamp of a value that is written now, and has no expiry of its own.
-    fn stamp_of_value(&self) -> u32 {
+    pub(super) fn stamp_of_value(&self) -> u32 {
         self.lifetime.stamp_of_value(self.lifetime.stamp_of_now())
     }
 

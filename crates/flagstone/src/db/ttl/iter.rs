@@ -128,13 +128,16 @@ impl TtlIter {
     /// # Errors
     /// As [`TtlIter::value`] and [`TtlIter::status`].
     pub fn next_entry(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        if !self.valid() {
-            return self.status().map(|()| None);
+        self.status()?;
+        if self.valid() {
+            self.stamp()?;
         }
-        let key = self.key().to_vec();
-        let value = self.value()?.to_vec();
-        self.next();
-        Ok(Some((key, value)))
+        let mut entry = self.inner.next_entry()?;
+        if let Some((_, value)) = &mut entry {
+            value.truncate(value.len() - STAMP_SIZE);
+            self.settle(Way::Forward);
+        }
+        Ok(entry)
     }
 
     fn stamp(&mut self) -> Result<u32> {

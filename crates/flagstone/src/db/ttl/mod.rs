@@ -6,11 +6,13 @@
 //!
 //! - `open`: opening, families and their times to live
 //! - `access`: writing and reading; `async_read`: reading for tasks; `iter`: cursors
+//! - `stream`: values written piece by piece
 
 mod access;
 mod async_read;
 mod iter;
 mod open;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +27,7 @@ pub use access::ExpiringValue;
 pub use async_read::TtlAsyncIter;
 pub use iter::TtlIter;
 pub use open::TtlFamily;
+pub use stream::TtlBlobWriter;
 
 /// How long the values of a family live, and what reads make of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
