@@ -83,12 +83,12 @@ const UNANSWERED: &[&str] = &[
 fn in_memory(settings: &[(&str, &str)]) -> Options {
     let mut options = Options { env: Env::memory(), ..Options::default() };
     options.create_if_missing = true;
-    settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+    settings.iter().for_each(|(name, value)| options.set(name, value).expect("an option"));
     options
 }
 
 fn open(settings: &[(&str, &str)]) -> Db {
-    Db::open("/db", &in_memory(settings)).unwrap()
+    Db::open("/db", &in_memory(settings)).expect("a database")
 }
 
 fn property(db: &Db, name: &str) -> String {
@@ -101,7 +101,7 @@ fn number(db: &Db, name: &str) -> u64 {
 
 fn batch_of(key: &str) -> WriteBatch {
     let mut batch = WriteBatch::new();
-    batch.put(key, "value").unwrap();
+    batch.put(key, "value").expect("a small batch");
     batch
 }
 

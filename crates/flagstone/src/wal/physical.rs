@@ -54,6 +54,8 @@ pub(super) struct Blocks {
     pub has_legacy_record: bool,
     /// Whether to look for intact records behind damage within its block.
     searches: bool,
+    /// Where the file is taken to end, if it does not end before.
+    limit: u64,
 }
 
 impl Blocks {
@@ -72,7 +74,14 @@ impl Blocks {
             is_recyclable: false,
             has_legacy_record: false,
             searches,
+            limit: u64::MAX,
         }
+    }
+
+    /// From here on the file is taken to end at `limit`; what was read of it is read again.
+    pub fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+        self.window.clear();
     }
 
     /// The bytes at a range of the window.
@@ -167,7 +176,8 @@ impl Blocks {
         // A short window ends the file: what was read once is not read again.
         if self.position >= window_end && !(is_short && self.position > 0) {
             self.window_start = self.position - in_block as u64;
-            let size = self.next_window_size()?;
+            let left = usize::try_from(self.limit.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
+            let size = self.next_window_size()?.min(left);
             match self.window.capacity() {
                 // Fresh zeros from the system cost a short file nothing for the part that it does not fill.
                 0 => self.window = vec![0; size],

@@ -154,6 +154,14 @@ impl Reader {
         }
     }
 
+    /// Reads on in a log that grows: up to `limit`, where a record ends. For one that was read to such a place before, or from
+    /// its beginning.
+    pub fn read_until(&mut self, limit: u64) {
+        self.place = Place::InBlock(0..0);
+        self.blocks.set_limit(limit);
+        self.finished = false;
+    }
+
     /// The last record once more; empty if the last event was another.
     #[inline]
     pub fn record(&self) -> &[u8] {

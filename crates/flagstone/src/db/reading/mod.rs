@@ -12,4 +12,5 @@ pub(super) mod multi_read;
 pub(super) mod parked;
 pub(super) mod read;
 pub(super) mod refresh;
+pub(super) mod updates;
 pub(super) mod value;

@@ -67,25 +67,30 @@ pub struct WalFile {
 impl Db {
     /// The WALs, oldest first: archived ones, those that recovery would need, and the active one.
     pub fn wal_files(&self) -> Vec<WalFile> {
-        let inner = self.inner();
-        let commit = inner.commit.lock();
-        let state = inner.state.lock();
-        let here = |(number, size, archived): (FileNumber, u64, bool)| {
-            let path = file_name::wal(&inner.wal_directory, number);
-            WalFile { number, path, size, archived }
-        };
-        let moved = state.archive.wals.iter().map(|wal| {
-            let (number, size) = (wal.number, wal.size);
-            WalFile { number, path: inner.archived(number), size, archived: true }
-        });
-        let waiting = state.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
-        let older = state.wals.iter().map(|wal| (wal.number, wal.bytes, false));
-        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.written(), false));
-        moved.chain(waiting.chain(older).chain(active).map(here)).collect()
+        self.inner().wal_files().0
     }
 }
 
 impl DbInner {
+    /// [`Db::wal_files`], and the number of the active one, if there is one.
+    pub(in crate::db) fn wal_files(&self) -> (Vec<WalFile>, Option<FileNumber>) {
+        let commit = self.commit.lock();
+        let state = self.state.lock();
+        let here = |(number, size, archived): (FileNumber, u64, bool)| {
+            let path = file_name::wal(&self.wal_directory, number);
+            WalFile { number, path, size, archived }
+        };
+        let moved = state.archive.wals.iter().map(|wal| {
+            let (number, size) = (wal.number, wal.size);
+            WalFile { number, path: self.archived(number), size, archived: true }
+        });
+        let waiting = state.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
+        let older = state.wals.iter().map(|wal| (wal.number, wal.bytes, false));
+        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.written(), false));
+        let files = moved.chain(waiting.chain(older).chain(active).map(here)).collect();
+        (files, active.map(|(number, ..)| number))
+    }
+
     /// Finds what earlier lives of the database archived. WALs may lie there although nothing is archived any longer.
     pub(in crate::db) fn load_archive(&self) -> Result<Archive> {
         let directory = self.archive_directory();

@@ -1,0 +1,447 @@
+//! The writes of a database, one after the other, out of its WALs: for a replica, an audit, a search index.
+//!
+//! 1. WALs are listed under the locks, with how far the active one is written; no further is it read. The others are read to
+//!    their ends, also where they lie in the archive.
+//! 2. Which WAL holds a sequence number, the first records say: the newest that begins no later. (A WAL that recovery has left
+//!    out, as what precedes it was lost, is followed by one that begins earlier.)
+//! 3. From there, each write must go on where the one before ended. Where it does not, or there is damage, the rest of that WAL
+//!    does not count, as in recovery, and it must be the next that goes on; if none does, something is missing, and that is said.
+//! 4. A write is handed out once it is published: no reader of a replica sees what a reader of the database does not.
+//!
+//! A WAL that is removed meanwhile can be read on, since it is open. One that is used again under another number cannot: its
+//! records say whose they are, and what is missing then is not found.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::read::read_settings;
+use crate::base::sync::Ordering;
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
+use crate::batch::{BatchView, Operation, WriteBatch};
+use crate::db::writing::archive::WalFile;
+use crate::db::{Db, DbInner};
+use crate::env::OpenMode;
+use crate::options::ReadOptions;
+use crate::wal::{DamageKind, Event, PredecessorWal, Reader};
+
+/// So often it is looked for a WAL that was moved between the look at the list and the opening.
+const LOOKS_MAX: usize = 3;
+
+/// One write, as [`Updates`] hands it out.
+#[derive(Debug, Clone)]
+pub struct Update {
+    /// The sequence number of its first operation.
+    pub sequence: SequenceNumber,
+    /// That of the next write: where to go on, also after a restart.
+    pub next_sequence: SequenceNumber,
+    /// What was written. Values that lie in blob files have been fetched.
+    pub batch: WriteBatch,
+}
+
+/// The writes of a database in their order ([`Db::get_updates_since`]).
+pub struct Updates {
+    inner: Arc<DbInner>,
+    /// The sequence number that is wanted next.
+    next: SequenceNumber,
+    wal: OpenWal,
+    /// Damage that ended the WAL before, if nothing has followed yet: it may be why.
+    damage: Option<Error>,
+    /// What has been read, and is not published yet.
+    waiting: Option<Update>,
+    /// What ended it.
+    failed: Option<Error>,
+}
+
+/// The WAL that is being read.
+struct OpenWal {
+    number: FileNumber,
+    reader: Reader,
+    /// Up to where it may be read.
+    limit: u64,
+    /// Why its rest does not count.
+    left: Option<Error>,
+}
+
+/// What a record is to whoever wants the writes from `next` on.
+#[derive(Debug, PartialEq, Eq)]
+enum Fit {
+    /// It comes before.
+    Before,
+    /// It is the next one.
+    Next,
+    /// It comes after one that is missing.
+    TooLate,
+}
+
+/// What comes of a look at the WAL being read.
+enum Step {
+    Update(Update),
+    Passed,
+    /// There is no more in it, up to the limit.
+    End,
+}
+
+impl Db {
+    /// The writes from the one with this sequence number on, in their order, as RocksDB's `GetUpdatesSince`: for a replica, say,
+    /// which writes each batch as it gets it. [`Updates::next_update`] goes on as the database is written to.
+    ///
+    /// They are read from the WALs, which are gone as soon as the memtables are flushed, unless `WAL_ttl_seconds` or
+    /// `WAL_size_limit_MB` keep them in the archive. What is written with `disable_wal` is missing, and said to be. Column
+    /// families are named by their numbers; that one is made or dropped no WAL tells. With `manual_wal_flush` a write is seen
+    /// when it has come to the WAL's file. What no sync has covered yet may be lost in a crash, and a replica then be ahead.
+    ///
+    /// Values that were written to blob files at the commit (`blob_write_mode`) are read from there, and once they are
+    /// overwritten the files may be gone before the WAL is: a replica that may fall far behind wants `flush` there. What was
+    /// written so to a family that is dropped is left out.
+    ///
+    /// ```
+    /// # use flagstone::db::Db;
+    /// # use flagstone::env::Env;
+    /// # use flagstone::options::Options;
+    /// # fn main() -> flagstone::base::Result<()> {
+    /// # let mut options = Options { env: Env::memory(), ..Options::default() };
+    /// # options.create_if_missing = true;
+    /// options.set("WAL_ttl_seconds", "3600")?;
+    /// let (primary, replica) = (Db::open("/primary", &options)?, Db::open("/replica", &options)?);
+    /// primary.put("key", "value")?;
+    /// primary.flush_all()?;
+    ///
+    /// let mut updates = primary.get_updates_since(replica.latest_sequence_number() + 1)?;
+    /// while let Some(update) = updates.next_update()? {
+    ///     replica.write(update.batch)?;
+    /// }
+    /// assert_eq!(replica.get("key")?.expect("it was written"), "value");
+    ///
+    /// primary.delete("key")?;
+    /// let update = updates.next_update()?.expect("there is a new one");
+    /// replica.write(update.batch)?;
+    /// assert!(replica.get("key")?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound`, if that write is in the WALs no longer. `InvalidArgument`, if it is not even the next that will be written:
+    /// whoever asks has seen writes that this database has not. `NotSupported`, if the database is open read-only.
+    /// `IoError`.
+    pub fn get_updates_since(&self, sequence: SequenceNumber) -> Result<Updates> {
+        let inner = self.inner();
+        inner.check_open()?;
+        if inner.read_only {
+            return Err(Error::not_supported("the writes of a database that is open read-only"));
+        }
+        let wanted = sequence.max(1);
+        let last = inner.snapshots.published.load(Ordering::Acquire);
+        if wanted > last + 1 {
+            return Err(Error::invalid_argument(format!(
+                "there is no write with sequence number {wanted}: the last one has {last}"
+            )));
+        }
+        let wal = inner.wal_with(wanted, last)?;
+        Ok(Updates { inner: inner.clone(), next: wanted, wal, damage: None, waiting: None, failed: None })
+    }
+
+    /// The sequence number of the oldest write that the WALs have; `None` if they have none.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn oldest_update(&self) -> Result<Option<SequenceNumber>> {
+        for wal in self.inner().wal_files().0 {
+            // One that is gone meanwhile is not the oldest.
+            let opened = ignoring_absence(self.inner().open_wal(&wal, wal.size))?;
+            if let Some(first) = opened.map(OpenWal::first_sequence).transpose()?.flatten() {
+                return Ok(Some(first));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(error) if error.is_not_found() => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+impl DbInner {
+    fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
+        let file = self.env.fs.open(&wal.path, OpenMode::Read)?;
+        let mut reader = Reader::new(file, wal.number);
+        reader.read_until(limit);
+        Ok(OpenWal { number: wal.number, reader, limit, left: None })
+    }
+
+    /// The WALs, oldest first, each with how far it may be read: the active one grows.
+    fn readable_wals(&self) -> Vec<(WalFile, u64)> {
+        let (wals, active) = self.wal_files();
+        let limit = |wal: &WalFile| if Some(wal.number) == active { wal.size } else { u64::MAX };
+        wals.into_iter().map(|wal| (limit(&wal), wal)).map(|(limit, wal)| (wal, limit)).collect()
+    }
+
+    /// Whether log records wait in memory: they are in no file, though their writes may be published.
+    fn is_any_record_in_memory(&self) -> bool {
+        self.commit.lock().wal.as_ref().is_some_and(|wal| wal.written() < wal.offset())
+    }
+
+    /// The WAL in which the write with the sequence number `wanted` is; `last` had been published before.
+    fn wal_with(&self, wanted: SequenceNumber, last: SequenceNumber) -> Result<OpenWal> {
+        let mut looks = 1;
+        // Before the look at the files: what waits no longer is seen there.
+        let is_any_in_memory =
+            self.commit.lock().wal.as_ref().is_some_and(|wal| wal.written() < wal.offset());
+        'look: loop {
+            let (mut oldest, mut empty) = (None, None);
+            for (wal, limit) in self.readable_wals().iter().rev() {
+                match ignoring_absence(self.open_wal(wal, *limit).and_then(OpenWal::first_sequence))? {
+                    // It was moved to the archive, or removed.
+                    None if looks < LOOKS_MAX => {
+                        looks += 1;
+                        continue 'look;
+                    }
+                    None => {}
+                    Some(None) => drop(empty.get_or_insert((wal.clone(), *limit))),
+                    Some(Some(first)) if first <= wanted => return self.open_wal(wal, *limit),
+                    Some(first) => oldest = first,
+                }
+            }
+            return match (empty, oldest) {
+                // Nothing was written since, or nothing has come to the file.
+                (Some((wal, limit)), None) if wanted > last || is_any_in_memory => self.open_wal(&wal, limit),
+                (Some((wal, limit)), Some(_)) if wanted > last => self.open_wal(&wal, limit),
+                (_, Some(oldest)) => {
+                    Err(missing(wanted, &format!("the oldest that is there begins at {oldest}")))
+                }
+                (_, None) => Err(missing(wanted, "they hold none")),
+            };
+        }
+    }
+
+    /// The batch of a record, with the values that it only refers to.
+    fn resolved(&self, batch: BatchView<'_>, names_blobs: bool) -> Result<WriteBatch> {
+        if !names_blobs {
+            return WriteBatch::from_bytes(batch.data().to_vec());
+        }
+        let mut whole = WriteBatch::with_capacity(batch.data().len());
+        let mut operations = batch.iter();
+        loop {
+            let start = operations.offset();
+            let Some(operation) = operations.next().transpose()? else { break };
+            match operation {
+                Operation::BlobIndex { cf, key, index } => self.put_fetched(&mut whole, cf, key, index)?,
+                other => {
+                    whole.push_encoded(&batch.body()[start..operations.offset()], other.is_counted())?;
+                }
+            }
+        }
+        whole.set_sequence(batch.sequence());
+        Ok(whole)
+    }
+
+    fn put_fetched(
+        &self,
+        batch: &mut WriteBatch,
+        cf: ColumnFamilyId,
+        key: &[u8],
+        index: &[u8],
+    ) -> Result<()> {
+        // Of a dropped family nothing is left to read.
+        let Some(family) = self.families.read().get(&cf).cloned() else { return Ok(()) };
+        let version = family.current.load().version.clone();
+        let place = self.tables.place_of_blob(&family, key, index)?;
+        let settings = read_settings(&ReadOptions { fill_cache: false, ..ReadOptions::default() });
+        match self.tables.read_blob(&family, &version, key, &place, &settings, None) {
+            Ok(value) => batch.put_cf(cf, key, &value),
+            Err(error) => {
+                let known = family.current.load().version.blob_files.get(&place.index.file).cloned();
+                let is_given_back = known.is_none_or(|blob| blob.given_back() > 0);
+                if is_given_back && (error.is_corruption() || error.is_not_found()) {
+                    let what = "a value was overwritten, and its space in a blob file given back";
+                    return Err(missing(batch.sequence(), what).at(family.paths.blob(place.index.file)));
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl OpenWal {
+    /// Where its first write begins, or the next one begins of which an empty record tells.
+    fn first_sequence(mut self) -> Result<Option<SequenceNumber>> {
+        match self.reader.next_event()? {
+            Event::Record(record) => Ok(BatchView::parse(record).ok().map(|batch| batch.sequence())),
+            Event::End | Event::Damage(_) => Ok(None),
+        }
+    }
+}
+
+fn missing(wanted: SequenceNumber, why: &str) -> Error {
+    Error::not_found(format!("the write with sequence number {wanted} is in the WALs no longer: {why}")).advise(
+        "make a new copy of the database (a checkpoint) and go on from there; WAL_ttl_seconds and WAL_size_limit_MB keep \
+         WALs for longer",
+    )
+}
+
+/// What a batch is, if the write that begins at `next` is wanted.
+fn fit(batch: BatchView<'_>, next: SequenceNumber) -> Fit {
+    let (begin, end) = (batch.sequence(), batch.next_sequence());
+    match (begin > next, end > next || batch.count() == 0 && begin == next) {
+        (true, _) => Fit::TooLate,
+        (false, true) => Fit::Next,
+        (false, false) => Fit::Before,
+    }
+}
+
+/// Whether a batch is nobody's write: what the engine notes for its own recovery.
+fn is_own(batch: BatchView<'_>) -> Result<bool> {
+    if batch.count() > 0 {
+        return Ok(false);
+    }
+    for operation in batch.iter() {
+        match operation? {
+            Operation::LogData(data) if PredecessorWal::from_note(data).is_none() => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(true)
+}
+
+impl fmt::Debug for Updates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Updates({} in WAL {})", self.next, self.wal.number)
+    }
+}
+
+impl Updates {
+    /// The next write; `None` if there is none yet. What is written later comes when it is asked for again.
+    ///
+    /// # Errors
+    /// `NotFound`, if the next write is not in the WALs: it was written without, or they are gone, or its value in a blob file
+    /// is. `Corruption`; `NotSupported` for prepared transactions, which RocksDB may have written; `ShutdownInProgress` when the
+    /// database is closed; `IoError`. After an error there is no more: begin again at [`Updates::next_sequence`].
+    pub fn next_update(&mut self) -> Result<Option<Update>> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let outcome = self.next_published();
+        self.failed = outcome.as_ref().err().cloned();
+        outcome
+    }
+
+    /// The sequence number of the next write: where [`Db::get_updates_since`] would go on.
+    pub fn next_sequence(&self) -> SequenceNumber {
+        self.waiting.as_ref().map_or(self.next, |waiting| waiting.sequence)
+    }
+
+    fn next_published(&mut self) -> Result<Option<Update>> {
+        self.inner.check_open()?;
+        if self.waiting.is_none() {
+            self.waiting = self.read()?;
+        }
+        let published = self.inner.snapshots.published.load(Ordering::Acquire);
+        Ok(self.waiting.take_if(|update| update.next_sequence <= published + 1))
+    }
+
+    fn read(&mut self) -> Result<Option<Update>> {
+        loop {
+            match self.step()? {
+                Step::Update(update) => return Ok(Some(update)),
+                Step::Passed => {}
+                Step::End => {
+                    if !self.go_on()? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Looks at the next record of the WAL.
+    fn step(&mut self) -> Result<Step> {
+        let Self { inner, next, wal, damage: before, .. } = self;
+        if wal.left.is_some() {
+            return Ok(Step::End);
+        }
+        match wal.reader.next_event()? {
+            Event::End => return Ok(Step::End),
+            Event::Damage(damage) => {
+                // A log that a crash ended may end so.
+                let is_end = matches!(
+                    damage.kind,
+                    DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
+                );
+                let error = damage.to_error(&**wal.reader.file());
+                *before = Some(error.clone()).filter(|_| !is_end);
+                wal.left = Some(error);
+                return Ok(Step::End);
+            }
+            Event::Record(_) => {}
+        }
+        let (offset, path) = (wal.reader.record_offset(), wal.reader.file().path());
+        let locate = |error: Error| error.at(path).at_offset(offset);
+        let batch = BatchView::parse(wal.reader.record()).map_err(locate)?;
+        match fit(batch, *next) {
+            Fit::Before => return Ok(Step::Passed),
+            Fit::TooLate => {
+                let what = format!("what follows begins at {}", batch.sequence());
+                let gap = || missing(*next, &what).at(path).at_offset(offset);
+                wal.left = Some(before.clone().unwrap_or_else(gap));
+                return Ok(Step::End);
+            }
+            Fit::Next => {}
+        }
+        let summary = batch.validate().map_err(locate)?;
+        if summary.has_transaction_markers {
+            return Err(locate(Error::not_supported("prepared transactions")));
+        }
+        if is_own(batch).map_err(locate)? {
+            return Ok(Step::Passed);
+        }
+        let update = Update {
+            sequence: batch.sequence(),
+            next_sequence: batch.next_sequence(),
+            batch: inner.resolved(batch, summary.names_blobs)?,
+        };
+        (*next, *before) = (update.next_sequence, None);
+        Ok(Step::Update(update))
+    }
+
+    /// Goes on where the WAL has grown, or in the next one; `false` if there is nothing more yet.
+    fn go_on(&mut self) -> Result<bool> {
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            // In this order: what is published, and waits in memory no longer, is in the files.
+            let published = self.inner.snapshots.published.load(Ordering::Acquire);
+            let is_any_in_memory = self.inner.is_any_record_in_memory();
+            let wals = self.inner.readable_wals();
+            let wal = &mut self.wal;
+            let listed = wals.iter().find(|(listed, _)| listed.number == wal.number);
+            // One that is gone has no more than its file; what another log has written there since is no damage.
+            let limit = listed.map_or(u64::MAX, |(_, limit)| *limit);
+            self.damage = self.damage.take().filter(|_| listed.is_some());
+            if wal.left.is_none() && limit > wal.limit {
+                wal.limit = limit;
+                wal.reader.read_until(limit);
+                return Ok(true);
+            }
+            let Some((next, limit)) = wals.iter().find(|(listed, _)| listed.number > wal.number) else {
+                self.inner.check_open()?;
+                return match (wal.left.take(), &self.damage) {
+                    (Some(error), _) => Err(error),
+                    (None, _) if self.next > published || is_any_in_memory => Ok(false),
+                    (None, Some(error)) => Err(error.clone()),
+                    (None, None) => Err(missing(self.next, "no WAL has what follows")),
+                };
+            };
+            match self.inner.open_wal(next, *limit) {
+                // It was moved to the archive, or removed.
+                Err(error) if error.is_not_found() && looks < LOOKS_MAX => {}
+                opened => {
+                    self.wal = opened?;
+                    return Ok(true);
+                }
+            }
+        }
+    }
+}
