@@ -24,6 +24,8 @@ pub enum Format {
 const RECORD_SIZE: usize = 24;
 /// Longer lines are taken for something else than CSV.
 const LINE_SIZE_MAX: u64 = 64 << 10;
+/// Objects are smaller, in bytes: what all of them take can be counted.
+const OBJECT_SIZE_MAX: u64 = 1 << 40;
 const BUFFER_SIZE: usize = 1 << 20;
 const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528u32.to_le_bytes();
 
@@ -164,6 +166,9 @@ fn parse_line(line: &str) -> std::result::Result<Option<(u64, u64, bool)>, Strin
         return Err(format!("the time '{time}' is not a number"));
     }
     let size = size.parse().map_err(|_| format!("the size '{size}' is not a number of bytes"))?;
+    if size > OBJECT_SIZE_MAX {
+        return Err(format!("an object of {size} bytes; {OBJECT_SIZE_MAX} are the most"));
+    }
     let is_deletion = operation.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("del"));
     Ok(Some((number_of(key), size, is_deletion)))
 }

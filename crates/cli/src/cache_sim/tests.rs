@@ -173,11 +173,14 @@ fn a_bad_trace_is_refused_with_its_place() {
     let binary = oracle(&[(10, 100); 3]);
     let mut cut = zstd::encode_all(&oracle(&[(10, 100); 100])[..], 3).unwrap();
     cut.truncate(cut.len() - 5);
-    let cases: [(&str, Vec<u8>, &str, u64); 8] = [
+    let immense = format!("{good}1,2,{}\n1,3,{0}\n", u64::MAX / 2 + 1);
+    let cases: [(&str, Vec<u8>, &str, u64); 9] = [
         ("a.csv", format!("{good}1,10\n").into_bytes(), "line 4: expected time,key,size", 27),
         ("a.csv", format!("{good}x,10,100\n").into_bytes(), "line 4: the time 'x' is not a number", 27),
         ("a.csv", format!("{good}1,10,-5\n").into_bytes(), "line 4: the size '-5' is not a number", 27),
         ("a.csv", format!("{good}1,2,3,get,5\n").into_bytes(), "line 4: more than four fields", 27),
+        // Two of them were more than a policy could count.
+        ("a.csv", immense.into_bytes(), "line 4: an object of 9223372036854775808 bytes", 27),
         ("a.csv", [good.as_bytes(), b"\xff\n"].concat(), "line 4: not text", 27),
         ("a.csv", [good.as_bytes(), &[b'1'; 100_000]].concat(), "line 4: more than 65536 bytes", 27),
         ("a.bin", binary[..60].to_vec(), "the trace ends within a request: 12 of 24 bytes", 48),
@@ -189,6 +192,31 @@ fn a_bad_trace_is_refused_with_its_place() {
         let error = read(&path, None).unwrap_err();
         assert!(error.message().contains(expected), "{error}");
         assert_eq!((error.path(), error.offset()), (Some(&*path), Some(offset)), "{error}");
+    }
+}
+
+/// Any bytes are a trace or an error, and what is a trace can be replayed.
+#[test]
+fn hostile_traces_are_read_and_replayed() {
+    let directory = tempfile::tempdir().unwrap();
+    let csv = b"time,key,size,op\n1,10,100,get\n1.5,pear,200,set\n2,10,100,del\n3,30,0\n".to_vec();
+    let binary = oracle(&[(10, 100), (20, 200), (10, 100), (30, 0)]);
+    let compressed = zstd::encode_all(&csv[..], 3).unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    for (name, seed) in [("a.csv", csv), ("a.bin", binary), ("b.csv", compressed)] {
+        for _ in 0..200 {
+            let mut bytes = seed.clone();
+            testkit::fuzz::mutate(&mut random, &mut bytes);
+            let path = directory.path().join(name);
+            write(&path, &bytes);
+            let Ok(trace) = read(&path, None) else { continue };
+            for capacity in [1, trace.footprint(), u64::MAX] {
+                for (policy, _) in PolicyKind::NAMES {
+                    hits(player(policy), &trace, capacity);
+                }
+                hits(Player::Clairvoyant, &trace, capacity);
+            }
+        }
     }
 }
 

@@ -1,11 +1,12 @@
-//! Opening a damaged database and using it: no panic, no hang, no absurd allocation. Errors are what is expected.
+//! Opening a damaged database and using it, or salvaging what is left of it: no panic, no hang, no absurd allocation. Errors are
+//! what is expected.
 
 use std::path::Path;
 
 use flagstone::db::Db;
 use flagstone::env::FileSystem;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::options::{Options, ReadOptions};
+use flagstone::options::{ColumnFamilyOptions, Options, ReadOptions, load_latest};
 
 use super::database_seeds::{self as sound, DIRECTORY, Files};
 use super::input::{Input, check_error, ok, put_file};
@@ -19,6 +20,43 @@ const ENTRIES_MAX: usize = 100_000;
 
 /// Which database, how to open it, then mutations of its files.
 pub fn database(data: &[u8]) {
+    let (variant, how, fs) = damaged(data);
+    let options = options(variant, how, &fs);
+    if how & 1 != 0 {
+        read_only(&options);
+    }
+    if how & 2 != 0 {
+        // Writing twice: what the first life made of the damage must open as well.
+        write_life(&options, how);
+        write_life(&options, how);
+    }
+    ok(load_latest(&options.env, Path::new(DIRECTORY)));
+}
+
+/// The same input; what is salvaged must be a sound database.
+pub fn salvage(data: &[u8]) {
+    let (variant, how, fs) = damaged(data);
+    let options = options(variant, how, &fs);
+    let loaded = ok(load_latest(&options.env, Path::new(DIRECTORY))).flatten();
+    let known = loaded.map(|loaded| loaded.families).unwrap_or_default();
+    let known: Vec<(&str, ColumnFamilyOptions)> =
+        known.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let target = Path::new("/new");
+    let salvaged = flagstone::db::salvage(Path::new(DIRECTORY), target, &options, &known, &mut |_| {});
+    if ok(salvaged).is_none() {
+        return;
+    }
+    let loaded = load_latest(&options.env, target).expect("it is sound").expect("it was written");
+    let opened = Db::open(target, &Options { env: options.env.clone(), ..loaded.options });
+    let db = opened.unwrap_or_else(|error| panic!("what was salvaged does not open: {error}"));
+    let faults = db.verify(|_| {}).faults;
+    assert!(faults.is_empty(), "what was salvaged is damaged: {faults:?}");
+    read_everything(&db);
+    ok(db.close());
+}
+
+/// Which database, how to use it, and its files with the mutations that follow.
+fn damaged(data: &[u8]) -> (usize, u16, MemoryFileSystem) {
     let mut input = Input::new(data);
     let variant = usize::from(input.u8()) % sound::count();
     let how = input.u16();
@@ -34,16 +72,7 @@ pub fn database(data: &[u8]) {
     for (name, bytes) in &files {
         put_file(&fs, Path::new(DIRECTORY).join(name), bytes);
     }
-    let options = options(variant, how, &fs);
-    if how & 1 != 0 {
-        read_only(&options);
-    }
-    if how & 2 != 0 {
-        // Writing twice: what the first life made of the damage must open as well.
-        write_life(&options, how);
-        write_life(&options, how);
-    }
-    ok(flagstone::options::load_latest(&options.env, Path::new(DIRECTORY)));
+    (variant, how, fs)
 }
 
 fn options(variant: usize, how: u16, fs: &MemoryFileSystem) -> Options {
@@ -136,6 +165,7 @@ fn read_everything(db: &Db) {
     }
     db.verify(|_| {}).faults.iter().for_each(|fault| check_error(&fault.error));
     ok(db.check());
+    ok(db.doctor());
     db.live_files();
 }
 

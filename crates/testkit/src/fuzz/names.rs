@@ -1,4 +1,4 @@
-//! Names of files, CURRENT, IDENTITY, unique ids.
+//! Names of files, CURRENT, IDENTITY, OWNER, unique ids.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::manifest;
 
 use super::input::{Input, ok, put_file};
+use crate::{settings, steps};
 
 /// Parses a file name; the name made of what was found must mean the same.
 pub fn file_name(data: &[u8]) {
@@ -45,6 +46,23 @@ pub fn identity(data: &[u8]) {
         directory,
         &flagstone::options::Options { env, ..Default::default() },
     ));
+}
+
+/// Opens a database with a data directory of which OWNER says these bytes, beside the one that it may name.
+pub fn owner(data: &[u8]) {
+    let fs = MemoryFileSystem::new();
+    ["/db", "/data", "/other"].iter().for_each(|path| fs.create_directory(Path::new(path)).expect("memory"));
+    put_file(&fs, file_name::current(Path::new("/other")), b"MANIFEST-000001\n");
+    put_file(&fs, file_name::identity(Path::new("/other")), b"some-identity");
+    put_file(&fs, file_name::owner(Path::new("/data")), data);
+    let mut options = settings::tiny(&steps::world(std::sync::Arc::new(fs), 1));
+    settings::set(&mut options, &[("create_if_missing", "true"), ("db_paths", "/data")]);
+    if let Some(db) = ok(flagstone::db::Db::open("/db", &options)) {
+        ok(db.put("key", "value"));
+        ok(db.flush_all());
+        ok(db.close());
+        ok(flagstone::db::Db::open("/db", &options)).expect("it was open before");
+    }
 }
 
 /// Makes unique ids of hostile identities.

@@ -40,7 +40,7 @@ pub fn seeds(name: &str) -> Seeds {
         "coding" => {
             vec![[&[8, 0, 1, 2, 3, 4, 5, 6, 7][..], &[0xa5; 40], &[0x81, 1, 0x80, 2, 3, b'a']].concat()]
         }
-        "database" => damages(),
+        "database" | "salvage" => damages(),
         "decompress" => compressed(),
         "entity" => vec![[&[3][..], b"new", &entity::encode(&[(b"", b"1"), (b"a", b"22")])].concat()],
         "file_name" => {
@@ -61,6 +61,10 @@ pub fn seeds(name: &str) -> Seeds {
         "manifest_edit" => edits(),
         "option_text" => option_texts(),
         "options_file" => files_of("OPTIONS").into_iter().take(6).collect(),
+        "owner" => vec![
+            b"/other\x00-\x00some-identity\x00/data\x00-\x00".to_vec(),
+            b"/db\x001:2\x00\x00/data\x0018446744073709551615:3\x00".to_vec(),
+        ],
         "properties" => part_contents("rocksdb.properties"),
         "range_tombstones" => vec![(0..90u8).map(|n| n.wrapping_mul(37) | 0x40).collect(), vec![0x42; 20]],
         "table" => HOWS.iter().flat_map(|how| with_head(&[*how, 2, b'k', b'3'], tables())).collect(),

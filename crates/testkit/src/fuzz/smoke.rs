@@ -8,13 +8,15 @@ use super::{Body, TARGETS, mutate, seeds};
 const ADDRESS_SPACE_MAX: u64 = 3 << 30;
 
 /// Targets whose one run opens databases.
-const OF_DATABASES: &[&str] = &["apply", "database"];
+const OF_DATABASES: &[&str] = &["apply", "database", "salvage"];
 
 /// Targets whose one run opens databases or tables get fewer mutations.
 const MUTATIONS: &[(&str, usize)] = &[
     ("apply", 15),
     ("database", 2),
     ("manifest", 15),
+    ("owner", 50),
+    ("salvage", 1),
     ("table", 60),
     ("table_part", 40),
     ("options_file", 10),

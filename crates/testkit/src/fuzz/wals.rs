@@ -32,7 +32,9 @@ pub fn wal(data: &[u8]) {
     let mut mended = raw.to_vec();
     mend::log(&mut mended);
     for bytes in [raw, &mended] {
-        events(bytes, number);
+        for search_behind_damage in [false, true] {
+            events(bytes, number, search_behind_damage);
+        }
         for mode in MODES {
             let mut reader = Reader::new(file_of(bytes), number);
             while let Some(Some(record)) = ok(reader.next_record(mode)) {
@@ -42,8 +44,12 @@ pub fn wal(data: &[u8]) {
     }
 }
 
-fn events(bytes: &[u8], number: FileNumber) {
-    let options = ReaderOptions { decompressed_size_max: DECOMPRESSED_MAX, ..ReaderOptions::default() };
+fn events(bytes: &[u8], number: FileNumber, search_behind_damage: bool) {
+    let options = ReaderOptions {
+        decompressed_size_max: DECOMPRESSED_MAX,
+        search_behind_damage,
+        ..ReaderOptions::default()
+    };
     let mut reader = Reader::with_options(file_of(bytes), number, options);
     // Every event but the last is at least one physical record.
     for _ in 0..=bytes.len() {
