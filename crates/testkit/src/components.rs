@@ -37,8 +37,7 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
     Ok(())
 }
 
-/// Whether an application may choose these options, which the engine takes: no filter may tell keys apart that are the same, and
-/// values in blob files are not found by keys of another length.
+/// Whether an application may choose these options, which the engine takes: no filter may tell keys apart that are the same.
 ///
 /// # Errors
 /// `InvalidArgument` if not.
@@ -46,15 +45,9 @@ pub fn check(options: &ColumnFamilyOptions) -> Result<()> {
     let tells_apart = options.table.filter_policy.is_some()
         || options.prefix_extractor.is_some()
         || options.memtable_whole_key_filtering;
-    let tells_lengths_apart = tells_apart || options.enable_blob_files;
-    match options.comparator.name() {
-        AnyCase::NAME if tells_apart => {
-            Err(Error::invalid_argument("a filter tells keys apart that are the same in any case"))
-        }
-        Padded::NAME if tells_lengths_apart => Err(Error::invalid_argument(
-            "filters or blob files tell keys apart that are the same without zeros",
-        )),
-        _ => Ok(()),
+    match tells_apart && [AnyCase::NAME, Padded::NAME].contains(&options.comparator.name()) {
+        true => Err(Error::invalid_argument("a filter tells keys apart that are the same in this order")),
+        false => Ok(()),
     }
 }
 

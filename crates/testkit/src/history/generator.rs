@@ -141,7 +141,8 @@ impl History {
             .map(|(kind, weight)| {
                 let weight = match (kind, random.u8(..8)) {
                     (Kind::Write, _) => *weight,
-                    (Kind::CompactFiles | Kind::CompactRange, _) if is_by_hand => weight * 4,
+                    (Kind::Flush, _) if is_by_hand => weight * 4,
+                    (Kind::CompactFiles | Kind::CompactRange, _) if is_by_hand => weight * 12,
                     (_, 0) => 0,
                     (_, 1..=2) => weight / 3,
                     (_, 7) => weight * 4,

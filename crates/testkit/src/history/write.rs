@@ -6,7 +6,7 @@ use flagstone::options::WriteOptions;
 use super::life::Life;
 use super::operation::Durability;
 use crate::compare;
-use crate::model::{Edit, Family, Order};
+use crate::model::{Edit, Family};
 
 impl Life {
     pub(super) fn write(&mut self, durability: Durability, edits: &[(String, Edit)]) {
@@ -51,8 +51,7 @@ impl Life {
     ) {
         let Some(handle) = self.family(name) else { return };
         let family = self.model.families.get_mut(name).expect("it has a handle");
-        // A long stream becomes a blob file, in which values are not found by keys of another length.
-        if !family.may_put(key) || family.order == Order::Padded {
+        if !family.may_put(key) {
             return;
         }
         let put = Edit::Put { key: key.to_vec(), value: pieces.concat() };
