@@ -197,6 +197,18 @@ fn damage_in_a_wal_is_told_with_file_and_offset() {
     }
 }
 
+/// Of the first block of a table the keys were said to begin with the empty one.
+#[test]
+fn keys_of_a_damaged_first_block_begin_with_the_table_s_first() {
+    let mut files = database(|_| {});
+    let name = files.keys().find(|name| name.ends_with(".sst")).expect("a table").clone();
+    files.get_mut(&name).expect("it is there")[20] ^= 1;
+    let report = verified(&files).expect("it opens");
+    let [fault] = &report.faults[..] else { panic!("{:?}", report.faults) };
+    let (from, to) = fault.key_range.as_ref().expect("keys");
+    assert_eq!((&from[..4], from <= to), (&b"key1"[..], true), "{fault:?}");
+}
+
 /// The end of the last WAL may be torn; of one that another follows it may not, wherever it is cut.
 #[test]
 fn a_wal_without_its_end_is_torn_if_it_is_the_last_and_damaged_if_not() {

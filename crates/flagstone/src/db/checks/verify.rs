@@ -124,7 +124,12 @@ impl DbInner {
             Ok(table) => {
                 let mut astray = Astray::default();
                 let note = &mut |fault: BlockFault| {
-                    let key_range = fault.key_range.or_else(|| Some(range.clone()));
+                    let (mut from, to) = fault.key_range.unwrap_or_else(|| range.clone());
+                    // No index entry precedes the first block.
+                    if from.is_empty() {
+                        from.clone_from(&range.0);
+                    }
+                    let key_range = Some((from, to));
                     report.faults.push(Fault { error: fault.error, key_range });
                 };
                 table.verify_showing(note, &mut |key, value| astray.note(version, key, value));
