@@ -110,9 +110,17 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
     if let Some((_, default)) = families.first() {
         options.cf = default.clone();
     }
+    let are_possible = |options: &Options, families: &[(String, ColumnFamilyOptions)]| {
+        families.iter().try_for_each(|(_, family)| family.validate()).and_then(|()| options.validate())
+    };
+    let were_possible = are_possible(&options, &families).is_ok();
     for (name, value) in &common.settings {
         let set = options.set_everywhere(&mut families, name, value);
         set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
+    }
+    // What was so already the opening says.
+    if were_possible {
+        are_possible(&options, &families).map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     }
     Ok((options, families))
 }

@@ -320,3 +320,20 @@ fn who_has_a_database_open_is_named() {
     assert!(said.contains(&format!("process {})", std::process::id())), "{said}");
     db.close().unwrap();
 }
+
+/// Of a value that is no number the exit code said that the usage was wrong, of one out of range that a database had failed.
+#[test]
+fn a_setting_out_of_range_is_wrong_usage() {
+    let scratch = tempfile::tempdir().unwrap();
+    copy("wal-plain", scratch.path());
+    let db = scratch.path().display();
+    for (setting, part) in [
+        ("max_open_files=-5", "must lie in"),
+        ("num_levels=0", "must lie in"),
+        ("wal_compression=kZlibCompression", "kZSTD"),
+    ] {
+        let (code, said) = failed(&format!("stats --db {db} --set {setting}"));
+        assert!(code == 2 && said.contains(part), "{setting}: {code}, {said}");
+    }
+    printed(&format!("stats --db {db} --set max_open_files=50"));
+}
