@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
     BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor, CompactOptions, DBAccess,
-    DBPath, DBRawIteratorWithThreadMode, DBWithThreadMode, Env, FlushOptions, IngestExternalFileOptions,
-    MultiThreaded, Options, ReadOptions, SnapshotWithThreadMode, SstFileWriter, WaitForCompactOptions,
-    WriteBatch, WriteOptions,
+    DBPath, DBRawIteratorWithThreadMode, DBWithThreadMode, Env, ErrorKind, FlushOptions,
+    IngestExternalFileOptions, MultiThreaded, Options, ReadOptions, SnapshotWithThreadMode, SstFileWriter,
+    WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
 use super::choices::Settings;
@@ -228,7 +228,16 @@ impl Party for RocksDb {
         writer.finish()?;
         let mut how = IngestExternalFileOptions::default();
         how.set_move_files(edits.len().is_multiple_of(2));
-        self.db.ingest_external_file_cf_opts(&self.family(family)?, &how, vec![scratch])?;
+        let family = self.family(family)?;
+        let take_in = || self.db.ingest_external_file_cf_opts(&family, &how, vec![scratch]);
+        match take_in() {
+            // It met a memtable that an atomic flush had not come to yet, and wants to be asked again.
+            Err(error) if error.kind() == ErrorKind::TryAgain => {
+                self.flush(None)?;
+                take_in()?;
+            }
+            taken => taken?,
+        }
         Ok(true)
     }
 
