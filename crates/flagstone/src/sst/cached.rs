@@ -1,12 +1,13 @@
 //! The block cache: what tables keep in memory of their blocks.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
 use super::block::Block;
 use super::filter::Filter;
+use super::format::BlockHandle;
 use super::heap;
 use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
@@ -73,19 +74,58 @@ impl CacheValue for CachedBlock {
     }
 }
 
-/// Where a data block was in memory when somebody last looked. It may be elsewhere by now, or nowhere: a hint.
-#[derive(Debug, Default)]
+/// Where a data block lies in the file, and where it was in memory when somebody last looked: there are as many of these as
+/// blocks, so each has but a quarter of a cache line. In memory it may be elsewhere by now, or nowhere: that is a hint.
+///
+/// ```text
+/// word, 64 bits = a 16th of the block's address, 0 if nobody knows: 44; its offset in the file, bits 32 to 35: 4; its size: 16
+/// offset        = bits 0 to 31 of the offset
+/// ```
+#[derive(Debug)]
+#[repr(align(16))]
 pub struct Whereabouts {
+    /// Only the address changes, which is only ever asked for ahead. No schedule depends on it.
+    word: AtomicU64,
+    offset: u32,
     pub(super) slot: SlotHint,
-    /// Of its first byte, 0 if nobody knows; only ever asked for ahead. No schedule depends on it.
-    address: AtomicUsize,
 }
 
+/// What of the word is the address, and what a block's is a multiple of.
+const ADDRESS: u64 = !0 << ADDRESS_AT;
+const ADDRESS_AT: u32 = SIZE_BITS + OFFSET_BITS;
+const ADDRESS_STEP: usize = 16;
+const SIZE_BITS: u32 = 16;
+/// How many bits of the offset the word has.
+const OFFSET_BITS: u32 = 4;
+
+const _: () = assert!(size_of::<Whereabouts>() == 16, "four to a cache line");
+
 impl Whereabouts {
+    /// Of a block that nobody has seen; `None` if it is too large for it, or lies too far in the file.
+    pub(super) fn new(handle: BlockHandle) -> Option<Self> {
+        let (high, low) = (handle.offset >> 32, handle.offset as u32);
+        let fits = handle.size >> SIZE_BITS == 0 && high >> OFFSET_BITS == 0;
+        let word = AtomicU64::new(high << SIZE_BITS | handle.size);
+        fits.then(|| Self { word, offset: low, slot: SlotHint::default() })
+    }
+
+    /// Of a block that lies elsewhere in the file, which somebody else knows.
+    pub(super) fn in_memory_only() -> Self {
+        Self { word: AtomicU64::new(0), offset: 0, slot: SlotHint::default() }
+    }
+
+    /// Where it lies in the file.
+    #[inline]
+    pub(super) fn handle(&self) -> BlockHandle {
+        let word = self.word.load(Ordering::Relaxed) & !ADDRESS;
+        let (high, size) = (word >> SIZE_BITS, word & ((1 << SIZE_BITS) - 1));
+        BlockHandle { offset: high << 32 | u64::from(self.offset), size }
+    }
+
     /// Asks for the memory in which a search of the block begins, or a scan of it; whether anybody knows where.
     #[inline]
     pub(super) fn prefetch_block(&self, with_start: bool) -> bool {
-        let address = self.address.load(Ordering::Relaxed);
+        let address = (self.word.load(Ordering::Relaxed) >> ADDRESS_AT) as usize * ADDRESS_STEP;
         if address != 0 {
             Block::prefetch_at(address, with_start);
         }
@@ -95,9 +135,12 @@ impl Whereabouts {
     /// Notes where it is. Mostly there is nothing to write, and the memory is shared by all who read.
     #[inline]
     pub(super) fn note(&self, block: &Block) {
-        let address = block.address();
-        if self.address.load(Ordering::Relaxed) != address {
-            self.address.store(address, Ordering::Relaxed);
+        // What is beyond the bits for it would be asked for in vain, and does no harm.
+        let address = ((block.address() / ADDRESS_STEP) as u64) << ADDRESS_AT;
+        let word = self.word.load(Ordering::Relaxed);
+        if word & ADDRESS != address {
+            // Who does it at the same time leaves the rest as it is, too.
+            self.word.store(word & !ADDRESS | address, Ordering::Relaxed);
         }
     }
 }
@@ -119,5 +162,22 @@ mod tests {
     fn an_entry_fits_into_a_slot() {
         assert_eq!(size_of::<CachedBlock>(), 32);
         assert_eq!(slot_size::<CachedBlock>(), 64);
+    }
+
+    /// What is noted of the memory does not change what is known of the file.
+    #[test]
+    fn whereabouts_keep_a_handle_of_any_size_that_fits() {
+        let block = Block::new(&[0, 0, 0, 0, 1, 0, 0, 0]).unwrap();
+        for (offset, size) in [(0, 0), (1, 0xffff), (0xf_ffff_ffff, 0xffff), (0x8_0000_0001, 4096)] {
+            let handle = BlockHandle { offset, size };
+            let seen = Whereabouts::new(handle).unwrap();
+            assert_eq!(seen.handle(), handle);
+            assert!(!seen.prefetch_block(false), "nobody has seen it");
+            seen.note(&block);
+            assert_eq!(seen.handle(), handle);
+            assert!(seen.prefetch_block(true));
+        }
+        assert!(Whereabouts::new(BlockHandle { offset: 0, size: 0x1_0000 }).is_none());
+        assert!(Whereabouts::new(BlockHandle { offset: 0x10_0000_0000, size: 1 }).is_none());
     }
 }

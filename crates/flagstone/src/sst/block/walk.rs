@@ -48,6 +48,11 @@ impl<'a> BlockWalk<'a> {
         Ok(Self { left, ..Self::new(block)? })
     }
 
+    /// How many entries there are where each is a restart, as in most indexes; else fewer than there are.
+    pub fn restarts(&self) -> usize {
+        (self.block.layout().num_restarts as usize).min(self.entries().len())
+    }
+
     fn entries(&self) -> &'a [u8] {
         &self.block.data()[..self.block.entries_end()]
     }

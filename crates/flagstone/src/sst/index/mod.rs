@@ -39,31 +39,6 @@ pub(crate) struct IndexFlavor {
     pub first_keys: bool,
 }
 
-/// Where the block of an entry lies in the file, and where it was in memory: in one cache line.
-#[derive(Debug)]
-#[repr(align(32))]
-struct Place {
-    offset: u64,
-    size: u32,
-    seen: Whereabouts,
-}
-
-impl Place {
-    /// # Errors
-    /// `Corruption` if no block is so large.
-    fn new(handle: BlockHandle) -> Result<Self> {
-        let size = u32::try_from(handle.size).map_err(|_| {
-            Error::corruption("index entry of a block of 4 GiB or more").at_offset(handle.offset)
-        })?;
-        Ok(Self { offset: handle.offset, size, seen: Whereabouts::default() })
-    }
-
-    #[inline]
-    fn handle(&self) -> BlockHandle {
-        BlockHandle { offset: self.offset, size: self.size.into() }
-    }
-}
-
 /// An index block decoded for searching: a lookup touches an array of integers and one or two keys.
 #[derive(Debug)]
 pub(crate) struct IndexBlock {
@@ -72,7 +47,9 @@ pub(crate) struct IndexBlock {
     /// All keys, one behind the other, and where each ends.
     keys: Vec<u8>,
     ends: Vec<u32>,
-    places: Vec<Place>,
+    places: Vec<Whereabouts>,
+    /// Where all blocks lie, if the places have not the bits for it. Empty mostly.
+    handles: Vec<BlockHandle>,
     /// In byte order: the bytes that all user keys start with are left out, and the next eight of each stand here as
     /// one integer. Empty for other orders.
     prefixes: Vec<u64>,
@@ -83,22 +60,31 @@ pub(crate) struct IndexBlock {
 }
 
 impl IndexBlock {
+    fn new(user_keys: bool, comparator: &Comparator) -> Self {
+        Self {
+            comparator: comparator.clone(),
+            user_keys,
+            keys: Vec::new(),
+            ends: Vec::new(),
+            places: Vec::new(),
+            handles: Vec::new(),
+            prefixes: Vec::new(),
+            fences: Vec::new(),
+            common: 0,
+        }
+    }
+
     /// Decodes a block; no handle may point beyond `limit`.
     ///
     /// # Errors
     /// `Corruption`.
     pub fn decode(block: &Block, flavor: IndexFlavor, comparator: &Comparator, limit: u64) -> Result<Self> {
-        let mut index = Self {
-            comparator: comparator.clone(),
-            user_keys: flavor.user_keys,
-            keys: Vec::new(),
-            ends: Vec::new(),
-            places: Vec::new(),
-            prefixes: Vec::new(),
-            fences: Vec::new(),
-            common: 0,
-        };
+        let mut index = Self::new(flavor.user_keys, comparator);
         let mut walk = BlockWalk::of_index(block)?;
+        // What grows leaves behind, in an allocator's heap, about as much as it has in the end.
+        index.ends.reserve_exact(walk.restarts());
+        index.places.reserve_exact(walk.restarts());
+        index.keys.reserve_exact(block.data().len());
         let mut last = BlockHandle::default();
         loop {
             let mut value;
@@ -148,16 +134,8 @@ impl IndexBlock {
     /// An index with one entry for the whole of this one, which lies at `handle`; `None` if this one is empty.
     pub fn above(&self, handle: BlockHandle) -> Option<Self> {
         let last = self.key(self.len().checked_sub(1)?).to_vec();
-        let mut above = Self {
-            comparator: self.comparator.clone(),
-            user_keys: self.user_keys,
-            ends: vec![last.len() as u32],
-            keys: last,
-            places: vec![Place::new(handle).ok()?],
-            prefixes: Vec::new(),
-            fences: Vec::new(),
-            common: 0,
-        };
+        let mut above = Self::new(self.user_keys, &self.comparator);
+        above.push(&last, handle).ok()?;
         above.prepare();
         Some(above)
     }
@@ -176,7 +154,18 @@ impl IndexBlock {
         let end =
             u32::try_from(self.keys.len()).map_err(|_| Error::corruption("index block is too large"))?;
         self.ends.push(end);
-        self.places.push(Place::new(handle)?);
+        if u32::try_from(handle.size).is_err() {
+            return Err(Error::corruption("index entry of a block of 4 GiB or more").at_offset(handle.offset));
+        }
+        let place = Whereabouts::new(handle);
+        if place.is_none() && self.handles.is_empty() {
+            self.handles.extend(self.places.iter().map(Whereabouts::handle));
+        }
+        // From the first one on that does not fit.
+        if place.is_none() || !self.handles.is_empty() {
+            self.handles.push(handle);
+        }
+        self.places.push(place.unwrap_or_else(Whereabouts::in_memory_only));
         Ok(())
     }
 
@@ -193,6 +182,7 @@ impl IndexBlock {
         self.keys.shrink_to_fit();
         self.ends.shrink_to_fit();
         self.places.shrink_to_fit();
+        self.handles.shrink_to_fit();
         let Some(last) = self.len().checked_sub(1).filter(|_| self.comparator.is_bytewise()) else { return };
         self.common = common_prefix(self.user_key(0), self.user_key(last));
         self.prefixes = (0..self.len()).map(|i| leading_integer(&self.user_key(i)[self.common..])).collect();
@@ -221,13 +211,13 @@ impl IndexBlock {
     /// Where the block of an entry lies.
     #[inline]
     pub fn handle(&self, index: usize) -> BlockHandle {
-        self.places[index].handle()
+        if self.handles.is_empty() { self.places[index].handle() } else { self.handles[index] }
     }
 
     /// Where it was in memory when somebody last looked.
     #[inline]
     pub fn seen(&self, index: usize) -> &Whereabouts {
-        &self.places[index].seen
+        &self.places[index]
     }
 
     /// The first entry whose key is at least `target`, or the number of entries.
@@ -350,7 +340,8 @@ impl IndexBlock {
         size_of::<Self>()
             + self.keys.capacity()
             + 4 * self.ends.capacity()
-            + size_of::<Place>() * self.places.capacity()
+            + size_of::<Whereabouts>() * self.places.capacity()
+            + size_of::<BlockHandle>() * self.handles.capacity()
             + 8 * (self.prefixes.capacity() + self.fences.capacity())
     }
 }

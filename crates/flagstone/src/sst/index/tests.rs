@@ -165,3 +165,49 @@ fn an_index_of_any_size_is_searched_as_a_sorted_list_is() {
         }
     }
 }
+
+/// A place has 16 bits for a block's size and 36 for its offset: an index in which one block has more keeps all handles apart.
+#[test]
+fn blocks_of_any_size_and_place_are_told() {
+    let flavor = IndexFlavor { user_keys: true, ..IndexFlavor::default() };
+    let small = |at: u64| BlockHandle { offset: 100 * at, size: 50 };
+    let unusual = [
+        BlockHandle { offset: 1 << 37, size: 50 },
+        BlockHandle { offset: (1 << 36) - 1, size: 65_535 },
+        BlockHandle { offset: 1000, size: 65_536 },
+        BlockHandle { offset: 1000, size: u32::MAX.into() },
+    ];
+    for (unusual, at) in unusual.into_iter().flat_map(|handle| [0, 3, 9].map(|at| (handle, at))) {
+        let mut handles: Vec<BlockHandle> = (0..10).map(small).collect();
+        handles[at] = unusual;
+        let mut builder = crate::sst::block::BlockBuilder::new(1, None);
+        for (number, handle) in (b'a'..).zip(&handles) {
+            let mut value = Vec::new();
+            handle.encode(&mut value);
+            builder.add(&[number], &value);
+        }
+        let index = decode(builder.finish(), flavor).unwrap();
+        let told: Vec<BlockHandle> = (0..index.len()).map(|at| index.handle(at)).collect();
+        assert_eq!(told, handles);
+        let above = index.above(unusual).unwrap();
+        assert_eq!((above.len(), above.handle(0), above.key(0)), (1, unusual, &b"j"[..]));
+    }
+}
+
+/// What a lookup needs of a block beside its key: there are as many as blocks, and they stay in memory.
+#[test]
+fn an_entry_takes_few_bytes_beside_its_key() {
+    let mut builder = crate::sst::block::BlockBuilder::new(1, None);
+    const COUNT: u32 = 10_000;
+    for number in 0..COUNT {
+        let mut value = Vec::new();
+        BlockHandle { offset: u64::from(number) * 4000, size: 3990 }.encode(&mut value);
+        builder.add(&number.to_be_bytes(), &value);
+    }
+    let index = decode(builder.finish(), IndexFlavor { user_keys: true, ..IndexFlavor::default() }).unwrap();
+    let beside = index.memory_usage() / COUNT as usize - 4;
+    assert!(
+        beside <= 29,
+        "{beside}: where it lies 16, the key's end 4, its first bytes 8, and every 64th again"
+    );
+}
