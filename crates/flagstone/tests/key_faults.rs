@@ -9,7 +9,8 @@ use flagstone::base::merge::MergeOperator;
 use flagstone::db::{Db, Severity};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{
-    CompactRangeOptions, EventListener, KEY_FAULTS_MAX, KeyFault, Options, ReadOptions,
+    BottommostLevelCompaction, CompactRangeOptions, EventListener, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX,
+    KeyFault, Options, ReadOptions,
 };
 use parking_lot::Mutex;
 use testkit::{for_each_seed, steps};
@@ -141,11 +142,12 @@ fn a_key_that_was_deleted_in_both_ways_is_deleted() {
     db.delete("key").unwrap();
     db.single_delete("key").unwrap();
     db.flush_all().unwrap();
+    assert!(property(&db, "flagstone.key-faults").contains("key@4"), "{:?}", db.key_faults());
     work(&db);
     assert_eq!(property(&db, "flagstone.background-error"), "healthy");
     db.put("later", "1").unwrap();
     assert_eq!(db.get("key").unwrap(), None);
-    assert!(property(&db, "flagstone.key-faults").contains("key@4"), "{:?}", db.key_faults());
+    assert_eq!(property(&db, "flagstone.key-faults"), "", "nothing is left of it");
 }
 
 #[test]
@@ -162,9 +164,67 @@ fn of_very_many_such_keys_the_first_are_told() {
     work(&db);
     let faults = db.key_faults();
     assert!(!faults.is_empty() && faults.len() <= KEY_FAULTS_MAX, "{}", faults.len());
+    let met = db.statistics().get(flagstone::db::Ticker::KeyFaults);
+    let told = property(&db, "flagstone.key-faults");
+    assert!(told.contains(" more faults of keys were met since the database was opened"), "{met}: {told}");
     assert!(db.statistics().get(flagstone::db::Ticker::KeyFaults) >= 2000);
     world.operator.takes_all.store(true, Ordering::Relaxed);
     assert_eq!(db.get("bad0999").unwrap().unwrap(), "11");
+}
+
+/// Faults were told until the database was closed, whatever had become of the keys.
+#[test]
+fn a_fault_is_forgotten_once_the_key_is_mended_or_gone() {
+    let world = World::new("disable_auto_compactions=true");
+    let db = world.open();
+    let compact = || {
+        let whole = CompactRangeOptions {
+            bottommost_level_compaction: BottommostLevelCompaction::Force,
+            ..CompactRangeOptions::default()
+        };
+        db.compact_range(db.default_column_family(), None, None, &whole).unwrap();
+    };
+    let faulty =
+        || db.key_faults().iter().map(|fault| fault.key.escape_ascii().to_string()).collect::<Vec<_>>();
+    for key in ["bad1", "bad2", "bad3"] {
+        db.put(key, "1").unwrap();
+        db.merge(key, "2").unwrap();
+    }
+    db.flush_all().unwrap();
+    db.put("zzz", "elsewhere").unwrap();
+    db.flush_all().unwrap();
+    compact();
+    assert_eq!(faulty(), ["bad1", "bad2", "bad3"]);
+    db.put("bad1", "anew").unwrap();
+    db.delete("bad3").unwrap();
+    db.flush_all().unwrap();
+    assert_eq!(faulty(), ["bad1", "bad2", "bad3"], "they are still there, below");
+    compact();
+    assert_eq!(faulty(), ["bad2"]);
+    assert_eq!(world.diary.0.lock().len(), 3, "once of each");
+    world.operator.takes_all.store(true, Ordering::Relaxed);
+    compact();
+    assert_eq!(faulty(), [""; 0]);
+    assert_eq!(property(&db, "flagstone.key-faults"), "");
+    assert_eq!(db.get("bad2").unwrap().unwrap(), "12");
+}
+
+/// The keys and the words that named them took as much memory as the keys had bytes, and several times that.
+#[test]
+fn of_a_long_key_the_beginning_is_told() {
+    let world = World::new("");
+    let db = world.open();
+    let keys: Vec<_> = ["\0", "\u{1}"].map(|end| format!("bad{}{end}", "\n".repeat(100_000))).into();
+    for key in &keys {
+        db.put(key, "1").unwrap();
+        db.merge(key, "2").unwrap();
+    }
+    db.flush_all().unwrap();
+    let faults = db.key_faults();
+    assert!(faults.len() == 2 && faults[0].key == keys[0].as_bytes()[..KEY_FAULT_KEY_MAX]);
+    assert!(faults[0].error.message().contains("...[100004 bytes]"));
+    assert!(property(&db, "flagstone.key-faults").len() < 10_000);
+    assert!(db.get(&keys[0]).unwrap_err().message().len() < 10_000);
 }
 
 type Contents = BTreeMap<String, String>;

@@ -138,9 +138,19 @@ impl<'a> InternalKey<'a> {
     }
 }
 
+/// Of a key so many bytes are told.
+const BYTES_IN_WORDS: usize = 1024;
+
+/// A user key in words: of a long one the beginning, and how long it is.
+pub fn key_in_words(user_key: &[u8]) -> impl fmt::Display {
+    let (begin, rest) = user_key.split_at(user_key.len().min(BYTES_IN_WORDS));
+    let end = if rest.is_empty() { String::new() } else { format!("...[{} bytes]", user_key.len()) };
+    fmt::from_fn(move |f| write!(f, "{}{end}", begin.escape_ascii()))
+}
+
 impl fmt::Debug for InternalKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}:{:?}", self.user_key().escape_ascii(), self.sequence(), self.value_type())
+        write!(f, "{}@{}:{:?}", key_in_words(self.user_key()), self.sequence(), self.value_type())
     }
 }
 

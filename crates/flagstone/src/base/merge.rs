@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::error::{Error, Result, SubCode};
+use super::key::key_in_words;
 
 /// What is said of a full merge that fails in a flush or compaction. Either leaves the operands unmerged, with what they lie on:
 /// only who reads the key gets the error.
@@ -53,7 +54,7 @@ pub trait MergeOperator: Any + Send + Sync {
         Error::corruption(format!(
             "merge operator '{}' refused the {operand_count} operands of key '{}'",
             self.name(),
-            key.escape_ascii()
+            key_in_words(key)
         ))
     }
 }

@@ -47,7 +47,7 @@ pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNu
 pub use iterator::{InternalIterator, PinnedValue};
 pub use key::{
     InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType,
-    pack_sequence_and_type, unpack_sequence_and_type,
+    key_in_words, pack_sequence_and_type, unpack_sequence_and_type,
 };
 pub(crate) use key_buffer::KeyBuffer;
 pub use merge::{MergeFailureScope, MergeOperator};

@@ -29,6 +29,8 @@ use crate::iter::ValueResolver;
 
 /// So many faults of keys a stream tells, at most.
 const FAULTS_TOLD_MAX: usize = 16;
+/// So many bytes of their keys, but for the last one.
+const FAULT_BYTES_TOLD_MAX: usize = 1 << 20;
 
 /// Says whether a user key surely has no entry below the output.
 type KeyNotBelow<'a> = Box<dyn FnMut(&[u8]) -> bool + Send + 'a>;
@@ -189,7 +191,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     #[cold]
     pub(super) fn note_fault(&mut self, error: Error) {
         self.counts.key_faults += 1;
-        if self.faults.len() < FAULTS_TOLD_MAX {
+        let bytes: usize = self.faults.iter().map(|fault| fault.user_key.len()).sum();
+        if self.faults.len() < FAULTS_TOLD_MAX && bytes < FAULT_BYTES_TOLD_MAX {
             self.faults.push(KeyError { user_key: self.user_key.clone(), error });
         }
     }

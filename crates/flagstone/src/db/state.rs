@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::family::FamilyState;
 use super::jobs::agenda::Agenda;
+use super::jobs::key_faults::KeyFaults;
 use super::writing::archive::Archive;
 use crate::base::{ColumnFamilyId, FileNumber};
 use crate::compaction::pick::Speedometer;
 use crate::manifest::{ObsoleteFile, VersionSet};
-use crate::options::{DamagedFile, KeyFault};
+use crate::options::DamagedFile;
 
 /// A WAL before the active one that may still be needed.
 pub(super) struct LiveWal {
@@ -36,8 +37,8 @@ pub(super) struct State {
     pub(super) manifest_seen: FileNumber,
     /// The damaged files that were met.
     pub(super) damaged: BTreeMap<FileNumber, DamagedFile>,
-    /// What is wrong with keys that flushes and compactions have met, the first of them.
-    pub(super) key_faults: BTreeMap<(ColumnFamilyId, Vec<u8>), KeyFault>,
+    /// What is wrong with keys that flushes and compactions have met.
+    pub(super) key_faults: KeyFaults,
     /// The families of which compactions leave a damaged table alone.
     pub(super) crippled: BTreeSet<ColumnFamilyId>,
     /// The families with tables in level 0 that are kept apart, as far as is known.
@@ -72,7 +73,7 @@ impl State {
             unsettled: Vec::new(),
             manifest_seen: FileNumber(0),
             damaged: BTreeMap::new(),
-            key_faults: BTreeMap::new(),
+            key_faults: KeyFaults::default(),
             crippled: BTreeSet::new(),
             apart: BTreeSet::new(),
             pace: Speedometer::default(),

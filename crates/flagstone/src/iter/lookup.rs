@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 use super::entity;
 use crate::base::merge::full_merge;
-use crate::base::{Error, MergeOperator, Result, SequenceNumber, ValueType};
+use crate::base::{Error, MergeOperator, Result, SequenceNumber, ValueType, key_in_words};
 use crate::blob::BlobIndex;
 
 /// Fetches values that lie in blob files.
@@ -303,7 +303,7 @@ pub(crate) fn merge_over(
 pub(crate) fn no_merge_operator(user_key: &[u8]) -> Error {
     Error::invalid_argument(format!(
         "key '{}' has merge operands, but the column family was opened without a merge operator",
-        user_key.escape_ascii()
+        key_in_words(user_key)
     ))
 }
 

@@ -33,7 +33,7 @@ pub trait EventListener: Send + Sync {
     fn on_file_damaged(&self, _file: &DamagedFile) {}
 
     /// A flush or compaction met a key that was written in a way that cannot be; it goes on. Told of the first
-    /// [`KEY_FAULTS_MAX`] keys.
+    /// [`KEY_FAULTS_MAX`] keys, and of others as these are mended or gone.
     fn on_key_fault(&self, _fault: &KeyFault) {}
 
     /// A flush or compaction made a table, which counts now.
@@ -90,6 +90,9 @@ impl fmt::Display for DamagedFile {
 /// So many keys are remembered with what is wrong with them.
 pub const KEY_FAULTS_MAX: usize = 64;
 
+/// So many bytes of each of these keys.
+pub const KEY_FAULT_KEY_MAX: usize = 1024;
+
 /// A key that a flush or compaction could not treat as it should: its merge operands stay as they are, since the operator refuses
 /// them or there is none, or its single deletion went beside a plain one, where a key must be deleted in one of the two ways.
 #[derive(Debug, Clone)]
@@ -98,7 +101,7 @@ pub struct KeyFault {
     pub family: ColumnFamilyId,
     /// Its name.
     pub family_name: String,
-    /// The key.
+    /// The key; the first [`KEY_FAULT_KEY_MAX`] bytes of a longer one.
     pub key: Vec<u8>,
     /// What is wrong, in words that name the key.
     pub error: Error,

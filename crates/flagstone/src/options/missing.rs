@@ -6,7 +6,7 @@ use super::memtable_factory::MemTableFactory;
 use super::table::Section;
 use super::value::SettingValue;
 use crate::base::merge::{MergeFailureScope, MergeOperator, merge_operator_name};
-use crate::base::{Comparator, Error, Result};
+use crate::base::{Comparator, Error, Result, key_in_words};
 use crate::sst::IndexType;
 
 const COMPARATOR: &str = "comparator";
@@ -50,7 +50,7 @@ impl MergeOperator for MissingMergeOperator {
         Error::invalid_argument(format!(
             "the value of key '{}' is {operand_count} operands of merge operator '{}', which is not built in: only a program \
              that supplies it can read the key",
-            key.escape_ascii(),
+            key_in_words(key),
             self.name()
         ))
     }

@@ -76,7 +76,8 @@ pub use file::{LoadedOptions, load_latest};
 pub use filter_bits::FilterBits;
 pub use kept::KeptSetting;
 pub use listener::{
-    DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULTS_MAX, KeyFault, Listeners, StallCondition,
+    DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault, Listeners,
+    StallCondition,
 };
 pub(crate) use memory_budget::BUDGET_MIN;
 pub use memory_budget::MemoryBudget;

@@ -90,7 +90,7 @@ impl Db {
             facts.families.push(inner.family_facts(&family, &tables));
         }
         facts.faults.extend(self.damaged_files().iter().map(ToString::to_string));
-        facts.key_faults.extend(self.key_faults().iter().map(ToString::to_string));
+        facts.key_faults.extend(inner.key_faults_in_words());
         // Who writes has replayed them.
         if inner.read_only {
             facts.logs = inner.log_facts(mode)?;

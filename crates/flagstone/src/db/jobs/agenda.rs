@@ -185,6 +185,7 @@ impl State {
             list.remove(&id);
         });
         pressures.remove(id);
+        self.key_faults.forget_family(id);
         Some(known)
     }
 

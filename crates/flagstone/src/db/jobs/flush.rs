@@ -343,11 +343,14 @@ impl DbInner {
         edits: Vec<VersionEdit>,
         outputs: &[(&Family, &JobOutput)],
     ) -> Result<()> {
+        let removed = state.key_faults.tables_removed(&edits);
         let outcome = state.versions.log_and_apply_atomically(edits);
         self.after_manifest_change(state, outcome).inspect_err(|_| {
             let files = outputs.iter().flat_map(|(family, output)| output.files(&family.paths));
             state.unsettled.extend(files);
-        })
+        })?;
+        self.note_key_faults(state, &removed, outputs);
+        Ok(())
     }
 
     pub(in crate::db) fn after_manifest_change<T>(&self, state: &mut State, outcome: Result<T>) -> Result<T> {

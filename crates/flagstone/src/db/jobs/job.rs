@@ -12,8 +12,8 @@ use crate::base::{
     TableFileCreationReason, Temperature, TruncatedRangeTombstones,
 };
 use crate::blob::GarbageDelta;
-use crate::compaction::StreamSettings;
 use crate::compaction::pick::DeletedRanges;
+use crate::compaction::{KeyError, StreamSettings};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::writing::direct_blob::{DirectFile, DirectInputs};
@@ -184,6 +184,9 @@ pub(in crate::db) struct JobOutput {
     pub(in crate::db) is_filtered: bool,
     /// How long the whole job took, in microseconds.
     pub(in crate::db) micros: u64,
+    /// How many faults of keys were met, and the first of them.
+    pub(in crate::db) key_faults_met: u64,
+    pub(in crate::db) key_faults: Vec<KeyError>,
 }
 
 impl JobOutput {
@@ -203,6 +206,8 @@ impl JobOutput {
         self.relocated_bytes += later.relocated_bytes;
         self.entries_read += later.entries_read;
         self.is_filtered |= later.is_filtered;
+        self.key_faults_met += later.key_faults_met;
+        self.key_faults.extend(later.key_faults);
     }
 
     /// What was written by the job.

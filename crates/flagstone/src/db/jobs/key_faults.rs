@@ -6,46 +6,141 @@
 //!
 //! RocksDB takes both for a background error, and refuses writes until it is opened again; it then comes to the same key. Nothing
 //! would be won by that here either: no file is damaged, and all other keys are as they should be.
+//!
+//! A fault is known until the tables are gone that may have the key, of what was written when it was met last: whoever merges
+//! them meets it again, or there is none any more. Where nothing was written of the key, it gives way when there are too many.
 
+use std::collections::BTreeMap;
+
+use super::job::JobOutput;
+use crate::base::hash::hash64;
+use crate::base::{ColumnFamilyId, FileNumber};
 use crate::compaction::KeyError;
 use crate::db::events::Event;
 use crate::db::family::Family;
+use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::db::{Db, DbInner};
-use crate::options::{KEY_FAULTS_MAX, KeyFault};
+use crate::manifest::VersionEdit;
+use crate::options::{KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault};
 
 impl Db {
-    /// What is wrong with keys that flushes and compactions have met since the database was opened, of at most
-    /// [`KEY_FAULTS_MAX`] keys; `flagstone.key.faults` counts all.
+    /// What is wrong with keys that flushes and compactions have met since the database was opened and that are still there, of
+    /// at most [`KEY_FAULTS_MAX`] keys; `flagstone.key.faults` counts all.
     pub fn key_faults(&self) -> Vec<KeyFault> {
-        self.inner().state.lock().key_faults.values().cloned().collect()
+        self.inner().state.lock().key_faults.known.values().map(|known| known.fault.clone()).collect()
+    }
+}
+
+/// What is wrong with keys, as far as there is room.
+#[derive(Default)]
+pub(in crate::db) struct KeyFaults {
+    known: BTreeMap<KeyOfFamily, Known>,
+    /// How many were met that are not among them, for want of room.
+    unlisted: u64,
+}
+
+/// A key, without what is left out of a long one, and a hash of all of it.
+type KeyOfFamily = (ColumnFamilyId, Vec<u8>, u64);
+
+struct Known {
+    fault: KeyFault,
+    /// That may have the key, of what was written when it was met last.
+    tables: Vec<FileNumber>,
+}
+
+impl KeyFaults {
+    /// The tables that edits remove for good, if that matters.
+    pub(super) fn tables_removed(&self, edits: &[VersionEdit]) -> Vec<FileNumber> {
+        if self.known.is_empty() {
+            return Vec::new();
+        }
+        let removed = edits.iter().flat_map(|edit| {
+            let stays = |number| edit.new_files.iter().any(|(_, file)| file.number == number);
+            edit.deleted_files.iter().map(|(_, number)| *number).filter(move |number| !stays(*number))
+        });
+        removed.collect()
+    }
+
+    /// Forgets those whose tables were among these.
+    fn forget(&mut self, removed: &[FileNumber]) {
+        self.known.retain(|_, Known { tables, .. }| {
+            let was_nowhere = tables.is_empty();
+            tables.retain(|table| !removed.contains(table));
+            was_nowhere || !tables.is_empty()
+        });
+    }
+
+    /// Forgets those of a family that was dropped.
+    pub(in crate::db) fn forget_family(&mut self, family: ColumnFamilyId) {
+        self.known.retain(|(of, ..), _| *of != family);
+    }
+
+    /// Whether there is room for another.
+    fn makes_room(&mut self) -> bool {
+        if self.known.len() >= KEY_FAULTS_MAX {
+            let is_nowhere = |(_, known): &(_, &Known)| known.tables.is_empty();
+            let nowhere = self.known.iter().find(is_nowhere).map(|(at, _)| at.clone());
+            nowhere.map(|at| self.known.remove(&at));
+        }
+        self.known.len() < KEY_FAULTS_MAX
+    }
+
+    /// Those that are known, in words, and how many others there were.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let unlisted = (self.unlisted > 0).then(|| {
+            format!(
+                "{} more faults of keys were met since the database was opened: too many to list them",
+                self.unlisted
+            )
+        });
+        self.known.values().map(|known| known.fault.to_string()).chain(unlisted)
     }
 }
 
 impl DbInner {
-    /// Takes note of `count` faults, of which these are the first.
-    pub(super) fn note_key_faults(&self, family: &Family, count: u64, faults: Vec<KeyError>) {
-        if count == 0 {
-            return;
+    /// Takes note of the faults that jobs have met, now that what they wrote counts, and these tables no longer do.
+    pub(in crate::db) fn note_key_faults(
+        &self,
+        state: &mut State,
+        removed: &[FileNumber],
+        outputs: &[(&Family, &JobOutput)],
+    ) {
+        let mut fresh = Vec::new();
+        for (family, output) in outputs.iter().filter(|(_, output)| output.key_faults_met > 0) {
+            self.statistics.add(Ticker::KeyFaults, output.key_faults_met);
+            state.key_faults.unlisted += output.key_faults_met - output.key_faults.len() as u64;
+            for KeyError { user_key, error } in &output.key_faults {
+                let user = family.comparator();
+                let may_have_it = output.tables.iter().filter(|table| {
+                    user.compare(table.smallest.user_key(), user_key).is_le()
+                        && user.compare(table.largest.user_key(), user_key).is_ge()
+                });
+                let tables: Vec<_> = may_have_it.map(|table| table.number).collect();
+                let key = user_key[..user_key.len().min(KEY_FAULT_KEY_MAX)].to_vec();
+                let at = (family.id, key, hash64(user_key));
+                match state.key_faults.known.get_mut(&at) {
+                    Some(known) => known.tables.extend(tables),
+                    None => fresh.push((at, *family, error, tables)),
+                }
+            }
         }
-        self.statistics.add(Ticker::KeyFaults, count);
-        let mut state = self.state.lock();
-        for KeyError { user_key, error } in faults {
-            let at = (family.id, user_key);
-            if state.key_faults.len() >= KEY_FAULTS_MAX || state.key_faults.contains_key(&at) {
+        state.key_faults.forget(removed);
+        for (at, family, error, tables) in fresh {
+            if state.key_faults.known.contains_key(&at) || !state.key_faults.makes_room() {
+                state.key_faults.unlisted += 1;
                 continue;
             }
             tracing::error!(family = family.name, %error, "a key cannot be treated as it should: the job goes on");
-            let (family, family_name) = (family.id, family.name.clone());
-            let fault = KeyFault { family, family_name, key: at.1.clone(), error };
+            let family_name = family.name.clone();
+            let fault = KeyFault { family: family.id, family_name, key: at.1.clone(), error: error.clone() };
             self.events.note(|| Event::KeyFault(fault.clone()));
-            state.key_faults.insert(at, fault);
+            state.key_faults.known.insert(at, Known { fault, tables });
         }
     }
 
-    /// The faults of keys in words, a line each.
-    pub(in crate::db) fn key_faults_text(&self) -> String {
-        let state = self.state.lock();
-        state.key_faults.values().map(|fault| format!("{fault}\n")).collect()
+    /// The faults of keys in words, and how many there is no room for.
+    pub(in crate::db) fn key_faults_in_words(&self) -> Vec<String> {
+        self.state.lock().key_faults.lines().collect()
     }
 }

@@ -9,7 +9,7 @@ pub(super) mod flush;
 mod flush_parts;
 pub(super) mod io_limit;
 pub(super) mod job;
-mod key_faults;
+pub(super) mod key_faults;
 pub(super) mod manual;
 pub(super) mod merged_onto;
 pub(super) mod output;

@@ -271,7 +271,7 @@ impl Job<'_> {
         let counts = stream.counts();
         output.is_filtered = counts.dropped_by_filter > 0;
         inner.statistics.add(Ticker::FilterUnstorable, counts.unstorable_by_filter);
-        inner.note_key_faults(&spec.family, counts.key_faults, stream.take_faults());
+        (output.key_faults_met, output.key_faults) = (counts.key_faults, stream.take_faults());
         let placement = stream.into_separator();
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());

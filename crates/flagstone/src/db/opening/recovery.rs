@@ -153,6 +153,7 @@ impl DbInner {
         let (family, mem) = self.take_recovered(id);
         let output = self.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
+        self.note_key_faults(&mut self.state.lock(), &[], &[(&family, &output)]);
         Ok(())
     }
 

@@ -113,7 +113,9 @@ impl Db {
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
             "flagstone.damaged-files" => Some(inner.damage_text()),
-            "flagstone.key-faults" => Some(inner.key_faults_text()),
+            "flagstone.key-faults" => {
+                Some(inner.key_faults_in_words().iter().map(|fault| format!("{fault}\n")).collect())
+            }
             "flagstone.pins" => Some(inner.pins(PINS_SHOWN).to_string()),
             "flagstone.background-error" => Some(inner.poison.describe()),
             _ => match inner.property_with_argument(&family.0, &version, name) {
