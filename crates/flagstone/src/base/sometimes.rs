@@ -52,6 +52,8 @@ markers! {
     Level0RangesCut,
     /// The same, and there would have been no fewer outputs than inputs.
     Level0KeptApart,
+    /// Range deletions that begin with one key were too many for a table, which was set aside.
+    RangeDeletionsSetAside,
     /// Files to be removed had gathered, so that compactions waited.
     RemovalBehind,
     /// A full disk took the reserve.

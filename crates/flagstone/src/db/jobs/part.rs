@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use super::compact::CompactionJob;
 use super::output::check_not_canceled;
-use super::range_cuts::sequence_cuts;
+use super::range_cuts::{sequence_cuts, start_of_too_many};
+use crate::base::range_tombstone::TruncatedFragment;
 use crate::base::{
     Code, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
     MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Result, SequenceNumber, Sometimes, TruncatedRangeTombstones,
-    ValueType,
+    ValueType, key_in_words,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{
@@ -154,7 +155,10 @@ impl DbInner {
     ) -> Result<Vec<Part>> {
         let ranges = match job.plan.output_level {
             0 => self.level0_ranges(job, surviving)?,
-            _ => PartRange::between(&self.boundaries(job)?),
+            _ => {
+                self.check_range_deletions_fit(job, surviving)?;
+                PartRange::between(&self.boundaries(job)?)
+            }
         };
         self.parts_of(job, ranges)
     }
@@ -176,6 +180,35 @@ impl DbInner {
         }
         Sometimes::Level0RangesCut.reached();
         Ok(ranges.into_iter().map(PartRange::of_sequences).collect())
+    }
+
+    /// Tables of a deeper level are cut between the starts of range tombstones.
+    ///
+    /// # Errors
+    /// `NotSupported`, if a table cannot hold those of one start, naming the newest input with some of them: it is set aside.
+    fn check_range_deletions_fit(&self, job: &CompactionJob, surviving: &[RangeTombstone]) -> Result<()> {
+        let user = job.family.comparator();
+        let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
+        let Some(start) = start_of_too_many(user, surviving, most) else { return Ok(()) };
+        let message = format!(
+            "the range deletions that begin with the key '{}' and that snapshots need are more than a table can hold: they stay \
+             where they are until the database is opened again",
+            key_in_words(start)
+        );
+        let error = Error::new(Code::NotSupported, message);
+        for (_, file) in job.plan.files() {
+            let table = self.tables.open(&job.family, file)?;
+            let is_over = |fragment: TruncatedFragment<'_>| {
+                user.compare(fragment.start.user_key, start).is_le()
+                    && user.compare(start, fragment.end.user_key).is_lt()
+            };
+            let has_some = |found| truncated(found, file).fragments().any(is_over);
+            if tombstones_of(table).is_some_and(has_some) {
+                Sometimes::RangeDeletionsSetAside.reached();
+                return Err(error.at(table.path()));
+            }
+        }
+        Err(error)
     }
 
     /// These parts of a compaction.

@@ -1,9 +1,10 @@
 //! Damaged files are set aside, so that the rest of the database goes on.
 //!
 //! 1. A compaction that cannot read an input (a checksum that does not match, a file cut off or missing, a failing device,
-//!    something that a later RocksDB writes), or that met entries out of order, gives up. The table stays marked as an input of
-//!    a compaction, so that no other picks it; of a blob file, the tables among the inputs that refer to it. That ends with the
-//!    next opening. Blob files to which they refer cannot be emptied until then: these are not waited for, and others are.
+//!    something that a later RocksDB writes), that met entries out of order, or range deletions of one start that no table can
+//!    hold, gives up. The table stays marked as an input of a compaction, so that no other picks it; of a blob file, the tables
+//!    among the inputs that refer to it. That ends with the next opening. Blob files to which they refer cannot be emptied until
+//!    then: these are not waited for, and others are.
 //! 2. The database is not poisoned: nothing that is written went wrong. Flushes and the other compactions go on.
 //!    Writers no longer wait for compactions of that family: those that would let them go on may never come.
 //! 3. A read that meets damage fails; nothing is answered from what is older. What a lookup or a scan

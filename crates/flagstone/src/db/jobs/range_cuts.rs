@@ -4,7 +4,8 @@
 //!    those of different tables of this level not to interleave.
 //!    A compaction within level 0 is cut so, too. Each of its outputs takes the place of an input: if there are no fewer of them
 //!    it is in vain, and these tables stay apart until the oldest snapshot is another.
-//! 2. Tables of a deeper level must not overlap. What a compaction writes there is cut between keys.
+//! 2. Tables of a deeper level must not overlap. What a compaction writes there is cut between keys. Where those of one start are
+//!    too many, as snapshots need them, the table with the newest is set aside (see `quarantine`).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -52,6 +53,18 @@ pub(super) fn key_cuts(user: &Comparator, tombstones: &[RangeTombstone], bytes_m
         bytes += more;
     }
     cuts
+}
+
+/// A start of tombstones, ascending by their starts, of which more than `bytes_max` are needed.
+pub(super) fn start_of_too_many<'a>(
+    user: &Comparator,
+    tombstones: &'a [RangeTombstone],
+    bytes_max: u64,
+) -> Option<&'a [u8]> {
+    let bytes_max = bytes_max.saturating_sub(BLOCK_END);
+    let mut same_starts = tombstones.chunk_by(|a, b| user.compare(&a.start, &b.start).is_eq());
+    let too_many = same_starts.find(|same| same.iter().map(range_deletion_bytes).sum::<u64>() > bytes_max)?;
+    Some(&too_many[0].start)
 }
 
 #[cfg(test)]
@@ -360,6 +373,49 @@ mod tests {
         world.db.inner().tree_changed();
         world.check();
         world.close();
+    }
+
+    /// Of one and the same start, which no cut between keys tells apart, they were refused below level 0, and the database was
+    /// poisoned, at each opening anew.
+    #[test]
+    fn too_many_that_begin_with_one_key_hold_up_their_table_alone() {
+        let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
+        for round in 0..150 {
+            world.db.delete_range(key(0), key(5)).unwrap();
+            world.contents.retain(|at, _| *at >= key(5));
+            world.put(round % 5, "is deleted next");
+            world.take_snapshot();
+            if round % 30 == 29 {
+                world.db.flush_all().unwrap();
+            }
+        }
+        world.compact_by_itself();
+        let state = |world: &World| {
+            let of = world.db.default_column_family();
+            world.db.property(of, "flagstone.background-error").unwrap()
+        };
+        assert_eq!(state(&world), "healthy");
+        let aside = world.db.damaged_files();
+        assert!(!aside.is_empty());
+        for file in aside {
+            assert_eq!(file.error.code(), Code::NotSupported);
+            assert!(file.error.message().contains("begin with the key 'key000'"), "{}", file.error);
+        }
+        world.put(0, "is not refused, and does not wait");
+        world.db.flush_all().unwrap();
+        world.check();
+        assert_eq!(world.compact().unwrap_err().code(), Code::NotSupported);
+        assert_eq!(state(&world), "healthy");
+
+        world.snapshots.clear();
+        let World { options, db, contents, .. } = world;
+        db.close().unwrap();
+        let reopened = Db::open("/db", &options).unwrap();
+        let family = reopened.default_column_family();
+        reopened.compact_range(family, None, None, &CompactRangeOptions::default()).unwrap();
+        assert!(reopened.damaged_files().is_empty());
+        assert_eq!(reopened.live_files().iter().filter(|file| file.level == Some(0)).count(), 0);
+        assert_eq!(seen(&reopened, &ReadOptions::default()), contents);
     }
 
     /// A compaction in parts that had not read all ran again in one, without a cut: it was refused.
