@@ -6,6 +6,7 @@
 //! shared by `Arc` and used without it.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -221,12 +222,13 @@ impl VersionSet {
         oldest.max(self.min_log_number_to_keep)
     }
 
-    /// The newest WAL that the edits of any family tell of: it is there even if it is empty, or a newer one. Only RocksDB's
-    /// copies may have none. None if all that families name are older than those that are needed: of a family that is dropped.
-    pub fn newest_log_number(&self) -> Option<FileNumber> {
+    /// The newest WAL that the edits of any family tell of, and the newest that they name: one of these is there even if it is
+    /// empty, or a newer one. Only RocksDB's copies may have none. None if all that families name are older than those that are
+    /// needed: of a family that is dropped.
+    pub fn newest_wal(&self) -> Option<RangeInclusive<FileNumber>> {
         let newest = self.families.values().map(|family| family.log_number).max()?;
         let known = self.families.values().map(|family| family.known_wal).max()?;
-        Some(known).filter(|known| *known > FileNumber(0) && newest >= self.oldest_log_number())
+        (known > FileNumber(0) && newest >= self.oldest_log_number()).then_some(known..=newest)
     }
 
     /// The largest id ever given to a family.

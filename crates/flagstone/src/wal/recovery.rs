@@ -206,11 +206,11 @@ enum Flow {
     EndOfWal,
 }
 
-/// That a log which is needed is not there, and what helps.
-pub fn missing_wal(path: &Path) -> Error {
+/// That a log which is needed is not there, and what helps. `what` says which it is.
+pub fn missing_wal(path: &Path, what: &str) -> Error {
     let advice = "restore it from a copy, or name the directory that it lies in (`wal_dir`); or open with \
                   `wal_recovery_mode=kSkipAnyCorruptedRecords`, to go on without what it held";
-    Error::corruption("the MANIFEST needs this WAL, but it is missing").advise(advice).at(path)
+    Error::corruption(format!("the MANIFEST needs {what}, but it is missing")).advise(advice).at(path)
 }
 
 fn directory_of(file: &dyn File) -> &Path {
@@ -283,7 +283,7 @@ impl Replay {
         {
             let lost = FileNumber(noted.number);
             if !self.outcome.wals.iter().any(|wal| wal.number == lost) {
-                let error = missing_wal(&file_name::wal(directory_of(wal.file), lost));
+                let error = missing_wal(&file_name::wal(directory_of(wal.file), lost), "this WAL");
                 return self.obey(self.mode.judge_missing_wal(), lost, false, || error);
             }
             let message = format!("WAL {} should have {} bytes of records", noted.number, noted.size);

@@ -99,7 +99,8 @@ impl DbInner {
     /// dropped had been flushed last.
     pub(in crate::db) fn log_range(&self) -> (FileNumber, FileNumber) {
         let state = self.state.lock();
-        (state.versions.oldest_log_number(), state.versions.newest_log_number().unwrap_or_default())
+        let newest = state.versions.newest_wal().map(|known| *known.start());
+        (state.versions.oldest_log_number(), newest.unwrap_or_default())
     }
 
     /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a newer one. RocksDB's checkpoints

@@ -49,7 +49,7 @@ pub(in crate::db) fn check_newest_wal(
     wal_directory: &Path,
     versions: &VersionSet,
 ) -> Result<()> {
-    let Some(newest) = versions.newest_log_number() else { return Ok(()) };
+    let Some(newest) = versions.newest_wal() else { return Ok(()) };
     let names = match fs.list(wal_directory) {
         Err(error) if error.is_not_found() => {
             let advice = "the WALs lie in there: mount it or restore it, or name another (`wal_dir`); or open with \
@@ -58,12 +58,13 @@ pub(in crate::db) fn check_newest_wal(
         }
         listed => listed?,
     };
-    let is_newest =
-        |name: &String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= newest);
-    match names.iter().any(is_newest) {
-        true => Ok(()),
-        false => Err(missing_wal(&file_name::wal(wal_directory, newest))),
+    let is_newest = |name: &String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= *newest.start());
+    if names.iter().any(is_newest) {
+        return Ok(());
     }
+    let is_it = newest.start() == newest.end();
+    let what = if is_it { "this WAL" } else { "this WAL, or the one before" };
+    Err(missing_wal(&file_name::wal(wal_directory, *newest.end()), what))
 }
 
 #[cfg(test)]
@@ -124,10 +125,12 @@ mod tests {
             };
 
             // The last there is must be there.
-            let (fs, wal) = (options.env.fs.clone(), file_name::wal(Path::new("/db"), last));
+            let wal = |number| file_name::wal(Path::new("/db"), number);
+            let (fs, behind, wal) = (options.env.fs.clone(), wal(FileNumber(last.0 + 1)), wal(last));
             fs.rename(&wal, Path::new("/away")).unwrap();
             let error = Db::open("/db", &options).unwrap_err();
-            assert!(error.is_corruption() && error.path() == Some(&*wal), "{error}");
+            assert!(error.is_corruption() && error.path() == Some(&*behind), "{error}");
+            assert!(error.to_string().contains("this WAL, or the one before, but it is missing"), "{error}");
             fs.rename(Path::new("/away"), &wal).unwrap();
 
             let read_only = Db::open_read_only("/db", &options).unwrap();

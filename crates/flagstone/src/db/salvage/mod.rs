@@ -348,7 +348,8 @@ impl Salvage<'_> {
         if !is_needed || directory.wals.range(known..).next().is_some() {
             return;
         }
-        let what = format!("{known}.log is missing: what it held is lost, if it held anything");
+        let or_before = if known < newest { ", or the one before," } else { "" };
+        let what = format!("{newest}.log{or_before} is missing: what it held is lost, if it held anything");
         match was_opened {
             true => self.report.lose(Error::corruption(what), None),
             false => {
