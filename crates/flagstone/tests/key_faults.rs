@@ -209,6 +209,23 @@ fn a_fault_is_forgotten_once_the_key_is_mended_or_gone() {
     assert_eq!(db.get("bad2").unwrap().unwrap(), "12");
 }
 
+/// A fault that one job met in two versions of a key was said to be one more, for which there was no room.
+#[test]
+fn a_fault_that_is_met_in_two_versions_of_a_key_is_one() {
+    let world = World::new("");
+    let db = world.open();
+    let _between = ["1", "2"].map(|value| {
+        db.put("bad", value).unwrap();
+        db.merge("bad", value).unwrap();
+        db.snapshot()
+    });
+    db.flush_all().unwrap();
+    assert_eq!(db.statistics().get(flagstone::db::Ticker::KeyFaults), 2);
+    assert_eq!(db.key_faults().len(), 1);
+    let told = property(&db, "flagstone.key-faults");
+    assert!(!told.contains("more faults"), "{told}");
+}
+
 /// The keys and the words that named them took as much memory as the keys had bytes, and several times that.
 #[test]
 fn of_a_long_key_the_beginning_is_told() {

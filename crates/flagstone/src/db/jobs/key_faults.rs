@@ -127,7 +127,11 @@ impl DbInner {
         }
         state.key_faults.forget(removed);
         for (at, family, error, tables) in fresh {
-            if state.key_faults.known.contains_key(&at) || !state.key_faults.makes_room() {
+            // It was met in several versions of the key.
+            if state.key_faults.known.contains_key(&at) {
+                continue;
+            }
+            if !state.key_faults.makes_room() {
                 state.key_faults.unlisted += 1;
                 continue;
             }
