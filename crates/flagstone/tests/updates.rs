@@ -9,7 +9,8 @@ use flagstone::db::{Db, Updates};
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{Options, ReadOptions, WriteOptions};
-use testkit::{CrashFs, for_each_seed, settings, steps};
+use testkit::crash::{Disk, State};
+use testkit::{CrashFs, Survival, for_each_seed, settings, steps};
 
 const PRIMARY: &str = "/primary";
 
@@ -255,21 +256,23 @@ struct Replica {
     next: SequenceNumber,
     updates: Option<Updates>,
     copies: usize,
+    /// Whether it has the primary's WAL synced before it applies anything.
+    is_never_ahead: bool,
 }
 
 impl Replica {
-    fn new(primary: &Db) -> Self {
+    fn new(primary: &Db, is_never_ahead: bool) -> Self {
         let mut options = Options { env: Env::memory(), ..Options::default() };
         options.create_if_missing = true;
         let db = Db::open("/replica", &options).expect("the replica opens");
         db.create_column_family("other", &options.cf).expect("a family");
         assert_eq!(primary.latest_sequence_number(), 0);
-        Self { db, next: 1, updates: None, copies: 0 }
+        Self { db, next: 1, updates: None, copies: 0, is_never_ahead }
     }
 
     /// Takes over everything as it is now, but for what the primary would not have after a crash.
     fn copy(&mut self, primary: &Db) {
-        primary.flush_wal(false).expect("the WAL is flushed");
+        primary.flush_wal(self.is_never_ahead).expect("the WAL is flushed");
         let mut batch = WriteBatch::new();
         for family in [0, 1].map(ColumnFamilyId) {
             batch.delete_range_cf(family, "", "~").expect("a small batch");
@@ -296,6 +299,9 @@ impl Replica {
             match outcome {
                 Ok(Some(update)) => {
                     assert_eq!(update.sequence, self.next, "nothing is left out");
+                    if self.is_never_ahead {
+                        primary.sync_wal().expect("a sync");
+                    }
                     self.db.write(update.batch).expect("a write");
                     self.next = update.next_sequence;
                     assert_eq!(contents(&self.db), history[&self.next], "before write {}", self.next);
@@ -345,52 +351,67 @@ fn random_options(random: &mut fastrand::Rng) -> (Options, bool) {
     (options(&changes), keeps_all && !commits_blobs)
 }
 
-#[test]
-fn a_replica_holds_at_every_step_what_the_primary_held() {
-    for_each_seed(24, |seed| {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let mut disk = CrashFs::new();
-        let (mut options, needs_no_copy) = random_options(&mut random);
-        options.env = steps::world(Arc::new(disk.clone()), seed);
-        let mut db = open(&options);
-        db.create_column_family("other", &options.cf).expect("a family");
-        let mut replica = Replica::new(&db);
-        let mut held = Contents::new();
-        let mut history = BTreeMap::from([(1, held.clone())]);
-        for _ in 0..120 {
-            match random.usize(..12) {
-                0 => db.flush_all().expect("a flush"),
-                1 => replica.follow(&db, &history, random.usize(..20)),
-                2 => db.flush_wal(random.usize(..2) == 0).expect("the WAL is flushed"),
-                3 if random.bool() => {
-                    db.close().expect("closed");
-                    db = open(&options);
+/// A life of a primary whose process is killed, or which loses power, and of its replica.
+fn live(seed: u64, loses_power: bool) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut disk = CrashFs::new();
+    let (mut options, needs_no_copy) = random_options(&mut random);
+    options.env = steps::world(Arc::new(disk.clone()), seed);
+    let mut db = open(&options);
+    db.create_column_family("other", &options.cf).expect("a family");
+    let mut replica = Replica::new(&db, loses_power);
+    let mut held = Contents::new();
+    let mut history = BTreeMap::from([(1, held.clone())]);
+    for _ in 0..120 {
+        match random.usize(..12) {
+            0 => db.flush_all().expect("a flush"),
+            1 => replica.follow(&db, &history, random.usize(..20)),
+            2 => db.flush_wal(random.usize(..2) == 0).expect("the WAL is flushed"),
+            3 if random.bool() => {
+                db.close().expect("closed");
+                db = open(&options);
+            }
+            3 => {
+                // What was in memory is lost, and nobody has seen it; with the power, what was not synced.
+                let left = loses_power.then(|| {
+                    let survival = Survival::Random(random.u64(..));
+                    State::of(&disk.after_crash(disk.changes(), survival))
+                });
+                disk = disk.kill();
+                if let Some(left) = left {
+                    disk = CrashFs::on(Disk::holding(&left));
                 }
-                3 => {
-                    // The process dies. What was in memory is lost, and nobody has seen it.
-                    disk = disk.kill();
-                    (replica.updates, options.env) = (None, steps::world(Arc::new(disk.clone()), seed));
-                    drop(db);
-                    db = open(&options);
-                    let next = db.latest_sequence_number() + 1;
-                    history.retain(|sequence, _| *sequence <= next);
-                    held = history[&next].clone();
-                }
-                _ => {
-                    let batch = random_batch(&mut random);
-                    let sync = random.usize(..5) == 0;
-                    apply(&batch, &mut held);
-                    db.write_with(&WriteOptions { sync, ..WriteOptions::default() }, batch).expect("a write");
-                    history.insert(db.latest_sequence_number() + 1, held.clone());
-                }
+                (replica.updates, options.env) = (None, steps::world(Arc::new(disk.clone()), seed));
+                drop(db);
+                db = open(&options);
+                let next = db.latest_sequence_number() + 1;
+                history.retain(|sequence, _| *sequence <= next);
+                held = history[&next].clone();
+            }
+            _ => {
+                let batch = random_batch(&mut random);
+                let sync = random.usize(..5) == 0;
+                apply(&batch, &mut held);
+                db.write_with(&WriteOptions { sync, ..WriteOptions::default() }, batch).expect("a write");
+                history.insert(db.latest_sequence_number() + 1, held.clone());
             }
         }
-        db.flush_wal(false).expect("the WAL is flushed");
-        replica.follow(&db, &history, usize::MAX);
-        assert_eq!(replica.next, db.latest_sequence_number() + 1);
-        assert_eq!(contents(&replica.db), held);
-        assert!(replica.copies == 0 || !needs_no_copy, "all that was written could be read along");
-    });
+    }
+    db.flush_wal(false).expect("the WAL is flushed");
+    replica.follow(&db, &history, usize::MAX);
+    assert_eq!(replica.next, db.latest_sequence_number() + 1);
+    assert_eq!(contents(&replica.db), held);
+    assert!(replica.copies == 0 || !needs_no_copy || loses_power, "all that was written could be read along");
+}
+
+#[test]
+fn a_replica_holds_at_every_step_what_the_primary_held() {
+    for_each_seed(24, |seed| live(seed, false));
+}
+
+#[test]
+fn a_replica_that_syncs_the_wal_before_it_applies_survives_power_losses_of_the_primary() {
+    for_each_seed(24, |seed| live(seed, true));
 }
 
 /// On a real disk, where the WAL is mapped, while others write and flush.

@@ -88,7 +88,13 @@ impl Db {
     /// They are read from the WALs, which are gone as soon as the memtables are flushed, unless `WAL_ttl_seconds` or
     /// `WAL_size_limit_MB` keep them in the archive. What is written with `disable_wal` is missing, and said to be. Column
     /// families are named by their numbers; that one is made or dropped no WAL tells. With `manual_wal_flush` a write is seen
-    /// when it has come to the WAL's file. What no sync has covered yet may be lost in a crash, and a replica then be ahead.
+    /// when it has come to the WAL's file.
+    ///
+    /// What no sync has covered yet, a power loss may take from the database, whose next writes then have the same numbers. A
+    /// replica that had applied it holds what never was, and misses what was written instead; only while it is ahead, or where
+    /// batches end elsewhere ([`Update::sequence`] is not what was asked for), can that be seen. Whoever is to follow all the
+    /// same calls [`Db::sync_wal`] before it applies what it was given, be it one write or many. Where all are written with
+    /// `sync` there is no need: what waits for its sync is not handed out.
     ///
     /// Values that were written to blob files at the commit (`blob_write_mode`) are read from there, and once they are
     /// overwritten the files may be gone before the WAL is: a replica that may fall far behind wants `flush` there. What was
@@ -108,6 +114,7 @@ impl Db {
     ///
     /// let mut updates = primary.get_updates_since(replica.latest_sequence_number() + 1)?;
     /// while let Some(update) = updates.next_update()? {
+    ///     primary.sync_wal()?;
     ///     replica.write(update.batch)?;
     /// }
     /// assert_eq!(replica.get("key")?.expect("it was written"), "value");
