@@ -82,6 +82,12 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         let advice = "restore the file from a copy and reopen, or save what is left: flagstone salvage";
         found.add(Severity::Broken, fault.clone(), advice);
     }
+    for unsupported in &facts.unsupported {
+        let advice = "this need not be damage, and the file is not to be restored unless flagstone verify says so: drop old \
+                      snapshots, or have the program compact it that wrote it, and open the database again; until then the file \
+                      stays as it is";
+        found.add(Severity::Broken, unsupported.clone(), advice);
+    }
     for refused in &facts.refused {
         let advice = "run this as the owner of the file (ls -l), or have the owner permit it to this user; raise the limits of \
                       this process where they are the reason (ulimit -n, ulimit -v)";

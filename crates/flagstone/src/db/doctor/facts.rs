@@ -13,6 +13,8 @@ pub struct Facts {
     pub families: Vec<FamilyFacts>,
     /// Files that are missing, cut off, or were found damaged, in words.
     pub faults: Vec<String>,
+    /// Files that hold what this engine cannot treat, in words.
+    pub unsupported: Vec<String>,
     /// What the operating system did not let this process look at, in words.
     pub refused: Vec<String>,
     /// What is wrong with keys, in words.

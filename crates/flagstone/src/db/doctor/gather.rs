@@ -6,7 +6,7 @@ use super::diagnose::{Finding, diagnose};
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
-use crate::base::{Error, Result, SubCode};
+use crate::base::{Code, Error, Result, SubCode};
 use crate::compaction::pick::{BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, largest_dropped};
 use crate::db::budget::memtable_bytes_max;
 use crate::db::disk::space::blob_file_bytes;
@@ -89,7 +89,10 @@ impl Db {
             files += tables.tables + family.0.current.load_full().version.blob_files.len() as u64;
             facts.families.push(inner.family_facts(&family, &tables));
         }
-        facts.faults.extend(self.damaged_files().iter().map(ToString::to_string));
+        for file in self.damaged_files() {
+            let is_unsupported = file.error.code() == Code::NotSupported;
+            if is_unsupported { &mut facts.unsupported } else { &mut facts.faults }.push(file.to_string());
+        }
         facts.key_faults.extend(inner.key_faults_in_words());
         // Who writes has replayed them.
         if inner.read_only {

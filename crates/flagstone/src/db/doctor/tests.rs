@@ -1,6 +1,6 @@
 //! Facts in, findings out, both as text. A case of `testdata/cases`: lines of facts (`family` begins the next one, `fault`,
-//! `refused` and `key-fault` take the rest of their line; `log` does, too, behind a fate, a mode, and the records behind the
-//! damage), `----`, the findings; cases are parted by empty lines.
+//! `unsupported`, `refused` and `key-fault` take the rest of their line; `log` does, too, behind a fate, a mode, and the records
+//! behind the damage), `----`, the findings; cases are parted by empty lines.
 
 use super::{Facts, FamilyFacts, LogFacts, LogFate, diagnose};
 
@@ -11,6 +11,7 @@ fn read(text: &str) -> Facts {
         match name {
             "log" => facts.logs.push(log(value)),
             "fault" => facts.faults.push(value.to_string()),
+            "unsupported" => facts.unsupported.push(value.to_string()),
             "refused" => facts.refused.push(value.to_string()),
             "key-fault" => facts.key_faults.push(value.to_string()),
             "state" => facts.database.state = value.to_string(),

@@ -401,6 +401,10 @@ mod tests {
             assert_eq!(file.error.code(), Code::NotSupported);
             assert!(file.error.message().contains("begin with the key 'key000'"), "{}", file.error);
         }
+        let findings = world.db.doctor().unwrap();
+        let said =
+            findings.iter().find(|found| found.what.contains("range deletions that begin with")).unwrap();
+        assert!(!said.advice.contains("salvage"), "{said}");
         world.put(0, "is not refused, and does not wait");
         world.db.flush_all().unwrap();
         world.check();
