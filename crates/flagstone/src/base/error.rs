@@ -256,12 +256,24 @@ impl fmt::Display for Error {
         };
         write!(f, "{name}: {}", self.0.message)?;
         match (&self.0.path, self.0.offset) {
-            (Some(path), Some(offset)) => write!(f, " ({}, offset {offset})", path.display()),
-            (Some(path), None) => write!(f, " ({})", path.display()),
+            (Some(path), Some(offset)) => write!(f, " ({}, offset {offset})", path_in_words(path)),
+            (Some(path), None) => write!(f, " ({})", path_in_words(path)),
             (None, Some(offset)) => write!(f, " (offset {offset})"),
             (None, None) => Ok(()),
         }
     }
+}
+
+/// A path on one line: what a terminal would take for commands is escaped.
+pub(crate) fn path_in_words(path: &Path) -> String {
+    let mut words = String::new();
+    for char in path.to_string_lossy().chars() {
+        match char.is_control() {
+            true => words.extend(char.escape_default()),
+            false => words.push(char),
+        }
+    }
+    words
 }
 
 impl fmt::Debug for Error {
@@ -306,6 +318,13 @@ mod tests {
     fn an_error_says_what_and_where() {
         let error = Error::corruption("block checksum mismatch").at("/db/000007.sst").at_offset(4096);
         assert_eq!(error.to_string(), "corruption: block checksum mismatch (/db/000007.sst, offset 4096)");
+    }
+
+    /// A terminal did what such a name told it.
+    #[test]
+    fn an_error_is_one_line_whatever_its_file_is_called() {
+        let error = Error::corruption("x").at("/d\u{e9}b/\u{1b}[31m\n7.sst");
+        assert_eq!(error.to_string(), "corruption: x (/d\u{e9}b/\\u{1b}[31m\\n7.sst)");
     }
 
     #[test]

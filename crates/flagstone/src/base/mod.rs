@@ -41,6 +41,7 @@ pub use compaction_filter::{
 };
 pub use comparator::{Comparator, UserComparator};
 pub use data_paths::DataPaths;
+pub(crate) use error::path_in_words;
 pub use error::{Code, Error, Result, SubCode};
 pub(crate) use fragmented::Within;
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
