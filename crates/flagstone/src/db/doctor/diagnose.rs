@@ -236,18 +236,24 @@ impl Findings {
         };
         let needed = facts.families.iter().map(needed).max().unwrap_or(0);
         if free_bytes < needed {
-            let what = format!(
-                "{} are free on the disk, and a compaction and its memtables may need {}",
-                bytes(free_bytes),
-                bytes(needed)
-            );
+            let may_need = format!("a compaction and its memtables may need {}", bytes(needed));
+            let (severity, what) = match free_bytes {
+                0 => {
+                    let what = "nothing is free on the disk: writes fail, or will before long";
+                    (Severity::Broken, format!("{what}; {may_need}"))
+                }
+                _ => (Severity::Slow, format!("{} are free on the disk, and {may_need}", bytes(free_bytes))),
+            };
             let advice = match reserved_disk_space {
                 0 => format!(
-                    "make space; set reserved_disk_space from 0 to {needed}, so that a full disk can be emptied"
+                    "make space; once more than {} are free, set reserved_disk_space from 0 to {needed}, so that a full \
+                     disk can be emptied (with less, it would suspend writes); on a disk too small for that, lower \
+                     write_buffer_size or target_file_size_base",
+                    bytes(needed)
                 ),
                 _ => "make space".to_string(),
             };
-            self.add(Severity::Slow, what, advice);
+            self.add(severity, what, advice);
         }
         self.wals(facts);
     }

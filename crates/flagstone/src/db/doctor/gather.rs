@@ -6,7 +6,7 @@ use super::diagnose::{Finding, diagnose};
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
-use crate::base::{Code, Error, Result, SubCode};
+use crate::base::{Code, Error, Result, SubCode, path_in_words};
 use crate::compaction::pick::{BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, largest_dropped};
 use crate::db::budget::memtable_bytes_max;
 use crate::db::disk::space::blob_file_bytes;
@@ -313,7 +313,8 @@ impl DbInner {
                 Err(error) if error.is_not_found() => continue,
                 Err(error) => {
                     // Of one that is cut off it is known already, with its keys.
-                    let place = error.path().map(|path| format!("({}", path.display())).unwrap_or_default();
+                    let place =
+                        error.path().map(|path| format!("({}", path_in_words(path))).unwrap_or_default();
                     if !told.faults.iter().any(|fault| !place.is_empty() && fault.contains(&place)) {
                         told.note(&error, error.to_string());
                     }
