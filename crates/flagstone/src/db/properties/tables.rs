@@ -107,7 +107,7 @@ impl DbInner {
         Some(sums)
     }
 
-    /// How many times as large the keys and values of these tables are as their data blocks; -1 without tables.
+    /// How many times as large the keys and values of these tables are as their files; -1 without tables.
     pub(super) fn compression_ratio(&self, family: &Family, files: &[Arc<TableFile>]) -> Option<f64> {
         let (mut raw, mut stored) = (0u64, 0u64);
         for file in files {
