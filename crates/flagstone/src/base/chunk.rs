@@ -23,20 +23,25 @@ unsafe impl Send for Chunk {}
 impl Chunk {
     /// `size` bytes, not zero of them, which hold nothing yet.
     pub fn new(size: usize) -> Self {
-        let is_huge = size.is_multiple_of(HUGE_PAGE_SIZE);
-        let alignment = if is_huge { HUGE_PAGE_SIZE } else { ALIGNMENT };
+        let chunk = Self::in_small_pages(size);
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if chunk.layout.align() == HUGE_PAGE_SIZE {
+            use rustix::mm::{Advice, madvise};
+            // SAFETY: the range is the chunk just allocated; the advice changes nothing but how it is mapped. A kernel
+            // that does not know it loses us nothing.
+            let _ = unsafe { madvise(chunk.start.as_ptr().cast(), size, Advice::LinuxHugepage) };
+        }
+        chunk
+    }
+
+    /// The same without asking the kernel: what is not touched takes no memory.
+    pub fn in_small_pages(size: usize) -> Self {
+        let alignment = if size.is_multiple_of(HUGE_PAGE_SIZE) { HUGE_PAGE_SIZE } else { ALIGNMENT };
         let layout =
             Layout::from_size_align(size, alignment).expect("a chunk is smaller than the address space");
         assert_ne!(size, 0, "a chunk has bytes");
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
-        #[cfg(all(target_os = "linux", not(miri)))]
-        if is_huge {
-            use rustix::mm::{Advice, madvise};
-            // SAFETY: the range is the chunk just allocated; the advice changes nothing but how it is mapped. A kernel
-            // that does not know it loses us nothing.
-            let _ = unsafe { madvise(start.as_ptr().cast(), size, Advice::LinuxHugepage) };
-        }
         Self { start, layout }
     }
 

@@ -6,22 +6,27 @@
 //!
 //! ```text
 //! chunk (2 MiB, a huge page) = 8 spans
-//! span (256 KiB)             = pieces of one class
+//! span (256 KiB)             = pieces of one class, or 8 small spans
+//! small span (32 KiB)        = pieces of one class
 //! class                      = a size: a multiple of 1/64 of the power of two below it
 //! ```
 //!
-//! A class of which a single piece is owned takes a span, which no cache is charged for: 256 KiB for each size in use.
+//! A class of which a single piece is owned takes a small span, which no cache is charged for: 32 KiB for each size in use, and
+//! there are many sizes of which hardly any piece is (the last block of each table). Larger spans have more of their memory in
+//! pieces, and are found among fewer: a class takes them from its fifth span on.
 //!
 //! What is known of a span stands apart from it, in a table by address. A span whose pieces are all free goes back, if its class
 //! has others with free ones, and a chunk whose spans are all free goes back to the allocator, but for a few that are kept.
+//! The first chunk lies in pages of 4 KiB: a program that has few blocks in memory does not take a huge page for them.
 //!
 //! Memory that was not touched before can take milliseconds to come, and as long to go: no lock is held meanwhile.
 //!
 //! **Invariants**
 //! 1. A piece lies in a span of its class, between those before and behind it; from `take` to `give` it is one owner's.
-//! 2. A chunk lives while any of its spans is not free, and a span has a class while any of its pieces is owned.
-//! 3. All bytes of a span were written (with zeros) before its first class had it, so whatever a piece holds are bytes.
-//! 4. A span is with one class, or free, or one thread's on its way between the two.
+//! 2. A chunk lives while any of its spans is not free, a span is not free while any of its small ones is not, and either has a
+//!    class while any of its pieces is owned.
+//! 3. All bytes of a span were written (with zeros) before its first class had it, or a part of it; a piece holds bytes.
+//! 4. A span, small or not, is with one class, or free, or cut into small ones, or one thread's on its way between these.
 #![expect(unsafe_code, reason = "pieces of memory that is owned elsewhere")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -39,6 +44,9 @@ const PIECE_MIN: usize = 1 << MIN_BITS;
 const PIECE_MAX: usize = 32 << 10;
 const MIN_BITS: u32 = 10;
 const SPAN_SIZE: usize = 256 << 10;
+const SMALL_SPAN_SIZE: usize = 32 << 10;
+/// A class that has fewer spans takes a small one.
+const SMALL_SPANS: usize = 4;
 
 /// The logarithm of how many classes there are between a power of two and the next.
 const STEP_BITS: u32 = 6;
@@ -66,6 +74,7 @@ const fn size_of_class(class: usize) -> usize {
 }
 
 static CLASS: [Mutex<Class>; CLASSES] = [const { Mutex::new(Class::new()) }; CLASSES];
+static SMALL: Mutex<SmallSpans> = Mutex::new(SmallSpans { all: BTreeMap::new(), with_room: BTreeSet::new() });
 static CHUNKS: Mutex<Chunks> =
     Mutex::new(Chunks { all: BTreeMap::new(), with_room: BTreeSet::new(), unused: 0 });
 
@@ -194,24 +203,50 @@ fn aligned_layout(len: usize) -> Layout {
 /// A piece nobody owns.
 fn take(class: usize) -> NonNull<u8> {
     loop {
-        if let Some(piece) = CLASS[class].lock().take(class) {
+        let mut locked = CLASS[class].lock();
+        if let Some(piece) = locked.take(class) {
             return piece;
         }
-        let (span, is_written) = CHUNKS.lock().take();
-        if !is_written {
-            // SAFETY: the span has so many bytes of a chunk that lives (2), and is this thread's alone (4).
-            unsafe { span.write_bytes(0, SPAN_SIZE) };
-        }
+        let is_small = locked.spans.len() < SMALL_SPANS;
+        drop(locked);
+        let span = if is_small { take_small_span() } else { take_span() };
+        let size = if is_small { SMALL_SPAN_SIZE } else { SPAN_SIZE };
         // Others may be faster, and take all of it.
-        CLASS[class].lock().add(span);
+        CLASS[class].lock().add(span, size);
+    }
+}
+
+/// A span that no class has, whose bytes are all written.
+fn take_span() -> NonNull<u8> {
+    let (span, is_written) = CHUNKS.lock().take();
+    if !is_written {
+        // SAFETY: the span has so many bytes of a chunk that lives (2), and is this thread's alone (4).
+        unsafe { span.write_bytes(0, SPAN_SIZE) };
+    }
+    span
+}
+
+/// The same of a small one.
+fn take_small_span() -> NonNull<u8> {
+    loop {
+        let small = SMALL.lock().take();
+        if let Some(small) = small {
+            return small;
+        }
+        let span = take_span();
+        // Others may be faster here, too.
+        SMALL.lock().add(span);
     }
 }
 
 /// Takes a piece back.
 fn give(piece: NonNull<u8>, class: usize) {
-    let span = CLASS[class].lock().give(piece, class);
-    let chunk = span.and_then(|span| CHUNKS.lock().give(span));
-    drop(chunk);
+    let spans = CLASS[class].lock().give(piece, class);
+    for (span, size) in spans {
+        let span = if size == SPAN_SIZE { Some(span) } else { SMALL.lock().give(span) };
+        let chunk = span.and_then(|span| CHUNKS.lock().give(span));
+        drop(chunk);
+    }
 }
 
 /// The spans of one class, by address.
@@ -219,11 +254,15 @@ struct Class {
     spans: BTreeMap<usize, Span>,
     /// Those with free pieces.
     with_room: BTreeSet<usize>,
+    /// How many pieces are owned, of all spans.
+    owned: usize,
 }
 
 /// A part of a chunk that is cut into pieces.
 struct Span {
     start: NonNull<u8>,
+    /// In bytes.
+    size: usize,
     /// Pieces that came back, by number.
     free: Vec<u16>,
     /// How many were ever cut, and how many are owned.
@@ -236,13 +275,13 @@ unsafe impl Send for Span {}
 
 impl Class {
     const fn new() -> Self {
-        Self { spans: BTreeMap::new(), with_room: BTreeSet::new() }
+        Self { spans: BTreeMap::new(), with_room: BTreeSet::new(), owned: 0 }
     }
 
     /// Takes in a span whose bytes are all written.
-    fn add(&mut self, start: NonNull<u8>) {
+    fn add(&mut self, start: NonNull<u8>, size: usize) {
         let address = start.addr().get();
-        self.spans.insert(address, Span { start, free: Vec::new(), cut: 0, owned: 0 });
+        self.spans.insert(address, Span { start, size, free: Vec::new(), cut: 0, owned: 0 });
         self.with_room.insert(address);
     }
 
@@ -256,26 +295,90 @@ impl Class {
             span.cut - 1
         });
         span.owned += 1;
-        if usize::from(span.owned) == SPAN_SIZE / size {
+        self.owned += 1;
+        if usize::from(span.owned) == span.size / size {
             self.with_room.remove(&address);
         }
-        // SAFETY: there are `SPAN_SIZE / size` pieces in a span, and numbers are below that: more are never owned.
+        // SAFETY: there are `span.size / size` pieces in a span, and numbers are below that: more are never owned.
         Some(unsafe { span.start.add(usize::from(number) * size) })
     }
 
-    /// Takes a piece back; the span that is no longer needed, if there is one.
-    fn give(&mut self, piece: NonNull<u8>, class: usize) -> Option<NonNull<u8>> {
-        let address = piece.addr().get() / SPAN_SIZE * SPAN_SIZE;
-        let span = self.spans.get_mut(&address).expect("a piece lies in a span of its class");
+    /// Takes a piece back; the spans that are no longer needed, and the size of each.
+    fn give(&mut self, piece: NonNull<u8>, class: usize) -> Vec<(NonNull<u8>, usize)> {
+        let mut up_to_it = self.spans.range_mut(..=piece.addr().get());
+        let (&address, span) = up_to_it.next_back().expect("a piece lies in a span of its class");
         span.free.push(((piece.addr().get() - address) / size_of_class(class)) as u16);
         span.owned -= 1;
+        self.owned -= 1;
         self.with_room.insert(address);
-        // The last one with room stays, unless nobody has a piece of the class any more.
-        if span.owned > 0 || self.with_room.len() == 1 && self.spans.len() > 1 {
+        if self.owned == 0 {
+            // Also the one that stayed as the last with room.
+            self.with_room.clear();
+            return std::mem::take(&mut self.spans)
+                .into_values()
+                .map(|span| (span.start, span.size))
+                .collect();
+        }
+        // The last one with room stays.
+        if span.owned > 0 || self.with_room.len() == 1 {
+            return Vec::new();
+        }
+        self.with_room.remove(&address);
+        self.spans.remove(&address).map(|span| (span.start, span.size)).into_iter().collect()
+    }
+}
+
+/// All spans that are cut into small ones, by address.
+struct SmallSpans {
+    all: BTreeMap<usize, CutSpan>,
+    /// Those with small spans that are free.
+    with_room: BTreeSet<usize>,
+}
+
+/// A span, and which of its small ones are free, by bit.
+struct CutSpan {
+    start: NonNull<u8>,
+    free: u8,
+}
+
+// SAFETY: a place in a chunk, which any thread may hand out under the lock.
+unsafe impl Send for CutSpan {}
+
+const _: () = assert!(SPAN_SIZE / SMALL_SPAN_SIZE == u8::BITS as usize, "a bit for each small span");
+const _: () = assert!(size_of_class(CLASSES - 1) <= SMALL_SPAN_SIZE, "a piece of any class in a small span");
+
+impl SmallSpans {
+    /// Takes in a span whose bytes are all written.
+    fn add(&mut self, start: NonNull<u8>) {
+        let address = start.addr().get();
+        self.all.insert(address, CutSpan { start, free: u8::MAX });
+        self.with_room.insert(address);
+    }
+
+    /// A small span that no class has, if there is one.
+    fn take(&mut self) -> Option<NonNull<u8>> {
+        let address = *self.with_room.first()?;
+        let cut = self.all.get_mut(&address).expect("a span with room is there");
+        let number = cut.free.trailing_zeros() as usize;
+        cut.free &= !(1 << number);
+        if cut.free == 0 {
+            self.with_room.remove(&address);
+        }
+        // SAFETY: a span with room has a free bit, whose number is below that of its small spans: it lies within the span.
+        Some(unsafe { cut.start.add(number * SMALL_SPAN_SIZE) })
+    }
+
+    /// Takes a small span back; the span that is no longer needed, if there is one.
+    fn give(&mut self, small: NonNull<u8>) -> Option<NonNull<u8>> {
+        let address = small.addr().get() / SPAN_SIZE * SPAN_SIZE;
+        let cut = self.all.get_mut(&address).expect("a small span lies in a span that was cut");
+        cut.free |= 1 << ((small.addr().get() - address) / SMALL_SPAN_SIZE);
+        self.with_room.insert(address);
+        if cut.free != u8::MAX {
             return None;
         }
         self.with_room.remove(&address);
-        self.spans.remove(&address).map(|span| span.start)
+        self.all.remove(&address).map(|cut| cut.start)
     }
 }
 
@@ -305,7 +408,11 @@ impl Chunks {
     /// A span that no class has, and whether its bytes are written; if not, they will be before anybody reads them.
     fn take(&mut self) -> (NonNull<u8>, bool) {
         let address = self.with_room.first().copied().unwrap_or_else(|| {
-            let chunk = Chunk::new(HUGE_PAGE_SIZE);
+            let chunk = if self.all.is_empty() {
+                Chunk::in_small_pages(HUGE_PAGE_SIZE)
+            } else {
+                Chunk::new(HUGE_PAGE_SIZE)
+            };
             let address = chunk.start().addr().get();
             self.all.insert(address, Cut { chunk, free: u8::MAX, written: 0 });
             self.with_room.insert(address);
@@ -428,15 +535,30 @@ mod tests {
         });
     }
 
-    /// No other test uses this class.
+    /// Also the span that stayed as the last with room while all others were full. No other test uses this class.
     #[test]
     fn what_is_free_goes_back() {
         const SIZE: usize = 31_000;
         let class = &CLASS[class_of(SIZE)];
-        let pieces: Vec<Piece> = (0..100).map(|_| Piece::new(SIZE)).collect();
-        assert_eq!(class.lock().spans.len(), 100usize.div_ceil(SPAN_SIZE / size_of_class(class_of(SIZE))));
+        const PIECES: usize = 100;
+        let pieces: Vec<Piece> = (0..PIECES).map(|_| Piece::new(SIZE)).collect();
+        let each = size_of_class(class_of(SIZE));
+        let in_small = SMALL_SPANS * (SMALL_SPAN_SIZE / each);
+        let others = (PIECES - in_small).div_ceil(SPAN_SIZE / each);
+        assert_eq!(class.lock().spans.len(), SMALL_SPANS + others);
         drop(pieces);
         assert_eq!(class.lock().spans.len(), 0);
+    }
+
+    /// Each had 256 KiB: a few blocks of different sizes, as a compaction reads them at a time, took a huge page or two. No other
+    /// test uses these classes.
+    #[test]
+    fn a_few_pieces_of_many_sizes_take_little_memory() {
+        for piece in [31_300, 31_600, 31_900, 32_100, 32_400].map(Piece::new) {
+            let class = CLASS[usize::from(piece.class)].lock();
+            let taken: usize = class.spans.values().map(|span| span.size).sum();
+            assert_eq!(taken, SMALL_SPAN_SIZE, "for {}", piece.size());
+        }
     }
 
     #[test]
