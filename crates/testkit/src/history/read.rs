@@ -1,6 +1,6 @@
 //! Reads, compared with the model.
 
-use flagstone::db::Iter;
+use flagstone::db::{ColumnFamily, Iter};
 use flagstone::options::ReadOptions;
 
 use super::life::Life;
@@ -32,6 +32,25 @@ impl Life {
         }
     }
 
+    /// A family that is there, how to read it at that moment between the bounds, and what is to be found.
+    pub(super) fn within(
+        &self,
+        name: &str,
+        snapshot: Option<usize>,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+    ) -> Option<(ColumnFamily, ReadOptions, Family)> {
+        let handle = self.family(name)?;
+        let (options, model) = self.moment(snapshot);
+        let options = ReadOptions {
+            iterate_lower_bound: lower.map(<[u8]>::to_vec),
+            iterate_upper_bound: upper.map(<[u8]>::to_vec),
+            ..options
+        };
+        let family = model.families[name].within(lower, upper);
+        Some((handle, options, family))
+    }
+
     pub(super) fn open_iterator(
         &mut self,
         name: &str,
@@ -39,14 +58,7 @@ impl Life {
         lower: Option<&[u8]>,
         upper: Option<&[u8]>,
     ) {
-        let Some(handle) = self.family(name) else { return };
-        let (options, model) = self.moment(snapshot);
-        let family = model.families[name].within(lower, upper);
-        let options = ReadOptions {
-            iterate_lower_bound: lower.map(<[u8]>::to_vec),
-            iterate_upper_bound: upper.map(<[u8]>::to_vec),
-            ..options
-        };
+        let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else { return };
         let iter = self.db.iter_cf(&handle, &options).expect("an iterator");
         let (lower, upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
         let moves_on = options.auto_refresh_iterator_with_snapshot;

@@ -66,14 +66,7 @@ impl Life {
         lower: Option<&[u8]>,
         upper: Option<&[u8]>,
     ) {
-        let Some(handle) = self.family(name) else { return };
-        let (options, model) = self.moment(snapshot);
-        let family = model.families[name].within(lower, upper);
-        let options = ReadOptions {
-            iterate_lower_bound: lower.map(<[u8]>::to_vec),
-            iterate_upper_bound: upper.map(<[u8]>::to_vec),
-            ..options
-        };
+        let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else { return };
         let entries = self.db.iter_async(&handle, &options);
         if self.scans.len() == SCANS_MAX {
             self.scans.remove(0);

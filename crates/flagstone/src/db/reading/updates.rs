@@ -195,8 +195,7 @@ impl DbInner {
     fn wal_with(&self, wanted: SequenceNumber, last: SequenceNumber) -> Result<OpenWal> {
         let mut looks = 1;
         // Before the look at the files: what waits no longer is seen there.
-        let is_any_in_memory =
-            self.commit.lock().wal.as_ref().is_some_and(|wal| wal.written() < wal.offset());
+        let is_any_in_memory = self.is_any_record_in_memory();
         'look: loop {
             let (mut oldest, mut empty) = (None, None);
             for (wal, limit) in self.readable_wals().iter().rev() {
