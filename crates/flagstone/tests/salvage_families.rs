@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use common::*;
 use flagstone::db::{Db, SalvageReport, salvage};
-use flagstone::env::Env;
+use flagstone::env::{Env, OpenMode};
 use flagstone::options::{self, ColumnFamilyOptions, FlushOptions};
+use flagstone::sst::read_table_properties;
 
 /// Rebuilds `source` in `target`, with its own options as far as there are any.
 fn rebuild(source: &Path, target: &Path) -> SalvageReport {
@@ -336,4 +337,26 @@ fn a_family_that_made_way_for_a_newer_one_of_its_name_is_said_to() {
     assert_eq!(homes(&target, "key"), "salvaged-1: older; twice: newer", "{report:#?}");
     let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("'salvaged-1'")).collect();
     assert!(doubts.len() == 1 && doubts[0].contains("name a newer one has"), "{:#?}", report.notes);
+}
+
+/// Some of what a family's options say of tables was not asked: they had filters that a compaction to the bottom leaves out.
+#[test]
+fn the_tables_of_a_salvage_are_as_the_familys_options_say() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let mut options = create();
+    options.set_all("filter_policy=bloomfilter:10;optimize_filters_for_hits=true").expect("known options");
+    let db = Db::open(&source, &options).expect("a database");
+    db.put("key", "value").expect("a put");
+    db.close().expect("closed");
+    rebuild(&source, &target);
+    assert_eq!(homes(&target, "key"), "default: value");
+    let filters: Vec<u64> = tables_in(&target).iter().map(|table| filter_bytes(table)).collect();
+    assert_eq!(filters, [0]);
+}
+
+fn filter_bytes(table: &Path) -> u64 {
+    let file = Env::os().fs.open(table, OpenMode::Read).expect("a table");
+    let size = file.size().expect("a size");
+    read_table_properties(file, size).expect("properties").filter_size
 }

@@ -14,7 +14,8 @@ use crate::compaction::pick::{
 };
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableFilterSettings, MemTableKind, MemTableSettings};
-use crate::options::{ColumnFamilyOptions, CompactionStyle, DbSettings, MemTableFactory};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, DataBlockIndexType, DbSettings, MemTableFactory};
+use crate::sst::TableBuilderSettings;
 
 /// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
@@ -100,6 +101,43 @@ pub(super) fn compression_options(options: &ColumnFamilyOptions, bottommost: boo
     match bottommost && options.bottommost_compression_opts.enabled {
         true => (&options.bottommost_compression_opts).into(),
         false => (&options.compression_opts).into(),
+    }
+}
+
+/// How a family's options want a table of `level` to be written, but for its compression; `may_omit_filter`: whoever comes as far
+/// as such a table will mostly find the key there.
+pub(super) fn table_builder_settings(
+    options: &ColumnFamilyOptions,
+    level: usize,
+    may_omit_filter: bool,
+) -> TableBuilderSettings {
+    let table = &options.table;
+    TableBuilderSettings {
+        comparator: options.comparator.clone(),
+        format_version: table.format_version,
+        checksum: table.checksum,
+        verify_compression: table.verify_compression,
+        compress_index: table.enable_index_compression,
+        block_align: table.block_align.then_some(4096),
+        block_size: table.block_size as usize,
+        block_size_deviation: table.block_size_deviation as usize,
+        block_restart_interval: table.block_restart_interval as usize,
+        index_block_restart_interval: table.index_block_restart_interval as usize,
+        index_type: table.index_type,
+        metadata_block_size: table.metadata_block_size as usize,
+        index_shortening: table.index_shortening,
+        filter_policy: table
+            .filter_policy
+            .and_then(|policy| table.filter_bits_per_level.of_level(policy, level))
+            .filter(|_| !(may_omit_filter && options.optimize_filters_for_hits)),
+        prefix_extractor: options.prefix_extractor.clone(),
+        whole_key_filtering: table.whole_key_filtering,
+        partition_filters: table.partition_filters,
+        data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
+            .then_some(table.data_block_hash_table_util_ratio)
+            .filter(|_| options.comparator.tells_bytes_apart()),
+        merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),
+        ..TableBuilderSettings::default()
     }
 }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use crate::base::compression::CompressionType;
 use crate::base::unique_id::session_identity;
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, FileNumber, InternalKey, Result,
-    SequenceNumber, file_name,
+    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, FileNumber, InternalKey, Result, SequenceNumber,
+    file_name,
 };
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
-use crate::db::settings::{compression_options, leveled_settings};
+use crate::db::settings::{compression_options, leveled_settings, table_builder_settings};
 use crate::env::{Env, File, Names, NewNames, OpenMode};
 use crate::manifest::{
     BlobFileAddition, FamilySpec, FileMetadata, FileNumbers, ManifestSettings, VersionEdit, VersionSet,
@@ -264,43 +264,23 @@ impl FamilyWriter<'_> {
 
     /// How tables are written: as a compaction to the bottom would.
     fn table_settings(&self, number: FileNumber) -> TableBuilderSettings {
-        let (options, table) = (&self.options, &self.options.table);
+        let options = &self.options;
         let now = self.target.env.clock.unix_seconds();
         TableBuilderSettings {
-            comparator: self.comparator().clone(),
-            format_version: table.format_version,
-            checksum: table.checksum,
             compression: leveled_settings(options, &DataPaths::default()).compression_of(self.level, 1, true),
             compression_options: compression_options(options, true),
-            compress_index: table.enable_index_compression,
-            block_size: table.block_size as usize,
-            block_size_deviation: table.block_size_deviation as usize,
-            block_restart_interval: table.block_restart_interval as usize,
-            index_block_restart_interval: table.index_block_restart_interval as usize,
-            index_type: table.index_type,
-            metadata_block_size: table.metadata_block_size as usize,
-            index_shortening: table.index_shortening,
-            filter_policy: table
-                .filter_policy
-                .and_then(|policy| table.filter_bits_per_level.of_level(policy, self.level)),
+            // Options that nobody has checked may ask for compression besides, which a builder refuses.
+            block_align: None,
             written_by: WrittenBy::Compaction { level: self.level as u32 },
-            prefix_extractor: options.prefix_extractor.clone(),
-            whole_key_filtering: table.whole_key_filtering,
-            partition_filters: table.partition_filters,
             column_family: self.id,
             column_family_name: self.name.clone(),
-            merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),
             creation_time: now,
             file_creation_time: now,
             db_identity: self.target.versions.db_id().to_string(),
             session_identity: self.target.session.clone(),
             file_number: number,
-            ..TableBuilderSettings::default()
+            ..table_builder_settings(options, self.level, true)
         }
-    }
-
-    fn comparator(&self) -> &Comparator {
-        &self.options.comparator
     }
 
     /// Ends the family. Without options of its own it is told to keep its large values apart as they were.
