@@ -183,6 +183,23 @@ fn a_benchmark_of_nothing_ends() {
     printed(&format!("{bench}=filluniquerandom"));
 }
 
+/// Sums and products overflowed, a batch grew until memory was used up, and a queue whose keys repeat was said to be corrupt.
+#[test]
+fn numbers_that_make_no_sense_are_wrong_usage() {
+    let scratch = tempfile::tempdir().unwrap();
+    let bench = format!("bench --num=300 --db={}", scratch.path().join("db").display());
+    for flag in ["duration", "threads", "key_size", "value_size", "batch_size"] {
+        let (code, message) = failed(&format!("{bench} --benchmarks=fillseq --{flag}=18446744073709551615"));
+        assert!(code == 2 && message.contains(flag), "{code} {message}");
+    }
+    let (code, message) = failed(&format!("{bench} --benchmarks=fillseq,queue --key_size=1"));
+    assert!(code == 2 && message.contains("repeat"), "{code} {message}");
+    printed(&format!("{bench} --benchmarks=queue --key_size=2 --seed=18446744073709551615"));
+    let said =
+        printed(&format!("{bench} --benchmarks=stats --num=18446744073709551615 --compression_ratio=1e30"));
+    assert!(said.contains("RawSize"), "{said}");
+}
+
 /// A flag that db_bench takes was refused, whether it asks for anything or not.
 #[test]
 fn flags_that_change_nothing_are_named_and_others_refused() {

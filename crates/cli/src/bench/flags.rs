@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, RangedU64ValueParser};
 use clap::{ArgAction, Args, Command};
 use flagstone::base::{Code, Result};
 use flagstone::cache::{TraceFormat, TraceOptions};
@@ -51,19 +51,19 @@ pub struct Flags {
     #[arg(long, default_value_t = 4)]
     pub range_tombstone_width: u64,
     /// Seconds that random benchmarks run instead of counting operations; 0 counts
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 40))]
     pub duration: u64,
     /// Operations between two looks at the clock for --duration
     #[arg(long, default_value_t = 1000)]
     pub ops_between_duration_checks: u64,
     /// Threads
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = up_to(4096))]
     pub threads: usize,
     /// Bytes of a key
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = up_to(1 << 30))]
     pub key_size: usize,
     /// Bytes of a value
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = up_to(1 << 32))]
     pub value_size: usize,
     /// What compression leaves of a value
     #[arg(long, default_value_t = 0.5)]
@@ -176,7 +176,7 @@ pub struct Flags {
     #[arg(long, default_value_t = 0)]
     pub seek_nexts: u64,
     /// Keys in a batch, for writing and for multireadrandom
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub batch_size: u64,
     /// multireadrandom: the distance of the keys in a batch; 0 for keys at random
     #[arg(long, default_value_t = 0)]
@@ -326,6 +326,11 @@ impl Flags {
             other => other.to_string(),
         }
     }
+}
+
+/// Takes numbers up to that one.
+fn up_to(most: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(..=most)
 }
 
 /// The option's name of a compression: `zstd` is `kZSTD`.

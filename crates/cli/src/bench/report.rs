@@ -127,8 +127,8 @@ impl Report {
 /// The lines that `db_bench` prints before it starts.
 pub fn header(flags: &super::Flags) -> String {
     let compressed = (flags.value_size as f64 * flags.compression_ratio + 0.5) as u64;
-    let raw = (flags.key_size + flags.value_size) as u64 * flags.num;
-    let stored = (flags.key_size as u64 + compressed) * flags.num;
+    let raw = (flags.key_size as u64 + flags.value_size as u64).saturating_mul(flags.num);
+    let stored = (flags.key_size as u64).saturating_add(compressed).saturating_mul(flags.num);
     format!(
         "Flagstone:  version {}\n\
          Keys:       {} bytes each\n\

@@ -57,11 +57,24 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
 /// All benchmarks, so that a misspelt one stops the run before hours have gone by.
 fn plans(flags: &Flags) -> Result<Vec<Plan>, Failure> {
     let named = flags.benchmarks.iter().filter(|name| !name.is_empty());
-    named
-        .map(|name| {
-            Plan::new(name, flags).ok_or_else(|| Failure::Usage(format!("there is no benchmark '{name}'")))
-        })
-        .collect()
+    let plan = |name: &String| {
+        let plan = Plan::new(name, flags);
+        let plan = plan.ok_or_else(|| Failure::Usage(format!("there is no benchmark '{name}'")))?;
+        match plan.work {
+            Work::Queue if !has_a_key_for_each(flags) => Err(Failure::Usage(format!(
+                "queue: with --key_size={} the keys of --num={} messages repeat",
+                flags.key_size, flags.num
+            ))),
+            _ => Ok(plan),
+        }
+    };
+    named.map(plan).collect()
+}
+
+/// Whether keys are long enough to tell `--num` of them apart.
+fn has_a_key_for_each(flags: &Flags) -> bool {
+    let bits = 8 * flags.key_size.min(8) as u32;
+    flags.num.saturating_sub(1).checked_shr(bits).is_none_or(|rest| rest == 0)
 }
 
 /// The file beside a database by which a benchmark knows that it may remove it.
@@ -200,7 +213,7 @@ impl<'a> Bench<'a> {
     }
 
     fn run_threads(&mut self, plan: &Plan) -> Result<Report, Failure> {
-        let first_seed = self.seed + self.threads_started + 1;
+        let first_seed = self.seed.wrapping_add(self.threads_started + 1);
         self.threads_started += plan.threads as u64;
         let reporter = Reporter::begin(self.flags, &self.env)?;
         let done = AtomicU64::new(0);
@@ -221,7 +234,7 @@ impl<'a> Bench<'a> {
             let reporter = reporter.map(|reporter| scope.spawn(move || reporter.run(done, &ended)));
             let start = |index: usize| {
                 move || {
-                    let random = MersenneTwister::new(first_seed + index as u64);
+                    let random = MersenneTwister::new(first_seed.wrapping_add(index as u64));
                     barrier.wait();
                     let report = Report::start(shared.env.clock.now_us(), shared.flags.histogram);
                     let mut thread = Thread { shared, index, random, report };
