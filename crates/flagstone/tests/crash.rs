@@ -131,6 +131,16 @@ fn wal_limit() {
 }
 
 #[test]
+fn updates() {
+    crash::experiment("updates");
+}
+
+#[test]
+fn updates_recycled() {
+    crash::experiment("updates-recycled");
+}
+
+#[test]
 fn long() {
     crash::experiment("long");
 }

@@ -41,6 +41,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "crashes-reopen-kept", run: || crash::experiment("reopen-kept") },
     Experiment { name: "crashes-rollover", run: || crash::experiment("rollover") },
     Experiment { name: "crashes-subcompactions", run: || crash::experiment("subcompactions") },
+    Experiment { name: "crashes-updates", run: || crash::experiment("updates") },
+    Experiment { name: "crashes-updates-recycled", run: || crash::experiment("updates-recycled") },
     Experiment { name: "crashes-wal-dir", run: || crash::experiment("wal-dir") },
     Experiment { name: "crashes-wal-limit", run: || crash::experiment("wal-limit") },
     Experiment { name: "damage-cuts", run: crate::damage::cuts },

@@ -151,6 +151,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("MoveLevelOverOthers", "moved-levels", "get: family|a level moves: "),
     experiment("MoveLevelOverOthers", "histories", REPLAYED),
     story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
+    experiment("TrustUpdatePosition", "crashes-updates", "which is lost, is not told so"),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),
 ];

@@ -202,6 +202,8 @@ mutants! {
     RefreshOneBehind,
     /// A level is moved over others that are not empty.
     MoveLevelOverOthers,
+    /// Whoever reads along goes on by sequence number alone, whatever a power loss has taken.
+    TrustUpdatePosition,
     /// Nobody is woken when a flush is done.
     ForgetWakeUp,
     /// Writers that were stopped or delayed stay so.

@@ -68,6 +68,8 @@ markers! {
     WalArchived,
     /// An archived WAL was removed, by age or size.
     ArchivedWalRemoved,
+    /// Who read along had been given writes that a power loss took.
+    UpdatesDiverged,
     /// A part of a WAL was mapped for new records.
     WalMapped,
     /// Zeros were written to a WAL ahead of its records.

@@ -62,6 +62,7 @@ pub use properties::PROPERTY_NAMES;
 pub use reading::async_read::AsyncIter;
 pub use reading::get_range::ValuePart;
 pub use reading::iterate::Iter;
+pub use reading::update_position::UpdatePosition;
 pub use reading::updates::{Update, Updates};
 pub use reading::value::Value;
 pub use salvage::{

@@ -8,6 +8,7 @@
 //!    for reading before, which finds the same; every second one keeps in memory what recovery replays.)
 //! 5. It is written to, closed and opened again, and holds what it then must. Where the closed directory is one that was
 //!    opened before, with the same contents, it is not opened once more.
+//! 6. Who read along is told, before and after, whether what it was given is what the database holds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -22,7 +23,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::aftermath::State;
 use super::life::{LIVE_OPTION, Life, options};
-use super::promises::{Found, Outcome, Promises};
+use super::promises::{Found, Moment, Outcome, Promises};
 use super::scenarios::Scenario;
 use crate::compare::{self, Entries};
 use crate::model::Edit;
@@ -77,15 +78,15 @@ impl<'a> Examiner<'a> {
     ///
     /// # Panics
     /// If it cannot be opened, or holds what never was.
-    pub fn examine(&mut self, state: &State, hash: u128) -> Outcome {
+    pub fn examine(&mut self, state: &State, hash: u128, at: Moment) -> Outcome {
         let directory = Path::new(self.scenario.path);
         let option = self.option(state, directory);
         let fs = state.to_memory();
         self.vary(hash);
         let checkpoints = &self.promises.checkpoints;
         let paths: Vec<_> = checkpoints.iter().map(|checkpoint| checkpoint.path.clone()).collect();
-        let checkpoints = paths.iter().map(|path| self.open(&fs, Path::new(path), false)).collect();
-        let found = self.open(&fs, directory, true);
+        let checkpoints = paths.iter().map(|path| self.open(&fs, Path::new(path), None)).collect();
+        let found = self.open(&fs, directory, Some(at));
         Outcome { found, option, checkpoints }
     }
 
@@ -111,15 +112,16 @@ impl<'a> Examiner<'a> {
         Some(*self.read_options.entry(xxh3_128(text)).or_insert_with(read))
     }
 
-    /// Opens one database and does what must be possible with it; `None` if there is none.
-    fn open(&mut self, fs: &MemoryFileSystem, directory: &Path, is_original: bool) -> Option<Found> {
+    /// Opens one database (the original, if the moment of the crash is given) and does what must be possible with it; `None` if
+    /// there is none.
+    fn open(&mut self, fs: &MemoryFileSystem, directory: &Path, at: Option<Moment>) -> Option<Found> {
         self.options.env = steps::world(Arc::new(fs.clone()), 1);
         self.options.db.create_if_missing = false;
         let read = self.reads_first.then(|| Db::open_read_only(directory, &self.options));
         let read = read.and_then(Result::ok).map(|db| contents(&db));
         let db = match Db::open(directory, &self.options) {
             Ok(db) => db,
-            Err(error) if is_absence(&error) && is_original => {
+            Err(error) if is_absence(&error) && at.is_some() => {
                 self.options.db.create_if_missing = true;
                 let made = Db::open(directory, &self.options);
                 made.unwrap_or_else(|error| panic!("making it anew: {error}"))
@@ -138,12 +140,21 @@ impl<'a> Examiner<'a> {
         compare::check_files(&db);
         let strays = db.check().expect("a listing").strays;
         assert!(strays.is_empty(), "these lie about: {strays:?}");
-        self.go_on(&db, fs, contents);
+        if let Some(at) = at {
+            self.promises.check_followed(&db, &found, at);
+        }
+        self.go_on(&db, fs, contents, at.map(|at| (&found, at)));
         Some(found)
     }
 
     /// Writes, closes, opens again.
-    fn go_on(&mut self, db: &Db, fs: &MemoryFileSystem, mut contents: Contents) {
+    fn go_on(
+        &mut self,
+        db: &Db,
+        fs: &MemoryFileSystem,
+        mut contents: Contents,
+        original: Option<(&Found, Moment)>,
+    ) {
         let put = |(name, ..): &(String, u32, Entries)| {
             (name.clone(), Edit::Put { key: LATER.to_vec(), value: b"on".to_vec() })
         };
@@ -153,6 +164,9 @@ impl<'a> Examiner<'a> {
         for (.., entries) in &mut contents {
             let place = entries.partition_point(|(key, _)| key.as_slice() < LATER);
             entries.insert(place, (LATER.to_vec(), b"on".to_vec()));
+        }
+        if let Some((found, at)) = original {
+            self.promises.check_lost(db, found, at);
         }
         db.close().expect("a clean close");
         if !self.reopened.insert(hash(fs, &contents)) {
@@ -167,6 +181,9 @@ impl<'a> Examiner<'a> {
             assert!(found == expected, "another opening finds something else in {name}, from {differs:?} on");
         }
         compare::check_files(&again);
+        if let Some((found, at)) = original {
+            self.promises.check_lost(&again, found, at);
+        }
         again.close().expect("a clean close");
     }
 }

@@ -315,11 +315,14 @@ impl<'a> Walk<'a> {
         let state = self.disk.after(aftermath);
         let hash = state.hash();
         self.explorer.note(self.life.scenario, hash);
-        let outcome = match self.outcomes.get(&hash) {
+        // Who reads along may have been given more since.
+        let followed = self.life.promises.followed_at(at);
+        let seen = hash ^ ((followed as u128) << 64);
+        let outcome = match self.outcomes.get(&seen) {
             Some(known) => Ok(known.clone()),
             None => {
                 count(&self.explorer.opened);
-                catch(|| self.examiner.examine(&state, hash))
+                catch(|| self.examiner.examine(&state, hash, at))
             }
         };
         let judged = outcome.and_then(|outcome| {
@@ -327,7 +330,7 @@ impl<'a> Walk<'a> {
         });
         match judged {
             Ok(outcome) => {
-                self.outcomes.insert(hash, outcome.clone());
+                self.outcomes.insert(seen, outcome.clone());
                 Ok(outcome)
             }
             Err(said) => Err(self.finding(at, Some(index), aftermath, &state, said)),

@@ -11,6 +11,7 @@ use flagstone::options::{
 
 use super::disk::Grain;
 use super::examine;
+use super::followed::{Followed, number_of};
 use super::promises::{
     Batch, CheckpointLife, FamilyLife, Found, LOGGED, Moment, NEVER, Promises, Span, UNLOGGED,
 };
@@ -392,14 +393,43 @@ impl Life {
         self.promises.recognise(&examine::contents(self.db()))
     }
 
+    /// Reads along, from the oldest write that the WALs have, as far as they go.
+    pub(super) fn follow(&mut self) {
+        let (db, at) = (self.db(), self.fs.changes());
+        let Some(oldest) = db.oldest_update().expect("a look at the WALs") else { return };
+        let Ok(mut updates) = db.get_updates_since(oldest) else { return };
+        let mut given = Vec::new();
+        // What was flushed may be missing in WALs that nobody had synced.
+        while let Ok(Some(update)) = updates.next_update() {
+            let number = number_of(&update.batch);
+            let batch = self.promises.batches.iter().find(|batch| batch.number == number);
+            let batch = batch.unwrap_or_else(|| panic!("batch {number} is handed out, and was lost"));
+            let name = |family: usize| self.promises.families[family].name.clone();
+            let edits: Vec<_> =
+                batch.edits.iter().map(|(family, edit)| (name(*family), edit.clone())).collect();
+            let is_whole = compare::to_batch(db, &edits).body() == update.batch.body();
+            assert!(is_whole, "batch {number} is handed out as {:?}", update.batch);
+            given.push(Followed { number, position: update.position, at });
+        }
+        let last = self.promises.followed.iter().map(|followed| followed.number).max().unwrap_or(0);
+        self.promises.followed.extend(given.into_iter().filter(|followed| followed.number > last));
+    }
+
     /// What a user might do after a recovery; some of it by chance.
     pub(super) fn go_on(&mut self) {
         let names: Vec<_> =
             self.db().column_families().iter().map(|family| family.name().to_string()).collect();
         let families: Vec<&str> = names.iter().map(String::as_str).collect();
         self.writes(2, &families);
+        let is_followed = !self.promises.followed.is_empty();
+        if is_followed {
+            self.follow();
+        }
         self.put(How::Synced, &families);
         self.writes(1, &families);
+        if is_followed {
+            self.follow();
+        }
         match self.random.u8(..4) {
             0 => self.flush_all(),
             1 => self.compact("default"),

@@ -7,6 +7,7 @@
 //!
 //! - `record`: the recording file system; `disk`: what is durable; `aftermath`: one way to come out of a crash, `choices`:
 //!   all of them
+//! - `followed`: what was handed out to who reads along
 //! - `promises`: what was acknowledged when, and what must hence be found; `examine`: opening a directory and finding
 //! - `life`: a database that notes its own promises; `scenarios`: such lives; `explore`: going through the moments
 //!
@@ -58,6 +59,8 @@
 //! | reopen-kept | the same without the flush: several WALs are replayed and kept |
 //! | wal-dir | WALs in a directory of their own |
 //! | wal-limit | families flushed because the WALs grew too large |
+//! | updates | a replica reads along, out of the archive, too; whatever it was given and a crash took, it is told so |
+//! | updates-recycled | the same with WALs that are used again |
 //! | long | a random history; sampled, not exhausted |
 
 mod aftermath;
@@ -65,6 +68,7 @@ mod choices;
 mod disk;
 mod examine;
 mod explore;
+mod followed;
 mod life;
 mod promises;
 mod record;

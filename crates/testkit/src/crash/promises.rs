@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use super::followed::Followed;
 use crate::compare::Entries;
 use crate::model::{Edit, Family};
 
@@ -118,6 +119,8 @@ pub struct Promises {
     /// The option's value, in the order of the calls.
     pub(super) options: Vec<(u64, Span)>,
     pub(super) checkpoints: Vec<CheckpointLife>,
+    /// What was handed out to who reads along.
+    pub(super) followed: Vec<Followed>,
     /// When there was a database.
     pub(super) exists: Span,
     pub(super) next_number: u64,
@@ -134,6 +137,7 @@ impl Promises {
             families: Vec::new(),
             options: Vec::new(),
             checkpoints: Vec::new(),
+            followed: Vec::new(),
             exists: Span::NEVER,
             next_number: 1,
         }
@@ -174,6 +178,8 @@ impl Promises {
         };
         // The life that goes on makes none, and what is in them was checked.
         next.checkpoints.clear();
+        next.followed.retain(|followed| followed.at <= at);
+        next.followed.iter_mut().for_each(|followed| followed.at = 0);
         next.exists = if killed && !self.exists.must_be(at) { Span::OPEN } else { Span::PAST };
         next
     }

@@ -126,6 +126,8 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "paths", path: PATH, families: TWO, settings: PATHS, live: compaction },
     Scenario { name: "wal-limit", path: PATH, families: THREE, settings: WAL_LIMIT, live: wal_limit },
+    Scenario { name: "updates", path: PATH, families: TWO, settings: ARCHIVE, live: updates },
+    Scenario { name: "updates-recycled", path: PATH, families: TWO, settings: RECYCLED, live: updates },
     Scenario { name: "long", path: PATH, families: THREE, settings: LONG, live: long },
 ];
 
@@ -163,6 +165,7 @@ const IN_PARTS: &[(&str, &str)] = &[
     ("min_blob_size", "40"),
 ];
 const RECYCLED_AND_PLAIN: &[(&str, &str)] = &[("recycle_log_file_num", "2"), ("wal_write_mode", "plain")];
+const ARCHIVE: &[(&str, &str)] = &[("WAL_ttl_seconds", "1000000")];
 const RECYCLED: &[(&str, &str)] = &[("recycle_log_file_num", "2")];
 const COMPRESSED: &[(&str, &str)] =
     &[("wal_compression", "kZSTD"), ("recycle_log_file_num", "1"), ("wal_write_mode", "plain")];
@@ -491,6 +494,32 @@ fn wal_limit(life: &mut Life) {
     life.put(How::Logged, &["first"]);
     life.writes(6, &["default"]);
     life.work();
+}
+
+fn updates(life: &mut Life) {
+    life.writes(3, TWO);
+    life.follow();
+    life.sync();
+    life.writes(2, TWO);
+    life.follow();
+    life.flush("default");
+    life.writes(2, TWO);
+    life.follow();
+    life.flush_all();
+    life.follow();
+    life.writes(1, TWO);
+    life.follow();
+    life.kill();
+    life.open();
+    life.writes(2, TWO);
+    life.follow();
+    life.close();
+    life.open();
+    life.writes(2, TWO);
+    life.follow();
+    life.flush_all();
+    life.writes(1, TWO);
+    life.follow();
 }
 
 fn long(life: &mut Life) {

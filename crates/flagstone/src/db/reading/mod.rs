@@ -12,5 +12,6 @@ pub(super) mod multi_read;
 pub(super) mod parked;
 pub(super) mod read;
 pub(super) mod refresh;
+pub(super) mod update_position;
 pub(super) mod updates;
 pub(super) mod value;

@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::read::read_settings;
+use super::update_position::UpdatePosition;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
@@ -32,10 +33,13 @@ const LOOKS_MAX: usize = 3;
 pub struct Update {
     /// The sequence number of its first operation.
     pub sequence: SequenceNumber,
-    /// That of the next write: where to go on, also after a restart.
+    /// That of the next write.
     pub next_sequence: SequenceNumber,
     /// What was written. Values that lie in blob files have been fetched.
     pub batch: WriteBatch,
+    /// Where to go on after a restart of either side, if the database holds then what it holds now
+    /// ([`Db::get_updates_after`]).
+    pub position: UpdatePosition,
 }
 
 /// The writes of a database in their order ([`Db::get_updates_since`]).
@@ -53,9 +57,9 @@ pub struct Updates {
 }
 
 /// The WAL that is being read.
-struct OpenWal {
+pub(super) struct OpenWal {
     number: FileNumber,
-    reader: Reader,
+    pub(super) reader: Reader,
     /// Up to where it may be read.
     limit: u64,
     /// Why its rest does not count.
@@ -91,10 +95,11 @@ impl Db {
     /// when it has come to the WAL's file.
     ///
     /// What no sync has covered yet, a power loss may take from the database, whose next writes then have the same numbers. A
-    /// replica that had applied it holds what never was, and misses what was written instead; only while it is ahead, or where
-    /// batches end elsewhere ([`Update::sequence`] is not what was asked for), can that be seen. Whoever is to follow all the
-    /// same calls [`Db::sync_wal`] before it applies what it was given, be it one write or many. Where all are written with
-    /// `sync` there is no need: what waits for its sync is not handed out.
+    /// replica that had applied it holds what never was, and misses what was written instead. By the sequence number alone that
+    /// can be seen only while it is ahead, or where batches end elsewhere; so go on with [`Db::get_updates_after`] the
+    /// [`Update::position`] of what was applied last, which refuses it. Whoever is to follow all the same calls
+    /// [`Db::sync_wal`] before it applies what it was given, be it one write or many; and before it goes on from a copy, which
+    /// has no position. Where all are written with `sync` there is no need: what waits for its sync is not handed out.
     ///
     /// Values that were written to blob files at the commit (`blob_write_mode`) are read from there, and once they are
     /// overwritten the files may be gone before the WAL is: a replica that may fall far behind wants `flush` there. What was
@@ -164,7 +169,7 @@ impl Db {
     }
 }
 
-fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>> {
+pub(super) fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(error) if error.is_not_found() => Ok(None),
         outcome => outcome.map(Some),
@@ -172,7 +177,7 @@ fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>> {
 }
 
 impl DbInner {
-    fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
+    pub(super) fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
         let file = self.env.fs.open(&wal.path, OpenMode::Read)?;
         let mut reader = Reader::new(file, wal.number);
         reader.read_until(limit);
@@ -180,7 +185,7 @@ impl DbInner {
     }
 
     /// The WALs, oldest first, each with how far it may be read: the active one grows.
-    fn readable_wals(&self) -> Vec<(WalFile, u64)> {
+    pub(super) fn readable_wals(&self) -> Vec<(WalFile, u64)> {
         let (wals, active) = self.wal_files();
         let limit = |wal: &WalFile| if Some(wal.number) == active { wal.size } else { u64::MAX };
         wals.into_iter().map(|wal| (limit(&wal), wal)).map(|(limit, wal)| (wal, limit)).collect()
@@ -273,19 +278,27 @@ impl DbInner {
 
 impl OpenWal {
     /// Where its first write begins, or the next one begins of which an empty record tells.
-    fn first_sequence(mut self) -> Result<Option<SequenceNumber>> {
-        match self.reader.next_event()? {
-            Event::Record(record) => Ok(BatchView::parse(record).ok().map(|batch| batch.sequence())),
-            Event::End | Event::Damage(_) => Ok(None),
-        }
+    fn first_sequence(self) -> Result<Option<SequenceNumber>> {
+        Ok(self.begin()?.map(|(first, _)| first))
+    }
+
+    /// The same, and what it says of the WAL before it.
+    pub(super) fn begin(mut self) -> Result<Option<(SequenceNumber, Option<PredecessorWal>)>> {
+        let Event::Record(record) = self.reader.next_event()? else { return Ok(None) };
+        let Ok(batch) = BatchView::parse(record) else { return Ok(None) };
+        let noted = match batch.iter().next() {
+            Some(Ok(Operation::LogData(data))) => PredecessorWal::from_note(data),
+            _ => None,
+        };
+        Ok(Some((batch.sequence(), noted)))
     }
 }
 
-fn missing(wanted: SequenceNumber, why: &str) -> Error {
-    Error::not_found(format!("the write with sequence number {wanted} is in the WALs no longer: {why}")).advise(
-        "make a new copy of the database (a checkpoint) and go on from there; WAL_ttl_seconds and WAL_size_limit_MB keep \
-         WALs for longer",
-    )
+pub(super) const NEW_COPY: &str = "make a new copy of the database (a checkpoint) and go on from there";
+
+pub(super) fn missing(wanted: SequenceNumber, why: &str) -> Error {
+    Error::not_found(format!("the write with sequence number {wanted} is in the WALs no longer: {why}"))
+        .advise(format!("{NEW_COPY}; WAL_ttl_seconds and WAL_size_limit_MB keep WALs for longer"))
 }
 
 /// What a batch is, if the write that begins at `next` is wanted.
@@ -403,10 +416,12 @@ impl Updates {
         if is_own(batch).map_err(locate)? {
             return Ok(Step::Passed);
         }
+        let next_sequence = batch.next_sequence();
         let update = Update {
             sequence: batch.sequence(),
-            next_sequence: batch.next_sequence(),
+            next_sequence,
             batch: inner.resolved(batch, summary.names_blobs)?,
+            position: UpdatePosition::behind(batch.data(), next_sequence, wal.number),
         };
         (*next, *before) = (update.next_sequence, None);
         Ok(Step::Update(update))

@@ -1,0 +1,208 @@
+//! How far a replica is, and whether what it holds is what the database holds.
+//!
+//! A power loss takes what was not synced, and what is written then has the same sequence numbers. So a number alone does not
+//! say whose history a replica has followed; the WAL that held the write before it does. WALs are only appended to, by one
+//! process, and their numbers are not given out again: what survives of one is a prefix.
+//!
+//! 1. A later WAL that begins before the position belongs to a history that ended earlier, and went on otherwise.
+//! 2. If the next WAL says that it follows the position's own, and where that ended, nothing was lost in between.
+//! 3. Else the position's own WAL must hold the record. Where it does not, or is gone, nobody can tell, and that is said:
+//!    what was flushed is kept although its WAL, which nobody synced, may have lost it.
+
+use super::updates::{NEW_COPY, OpenWal, ignoring_absence, missing};
+use crate::base::checksum::crc32c;
+use crate::base::{Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes};
+use crate::batch::BatchView;
+use crate::db::writing::archive::WalFile;
+use crate::db::{Db, DbInner, Updates};
+use crate::wal::{Event, PredecessorWal};
+
+/// How far somebody has followed a database: [`Update::position`](super::updates::Update::position), to be kept with what was
+/// applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpdatePosition {
+    /// The sequence number of the next write.
+    pub next_sequence: SequenceNumber,
+    /// The WAL with the record of the write before.
+    pub wal: FileNumber,
+    /// The CRC32C of that record: copies of a database give out the same numbers.
+    pub checksum: u32,
+}
+
+/// What is known of a WAL behind the position's own.
+struct Later {
+    number: FileNumber,
+    /// The sequence number with which it begins.
+    first: Option<SequenceNumber>,
+    predecessor: Option<PredecessorWal>,
+}
+
+/// What the position's own WAL says.
+enum Held {
+    /// The record is there.
+    Same,
+    /// Another is there.
+    Other,
+    /// It ends before.
+    Nothing,
+}
+
+impl UpdatePosition {
+    /// How many bytes [`UpdatePosition::to_bytes`] makes.
+    pub const SIZE: usize = 20;
+
+    /// As bytes, to be stored.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[..8].copy_from_slice(&self.next_sequence.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.wal.0.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.checksum.to_le_bytes());
+        bytes
+    }
+
+    /// From such bytes; `None` if there are more or fewer.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (next_sequence, rest) = bytes.split_first_chunk()?;
+        let (wal, checksum) = rest.split_first_chunk()?;
+        Some(Self {
+            next_sequence: u64::from_le_bytes(*next_sequence),
+            wal: FileNumber(u64::from_le_bytes(*wal)),
+            checksum: u32::from_le_bytes(checksum.try_into().ok()?),
+        })
+    }
+
+    pub(super) fn behind(record: &[u8], next_sequence: SequenceNumber, wal: FileNumber) -> Self {
+        Self { next_sequence, wal, checksum: crc32c(record) }
+    }
+
+    /// What this database holds is not what led there.
+    fn diverged(self, why: &str) -> Error {
+        Sometimes::UpdatesDiverged.reached();
+        let Self { next_sequence, wal, .. } = self;
+        Error::invalid_argument(format!(
+            "the writes before sequence number {next_sequence} are not those that were handed out of WAL {wal}: {why}; a \
+             power loss has taken what was not synced, or this is another database"
+        ))
+        .advise(NEW_COPY)
+    }
+
+    /// Nobody can tell any longer whether it does.
+    fn unknown(self) -> Error {
+        missing(
+            self.next_sequence.saturating_sub(1),
+            "so nobody can tell whether what was handed out is what the database holds",
+        )
+    }
+}
+
+impl Db {
+    /// The writes behind a position, for whoever goes on after a restart: [`Db::get_updates_since`] its
+    /// [`next_sequence`](UpdatePosition::next_sequence), but only if what was handed out up to there is what this database
+    /// holds. Then a power loss that takes writes which a replica had applied is told from one that does not.
+    ///
+    /// What tells are WALs; to the position's own and what follows it belongs all that is compared. Keep them as long as a
+    /// replica may be away (`WAL_ttl_seconds`, `WAL_size_limit_MB`).
+    ///
+    /// ```
+    /// # use flagstone::db::{Db, UpdatePosition};
+    /// # use flagstone::env::Env;
+    /// # use flagstone::options::Options;
+    /// # fn main() -> flagstone::base::Result<()> {
+    /// # let mut options = Options { env: Env::memory(), ..Options::default() };
+    /// # options.create_if_missing = true;
+    /// # options.set("WAL_ttl_seconds", "3600")?;
+    /// # let (primary, replica) = (Db::open("/primary", &options)?, Db::open("/replica", &options)?);
+    /// # primary.put("key", "value")?;
+    /// let position = replica.get("position")?;
+    /// let mut updates = match position.and_then(|bytes| UpdatePosition::from_bytes(&bytes)) {
+    ///     Some(position) => primary.get_updates_after(position)?,
+    ///     None => primary.get_updates_since(1)?,
+    /// };
+    /// while let Some(mut update) = updates.next_update()? {
+    ///     update.batch.put("position", update.position.to_bytes())?;
+    ///     replica.write(update.batch)?;
+    /// }
+    /// # assert_eq!(replica.get("key")?.expect("it was written"), "value");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument`, if other writes have led to that sequence number, or none have: make a new copy. `NotFound`, if the
+    /// next write is in the WALs no longer, or what tells of the one before is not. Else as [`Db::get_updates_since`].
+    pub fn get_updates_after(&self, position: UpdatePosition) -> Result<Updates> {
+        let updates = self.get_updates_since(position.next_sequence);
+        if updates.as_ref().is_err_and(|error| !error.is_not_found()) {
+            return updates;
+        }
+        match self.inner().check_position(position) {
+            // That the next write is gone says more than that nobody can tell of the one before.
+            Err(error) if error.is_not_found() => updates.and(Err(error)),
+            checked => checked.and(updates),
+        }
+    }
+}
+
+impl DbInner {
+    fn check_position(&self, position: UpdatePosition) -> Result<()> {
+        if Mutant::TrustUpdatePosition.is_on() {
+            return Ok(());
+        }
+        let next = position.next_sequence;
+        let wals = self.readable_wals();
+        let mut later: Vec<Later> = Vec::new();
+        for (wal, limit) in wals.iter().filter(|(wal, _)| wal.number > position.wal) {
+            later.extend(self.later_wal(wal, *limit)?);
+        }
+        if let Some(wal) = later.iter().find(|wal| wal.first.is_some_and(|first| first < next)) {
+            let begins = format!("WAL {} begins at {}", wal.number, wal.first.unwrap_or_default());
+            return Err(position.diverged(&begins));
+        }
+        let noted = later.first().and_then(|wal| wal.predecessor);
+        let follows = |noted: PredecessorWal| {
+            FileNumber(noted.number) == position.wal && noted.last_sequence == next.saturating_sub(1)
+        };
+        if noted.is_some_and(follows) {
+            return Ok(());
+        }
+        let own = wals.iter().find(|(wal, _)| wal.number == position.wal);
+        match own.map(|(wal, limit)| self.held(wal, *limit, position)).transpose()? {
+            Some(Held::Same) => Ok(()),
+            Some(Held::Other) => Err(position.diverged("another record ends there")),
+            Some(Held::Nothing) | None => Err(position.unknown()),
+        }
+    }
+
+    /// `None` if it is gone.
+    fn later_wal(&self, wal: &WalFile, limit: u64) -> Result<Option<Later>> {
+        let number = wal.number;
+        let opened = ignoring_absence(self.open_wal(wal, limit))?;
+        let Some(begin) = opened.map(OpenWal::begin).transpose()? else { return Ok(None) };
+        let (first, noted) = begin.unzip();
+        // What it will say with its first record.
+        let unwritten = || {
+            let commit = self.commit.lock();
+            commit.predecessor.filter(|_| commit.wal_number == number)
+        };
+        Ok(Some(Later { number, first, predecessor: noted.flatten().or_else(unwritten) }))
+    }
+
+    fn held(&self, wal: &WalFile, limit: u64, position: UpdatePosition) -> Result<Held> {
+        let Some(mut wal) = ignoring_absence(self.open_wal(wal, limit))? else { return Ok(Held::Nothing) };
+        let mut held = Held::Nothing;
+        while let Event::Record(record) = wal.reader.next_event()? {
+            let batch = BatchView::parse(record)?;
+            if batch.next_sequence() < position.next_sequence {
+                continue;
+            }
+            if batch.next_sequence() > position.next_sequence {
+                break;
+            }
+            if crc32c(record) == position.checksum {
+                return Ok(Held::Same);
+            }
+            held = Held::Other;
+        }
+        Ok(held)
+    }
+}

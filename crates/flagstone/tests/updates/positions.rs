@@ -1,0 +1,167 @@
+//! Who goes on after a power loss of the primary is told whether what it holds is what the primary holds.
+
+use std::sync::Arc;
+
+use flagstone::base::{Code, Error, SequenceNumber};
+use flagstone::db::{Db, UpdatePosition};
+use flagstone::options::Options;
+use testkit::crash::{Disk, State};
+use testkit::{CrashFs, Survival, steps};
+
+use crate::{keys, open, options};
+
+/// A primary that loses power, once it has been followed to its end, with all that was not synced.
+struct Interrupted {
+    options: Options,
+    disk: CrashFs,
+    db: Db,
+}
+
+impl Interrupted {
+    fn new(changes: &[(&str, &str)]) -> Self {
+        let disk = CrashFs::new();
+        let mut options = options(changes);
+        options.env = steps::world(Arc::new(disk.clone()), 1);
+        let db = open(&options);
+        Self { options, disk, db }
+    }
+
+    fn put(&self, keys: &[&str]) {
+        keys.iter().for_each(|key| self.db.put(key, "value").expect("a write"));
+    }
+
+    /// Where whoever goes on from `sequence` is at the end.
+    fn position_from(&self, sequence: SequenceNumber) -> UpdatePosition {
+        let mut updates = self.db.get_updates_since(sequence).expect("updates");
+        let positions = std::iter::from_fn(|| updates.next_update().expect("an update"));
+        positions.last().expect("there is one").position
+    }
+
+    fn lose_power(self) -> Self {
+        let left = State::of(&self.disk.after_crash(self.disk.changes(), Survival::Lost));
+        self.go_on_with(CrashFs::on(Disk::holding(&left)))
+    }
+
+    fn reopen(self) -> Self {
+        self.db.close().expect("closed");
+        let disk = self.disk.clone();
+        self.go_on_with(disk)
+    }
+
+    fn go_on_with(mut self, disk: CrashFs) -> Self {
+        self.options.env = steps::world(Arc::new(disk.clone()), 1);
+        drop(self.db);
+        let db = open(&self.options);
+        Self { options: self.options, disk, db }
+    }
+
+    fn error_after(&self, position: UpdatePosition) -> Error {
+        self.db.get_updates_after(position).expect_err("it is refused")
+    }
+}
+
+/// The replica was given the new `c` after the lost `b`, and nobody noticed.
+#[test]
+fn a_replica_of_what_a_power_loss_has_taken_is_told_so() {
+    for keeps_wals in ["avoid_flush_during_recovery=true", "WAL_ttl_seconds=100", "recycle_log_file_num=0"] {
+        let primary = Interrupted::new(&[keeps_wals.split_once('=').expect("an option")]);
+        primary.put(&["a"]);
+        primary.db.sync_wal().unwrap();
+        let synced = primary.position_from(1);
+        primary.put(&["b"]);
+        let lost = primary.position_from(1);
+        let primary = primary.lose_power();
+        let ahead = primary.error_after(lost);
+        assert_eq!(ahead.code(), Code::InvalidArgument, "{ahead}");
+        primary.put(&["another b", "c"]);
+        let error = primary.error_after(lost);
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+        assert!(error.to_string().contains("the writes before sequence number 3 are not those"), "{error}");
+        assert!(primary.db.get_updates_since(3).is_ok(), "the number alone does not tell");
+        match primary.db.get_updates_after(synced) {
+            Ok(mut updates) => assert_eq!(keys(&mut updates), ["another b", "c"]),
+            Err(error) => {
+                assert!(error.code() == Code::NotFound && keeps_wals != "WAL_ttl_seconds=100", "{error}");
+            }
+        }
+    }
+}
+
+/// Where the WALs that would tell are gone, that is said, and not guessed.
+#[test]
+fn what_wals_no_longer_tell_is_not_guessed() {
+    let primary = Interrupted::new(&[("recycle_log_file_num", "0")]);
+    primary.put(&["a"]);
+    primary.db.sync_wal().unwrap();
+    primary.put(&["b"]);
+    let lost = primary.position_from(1);
+    let primary = primary.lose_power();
+    primary.put(&["another b"]);
+    primary.db.flush_all().unwrap();
+    let error = primary.error_after(lost);
+    assert_eq!(error.code(), Code::NotFound, "{error}");
+    primary.put(&["c"]);
+    let error = primary.error_after(lost);
+    assert_eq!(error.code(), Code::NotFound, "{error}");
+    assert!(error.to_string().contains("nobody can tell"), "{error}");
+}
+
+#[test]
+fn a_replica_goes_on_behind_flushes_and_openings() {
+    let primary = Interrupted::new(&[("recycle_log_file_num", "0")]);
+    primary.put(&["a"]);
+    let position = primary.position_from(1);
+    primary.db.flush_all().unwrap();
+    let mut updates = primary.db.get_updates_after(position).unwrap();
+    assert!(updates.next_update().unwrap().is_none(), "though the WAL is gone, and the next one empty");
+    primary.put(&["b"]);
+    assert_eq!(keys(&mut updates), ["b"]);
+    assert_eq!(keys(&mut primary.db.get_updates_after(position).unwrap()), ["b"]);
+
+    let mut primary = Interrupted::new(&[("WAL_ttl_seconds", "100")]);
+    for key in ["a", "b", "c"] {
+        primary.put(&[key]);
+        let position = primary.position_from(1);
+        primary = primary.reopen();
+        assert!(primary.db.get_updates_after(position).unwrap().next_update().unwrap().is_none());
+        primary.put(&["later"]);
+        primary.db.flush_all().unwrap();
+        assert_eq!(keys(&mut primary.db.get_updates_after(position).unwrap()), ["later"]);
+    }
+}
+
+#[test]
+fn a_copy_that_went_on_otherwise_is_another_database() {
+    let original = Interrupted::new(&[("WAL_ttl_seconds", "100")]);
+    original.put(&["a"]);
+    original.db.sync_wal().unwrap();
+    let copy = State::of(&original.disk.after_crash(original.disk.changes(), Survival::Kept));
+    let original = original.reopen();
+    original.put(&["b"]);
+    let position = original.position_from(1);
+    let options = original.options.clone();
+    let world = Interrupted { options, disk: original.disk.clone(), db: original.db.clone() };
+    let copy = world.go_on_with(CrashFs::on(Disk::holding(&copy)));
+    copy.put(&["c"]);
+    let same_place = copy.position_from(2);
+    assert_eq!((same_place.next_sequence, same_place.wal), (position.next_sequence, position.wal));
+    let error = copy.error_after(position);
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("another record ends there"), "{error}");
+}
+
+#[test]
+fn positions_come_back_from_their_bytes() {
+    let db = open(&options(&[]));
+    db.put("a", "value").unwrap();
+    let position = db.get_updates_since(1).unwrap().next_update().unwrap().unwrap().position;
+    let bytes = position.to_bytes();
+    assert_eq!(UpdatePosition::from_bytes(&bytes), Some(position));
+    assert_eq!(UpdatePosition::from_bytes(&bytes[1..]), None);
+    assert_eq!(UpdatePosition::from_bytes(&[&bytes[..], &[0]].concat()), None);
+    for filler in [0, 1, 0x7f, 0xff] {
+        let invented =
+            UpdatePosition::from_bytes(&[filler; UpdatePosition::SIZE]).expect("the length is right");
+        assert!(db.get_updates_after(invented).is_err(), "{invented:?}");
+    }
+}

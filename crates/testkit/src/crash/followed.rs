@@ -1,0 +1,79 @@
+//! What somebody who reads along was given, and what the database must say to it after a crash.
+//!
+//! - Whoever holds what a power loss has taken is refused, also when as much was written since.
+//! - Whoever holds what is there goes on behind it, whole batch by whole batch; or is told that the WALs no longer tell.
+
+use flagstone::base::Code;
+use flagstone::batch::{Operation, WriteBatch};
+use flagstone::db::{Db, UpdatePosition};
+
+use super::promises::{Found, LOGGED, Moment, Promises};
+
+/// A batch that was handed out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Followed {
+    pub number: u64,
+    pub position: UpdatePosition,
+    pub at: Moment,
+}
+
+/// The number of a batch.
+pub(super) fn number_of(batch: &WriteBatch) -> u64 {
+    let number = |operation| match operation {
+        Operation::Put { key: LOGGED, value, .. } => std::str::from_utf8(value).ok()?.parse().ok(),
+        _ => None,
+    };
+    let mut operations = batch.iter().map(|operation| operation.expect("an operation"));
+    operations.find_map(number).unwrap_or_else(|| panic!("nobody wrote {batch:?}"))
+}
+
+impl Promises {
+    /// How many batches had been handed out at this moment.
+    pub(super) fn followed_at(&self, at: Moment) -> usize {
+        self.followed.iter().filter(|followed| followed.at <= at).count()
+    }
+
+    fn is_there(&self, number: u64, found: &Found) -> bool {
+        number <= found.logged && self.batches.iter().any(|batch| batch.number == number)
+    }
+
+    /// Asks a database that holds `found` for what follows each of them.
+    ///
+    /// # Panics
+    /// If it says what is not so.
+    pub(super) fn check_followed(&self, db: &Db, found: &Found, at: Moment) {
+        for followed in self.followed.iter().filter(|followed| followed.at <= at) {
+            let number = followed.number;
+            let is_there = self.is_there(number, found);
+            match db.get_updates_after(followed.position) {
+                Ok(_) if !is_there => panic!("who was given batch {number}, which is lost, is not told so"),
+                Ok(mut updates) => {
+                    let mut last = number;
+                    while let Ok(Some(update)) = updates.next_update() {
+                        let next = number_of(&update.batch);
+                        let mut between = self.batches.iter().filter(|batch| batch.is_logged);
+                        let is_missed = between.any(|batch| last < batch.number && batch.number < next);
+                        assert!(last < next && !is_missed, "behind batch {last} batch {next} is handed out");
+                        last = next;
+                    }
+                }
+                Err(error) if error.code() == Code::NotFound => {}
+                Err(error) if error.code() == Code::InvalidArgument && !is_there => {}
+                Err(error) => panic!("behind batch {number}, which is there ({is_there}): {error}"),
+            }
+        }
+    }
+
+    /// Asks it again when it has been written to: what is lost is, whatever has its sequence numbers now.
+    ///
+    /// # Panics
+    /// If it is taken for what is there.
+    pub(super) fn check_lost(&self, db: &Db, found: &Found, at: Moment) {
+        for followed in self.followed.iter().filter(|followed| followed.at <= at) {
+            let number = followed.number;
+            let is_there = self.is_there(number, found);
+            let is_told = db.get_updates_after(followed.position).is_err();
+            assert!(is_there || is_told, "who was given batch {number}, which is lost, is not told so later");
+        }
+    }
+}
