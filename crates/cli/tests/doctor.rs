@@ -181,3 +181,31 @@ fn an_options_file_that_cannot_be_read_is_a_finding() {
     let (said, code) = asked(&path, "kPointInTimeRecovery");
     assert!(code == 1 && said.contains("BROKEN") && said.contains("OPTIONS"), "{said}");
 }
+
+/// An operator has the files, and a log that the program or RocksDB wrote.
+#[test]
+fn what_the_running_database_wrote_to_its_log_is_heeded() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    written(&path);
+    let log = scratch.path().join("LOG");
+    let ask = |log: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
+        command.args(["doctor", "--db"]).arg(&path).arg("--statistics").arg(log).output().unwrap()
+    };
+    let report = "** DB Stats **\nUptime(secs): 100.0 total, 100.0 interval\nCumulative stall: 00:00:30.000 H:M:S, 30.0 percent\n\
+                  ** Compaction Stats [default] **\nWrite Stall (count): memtable-limit-delays: 0, memtable-limit-stops: 4\n";
+    std::fs::write(&log, format!("2026/11/25-23:32 [db_impl.cc:1532] DUMPING STATS\n\n{report}")).unwrap();
+    let output = ask(&log);
+    let said = String::from_utf8(output.stdout).unwrap();
+    let expected = "SLOW: writers were held up for 30 of the 100 s since the database was opened, mostly by full memtables";
+    assert!(said.starts_with(expected), "{said}");
+    assert_eq!(output.status.code(), Some(3));
+
+    std::fs::write(&log, "nothing of the kind\n").unwrap();
+    let output = ask(&log);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("there is no report of a running database in it"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(ask(&scratch.path().join("missing")).status.code(), Some(1));
+}

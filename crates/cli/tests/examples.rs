@@ -37,8 +37,8 @@ fn prepare(directory: &Path) {
     done(directory, "flagstone import --db photos Pictures");
     done(directory, "flagstone put --db photos hello world");
     done(directory, "flagstone dump --db photos > photos.dump");
-    let bench = "flagstone bench --db=made --num=1000 --benchmarks=fillseq,flush,readrandom --cache_size=64K";
-    done(directory, &format!("{bench} --block_cache_trace_file=blocks.oracleGeneral"));
+    let bench = "flagstone bench --db=made --num=1000 --cache_size=64K --benchmarks=fillseq,flush,readrandom";
+    done(directory, &format!("{bench},stats --block_cache_trace_file=blocks.oracleGeneral > server.log"));
     let trace = std::fs::read(directory.join("blocks.oracleGeneral")).unwrap();
     std::fs::write(directory.join("blocks.oracleGeneral.zst"), zstd::encode_all(&trace[..], 1).unwrap())
         .unwrap();

@@ -1,17 +1,19 @@
 //! `flagstone doctor`
 
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flagstone::base::SubCode;
-use flagstone::db::{Finding, LogFate, Severity, diagnose};
+use flagstone::db::{Facts, Finding, LogFate, Severity, diagnose};
+use flagstone::env::{Env, OpenMode};
 use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
 use crate::beside_writer::{self, DOUBTFUL};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict, reported};
+use crate::failure::{Failure, Outcome, Verdict, reported, tell_if_typed};
 use crate::output::Output;
 
 /// Say in words what is wrong with a database, why its writes are slow, and what to change.
@@ -19,20 +21,28 @@ use crate::output::Output;
 /// Looks at MANIFEST, OPTIONS, the directory, the properties of tables, and reads the WALs that an opening would replay: what
 /// is damaged in them, what lies behind it, and what the next opening would make of it under wal_recovery_mode. verify reads
 /// tables and blob files, too. Nothing is changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is
-/// slow only, or the database was being written to by another process and it is not certain what is broken. A program asks
-/// its running database by Db::doctor, which also knows of stalls, syncs, and damage that was met.
+/// slow only, or the database was being written to by another process and it is not certain what is broken. Why writers of a
+/// running database wait the files do not tell: its program asks by Db::doctor, or logs the property rocksdb.stats, which
+/// --statistics reads, as it does the LOG of RocksDB.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flagstone doctor --db /data/photos --json")]
+#[command(after_help = "Examples:\n  flagstone doctor --db /data/photos --json\n  \
+                  flagstone doctor --db /data/photos --statistics server.log")]
 pub struct Arguments {
     #[command(flatten)]
     database: Database,
+
+    /// What the database has told where it runs: a file with what its property rocksdb.stats said, among other lines perhaps,
+    /// or RocksDB's LOG; of several reports the last one counts. - is standard input
+    #[arg(long, value_name = "FILE")]
+    statistics: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let path = &arguments.database.db;
+    let told = arguments.statistics.as_deref().map(Told::read).transpose()?;
     let is_broken = |findings: &Vec<Finding>| count(findings, Severity::Broken) > 0;
-    let seen = beside_writer::look(path, is_broken, || examine(common, path))?;
+    let seen = beside_writer::look(path, is_broken, || examine(common, path, told.as_ref()))?;
     let mut findings = seen.found;
     if seen.is_doubtful {
         findings.iter_mut().filter(|finding| finding.severity == Severity::Broken).for_each(doubt);
@@ -48,13 +58,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 /// What is wrong, and that the database does not open for what is wrong with it.
-fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
+fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Finding>, Failure> {
     let mut wal_directory = String::new();
     let refused = match database::options(common, path, Access::Inspect) {
         Ok((mut options, families)) => {
             wal_directory.clone_from(&options.wal_dir);
             match database::open_with((options.clone(), families.clone()), path, Access::Inspect) {
-                Ok(db) => return Ok(db.doctor()?),
+                Ok(db) => return found(db.facts()?, told),
                 Err(refused) => {
                     let mode = options.wal_recovery_mode;
                     options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
@@ -62,7 +72,7 @@ fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
                     if let Ok(db) = database::open_with((options, families), path, Access::Inspect) {
                         let facts = db.facts_under(mode)?;
                         if facts.logs.iter().any(|log| log.fate == LogFate::Refused) {
-                            return Ok(diagnose(&facts));
+                            return found(facts, told);
                         }
                     }
                     refused
@@ -108,6 +118,40 @@ fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
         }
         failure => Err(failure),
     }
+}
+
+/// What a running database has told of itself.
+struct Told {
+    path: PathBuf,
+    text: String,
+}
+
+impl Told {
+    fn read(path: &Path) -> Result<Self, Failure> {
+        let mut bytes = Vec::new();
+        if path.as_os_str() == "-" {
+            tell_if_typed("the statistics");
+            let read = std::io::stdin().lock().read_to_end(&mut bytes);
+            read.map_err(|error| Failure::Stream("read the statistics from standard input", error))?;
+        } else {
+            let file = Env::os().fs.open(path, OpenMode::Read)?;
+            bytes.resize(usize::try_from(file.size()?).unwrap_or(usize::MAX), 0);
+            let read = file.read_at(0, &mut bytes)?;
+            // One that is being written to may be shorter by now.
+            bytes.truncate(read);
+        }
+        // A log may hold anything besides.
+        Ok(Self { path: path.to_path_buf(), text: String::from_utf8_lossy(&bytes).into_owned() })
+    }
+}
+
+/// What the files and the running database say together.
+fn found(mut facts: Facts, told: Option<&Told>) -> Result<Vec<Finding>, Failure> {
+    if let Some(Told { path, text }) = told {
+        let understood = facts.add_statistics(text);
+        understood.map_err(|error| Failure::Usage(format!("--statistics {}: {error}", path.display())))?;
+    }
+    Ok(diagnose(&facts))
 }
 
 /// Says less of a finding that the writer of the database may have caused.

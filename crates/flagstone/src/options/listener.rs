@@ -141,3 +141,13 @@ pub enum StallCondition {
     /// Until flushes or compactions have caught up.
     Stopped,
 }
+
+impl fmt::Display for StallCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Normal => "normal",
+            Self::Delayed => "delayed",
+            Self::Stopped => "stopped",
+        })
+    }
+}

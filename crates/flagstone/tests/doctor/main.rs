@@ -12,7 +12,8 @@ mod common;
 mod life;
 
 use common::{copy_directory, create, fixtures, open_as_written, temporary};
-use flagstone::db::{Db, Severity};
+use flagstone::db::{DatabaseFacts, Db, Facts, Severity};
+use flagstone::options::ReadOptions;
 use life::Life;
 
 /// Lives each case and compares.
@@ -66,6 +67,57 @@ fn a_table_that_is_cut_off_is_named_once() {
     let found = Db::open_read_only(&path, &options).expect("it opens").doctor().expect("it looks");
     let broken: Vec<_> = found.iter().filter(|finding| finding.severity == Severity::Broken).collect();
     assert!(broken.len() == 1 && broken[0].what.contains("keys 'key' to 'key'"), "{found:#?}");
+}
+
+/// Another process looks at the files, and has what the first one wrote to its log.
+#[test]
+fn what_a_running_database_has_told_is_taken_over() {
+    let scratch = temporary();
+    let path = scratch.path().join("db");
+    let mut options = create();
+    options.set("level0_stop_writes_trigger", "2").expect("a setting");
+    options.set("disable_auto_compactions", "true").expect("a setting");
+    let db = Db::open(&path, &options).expect("a database");
+    let snapshot = db.snapshot();
+    for round in 0..3 {
+        db.put(format!("key{round}"), vec![b'v'; 1000]).expect("a put");
+        db.flush_all().expect("a flush");
+    }
+    db.sync_wal().expect("a sync");
+    let all = ReadOptions::default();
+    let _iterator = db.iter(&all).expect("a cursor");
+    db.put("key", "value").expect("a put");
+    db.flush_all().expect("a flush");
+    db.get("key0").expect("a lookup");
+
+    let log = format!(
+        "started at noon\n{}\nstopping\n",
+        db.property(db.default_column_family(), "rocksdb.stats").expect("text")
+    );
+    let running = db.facts().expect("facts");
+    let looked = Db::open_read_only(&path, &options).expect("it opens");
+    let mut told = looked.facts().expect("facts");
+    assert_eq!((told.database.keys_written, told.database.snapshot_writes), (0, 0));
+    told.add_statistics(&log).expect("it is understood");
+    let figures = |facts: &Facts| {
+        let DatabaseFacts { keys_written, wal_syncs, cache_bytes, cache_hits, cache_misses, .. } =
+            facts.database;
+        let DatabaseFacts { snapshot_writes, snapshot_write_bytes, iterator_kept_bytes, .. } = facts.database;
+        let DatabaseFacts { state, writers, snapshot_taken_at, iterator_made_at, .. } =
+            facts.database.clone();
+        let numbers = [keys_written, wal_syncs, cache_bytes, cache_hits, cache_misses];
+        let kept = [snapshot_writes, snapshot_write_bytes, iterator_kept_bytes];
+        (numbers, kept, [state, writers, snapshot_taken_at, iterator_made_at])
+    };
+    assert_eq!(figures(&told), figures(&running));
+    assert!(
+        told.database.snapshot_writes == 4 && told.database.iterator_kept_bytes > 0,
+        "{:?}",
+        told.database
+    );
+    let by_level0 = |facts: &Facts| facts.families[0].held_up_by_level0;
+    assert_eq!(by_level0(&told), by_level0(&running));
+    drop(snapshot);
 }
 
 #[test]

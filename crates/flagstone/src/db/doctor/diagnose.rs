@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
-use super::trees::limiter;
+use super::trees::{limiter, mostly_held_up_by};
 
 /// A smaller database has no shape yet that could be wrong.
 pub(super) const WORTH_SHAPING: u64 = 1 << 30;
@@ -102,7 +102,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     for log in &facts.logs {
         found.log(log);
     }
-    found.database(&facts.database);
+    found.database(facts);
     found.space(facts);
     found.pins(&facts.database);
     found.cache(facts);
@@ -169,7 +169,8 @@ impl Findings {
         );
     }
 
-    fn database(&mut self, facts: &DatabaseFacts) {
+    fn database(&mut self, all: &Facts) {
+        let facts = &all.database;
         if facts.state.starts_with("poisoned") {
             let advice = "look after the disk, then close the database and open it again";
             self.add(Severity::Broken, format!("no write is accepted; {}", facts.state), advice);
@@ -186,7 +187,7 @@ impl Findings {
                           them";
             self.add(Severity::Note, what, advice);
         }
-        self.held_up(facts);
+        self.held_up(all);
         let often = facts.wal_syncs >= SYNCS_PER_SECOND * facts.open_seconds;
         if facts.wal_syncs >= SYNCS_MIN && often && facts.keys_written < 2 * facts.wal_syncs {
             let what = format!(
@@ -200,7 +201,8 @@ impl Findings {
     }
 
     /// That writers wait, or have waited.
-    fn held_up(&mut self, facts: &DatabaseFacts) {
+    fn held_up(&mut self, all: &Facts) {
+        let facts = &all.database;
         let DatabaseFacts { stall_us, open_seconds, stopped_seconds: stopped, .. } = facts;
         let is_long = *stopped >= STOPPED_LONG;
         let now = match facts.writers.as_str() {
@@ -214,12 +216,12 @@ impl Findings {
         let behind = "see below for what flushes and compactions are behind with; if nothing is,";
         if *stall_us >= SECOND_US && part >= least {
             let seconds = stall_us / SECOND_US;
+            let bursts = "the load comes in bursts: raise max_write_buffer_number".to_string();
+            let (mostly, remedy) = mostly_held_up_by(all).unwrap_or((String::new(), bursts));
             let what = format!(
-                "writers were held up for {seconds} of the {open_seconds} s since the database was opened{now}"
+                "writers were held up for {seconds} of the {open_seconds} s since the database was opened{now}{mostly}"
             );
-            let advice = limiter(facts).unwrap_or_else(|| {
-                format!("{behind} the load comes in bursts: raise max_write_buffer_number")
-            });
+            let advice = limiter(facts).unwrap_or_else(|| format!("{behind} {remedy}"));
             self.add(Severity::Slow, what, advice);
         } else if is_long {
             let what = format!("writers have been stopped for {stopped} s");
@@ -328,7 +330,7 @@ impl Findings {
     /// Whether the block cache holds what is asked for. How large it is where the database runs, nobody tells who opens it to
     /// look at it.
     fn cache(&mut self, facts: &Facts) {
-        if !facts.database.is_running {
+        if !facts.database.knows_cache {
             return;
         }
         let DatabaseFacts { cache_bytes, cached_index_bytes: indexes, .. } = facts.database;

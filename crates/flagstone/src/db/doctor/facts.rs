@@ -143,6 +143,8 @@ facts! {
         snapshot_write_bytes: u64 = 0,
         /// Where it was taken.
         snapshot_taken_at: String = String::new(),
+        /// What follows is of the cache of who writes the database, and not of who looks at it.
+        knows_cache: bool = true,
         /// Bytes that the block cache may have.
         cache_bytes: u64 = 32 << 20,
         /// Lookups in the block cache since it was made that found their block.
@@ -213,6 +215,14 @@ facts! {
         target_file_size_base: u64 = 64 << 20,
         /// The most that one compaction may write before it gives anything back.
         scratch_bytes: u64 = 0,
+        /// How often full memtables that waited for their flush began to hold writers up since the database was opened.
+        held_up_by_memtables: u64 = 0,
+        /// How often tables in level 0, or sorted runs, did.
+        held_up_by_level0: u64 = 0,
+        /// How often bytes that waited to be compacted did.
+        held_up_by_pending_bytes: u64 = 0,
+        /// How often garbage in blob files did.
+        held_up_by_blob_space: u64 = 0,
         /// Compactions run only on request, by the option or by the style.
         disable_auto_compactions: bool = false,
         /// See the option.

@@ -7,17 +7,20 @@ use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, SubCode, path_in_words};
-use crate::compaction::pick::{BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, largest_dropped};
+use crate::compaction::pick::{
+    BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, StallCause, largest_dropped,
+};
 use crate::db::budget::memtable_bytes_max;
 use crate::db::disk::space::blob_file_bytes;
 use crate::db::family::ColumnFamily;
 use crate::db::jobs::background::jobs_apart;
+use crate::db::properties::activity::Activity;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::{blob_waste, compacts_by_itself, scratch_bytes, stall_input, stall_settings};
 use crate::db::{Db, DbInner, Ticker};
 use crate::env::memory_limit;
 use crate::manifest::{BlobFileState, Version};
-use crate::options::{ColumnFamilyOptions, CompactionStyle, StallCondition};
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::sst::{IndexType, Table, TableProperties};
 use crate::wal::RecoveryMode;
 
@@ -145,12 +148,7 @@ impl DbInner {
             state: self.poison.describe(),
             is_running: !self.read_only,
             open_seconds: now_us.saturating_sub(self.opened_at_us) / 1_000_000,
-            writers: match self.write_control.condition() {
-                StallCondition::Normal => "normal",
-                StallCondition::Delayed => "delayed",
-                StallCondition::Stopped => "stopped",
-            }
-            .to_string(),
+            writers: self.write_control.condition().to_string(),
             free_bytes,
             reserved_disk_space: settings.reserved_disk_space,
             strays,
@@ -180,6 +178,7 @@ impl DbInner {
             iterator_kept_bytes: heaviest.map_or(0, |iterator| iterator.kept.bytes()),
             iterator_seconds: heaviest.map_or(0, |iterator| iterator.age_us / 1_000_000),
             iterator_made_at: heaviest.map_or(String::new(), |iterator| iterator.made_at.to_string()),
+            knows_cache: !self.read_only,
             cache_bytes: cache.capacity() as u64,
             cache_hits: looked_up.hits,
             cache_misses: looked_up.misses,
@@ -227,6 +226,8 @@ impl DbInner {
             |of: fn(&BlobFileState) -> u64| version.blob_files.values().map(of).fold(0, u64::saturating_add);
         let universal = &options.compaction_options_universal;
         let fifo = &options.compaction_options_fifo;
+        let activity = self.activity(family);
+        let times = |cause| activity.times_held_up_by(cause);
         let fifo_counts_blobs = fifo.max_data_files_size > 0;
         let blobs_counted = if fifo_counts_blobs { sum(BlobFileState::bytes_on_disk) } else { 0 };
         FamilyFacts {
@@ -254,6 +255,10 @@ impl DbInner {
             write_buffer_size: options.write_buffer_size,
             target_file_size_base: options.target_file_size_base,
             scratch_bytes: scratch_bytes(&options, version),
+            held_up_by_memtables: times(StallCause::Memtables),
+            held_up_by_level0: times(StallCause::Level0Files),
+            held_up_by_pending_bytes: times(StallCause::PendingCompactionBytes),
+            held_up_by_blob_space: times(StallCause::BlobSpace),
             disable_auto_compactions: !compacts_by_itself(&options),
             level0_file_num_compaction_trigger: options.runs_left_alone() as u64,
             newer_run_bytes: version.table_bytes() - oldest_run_bytes(version),
@@ -277,6 +282,12 @@ impl DbInner {
             max_space_amplification: options.max_space_amplification,
             enable_blob_garbage_collection: options.enable_blob_garbage_collection,
         }
+    }
+
+    /// What its jobs did, and what held writers up.
+    fn activity(&self, family: &ColumnFamily) -> Activity {
+        let state = self.state.lock();
+        state.families.get(&family.0.id).map(|known| known.activity.clone()).unwrap_or_default()
     }
 
     /// What writers are held up for; of a database that is only read, what memtables will add is not known.

@@ -2,7 +2,7 @@
 //!
 //! `gather` collects facts, of a database opened for reading or of a running one; `diagnose` is a pure function from facts to
 //! findings, tested as text in, text out (`testdata`); its rules for families stand in `trees` and `blobs`. `logs` replays WALs
-//! for it, and applies nothing.
+//! for it, and applies nothing. `told` reads what a running database has told of itself, where another process has it open.
 
 mod blobs;
 mod diagnose;
@@ -11,6 +11,7 @@ mod gather;
 mod logs;
 #[cfg(test)]
 mod tests;
+mod told;
 mod trees;
 
 pub use diagnose::{Finding, Severity, diagnose};

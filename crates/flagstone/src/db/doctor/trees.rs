@@ -1,7 +1,7 @@
 //! The rules for a family's trees, and for who waits for them.
 
 use super::diagnose::{Findings, MEMTABLE_SMALL, SECOND_US, Severity, WORTH_SHAPING, bytes};
-use super::facts::{DatabaseFacts, FamilyFacts};
+use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::options::CompactionStyle;
 
 /// Fewer entries say nothing of what most of them are.
@@ -341,6 +341,50 @@ pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
             }
         }),
     }
+}
+
+/// What held writers up most often since the database was opened, and what to change for it; nothing where nobody counted.
+pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, String)> {
+    let counts = |family: &FamilyFacts| {
+        [
+            family.held_up_by_memtables,
+            family.held_up_by_level0,
+            family.held_up_by_pending_bytes,
+            family.held_up_by_blob_space,
+        ]
+    };
+    let all = facts.families.iter().flat_map(counts).fold(0, u64::saturating_add);
+    let most = |family: &&FamilyFacts| counts(family).into_iter().max();
+    let family = facts.families.iter().max_by_key(most)?;
+    let by = counts(family);
+    let times = by.into_iter().max().filter(|times| *times > 0)?;
+    let (reason, remedy) = match by.iter().position(|count| *count == times)? {
+        0 => {
+            let most = family.max_write_buffer_number;
+            let more = most.saturating_mul(2);
+            let advice = format!(
+                "the load comes in bursts: set max_write_buffer_number from {most} to {more}; one that lasts is as fast as \
+                 the disk"
+            );
+            ("full memtables that waited for their flush", advice)
+        }
+        1 if family.compaction_style == CompactionStyle::Universal => {
+            ("sorted runs that waited to be merged", faster(family, &facts.database))
+        }
+        1 => ("tables that waited in level 0", faster(family, &facts.database)),
+        2 => ("bytes that waited to be compacted", faster(family, &facts.database)),
+        _ => {
+            let most = family.max_space_amplification;
+            let advice = format!(
+                "more was overwritten than space is given back for: set max_space_amplification from {most} to {:.1} if writing \
+                 matters more than space",
+                most.max(1.0) + 0.7
+            );
+            ("garbage in blob files", advice)
+        }
+    };
+    let mostly = format!(", mostly by {reason} (family '{}': {times} of {all} times)", family.name);
+    Some((mostly, remedy))
 }
 
 /// What to do about the rate limiter, if flushes and compactions wait for it for more than a quarter of the time.

@@ -114,6 +114,17 @@ impl Activity {
         self.levels.get(level).copied().unwrap_or_default()
     }
 
+    /// How often this began to delay or stop writers.
+    pub(in crate::db) fn times_held_up_by(&self, cause: StallCause) -> u64 {
+        let Stalls { delays, stops } = match cause {
+            StallCause::Memtables => self.by_memtables,
+            StallCause::Level0Files => self.by_level0,
+            StallCause::PendingCompactionBytes => self.by_pending_bytes,
+            StallCause::BlobSpace => self.by_blob_space,
+        };
+        delays.saturating_add(stops)
+    }
+
     fn level_mut(&mut self, level: usize) -> &mut LevelActivity {
         if self.levels.len() <= level {
             self.levels.resize(level + 1, LevelActivity::default());

@@ -194,8 +194,24 @@ impl DbInner {
             self.cf_stats(family) + &self.db_stats() + "\n** Counters **\n" + &self.statistics_text();
         let _ =
             writeln!(text, "latest sequence number : {}", self.snapshots.published.load(Ordering::Acquire));
+        text.push_str(&self.state_text());
         let _ = write!(text, "** Who keeps what **\n{}", self.pins(PINS_SHOWN));
         text
+    }
+
+    /// What a doctor asks beside the counters; it reads these lines, too (`db/doctor/told.rs`).
+    fn state_text(&self) -> String {
+        let now_us = self.env.clock.now_us();
+        let control = &self.write_control;
+        format!(
+            "** State **\nstate : {}\nwriters : {}\nwriters held up : {} us\nwriters stopped : {} s\n\
+             block cache capacity : {} bytes\n",
+            self.poison.describe(),
+            control.condition(),
+            control.held_up_us(now_us),
+            control.stopped_us(now_us) / 1_000_000,
+            self.tables.cache().capacity()
+        )
     }
 
     fn statistics_text(&self) -> String {
@@ -213,6 +229,7 @@ impl DbInner {
             ("rocksdb.block.cache.hit", first.hits),
             ("rocksdb.block.cache.miss", first.misses),
             ("rocksdb.block.cache.add", first.inserts),
+            ("flagstone.block.cache.evictions", first.evictions),
             ("rocksdb.compressed.secondary.cache.hits", second.hits),
             ("flagstone.compressed.secondary.cache.misses", second.misses),
             ("flagstone.compressed.secondary.cache.adds", second.inserts),
@@ -226,7 +243,9 @@ impl DbInner {
             ("rocksdb.blobdb.cache.miss", blobs.misses),
             ("rocksdb.blobdb.cache.add", blobs.inserts),
         ];
-        lines.iter().chain(&blob_lines).map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
+        let reopens = [("flagstone.file.reopens", self.tables.file_reopens())];
+        let lines = lines.iter().chain(&blob_lines).chain(&reopens);
+        lines.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
     }
 }
 
