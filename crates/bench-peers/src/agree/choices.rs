@@ -43,11 +43,18 @@ const DATABASE: &[Choice] = &[
     (Both, "manual_wal_flush", BOOL),
     (Both, "allow_fallocate", BOOL),
     (Both, "WAL_ttl_seconds", &["0", "0", "0", "1000"]),
+    (Both, "WAL_size_limit_MB", &["0", "0", "0", "1"]),
     (Both, "wal_compression", &["kNoCompression", "kZSTD"]),
     (
         Both,
         "wal_recovery_mode",
-        &["kPointInTimeRecovery", "kPointInTimeRecovery", "kSkipAnyCorruptedRecords"],
+        &[
+            "kPointInTimeRecovery",
+            "kPointInTimeRecovery",
+            "kSkipAnyCorruptedRecords",
+            "kTolerateCorruptedTailRecords",
+            "kAbsoluteConsistency",
+        ],
     ),
     (Both, "max_manifest_file_size", &["1", "500", "5000", "1073741824"]),
     (Both, "manifest_preallocation_size", &["0", "1000", "100000"]),
@@ -76,6 +83,9 @@ const DATABASE: &[Choice] = &[
     (RocksDb, "metadata_write_temperature", TEMPERATURES),
     (RocksDb, "wal_write_temperature", TEMPERATURES),
     (RocksDb, "fast_sst_open", BOOL),
+    (RocksDb, "write_identity_file", BOOL),
+    (RocksDb, "allow_2pc", &["false", "false", "true"]),
+    (RocksDb, "max_write_batch_group_size_bytes", &["1", "1048576"]),
 ];
 
 /// Of a family. What stands in `table_factory` is of its tables together.
@@ -88,6 +98,7 @@ const FAMILY: &[Choice] = &[
     (Both, "max_bytes_for_level_base", &["8192", "65536"]),
     (Both, "max_bytes_for_level_multiplier", &["2", "10"]),
     (Both, "target_file_size_base", &["2048", "8192", "65536"]),
+    (Both, "target_file_size_multiplier", &["1", "2"]),
     (Both, "max_compaction_bytes", &["0", "30000"]),
     (Both, "level_compaction_dynamic_level_bytes", BOOL),
     (Both, "compaction_pri", &["kByCompensatedSize", "kMinOverlappingRatio", "kRoundRobin"]),
@@ -103,6 +114,7 @@ const FAMILY: &[Choice] = &[
             "{max_size_amplification_percent=50;incremental=true;}",
         ],
     ),
+    (Both, "compaction_options_fifo", &["{allow_compaction=true;}", "{allow_compaction=false;}"]),
     (Both, "compression", COMPRESSIONS),
     (Both, "bottommost_compression", &["kDisableCompressionOption", "kNoCompression", "kZSTD"]),
     (Both, "compression_per_level", &["kNoCompression:kSnappyCompression:kZSTD", "kLZ4Compression"]),
@@ -154,6 +166,9 @@ const FAMILY: &[Choice] = &[
     (RocksDb, "bottommost_file_compaction_delay", &["0", "1000"]),
     (RocksDb, "sample_for_compression", &["0", "2"]),
     (RocksDb, "target_file_size_is_upper_bound", BOOL),
+    (RocksDb, "level_compaction_dynamic_file_size", BOOL),
+    (RocksDb, "ignore_max_compaction_bytes_for_input", BOOL),
+    (RocksDb, "sst_partitioner_factory", &["nullptr", "{id=SstPartitionerFixedPrefixFactory;length=3;}"]),
     (RocksDb, "enable_blob_direct_write", &["false", "false", "true"]),
     (RocksDb, "blob_direct_write_partitions", &["1", "3"]),
 ];
@@ -192,6 +207,39 @@ const TABLE: &[Choice] = &[
     (RocksDb, "super_block_alignment_size", &["0", "4096"]),
     (RocksDb, "detect_filter_construct_corruption", BOOL),
     (RocksDb, "read_amp_bytes_per_bit", &["0", "8"]),
+    (
+        RocksDb,
+        "flush_block_policy_factory",
+        &["FlushBlockBySizePolicyFactory", "FlushBlockEveryKeyPolicyFactory"],
+    ),
+];
+
+/// What of a family is changed while it is open, too, whatever else it has.
+const CHANGED_WHILE_OPEN: [&str; 24] = [
+    "write_buffer_size",
+    "max_write_buffer_number",
+    "level0_file_num_compaction_trigger",
+    "disable_auto_compactions",
+    "max_bytes_for_level_multiplier",
+    "target_file_size_base",
+    "target_file_size_multiplier",
+    "max_compaction_bytes",
+    "periodic_compaction_seconds",
+    "compaction_options_universal",
+    "paranoid_file_checks",
+    "max_successive_merges",
+    "max_sequential_skip_in_iterations",
+    "enable_blob_files",
+    "min_blob_size",
+    "blob_file_size",
+    "blob_compression_type",
+    "enable_blob_garbage_collection",
+    "blob_garbage_collection_age_cutoff",
+    "blob_garbage_collection_force_threshold",
+    "blob_file_starting_level",
+    "block_size",
+    "block_size_deviation",
+    "block_restart_interval",
 ];
 
 /// Options by name, those of tables apart.
@@ -233,6 +281,19 @@ impl Settings {
         Self::draw(random, FAMILY, TABLE, without)
     }
 
+    /// Some of a family, for a change while it is open.
+    pub fn of_change(random: &mut SmallRng, without: &[String]) -> Self {
+        let mut drawn = Self::draw(random, FAMILY, TABLE, without);
+        for of in [&mut drawn.plain, &mut drawn.table] {
+            of.retain(|name, (given, _)| *given == Both && CHANGED_WHILE_OPEN.contains(name));
+        }
+        drawn
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.plain.is_empty() && self.table.is_empty()
+    }
+
     /// Gives both engines this option.
     pub fn set(&mut self, name: &'static str, value: &str) {
         self.plain.insert(name, (Both, value.to_string()));
@@ -267,6 +328,10 @@ impl Settings {
 
     /// Leaves out what an engine refuses together with the rest.
     pub fn make_legal(&mut self) {
+        if self.is("write_dbid_to_manifest", "false") {
+            // Its identity must stand somewhere.
+            self.leave_out(&["write_identity_file"]);
+        }
         if self.is("atomic_flush", "true") {
             self.leave_out(&["enable_pipelined_write"]);
         }
@@ -320,9 +385,13 @@ impl Settings {
         if self.is("preserve_internal_time_seconds", "1000")
             || self.is("preclude_last_level_data_seconds", "1000")
         {
-            // RocksDB 11.8 compacts the same table of the last level again and again, for the sequence numbers that it keeps.
-            self.plain.insert("bottommost_file_compaction_delay", (RocksDb, "1000".to_string()));
+            self.leave_the_last_level();
         }
+    }
+
+    /// RocksDB 11.8 else compacts a table of the last level again and again, for the sequence numbers that it keeps.
+    pub fn leave_the_last_level(&mut self) {
+        self.plain.insert("bottommost_file_compaction_delay", (RocksDb, "1000".to_string()));
     }
 
     /// Whether a family with these wants a database with `allow_concurrent_memtable_write=false`.
@@ -332,8 +401,17 @@ impl Settings {
 
     /// For [`Flagstone`], one by one.
     pub fn own_of_flagstone(&self) -> Vec<(String, String)> {
+        self.all_but(RocksDb)
+    }
+
+    /// For RocksDB, one by one.
+    pub fn own_of_rocksdb(&self) -> Vec<(String, String)> {
+        self.all_but(Flagstone)
+    }
+
+    fn all_but(&self, other: Given) -> Vec<(String, String)> {
         let own = |from: &BTreeMap<&str, (Given, String)>| -> Vec<(String, String)> {
-            let taken = from.iter().filter(|(_, (given, _))| *given != RocksDb);
+            let taken = from.iter().filter(|(_, (given, _))| *given != other);
             taken.map(|(name, (_, value))| (name.to_string(), value.clone())).collect()
         };
         let (mut plain, table) = (own(&self.plain), own(&self.table));
@@ -347,12 +425,6 @@ impl Settings {
 
     /// For RocksDB, in its syntax.
     pub fn text_for_rocksdb(&self) -> String {
-        let own = |from: &BTreeMap<&str, (Given, String)>| -> String {
-            let taken = from.iter().filter(|(_, (given, _))| *given != Flagstone);
-            taken.map(|(name, (_, value))| format!("{name}={value};")).collect()
-        };
-        let table = own(&self.table);
-        let table = if table.is_empty() { table } else { format!("block_based_table_factory={{{table}}};") };
-        own(&self.plain) + &table
+        self.own_of_rocksdb().iter().map(|(name, value)| format!("{name}={value};")).collect()
     }
 }

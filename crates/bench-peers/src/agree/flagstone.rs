@@ -12,7 +12,7 @@ use flagstone::options::{
 
 use super::choices::Settings;
 use super::model::{Edit, Pair};
-use super::party::{How, Opening, Party, Place, Start, Table, View, Walk};
+use super::party::{Access, How, Opening, Party, Place, Start, Table, View, Walk};
 use crate::engine::Result;
 
 struct Flagstone {
@@ -43,9 +43,11 @@ pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
         }
     }
     let listed: Vec<_> = families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
-    let db = match opening.read_only {
-        true => Db::open_read_only_with_families(&place.directory, &options, &listed)?,
-        false => Db::open_with_families(&place.directory, &options, &listed)?,
+    let db = match opening.access {
+        Access::Lead => Db::open_with_families(&place.directory, &options, &listed)?,
+        Access::Read | Access::Follow => {
+            Db::open_read_only_with_families(&place.directory, &options, &listed)?
+        }
     };
     Ok(Box::new(Flagstone { db }))
 }
@@ -185,6 +187,10 @@ impl Party for Flagstone {
         Ok(self.db.flush_wal(false)?)
     }
 
+    fn settle(&self) -> Result<()> {
+        Ok(self.db.wait_for_compactions()?)
+    }
+
     fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], to_the_bottom: bool) -> Result<()> {
         let bottommost_level_compaction = match to_the_bottom {
             true => BottommostLevelCompaction::Force,
@@ -192,6 +198,10 @@ impl Party for Flagstone {
         };
         let options = CompactRangeOptions { bottommost_level_compaction, ..CompactRangeOptions::default() };
         Ok(self.db.compact_range(&self.family(family)?, begin, end, &options)?)
+    }
+
+    fn delete_files(&self, family: &str, begin: &[u8], end: &[u8]) -> Result<()> {
+        Ok(self.db.delete_files_in_ranges(&self.family(family)?, &[(Some(begin), Some(end))], true)?)
     }
 
     fn create_family(&self, name: &str, settings: &Settings) -> Result<()> {
@@ -203,12 +213,22 @@ impl Party for Flagstone {
         Ok(self.db.drop_column_family(&self.family(name)?)?)
     }
 
-    fn ingest(&self, _family: &str, _edits: &[Edit], _scratch: &Path) -> Result<bool> {
+    fn set_options(&self, family: &str, settings: &Settings) -> Result<()> {
+        let changes = settings.own_of_flagstone();
+        let changes: Vec<_> = changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        Ok(self.db.set_options(&self.family(family)?, &changes)?)
+    }
+
+    fn ingest(&self, _family: &str, _edits: &[Edit], _settings: &Settings, _scratch: &Path) -> Result<bool> {
         Ok(false)
     }
 
     fn checkpoint(&self, directory: &Path) -> Result<()> {
         Ok(self.db.checkpoint(directory)?)
+    }
+
+    fn back_up(&self, _flushed: bool, _backup: &Path, _restored: &Path) -> Result<bool> {
+        Ok(false)
     }
 
     fn snapshot(&self) -> Box<dyn View + '_> {

@@ -8,13 +8,16 @@ use rand::{RngExt, SeedableRng};
 use super::choices::Settings;
 use super::material::Material;
 use super::model::{Edit, Family, MergeOperator, Model, Traits};
-use super::party::{How, Opening, Who};
+use super::party::{Access, How, Opening, Who};
 
 /// RocksDB's order of bytes backwards.
 pub const REVERSE: &str = "rocksdb.ReverseBytewiseComparator";
 
 /// The families that there may be. The first is always there.
 pub const FAMILIES: [&str; 4] = [super::DEFAULT, "first", "second", "backward"];
+
+/// The most turns of a life.
+const TURNS_MAX: usize = 7;
 
 /// Whether a family has its keys backwards.
 pub fn is_reversed(family: &str) -> bool {
@@ -38,6 +41,14 @@ pub enum Step {
         end: Option<Vec<u8>>,
         to_the_bottom: bool,
     },
+    /// Removes the tables that lie within a range, and then what else there is: which tables there are nobody knows before.
+    /// Snapshots end.
+    DeleteFiles {
+        family: String,
+        begin: Vec<u8>,
+        end: Vec<u8>,
+        rest: Vec<(String, Edit)>,
+    },
     CreateFamily {
         name: String,
         settings: Settings,
@@ -45,13 +56,28 @@ pub enum Step {
     DropFamily {
         name: String,
     },
-    /// Takes in a table that was made elsewhere.
+    SetOptions {
+        family: String,
+        settings: Settings,
+    },
+    /// Takes in a table that was made elsewhere, with these settings.
     Ingest {
         family: String,
         edits: Vec<Edit>,
+        settings: Settings,
     },
-    /// The other engine looks at the copy.
-    Checkpoint,
+    /// Both engines look at the copy, and one may go on with it.
+    Checkpoint {
+        who: Option<Who>,
+    },
+    /// The same with a backup, restored.
+    BackUp {
+        /// Memtables are flushed before.
+        flushed: bool,
+        who: Option<Who>,
+    },
+    /// The other engine looks at what is led by this one, which rests meanwhile.
+    Visit,
     TakeSnapshot,
     DropSnapshot {
         index: usize,
@@ -97,8 +123,10 @@ pub struct Life {
 #[derive(Debug, Clone)]
 struct Kept {
     traits: Traits,
-    style: &'static str,
-    levels: &'static str,
+    /// In each turn: of some families it is now leveled, now universal.
+    styles: [&'static str; TURNS_MAX],
+    /// In each turn: there may be more from some turn on, but never fewer.
+    levels: [&'static str; TURNS_MAX],
     /// Whether its large values may lie in blob files. RocksDB 11.8 counts as garbage in these what it holds back from the last
     /// level (`preclude_last_level_data_seconds`), and then refuses its own compaction; and its iterators free a value in a
     /// blob file that is the result of merging onto it, as it may be with [`MergeOperator::Max`].
@@ -131,7 +159,7 @@ impl Life {
             life.add_family(name);
         }
         let mut who = one(&mut random, &[Who::Flagstone, Who::RocksDb]);
-        for _ in 0..random.random_range(3..8) {
+        for _ in 0..random.random_range(3..=TURNS_MAX) {
             let turn = life.draw_turn(who, &mut random, &mut material);
             life.turns.push(turn);
             // Mostly the other's turn, but what one engine alone makes of it may matter, too.
@@ -153,7 +181,11 @@ impl Life {
 
     /// How families are opened by who wants nothing special.
     pub fn plain_opening(&self, model: &Model) -> Opening {
-        let family = |name: &String| (name.clone(), self.kept[name.as_str()].settings(Settings::default()));
+        let family = |name: &String| {
+            let mut settings = self.kept[name.as_str()].settings(TURNS_MAX - 1, Settings::default());
+            settings.leave_the_last_level();
+            (name.clone(), settings)
+        };
         let mut database = Settings::default();
         database.verify_tracked_wals();
         Opening {
@@ -161,7 +193,7 @@ impl Life {
             families: model.families.keys().map(family).collect(),
             from_file: false,
             for_a_crash: false,
-            read_only: true,
+            access: Access::Read,
         }
     }
 
@@ -184,7 +216,7 @@ impl Life {
                 // was written so when it opens for reading what a killed process has left.
                 drawn.leave_out(&["enable_blob_direct_write"]);
             }
-            families.insert(name, self.kept[name].settings(drawn));
+            families.insert(name, self.kept[name].settings(self.turns.len(), drawn));
         }
         let mut database = Settings::of_database(random, &self.without);
         if families.values().any(Settings::wants_writers_one_by_one) {
@@ -210,7 +242,7 @@ impl Life {
                 && random.random_bool(0.25)
                 && !(who == Who::RocksDb && (ending == Ending::Kill || may_loop)),
             for_a_crash,
-            read_only: false,
+            access: Access::Lead,
         };
         // RocksDB refuses them where WALs are recycled, which an OPTIONS file may say.
         let may_be_unlogged = who == Who::Flagstone
@@ -230,6 +262,8 @@ impl Life {
     ) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut is_unlogged = false;
+        // RocksDB would not find values that the log says are in blob files.
+        let is_for_a_crash = who == Who::RocksDb || ending == Ending::Kill;
         for _ in 0..one(random, &[10, 60, 60, 200]) {
             let names: Vec<String> = self.after.families.keys().cloned().collect();
             let name = names[random.random_range(0..names.len())].clone();
@@ -249,23 +283,27 @@ impl Life {
                     Step::DropFamily { name }
                 }
                 18..21 if who == Who::RocksDb => {
-                    let edits = material.table(&self.after.families[&name], random);
-                    if edits.is_empty() {
-                        continue;
+                    match self.draw_ingestion(name, families, material, random) {
+                        Some(step) => step,
+                        None => continue,
                     }
-                    let batch: Vec<_> = edits.iter().map(|edit| (name.clone(), edit.clone())).collect();
-                    self.after.apply(&batch);
-                    Step::Ingest { family: name, edits }
                 }
                 // RocksDB makes none of a database with several directories.
-                21 if who == Who::Flagstone || !self.has_paths => Step::Checkpoint,
+                21 if who == Who::Flagstone || !self.has_paths => draw_copy(who, is_unlogged, random),
+                32 => self.draw_deletion_of_files(name, random, material),
+                31 if !is_unlogged && is_for_a_crash => Step::Visit,
                 22..25 => Step::TakeSnapshot,
                 25..27 => Step::DropSnapshot { index: random.random_range(0..100) },
                 27..29 => Step::Check { seed: random.random() },
                 29 => Step::FlushWal,
+                30 => match self.draw_change(name, material, random) {
+                    Some(step) => step,
+                    None => continue,
+                },
                 _ => {
                     let unlogged = random.random_bool(0.05) && may_be_unlogged;
-                    let how = How { sync: random.random_bool(0.1) && !unlogged, unlogged };
+                    let (sync, committed) = (random.random_bool(0.1) && !unlogged, random.random_bool(0.1));
+                    let how = How { sync, unlogged, committed };
                     is_unlogged |= unlogged;
                     Step::Write { batch: material.batch(&mut self.after, random), how }
                 }
@@ -281,6 +319,49 @@ impl Life {
         steps
     }
 
+    /// A table for a family, mostly of the kind that the family itself would write.
+    fn draw_ingestion(
+        &mut self,
+        family: String,
+        families: &BTreeMap<&str, Settings>,
+        material: &mut Material,
+        random: &mut SmallRng,
+    ) -> Option<Step> {
+        let edits = material.table(&self.after.families[&family], random);
+        let batch: Vec<_> = edits.iter().map(|edit| (family.clone(), edit.clone())).collect();
+        self.after.apply(&batch);
+        let settings = match random.random_bool(0.7) {
+            true => families[family.as_str()].clone(),
+            false => self.kept[family.as_str()].settings(TURNS_MAX - 1, Settings::default()),
+        };
+        (!edits.is_empty()).then_some(Step::Ingest { family, edits, settings })
+    }
+
+    /// Options to change while the family is open, if any.
+    fn draw_change(&self, family: String, material: &Material, random: &mut SmallRng) -> Option<Step> {
+        let mut settings = Settings::of_change(random, &self.without);
+        if !self.kept[family.as_str()].may_have_blobs || material.has_entities && family == super::DEFAULT {
+            settings.leave_out(&["enable_blob_files"]);
+        }
+        (!settings.is_empty()).then_some(Step::SetOptions { family, settings })
+    }
+
+    fn draw_deletion_of_files(
+        &mut self,
+        name: String,
+        random: &mut SmallRng,
+        material: &mut Material,
+    ) -> Step {
+        let (mut begin, mut end) = (material.key(random), material.key(random));
+        if self.after.families[&name].is_before(&end, &begin) {
+            (begin, end) = (end, begin);
+        }
+        let range = Edit::DeleteRange { begin: begin.clone(), end: end.clone() };
+        let rest = vec![(name.clone(), range), (name.clone(), Edit::Delete { key: end.clone() })];
+        self.after.apply(&rest);
+        Step::DeleteFiles { family: name, begin, end, rest }
+    }
+
     fn draw_compaction(&self, family: String, random: &mut SmallRng, material: &mut Material) -> Step {
         let to_the_bottom = random.random_bool(0.5);
         let whole = random.random_bool(0.6);
@@ -293,6 +374,15 @@ impl Life {
     }
 }
 
+/// Without a flush RocksDB's backups have what is in the log alone.
+fn draw_copy(who: Who, is_unlogged: bool, random: &mut SmallRng) -> Step {
+    let led_by = one(random, &[None, Some(who), Some(who.other())]);
+    match who == Who::RocksDb && random.random_bool(0.5) {
+        true => Step::BackUp { flushed: is_unlogged || random.random_bool(0.5), who: led_by },
+        false => Step::Checkpoint { who: led_by },
+    }
+}
+
 impl Kept {
     fn draw(random: &mut SmallRng, name: &str, has_paths: bool, has_merges: bool) -> Self {
         let style = match random.random_range(0..10) {
@@ -301,21 +391,31 @@ impl Kept {
             2..5 => "kCompactionStyleUniversal",
             _ => "kCompactionStyleLevel",
         };
-        let levels = if style == "kCompactionStyleFIFO" { "1" } else { one(random, &["7", "7", "3"]) };
+        let mut styles = [style; TURNS_MAX];
+        let takes_turns = ["kCompactionStyleLevel", "kCompactionStyleUniversal"];
+        if takes_turns.contains(&style) && random.random_bool(0.25) {
+            styles.fill_with(|| one(random, &takes_turns));
+        }
+        let mut levels = [one(random, &["7", "7", "3"]); TURNS_MAX];
+        match style {
+            "kCompactionStyleFIFO" => levels.fill("1"),
+            _ => levels[random.random_range(1..TURNS_MAX)..].fill("7"),
+        }
         let merge = one(random, &MergeOperator::ALL);
         let may_have_blobs = merge != MergeOperator::Max && random.random_bool(0.8);
         let traits = Traits { reversed: is_reversed(name), merge, has_merges };
-        Self { traits, style, levels, may_have_blobs }
+        Self { traits, styles, levels, may_have_blobs }
     }
 
-    fn settings(&self, mut drawn: Settings) -> Settings {
+    /// What is drawn for a turn, with what is kept.
+    fn settings(&self, turn: usize, mut drawn: Settings) -> Settings {
         if self.traits.reversed {
             drawn.set("comparator", REVERSE);
         }
         drawn.set("merge_operator", self.traits.merge.name());
-        drawn.set("compaction_style", self.style);
-        drawn.set("num_levels", self.levels);
-        if self.style == "kCompactionStyleNone" {
+        drawn.set("compaction_style", self.styles[turn]);
+        drawn.set("num_levels", self.levels[turn]);
+        if self.styles[turn] == "kCompactionStyleNone" {
             // RocksDB's flushes wait for compactions that nobody will begin.
             drawn.set("level0_slowdown_writes_trigger", "10000");
             drawn.set("level0_stop_writes_trigger", "10000");

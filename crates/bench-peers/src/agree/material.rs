@@ -33,16 +33,18 @@ impl Material {
             0 if random.random_bool(0.5) => Vec::new(),
             0..=3 => format!("{}{number:04}", SINGLE as char).into_bytes(),
             4 => format!("{prefix}{number:04}\0").into_bytes(),
+            5 if number.is_multiple_of(8) => format!("{prefix}{number:04}{}", "y".repeat(3000)).into_bytes(),
             5 => format!("{prefix}{}", number / 100).into_bytes(),
             6 if random.random_bool(0.25) => vec![0xff; random.random_range(1..5)],
             _ => format!("{prefix}{number:04}").into_bytes(),
         }
     }
 
-    /// Half of the values compress well; now and then one spans blocks of a WAL.
+    /// Half of the values compress well; now and then one spans blocks of a WAL, or is larger than a memtable.
     fn value(&mut self, random: &mut SmallRng) -> Vec<u8> {
-        let length = match random.random_range(0..1000) {
-            0 => random.random_range(0..70_000),
+        let length = match random.random_range(0..4000) {
+            0 => random.random_range(0..1_000_000),
+            1..4 => random.random_range(0..70_000),
             _ => random.random_range(0..=self.value_length_max),
         };
         match random.random_bool(0.5) {

@@ -47,7 +47,16 @@ pub struct Opening {
     pub from_file: bool,
     /// All that this turn writes must be there for the other engine without a clean close.
     pub for_a_crash: bool,
-    pub read_only: bool,
+    pub access: Access,
+}
+
+/// What an engine may do with a database, and what with others that have it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Lead,
+    Read,
+    /// As RocksDB's secondary instances do. Flagstone has none, and reads.
+    Follow,
 }
 
 /// How a batch is written.
@@ -55,6 +64,8 @@ pub struct Opening {
 pub struct How {
     pub sync: bool,
     pub unlogged: bool,
+    /// RocksDB writes it as a transaction's commit would.
+    pub committed: bool,
 }
 
 /// Where a cursor is sent first.
@@ -104,12 +115,20 @@ pub trait Party: View {
     /// Flushes a family, or all.
     fn flush(&self, family: Option<&str>) -> Result<()>;
     fn flush_wal(&self) -> Result<()>;
+    /// Waits until nothing goes on in the background.
+    fn settle(&self) -> Result<()>;
     fn compact(&self, family: &str, range: [Option<&[u8]>; 2], to_the_bottom: bool) -> Result<()>;
+    /// Removes the tables that lie between these keys.
+    fn delete_files(&self, family: &str, begin: &[u8], end: &[u8]) -> Result<()>;
     fn create_family(&self, name: &str, settings: &Settings) -> Result<()>;
     fn drop_family(&self, name: &str) -> Result<()>;
-    /// Takes in a table of these edits, in order; whether the engine can.
-    fn ingest(&self, family: &str, edits: &[Edit], scratch: &Path) -> Result<bool>;
+    /// Changes options while the family is open.
+    fn set_options(&self, family: &str, settings: &Settings) -> Result<()>;
+    /// Takes in a table of these edits, in order, that is written with these settings; whether the engine can.
+    fn ingest(&self, family: &str, edits: &[Edit], settings: &Settings, scratch: &Path) -> Result<bool>;
     fn checkpoint(&self, directory: &Path) -> Result<()>;
+    /// Makes a backup, with memtables `flushed` before or not, and restores it elsewhere; whether the engine can.
+    fn back_up(&self, flushed: bool, backup: &Path, restored: &Path) -> Result<bool>;
     fn snapshot(&self) -> Box<dyn View + '_>;
     fn last_sequence(&self) -> u64;
     fn tables(&self) -> Result<Vec<Table>>;

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
+use super::choices::Settings;
 use super::judge::{self, Prefixes};
 use super::life::{Life, Step, Turn};
-use super::model::Model;
-use super::party::{Opening, Party, Place, View, Who};
+use super::model::{Edit, Model};
+use super::party::{Access, How, Opening, Party, Place, View, Who};
 use super::{flagstone, rocksdb};
 use crate::engine::Result;
 
@@ -67,28 +68,28 @@ impl Stage {
                 let told = |error| format!("step {index}, {}: {error}", name_of(step));
                 self.take(turn, party.as_ref(), step, &mut model, &mut pasts).map_err(told)?;
             }
-            for (past, held) in &pasts {
-                self.compare_past(turn, past.as_ref(), held, &model, &mut random)?;
-            }
+            self.compare_pasts(turn, &pasts, &model, &mut random)?;
         }
         judge::compare(as_view(party.as_ref()), &model, prefixes, &mut random)
             .map_err(|error| format!("at the end: {error}"))?;
         Ok(party)
     }
 
-    /// Families that are gone by now have nothing to be asked for.
-    fn compare_past(
+    /// Compares snapshots. Families that are gone by now have nothing to be asked for.
+    fn compare_pasts(
         &self,
         turn: &Turn,
-        past: &dyn View,
-        held: &Model,
+        pasts: &[(Box<dyn View + '_>, Model)],
         now: &Model,
         random: &mut SmallRng,
     ) -> Result<()> {
-        let mut held = held.clone();
-        held.families.retain(|name, _| now.families.contains_key(name));
-        judge::compare(past, &held, |name| prefixes(turn, name), random)
-            .map_err(|error| format!("a snapshot: {error}").into())
+        for (past, held) in pasts {
+            let mut held = held.clone();
+            held.families.retain(|name, _| now.families.contains_key(name));
+            judge::compare(past.as_ref(), &held, |name| prefixes(turn, name), random)
+                .map_err(|error| format!("a snapshot: {error}"))?;
+        }
+        Ok(())
     }
 
     fn take<'a>(
@@ -109,6 +110,12 @@ impl Stage {
             Step::Compact { family, begin, end, to_the_bottom } => {
                 party.compact(family, [begin.as_deref(), end.as_deref()], *to_the_bottom)?;
             }
+            Step::DeleteFiles { family, begin, end, rest } => {
+                pasts.clear();
+                party.delete_files(family, begin, end)?;
+                party.write(rest, How::default())?;
+                model.apply(rest);
+            }
             Step::CreateFamily { name, settings } => {
                 party.create_family(name, settings)?;
                 model.families.insert(name.clone(), self.life.new_family(name));
@@ -119,16 +126,28 @@ impl Stage {
                 // A snapshot does not see into a family that comes later under the same name.
                 pasts.iter_mut().for_each(|(_, held)| drop(held.families.remove(name)));
             }
-            Step::Ingest { family, edits } => {
-                let table = self.directory.join("ingested.sst");
-                party.ingest(family, edits, &table)?;
-                if table.exists() {
-                    std::fs::remove_file(table)?;
-                }
-                let batch: Vec<_> = edits.iter().map(|edit| (family.clone(), edit.clone())).collect();
-                model.apply(&batch);
+            Step::SetOptions { family, settings } => party.set_options(family, settings)?,
+            Step::Ingest { family, edits, settings } => {
+                self.ingest(party, family, edits, settings)?;
+                edits.iter().for_each(|edit| model.apply(&[(family.clone(), edit.clone())]));
             }
-            Step::Checkpoint => self.checkpoint(turn.who, party, model)?,
+            Step::Checkpoint { who } => {
+                let copy = self.directory.join("checkpoint");
+                party.checkpoint(&copy)?;
+                self.look_at_copy(turn.who, &copy, model, *who)?;
+            }
+            Step::BackUp { flushed, who } => {
+                let (backup, copy) = (self.directory.join("backup"), self.directory.join("restored"));
+                if party.back_up(*flushed, &backup, &copy)? {
+                    self.look_at_copy(turn.who, &copy, model, *who)?;
+                    std::fs::remove_dir_all(backup)?;
+                }
+            }
+            Step::Visit => {
+                party.flush_wal()?;
+                party.settle()?;
+                self.visit(turn.who.other(), model)?;
+            }
             Step::TakeSnapshot => pasts.push((party.snapshot(), model.clone())),
             Step::DropSnapshot { index } if !pasts.is_empty() => {
                 drop(pasts.swap_remove(index % pasts.len()));
@@ -137,25 +156,49 @@ impl Stage {
             Step::Check { seed } => {
                 let mut random = SmallRng::seed_from_u64(*seed);
                 judge::compare(as_view(party), model, |name| prefixes(turn, name), &mut random)?;
-                for (past, held) in pasts.iter() {
-                    self.compare_past(turn, past.as_ref(), held, model, &mut random)?;
-                }
+                self.compare_pasts(turn, pasts, model, &mut random)?;
             }
         }
         Ok(())
     }
 
-    /// The other engine looks at a copy, which stands on its own.
-    fn checkpoint(&self, who: Who, party: &dyn Party, model: &Model) -> Result<()> {
-        let directory = self.directory.join("checkpoint");
-        party.checkpoint(&directory)?;
-        for who in [who.other(), who] {
-            let looking = open(who, &Place::of(&directory), &self.life.plain_opening(model))?;
-            self.compare_all(looking.as_ref(), model)
-                .map_err(|error| format!("{who:?} in the checkpoint: {error}"))?;
+    fn ingest(&self, party: &dyn Party, family: &str, edits: &[Edit], settings: &Settings) -> Result<()> {
+        let table = self.directory.join("ingested.sst");
+        party.ingest(family, edits, settings, &table)?;
+        if table.exists() {
+            std::fs::remove_file(table)?;
+        }
+        Ok(())
+    }
+
+    /// Both engines look at a copy, which stands on its own, and one of them goes on with it if it is `led_by` somebody.
+    fn look_at_copy(&self, made_by: Who, copy: &Path, model: &Model, led_by: Option<Who>) -> Result<()> {
+        let told = |who: Who| move |error| format!("{who:?} in the copy: {error}");
+        let mut opening = self.life.plain_opening(model);
+        for who in [made_by.other(), made_by] {
+            let looking = open(who, &Place::of(copy), &opening)?;
+            self.compare_all(looking.as_ref(), model).map_err(told(who))?;
             looking.close()?;
         }
-        Ok(std::fs::remove_dir_all(directory)?)
+        if let Some(who) = led_by {
+            opening.access = Access::Lead;
+            let leading = open(who, &Place::of(copy), &opening)?;
+            self.lead_copy(leading, model).map_err(|error| format!("{who:?} leads the copy: {error}"))?;
+        }
+        Ok(std::fs::remove_dir_all(copy)?)
+    }
+
+    /// Compacts all that there is, with a write that is new.
+    fn lead_copy(&self, party: Box<dyn Party>, model: &Model) -> Result<()> {
+        let mut model = model.clone();
+        let batch = [(super::DEFAULT.to_string(), Edit::Put { key: b"k".to_vec(), value: b"new".to_vec() })];
+        party.write(&batch, How::default())?;
+        model.apply(&batch);
+        for family in model.families.keys() {
+            party.compact(family, [None, None], true)?;
+        }
+        self.compare_all(party.as_ref(), &model)?;
+        party.close()
     }
 
     /// Has both engines look at what a turn has left.
@@ -172,6 +215,19 @@ impl Stage {
         }
         if seen[0] != seen[1] {
             return Err(format!("tables and last sequence number differ: {seen:#?}").into());
+        }
+        Ok(())
+    }
+
+    /// Reads what somebody else leads.
+    fn visit(&self, who: Who, model: &Model) -> Result<()> {
+        let mut opening = self.complete(self.life.plain_opening(model));
+        for access in [Access::Read, Access::Follow] {
+            opening.access = access;
+            let visiting = open(who, &self.place(), &opening)?;
+            self.compare_all(visiting.as_ref(), model)
+                .map_err(|error| format!("{who:?}, on a visit ({access:?}): {error}"))?;
+            visiting.close()?;
         }
         Ok(())
     }

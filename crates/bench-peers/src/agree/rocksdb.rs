@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rocksdb::backup::{BackupEngine, BackupEngineOptions, RestoreOptions};
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
     BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor, CompactOptions, DBAccess,
@@ -14,14 +15,14 @@ use rocksdb::{
 use super::choices::Settings;
 use super::flagstone::entity_batch;
 use super::model::{Edit, Pair};
-use super::party::{How, Opening, Party, Place, Start, Table, View, Walk};
+use super::party::{Access, How, Opening, Party, Place, Start, Table, View, Walk};
 use crate::engine::Result;
 
 type Db = DBWithThreadMode<MultiThreaded>;
 
 struct RocksDb {
     db: Db,
-    read_only: bool,
+    access: Access,
 }
 
 struct Past<'a> {
@@ -39,11 +40,16 @@ pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
             place.paths.iter().map(|(path, size)| DBPath::new(path, *size)).collect();
         options.set_db_paths(&paths?);
     }
-    let db = match opening.read_only {
-        true => Db::open_cf_descriptors_read_only(&options, &place.directory, families, false)?,
-        false => Db::open_cf_descriptors(&options, &place.directory, families)?,
+    let directory = &place.directory;
+    let db = match opening.access {
+        Access::Lead => Db::open_cf_descriptors(&options, directory, families)?,
+        Access::Read => Db::open_cf_descriptors_read_only(&options, directory, families, false)?,
+        Access::Follow => {
+            let own = directory.with_extension("follower");
+            Db::open_cf_descriptors_as_secondary(&options, directory, &own, families)?
+        }
     };
-    Ok(Box::new(RocksDb { db, read_only: opening.read_only }))
+    Ok(Box::new(RocksDb { db, access: opening.access }))
 }
 
 fn parsed(settings: &Settings) -> Result<Options> {
@@ -150,6 +156,17 @@ impl View for Past<'_> {
     }
 }
 
+/// As `TransactionDB` writes what was not prepared: with a record without contents in front, behind the sequence number and
+/// the count, and something for who reads the log.
+fn committed(batch: &WriteBatch) -> WriteBatch {
+    const HEADER: usize = 12;
+    const NOOP: u8 = 0x0d;
+    let (header, records) = batch.data().split_at(HEADER);
+    let mut marked = WriteBatch::from_data(&[header, &[NOOP], records].concat());
+    marked.put_log_data("committed");
+    marked
+}
+
 impl Party for RocksDb {
     fn families(&self) -> Result<Vec<String>> {
         Ok(Db::list_cf(&Options::default(), self.db.path())?)
@@ -172,6 +189,9 @@ impl Party for RocksDb {
                 Edit::DeleteRange { begin, end } => written.delete_range_cf(&family, begin, end),
             }
         }
+        if how.committed {
+            written = committed(&written);
+        }
         let mut options = WriteOptions::default();
         options.set_sync(how.sync);
         options.disable_wal(how.unlogged);
@@ -190,6 +210,10 @@ impl Party for RocksDb {
         Ok(self.db.flush_wal(false)?)
     }
 
+    fn settle(&self) -> Result<()> {
+        Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
+    }
+
     fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], to_the_bottom: bool) -> Result<()> {
         let mut options = CompactOptions::default();
         options.set_bottommost_level_compaction(match to_the_bottom {
@@ -200,6 +224,10 @@ impl Party for RocksDb {
         Ok(())
     }
 
+    fn delete_files(&self, family: &str, begin: &[u8], end: &[u8]) -> Result<()> {
+        Ok(self.db.delete_file_in_range_cf(&self.family(family)?, begin, end)?)
+    }
+
     fn create_family(&self, name: &str, settings: &Settings) -> Result<()> {
         Ok(self.db.create_cf(name, &parsed(settings)?)?)
     }
@@ -208,12 +236,14 @@ impl Party for RocksDb {
         Ok(self.db.drop_cf(name)?)
     }
 
-    fn ingest(&self, family: &str, edits: &[Edit], scratch: &Path) -> Result<bool> {
-        let comparator = match super::life::is_reversed(family) {
-            true => "comparator=rocksdb.ReverseBytewiseComparator",
-            false => "",
-        };
-        let options = Options::default().get_options_from_string(comparator)?;
+    fn set_options(&self, family: &str, settings: &Settings) -> Result<()> {
+        let changes = settings.own_of_rocksdb();
+        let changes: Vec<_> = changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        Ok(self.db.set_options_cf(&self.family(family)?, &changes)?)
+    }
+
+    fn ingest(&self, family: &str, edits: &[Edit], settings: &Settings, scratch: &Path) -> Result<bool> {
+        let options = parsed(settings)?;
         let mut writer = SstFileWriter::create(&options);
         writer.open(scratch)?;
         for edit in edits {
@@ -243,6 +273,13 @@ impl Party for RocksDb {
 
     fn checkpoint(&self, directory: &Path) -> Result<()> {
         Ok(Checkpoint::new(&self.db)?.create_checkpoint(directory)?)
+    }
+
+    fn back_up(&self, flushed: bool, backup: &Path, restored: &Path) -> Result<bool> {
+        let mut engine = BackupEngine::open(&BackupEngineOptions::new(backup)?, &Env::new()?)?;
+        engine.create_new_backup_flush(&self.db, flushed)?;
+        engine.restore_from_latest_backup(restored, restored, &RestoreOptions::default())?;
+        Ok(true)
     }
 
     fn snapshot(&self) -> Box<dyn View + '_> {
@@ -290,10 +327,10 @@ impl Party for RocksDb {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        if !self.read_only {
+        match self.access {
             // A compaction that failed says so here.
-            self.db.wait_for_compact(&WaitForCompactOptions::default())?;
+            Access::Lead => self.settle(),
+            Access::Read | Access::Follow => Ok(()),
         }
-        Ok(())
     }
 }
