@@ -24,7 +24,10 @@ struct Past<'a> {
     read: ReadOptions,
 }
 
-pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
+/// With what a database is opened: its options, and its families with theirs.
+type Prepared = (Options, Vec<(String, ColumnFamilyOptions)>);
+
+fn prepared(place: &Place, opening: &Opening) -> Result<Prepared> {
     let (mut options, mut families) = match opening.from_file {
         true => from_file(&place.directory, opening)?,
         false => from_settings(opening)?,
@@ -42,6 +45,11 @@ pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
             family.set("blob_write_mode", "flush")?;
         }
     }
+    Ok((options, families))
+}
+
+pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
+    let (options, families) = prepared(place, opening)?;
     let listed: Vec<_> = families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     let db = match opening.access {
         Access::Lead => Db::open_with_families(&place.directory, &options, &listed)?,
@@ -52,7 +60,18 @@ pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
     Ok(Box::new(Flagstone { db }))
 }
 
-fn from_settings(opening: &Opening) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>)> {
+/// Builds a new database from the files of one that is healthy.
+pub fn salvage(place: &Place, opening: &Opening, target: &Path) -> Result<()> {
+    let (options, families) = prepared(place, opening)?;
+    let listed: Vec<_> = families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let report = flagstone::db::salvage(&place.directory, target, &options, &listed, &mut |_| {})?;
+    match report.is_complete() {
+        true => Ok(()),
+        false => Err(format!("salvage finds that something is lost: {report:#?}").into()),
+    }
+}
+
+fn from_settings(opening: &Opening) -> Result<Prepared> {
     let mut options = Options::default();
     for (name, value) in &opening.database.own_of_flagstone() {
         options.set(name, value).map_err(|error| format!("{name}={value}: {error}"))?;
@@ -70,7 +89,7 @@ fn family(settings: &Settings) -> Result<ColumnFamilyOptions> {
     Ok(options)
 }
 
-fn from_file(directory: &Path, opening: &Opening) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>)> {
+fn from_file(directory: &Path, opening: &Opening) -> Result<Prepared> {
     let LoadedOptions { options, families, unknown, .. } =
         load_latest(&Env::default(), directory)?.ok_or("there is no OPTIONS file")?;
     if !unknown.is_empty() {

@@ -39,10 +39,11 @@ pub enum MergeOperator {
     Uint64Add,
     Max,
     Put,
+    BytesXor,
 }
 
 impl MergeOperator {
-    pub const ALL: [Self; 4] = [Self::StringAppend, Self::Uint64Add, Self::Max, Self::Put];
+    pub const ALL: [Self; 5] = [Self::StringAppend, Self::Uint64Add, Self::Max, Self::Put, Self::BytesXor];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -50,6 +51,7 @@ impl MergeOperator {
             Self::Uint64Add => "uint64add",
             Self::Max => "max",
             Self::Put => "put",
+            Self::BytesXor => "bytesxor",
         }
     }
 
@@ -62,6 +64,11 @@ impl MergeOperator {
                 number(value.unwrap_or_default()).wrapping_add(number(operand)).to_le_bytes().to_vec()
             }
             (Self::Max, Some(value)) if value > operand => value.to_vec(),
+            (Self::BytesXor, Some(value)) => {
+                let at = |bytes: &[u8], index: usize| bytes.get(index).copied().unwrap_or(0);
+                let length = value.len().max(operand.len());
+                (0..length).map(|index| at(value, index) ^ at(operand, index)).collect()
+            }
             _ => operand.to_vec(),
         }
     }
@@ -176,5 +183,6 @@ mod tests {
         assert_eq!(of(MergeOperator::Uint64Add, Some(b"?"), &7u64.to_le_bytes()), 7u64.to_le_bytes());
         assert_eq!(of(MergeOperator::Max, Some(b"b"), b"a"), b"b");
         assert_eq!(of(MergeOperator::Put, Some(b"b"), b"a"), b"a");
+        assert_eq!(of(MergeOperator::BytesXor, Some(b"ab"), b"a"), b"\0b");
     }
 }

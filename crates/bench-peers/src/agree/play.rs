@@ -13,6 +13,9 @@ use super::party::{Access, How, Opening, Party, Place, View, Who};
 use super::{flagstone, rocksdb};
 use crate::engine::Result;
 
+/// One turn in so many leaves what a salvage is tried with.
+const SALVAGED: u64 = 4;
+
 /// A database in a directory of its own, with what belongs to it beside it.
 pub struct Stage {
     pub life: Life,
@@ -143,11 +146,7 @@ impl Stage {
                     std::fs::remove_dir_all(backup)?;
                 }
             }
-            Step::Visit => {
-                party.flush_wal()?;
-                party.settle()?;
-                self.visit(turn.who.other(), model)?;
-            }
+            Step::Visit => self.visit(turn.who.other(), party, model)?,
             Step::TakeSnapshot => pasts.push((party.snapshot(), model.clone())),
             Step::DropSnapshot { index } if !pasts.is_empty() => {
                 drop(pasts.swap_remove(index % pasts.len()));
@@ -216,13 +215,24 @@ impl Stage {
         if seen[0] != seen[1] {
             return Err(format!("tables and last sequence number differ: {seen:#?}").into());
         }
+        if (self.seed + number as u64).is_multiple_of(SALVAGED) {
+            let salvaged = self.directory.join("salvaged");
+            flagstone::salvage(&self.place(), &opening, &salvaged)?;
+            self.look_at_copy(Who::Flagstone, &salvaged, model, Some(Who::RocksDb))
+                .map_err(|error| format!("what a salvage has made: {error}"))?;
+        }
         Ok(())
     }
 
-    /// Reads what somebody else leads.
-    fn visit(&self, who: Who, model: &Model) -> Result<()> {
+    /// Reads what somebody else leads. RocksDB's secondary instances look for all tables in the first path.
+    fn visit(&self, who: Who, host: &dyn Party, model: &Model) -> Result<()> {
         let mut opening = self.complete(self.life.plain_opening(model));
+        host.flush_wal()?;
+        host.settle()?;
         for access in [Access::Read, Access::Follow] {
+            if access == Access::Follow && self.life.has_paths {
+                continue;
+            }
             opening.access = access;
             let visiting = open(who, &self.place(), &opening)?;
             self.compare_all(visiting.as_ref(), model)
