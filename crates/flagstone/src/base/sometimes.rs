@@ -54,6 +54,8 @@ markers! {
     Level0KeptApart,
     /// Range deletions that begin with one key were too many for a table, which was set aside.
     RangeDeletionsSetAside,
+    /// A table that was set aside for range deletions was taken back, as the oldest snapshot was gone.
+    TableTakenBack,
     /// Files to be removed had gathered, so that compactions waited.
     RemovalBehind,
     /// A full disk took the reserve.

@@ -6,7 +6,7 @@ use super::family::FamilyState;
 use super::jobs::agenda::Agenda;
 use super::jobs::key_faults::KeyFaults;
 use super::writing::archive::Archive;
-use crate::base::{ColumnFamilyId, FileNumber};
+use crate::base::{ColumnFamilyId, FileNumber, SequenceNumber};
 use crate::compaction::pick::Speedometer;
 use crate::manifest::{ObsoleteFile, VersionSet};
 use crate::options::DamagedFile;
@@ -37,6 +37,9 @@ pub(super) struct State {
     pub(super) manifest_seen: FileNumber,
     /// The damaged files that were met.
     pub(super) damaged: BTreeMap<FileNumber, DamagedFile>,
+    /// Tables set aside for range deletions that snapshots need and no table can hold: until the oldest snapshot is newer than
+    /// this.
+    pub(super) outnumbered: BTreeMap<FileNumber, (ColumnFamilyId, SequenceNumber)>,
     /// What is wrong with keys that flushes and compactions have met.
     pub(super) key_faults: KeyFaults,
     /// The families of which compactions leave a damaged table alone.
@@ -73,6 +76,7 @@ impl State {
             unsettled: Vec::new(),
             manifest_seen: FileNumber(0),
             damaged: BTreeMap::new(),
+            outnumbered: BTreeMap::new(),
             key_faults: KeyFaults::default(),
             crippled: BTreeSet::new(),
             apart: BTreeSet::new(),

@@ -63,7 +63,8 @@ pub struct FileInfo {
     pub size: u64,
 }
 
-/// A table or blob file that is not what was written, or cannot be read.
+/// A table or blob file that is not what was written, or cannot be read; or, where the error is `NotSupported`, a sound table
+/// that no compaction takes.
 #[derive(Debug, Clone)]
 pub struct DamagedFile {
     /// The column family.

@@ -83,10 +83,12 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         found.add(Severity::Broken, fault.clone(), advice);
     }
     for unsupported in &facts.unsupported {
-        let advice = "this need not be damage, and the file is not to be restored unless flagstone verify says so: drop old \
-                      snapshots, or have the program compact it that wrote it, and open the database again; until then the file \
-                      stays as it is";
+        let advice = "this need not be damage, and the file is not to be restored unless flagstone verify says so: have the \
+                      program compact it that wrote it, and open the database again; until then the file stays as it is";
         found.add(Severity::Broken, unsupported.clone(), advice);
+    }
+    for (what, advice) in &facts.aside {
+        found.add(Severity::Slow, format!("a table is not compacted: {what}"), advice.clone());
     }
     for refused in &facts.refused {
         let advice = "run this as the owner of the file (ls -l), or have the owner permit it to this user; raise the limits of \

@@ -15,6 +15,8 @@ pub struct Facts {
     pub faults: Vec<String>,
     /// Files that hold what this engine cannot treat, in words.
     pub unsupported: Vec<String>,
+    /// Sound tables that no compaction takes for now, in words, and what helps.
+    pub aside: Vec<(String, String)>,
     /// What the operating system did not let this process look at, in words.
     pub refused: Vec<String>,
     /// What is wrong with keys, in words.

@@ -20,7 +20,7 @@ use crate::db::settings::{blob_waste, compacts_by_itself, scratch_bytes, stall_i
 use crate::db::{Db, DbInner, Ticker};
 use crate::env::memory_limit;
 use crate::manifest::{BlobFileState, Version};
-use crate::options::{ColumnFamilyOptions, CompactionStyle};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, DamagedFile};
 use crate::sst::{IndexType, Table, TableProperties};
 use crate::wal::RecoveryMode;
 
@@ -93,8 +93,14 @@ impl Db {
             facts.families.push(inner.family_facts(&family, &tables));
         }
         for file in self.damaged_files() {
-            let is_unsupported = file.error.code() == Code::NotSupported;
-            if is_unsupported { &mut facts.unsupported } else { &mut facts.faults }.push(file.to_string());
+            match (file.error.code(), file.error.remedy().map(str::to_string)) {
+                (Code::NotSupported, Some(remedy)) => {
+                    let bare = DamagedFile { error: file.error.without_remedy(), ..file };
+                    facts.aside.push((bare.to_string(), remedy));
+                }
+                (Code::NotSupported, None) => facts.unsupported.push(file.to_string()),
+                _ => facts.faults.push(file.to_string()),
+            }
         }
         facts.key_faults.extend(inner.key_faults_in_words());
         // Who writes has replayed them.

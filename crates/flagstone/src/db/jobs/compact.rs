@@ -13,7 +13,7 @@ use super::background::Role;
 use super::job::{JobOutput, JobSpec};
 use super::part::{PartRange, epochs};
 use super::quarantine::release_inputs;
-use crate::base::sync::{AtomicBool, Ordering};
+use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
     ColumnFamilyId, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
     Sometimes, TableFileCreationReason, TruncatedRangeTombstones,
@@ -47,6 +47,10 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) control: Option<Arc<CompactionControl>>,
     /// It turned out that its outputs would be no fewer than its inputs, which stay.
     pub(in crate::db) is_in_vain: AtomicBool,
+    /// It turned out that snapshots need more range deletions of one start than a table can hold.
+    pub(in crate::db) is_outnumbered: AtomicBool,
+    /// The oldest snapshot when it began to read.
+    pub(in crate::db) oldest_snapshot: AtomicU64,
 }
 
 impl CompactionJob {
@@ -61,6 +65,8 @@ impl CompactionJob {
             max_subcompactions: None,
             control: None,
             is_in_vain: AtomicBool::new(false),
+            is_outnumbered: AtomicBool::new(false),
+            oldest_snapshot: AtomicU64::new(MAX_SEQUENCE_NUMBER),
         }
     }
 }
@@ -107,6 +113,7 @@ impl DbInner {
             return None;
         }
         state.note_time(self.env.clock.now_us());
+        self.take_back_outnumbered(state);
         let mut job = self.find_compaction(state);
         if job.is_none() && !self.has_workers() {
             // Nobody would come again in a while.
@@ -186,7 +193,7 @@ impl DbInner {
     }
 
     /// What the oldest snapshot sees; all there is, if there is none.
-    fn oldest_snapshot(&self) -> SequenceNumber {
+    pub(in crate::db) fn oldest_snapshot(&self) -> SequenceNumber {
         self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence)
     }
 
@@ -333,6 +340,7 @@ impl DbInner {
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
         let (oldest, begun_us) = (self.oldest_snapshot(), self.env.clock.now_us());
+        job.oldest_snapshot.store(oldest, Ordering::Relaxed);
         let (mut output, subcompactions) = self.run_in_parts(job, &spec).inspect_err(|_| {
             if job.is_in_vain.load(Ordering::Relaxed) {
                 job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));

@@ -54,6 +54,7 @@ impl Db {
         let job = {
             let mut state = inner.state.lock();
             inner.check_changeable()?;
+            inner.take_back_outnumbered(&mut state);
             let job = self.job_for_files(&state, family, tables, output_level, options)?;
             inner.begin_compaction(&mut state, &job);
             job

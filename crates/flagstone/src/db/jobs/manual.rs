@@ -315,6 +315,7 @@ impl Manual<'_> {
                 }
                 return Err(canceled);
             }
+            self.inner.take_back_outnumbered(state);
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
             let plan = self.inner.check_changeable().and_then(|()| plan(state));
             let plan = match plan {

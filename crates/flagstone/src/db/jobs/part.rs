@@ -192,10 +192,12 @@ impl DbInner {
         let Some(start) = start_of_too_many(user, surviving, most) else { return Ok(()) };
         let message = format!(
             "the range deletions that begin with the key '{}' and that snapshots need are more than a table can hold: they stay \
-             where they are until the database is opened again",
+             where they are",
             key_in_words(start)
         );
-        let error = Error::new(Code::NotSupported, message);
+        let error = Error::new(Code::NotSupported, message).advise(
+            "drop the oldest snapshots (`Db::pins` names them); a later compaction takes the table then",
+        );
         for (_, file) in job.plan.files() {
             let table = self.tables.open(&job.family, file)?;
             let is_over = |fragment: TruncatedFragment<'_>| {
@@ -205,6 +207,7 @@ impl DbInner {
             let has_some = |found| truncated(found, file).fragments().any(is_over);
             if tombstones_of(table).is_some_and(has_some) {
                 Sometimes::RangeDeletionsSetAside.reached();
+                job.is_outnumbered.store(true, Ordering::Relaxed);
                 return Err(error.at(table.path()));
             }
         }

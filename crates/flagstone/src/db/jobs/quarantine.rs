@@ -3,7 +3,8 @@
 //! 1. A compaction that cannot read an input (a checksum that does not match, a file cut off or missing, a failing device,
 //!    something that a later RocksDB writes), that met entries out of order, or range deletions of one start that no table can
 //!    hold, gives up. The table stays marked as an input of a compaction, so that no other picks it; of a blob file, the tables
-//!    among the inputs that refer to it. That ends with the next opening. Blob files to which they refer cannot be emptied until
+//!    among the inputs that refer to it. That ends with the next opening; of range deletions, once the oldest snapshot is
+//!    another, since they need not be so many then. Blob files to which they refer cannot be emptied until
 //!    then: these are not waited for, and others are.
 //! 2. The database is not poisoned: nothing that is written went wrong. Flushes and the other compactions go on.
 //!    Writers no longer wait for compactions of that family: those that would let them go on may never come.
@@ -13,6 +14,7 @@
 //! Tables of level 0 that are newer than one set aside stay in level 0, merged with one another: below it they would be
 //! taken for older. FIFO compaction drops a table that was set aside, or that it cannot read, when its turn comes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +34,8 @@ use crate::options::DamagedFile;
 impl Db {
     /// The damaged files that lookups, scans and compactions have met since the database was opened. A file that was mended or
     /// restored is in use again after the next opening; [`crate::db::salvage`] saves what the others hold.
+    ///
+    /// A table whose error is `NotSupported` is sound, and no compaction takes it; the error says what helps, if anything does.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
         self.inner().note_suspects();
         self.inner().state.lock().damaged.values().cloned().collect()
@@ -69,6 +73,10 @@ impl DbInner {
             Sometimes::TableSetAside.reached();
             self.note_in(state, &job.family, &job.version, error);
             state.crippled.insert(job.family.id);
+            if job.is_outnumbered.load(Ordering::Relaxed) {
+                let until = (job.family.id, job.oldest_snapshot.load(Ordering::Relaxed));
+                state.outnumbered.extend(aside.iter().map(|number| (*number, until)));
+            }
             let inputs = inputs().filter(|file| aside.contains(&file.number()));
             inputs.for_each(|file| file.set_aside.store(true, Ordering::Relaxed));
             if let Some(known) = state.families.get_mut(&job.family.id) {
@@ -77,6 +85,42 @@ impl DbInner {
             }
         }
         aside
+    }
+
+    /// Takes back tables that were set aside for the sake of snapshots which are gone.
+    pub(in crate::db) fn take_back_outnumbered(&self, state: &mut State) {
+        if state.outnumbered.is_empty() {
+            return;
+        }
+        let oldest = self.oldest_snapshot();
+        let mut ready = BTreeMap::new();
+        state.outnumbered.retain(|number, (family, under)| {
+            let stays = oldest <= *under;
+            if !stays {
+                ready.insert(*number, *family);
+            }
+            stays
+        });
+        for (number, id) in &ready {
+            let Some(known) = state.families.get(id) else { continue };
+            let version = known.family.current.load().version.clone();
+            if let Some((_, file)) = version.files().find(|(_, file)| file.number() == *number) {
+                Sometimes::TableTakenBack.reached();
+                file.set_aside.store(false, Ordering::Relaxed);
+                file.being_compacted.store(false, Ordering::Release);
+            }
+            // What is damaged besides stays known, and is met again.
+            if state.damaged.get(number).is_some_and(|known| known.error.code() == Code::NotSupported) {
+                state.damaged.remove(number);
+            }
+            if !version.files().any(|(_, file)| file.is_set_aside()) {
+                state.crippled.remove(id);
+            }
+            state.note(*id);
+        }
+        if !ready.is_empty() {
+            self.update_stall(state);
+        }
     }
 
     /// Whether a compaction failed because an input is damaged, which is then set aside.

@@ -5,7 +5,8 @@
 //!    A compaction within level 0 is cut so, too. Each of its outputs takes the place of an input: if there are no fewer of them
 //!    it is in vain, and these tables stay apart until the oldest snapshot is another.
 //! 2. Tables of a deeper level must not overlap. What a compaction writes there is cut between keys. Where those of one start are
-//!    too many, as snapshots need them, the table with the newest is set aside (see `quarantine`).
+//!    too many, as snapshots need them, the table with the newest is set aside until the oldest of these is gone (see
+//!    `quarantine`).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -73,8 +74,8 @@ mod tests {
     use super::*;
     use crate::base::sync::Ordering;
     use crate::base::{Code, ColumnFamilyId, Snapshot};
-    use crate::db::Db;
     use crate::db::settings::pick_compaction;
+    use crate::db::{Db, Severity};
     use crate::env::Env;
     use crate::iter::testing::parse_tombstones;
     use crate::manifest::VersionEdit;
@@ -402,24 +403,57 @@ mod tests {
             assert!(file.error.message().contains("begin with the key 'key000'"), "{}", file.error);
         }
         let findings = world.db.doctor().unwrap();
-        let said =
-            findings.iter().find(|found| found.what.contains("range deletions that begin with")).unwrap();
-        assert!(!said.advice.contains("salvage"), "{said}");
+        let said = findings.iter().find(|found| found.what.contains("begin with the key 'key000'")).unwrap();
+        assert_eq!(said.severity, Severity::Slow, "the table is sound: {said}");
+        assert!(said.advice.contains("snapshots") && !said.advice.contains("restore"), "{said}");
         world.put(0, "is not refused, and does not wait");
         world.db.flush_all().unwrap();
         world.check();
         assert_eq!(world.compact().unwrap_err().code(), Code::NotSupported);
         assert_eq!(state(&world), "healthy");
 
+        // It stayed so until the next opening, whatever became of the snapshots.
         world.snapshots.clear();
-        let World { options, db, contents, .. } = world;
-        db.close().unwrap();
-        let reopened = Db::open("/db", &options).unwrap();
-        let family = reopened.default_column_family();
-        reopened.compact_range(family, None, None, &CompactRangeOptions::default()).unwrap();
-        assert!(reopened.damaged_files().is_empty());
-        assert_eq!(reopened.live_files().iter().filter(|file| file.level == Some(0)).count(), 0);
-        assert_eq!(seen(&reopened, &ReadOptions::default()), contents);
+        world.compact().unwrap();
+        assert!(world.db.damaged_files().is_empty());
+        assert_eq!(world.tables(0), 0);
+        world.check();
+        world.close();
+    }
+
+    #[test]
+    fn what_snapshots_kept_aside_is_compacted_by_itself_when_they_are_gone() {
+        let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
+        for round in 0..150 {
+            world.db.delete_range(key(0), key(5)).unwrap();
+            world.contents.retain(|at, _| *at >= key(5));
+            world.put(round % 5, "is deleted next");
+            world.take_snapshot();
+            if round % 30 == 29 {
+                world.db.flush_all().unwrap();
+            }
+        }
+        world.compact_by_itself();
+        let aside = world.db.damaged_files();
+        assert!(!aside.is_empty());
+        // The newest are not what it needs.
+        world.snapshots.pop();
+        world.put(0, "is not enough");
+        world.db.flush_all().unwrap();
+        world.db.wait_for_compactions().unwrap();
+        assert_eq!(world.db.damaged_files().len(), aside.len());
+        world.snapshots.clear();
+        (0..4).for_each(|round| {
+            world.put(round, "has the tables merged");
+            world.db.flush_all().unwrap();
+        });
+        world.db.wait_for_compactions().unwrap();
+        assert!(world.db.damaged_files().is_empty());
+        assert!(world.tables(0) < 4, "{} tables", world.tables(0));
+        let inner = world.db.inner();
+        assert!(inner.state.lock().crippled.is_empty());
+        world.check();
+        world.close();
     }
 
     /// A compaction in parts that had not read all ran again in one, without a cut: it was refused.
