@@ -18,6 +18,7 @@
 //! not know, so only names that both RocksDB 7.8 and 11 know are written as such; what only this engine has stands in
 //! comments of the form `# flagstone:name=value`.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -40,8 +41,13 @@ const VERSIONS_KNOWN: RangeInclusive<(u32, u32)> = (7, 8)..=(11, 9);
 /// The version of a file that does not say any.
 const NO_VERSION: (u32, u32) = (0, 0);
 
-/// An OPTIONS file is small; anything larger is something else.
-const FILE_SIZE_MAX: u64 = 64 << 20;
+/// An OPTIONS file has some 4 KiB for each column family; anything larger than those of very many is something else.
+const FILE_SIZE_MAX: u64 = 1 << 30;
+
+/// So many families a file may name, whatever it says of them; of more it says so much, in the mean, in bytes. In memory they
+/// would else be many times as large as the file.
+const FAMILIES_ANYWAY: usize = 10_000;
+const FAMILY_BYTES_MIN: usize = 128;
 
 /// Numbers that stay as they are: tables of another version than the engine has cannot be read.
 const NEVER_FITTED: &[&str] = &["format_version"];
@@ -109,6 +115,7 @@ fn options_number(name: &str) -> Option<FileNumber> {
 /// As [`load_latest`], with the line but without the path.
 pub fn parse(text: &str) -> Result<LoadedOptions> {
     let mut parser = Parser::new();
+    parser.families_max = FAMILIES_ANYWAY.max(text.len() / FAMILY_BYTES_MIN);
     for (index, line) in text.lines().enumerate() {
         let own = line.trim_start().strip_prefix(OWN_MARK);
         parser.is_own = own.is_some();
@@ -152,6 +159,9 @@ struct Parser {
     /// The line stands behind [`OWN_MARK`].
     is_own: bool,
     loaded: LoadedOptions,
+    /// Where in `loaded` each family stands, and how many there may be.
+    places: HashMap<String, usize>,
+    families_max: usize,
 }
 
 impl Parser {
@@ -162,7 +172,15 @@ impl Parser {
             families: Vec::new(),
             unknown: Vec::new(),
         };
-        Self { place: Place::Start, version: NO_VERSION, database_seen: false, is_own: false, loaded }
+        Self {
+            place: Place::Start,
+            version: NO_VERSION,
+            database_seen: false,
+            is_own: false,
+            loaded,
+            places: HashMap::new(),
+            families_max: FAMILIES_ANYWAY,
+        }
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
@@ -191,7 +209,7 @@ impl Parser {
             }
             ("CFOptions", Some(name)) => self.begin_family(name)?,
             ("TableOptions/BlockBasedTable", Some(name)) => {
-                let index = self.loaded.families.iter().position(|(found, _)| *found == name);
+                let index = self.places.get(&name).copied();
                 let missing =
                     || Error::corruption(format!("table options of '{name}' without CFOptions before"));
                 Place::Table(index.ok_or_else(missing)?)
@@ -207,7 +225,13 @@ impl Parser {
         if families.is_empty() && name != DEFAULT_COLUMN_FAMILY_NAME {
             return Err(Error::corruption(format!("the first column family is '{name}', not 'default'")));
         }
-        if families.iter().any(|(found, _)| *found == name) {
+        if families.len() == self.families_max {
+            return Err(Error::corruption(format!(
+                "more than {} column families for its size",
+                families.len()
+            )));
+        }
+        if self.places.insert(name.clone(), families.len()).is_some() {
             return Err(Error::corruption(format!("column family '{name}' appears twice")));
         }
         families.push((name, ColumnFamilyOptions::default()));
@@ -238,6 +262,8 @@ impl Parser {
                 (Section::Table, &mut family.kept, named(name, family.table.assign(name, value)))
             }
         };
+        // What stands there last counts.
+        kept.retain(|kept| kept.section != section || kept.name != name);
         let refused = match result {
             Some(Ok(())) => {
                 self.fit(name, value);

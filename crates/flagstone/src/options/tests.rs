@@ -285,6 +285,36 @@ fn the_newest_file_counts() {
     assert_eq!(load_latest(&env, directory).unwrap().unwrap().options.cf.num_levels, 5);
 }
 
+/// The file that the engine writes for 18,000 families was taken for damaged. And a name was sought among all before it, so that
+/// a file of 2 MiB could take minutes, and many times its size in memory.
+#[test]
+fn a_file_may_be_large_and_not_name_more_families_than_it_describes() {
+    let mut text = String::from("[DBOptions]\n[CFOptions \"default\"]\n");
+    (1..50_000).for_each(|number| text.push_str(&format!("[CFOptions \"{number}\"]\n")));
+    let error = file::parse(&text).unwrap_err();
+    assert!(error.is_corruption() && error.to_string().contains("families"), "{error}");
+    let (env, directory) = (Env::memory(), Path::new("/db"));
+    env.fs.create_directory(directory).unwrap();
+    let comment = [b"#", vec![b'-'; 65 << 20].as_slice(), b"\n"].concat();
+    let file = env.fs.open(&directory.join("OPTIONS-000005"), OpenMode::Create).unwrap();
+    file.write_vectored_at(0, &[&comment, text.as_bytes()]).unwrap();
+    assert_eq!(load_latest(&env, directory).unwrap().unwrap().families.len(), 50_000);
+}
+
+/// Of a name that stands there twice the first value was written down again where it was not acted on, and the last where it was.
+#[test]
+fn the_last_value_counts() {
+    let text = "[DBOptions]\nmax_background_jobs=0\nmax_background_jobs=5\nmax_file_opening_threads=7\n\
+                max_file_opening_threads=0\n[CFOptions \"default\"]\n\
+                inplace_update_support=true\ninplace_update_num_locks=3\ninplace_update_support=false\n";
+    let loaded = file::parse(text).unwrap();
+    assert_eq!(loaded.options.db.max_background_jobs, 5);
+    let written = file::print(&loaded.options, &[("default", &loaded.families[0].1)]);
+    assert!(written.contains("max_background_jobs=5\n"), "{written}");
+    assert!(written.contains("max_file_opening_threads=0\n"), "{written}");
+    assert!(!written.contains("inplace_update_support=true"), "{written}");
+}
+
 #[test]
 fn options_are_set_by_name() {
     let mut options = Options::default();
