@@ -342,6 +342,37 @@ fn keys_are_put_read_scanned_and_deleted() {
     assert_eq!(printed(&format!("list-families {db}")), "default\n");
 }
 
+/// Of what a database consists was told only by the whole history of its MANIFEST.
+#[test]
+fn the_files_that_make_up_a_database_are_listed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = scratch.path().join("db").display().to_string();
+    let db = format!("--db {at}");
+    let set = "--set enable_blob_files=true --set min_blob_size=5 --set disable_auto_compactions=true";
+    printed(&format!("put {db} a 1 {set}"));
+    printed(&format!("flush {db}"));
+    let listed = printed(&format!("list-files {db}"));
+    assert!(listed.starts_with(&format!("column family 'default'\n  level 0 {at}/000004.sst: ")), "{listed}");
+    let told = ", entries 1, deletions 0, keys 'a' to 'a', sequence numbers 1 to 1\n";
+    assert!(listed.ends_with(told), "{listed}");
+    printed(&format!("put {db} b 1234567890"));
+    printed(&format!("delete {db} a"));
+    printed(&format!("flush {db}"));
+    let lines = printed(&format!("list-files {db} --json --hex --cf default"));
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).collect::<Vec<_>>();
+    let (tables, blobs) = (of("table"), of("blob"));
+    assert_eq!((tables.len(), blobs.len()), (3, 1), "{lines:?}");
+    let newest = tables.iter().find(|table| table["largest_sequence"] == 3).unwrap();
+    let told =
+        ["level", "entries", "deletions", "smallest_key", "largest_key"].map(|name| newest[name].to_string());
+    assert_eq!(told, ["0", "1", "1", "\"61\"", "\"61\""], "{newest}");
+    // A header of 32 bytes, the key and the value.
+    assert_eq!((blobs[0]["bytes"].clone(), blobs[0]["garbage_bytes"].clone()), (43.into(), 0.into()));
+    assert_eq!(failed(&format!("list-files {db} --cf none")).0, 2);
+}
+
 #[test]
 fn space_is_accounted_for() {
     let scratch = tempfile::tempdir().unwrap();

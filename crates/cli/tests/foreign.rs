@@ -76,7 +76,7 @@ impl Foreign {
 fn a_merge_operator_of_an_application_keeps_only_what_was_merged_from_being_read() {
     let own = "merge_operator={id=my.Append;depth=3;}";
     let db = Foreign::new("merge-append", &[("merge_operator={id=StringAppendOperator;delimiter=,;}", own)]);
-    for command in ["verify", "check", "stats", "space", "list-families", "manifest"] {
+    for command in ["verify", "check", "stats", "space", "list-families", "list-files", "manifest"] {
         db.printed(command);
     }
     let expected = db.expected();

@@ -14,6 +14,7 @@ pub mod flush;
 pub mod get;
 pub mod import;
 pub mod list_families;
+pub mod list_files;
 pub mod load;
 pub mod manifest;
 pub mod put;

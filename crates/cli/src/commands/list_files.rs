@@ -1,0 +1,101 @@
+//! `flagstone list-files`
+
+use clap::Args;
+use flagstone::db::LiveFile;
+use serde_json::{Map, Value, json};
+
+use crate::arguments::{CF_ALIASES, Common, Database};
+use crate::database::{self, Access};
+use crate::failure::{Outcome, Verdict};
+use crate::output::Output;
+use crate::text::{self, Notation};
+
+/// List the tables and blob files that make up a database, by column family and level.
+///
+/// Of a table: size, entries and deletions (where the MANIFEST tells), the smallest and the largest key, and their sequence
+/// numbers; of a blob file what nothing refers to any longer. No file is read but the MANIFEST and the WALs, and what only these
+/// hold is in no file of the list.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone list-files --db /data/photos --json")]
+pub struct Arguments {
+    #[command(flatten)]
+    database: Database,
+
+    /// Only this column family
+    #[arg(long, value_name = "NAME", aliases = CF_ALIASES)]
+    cf: Option<String>,
+
+    /// Keys are shown in hexadecimal
+    #[arg(long)]
+    hex: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let db = database::open(common, &arguments.database.db, Access::Inspect)?;
+    let families = match &arguments.cf {
+        Some(name) => vec![database::family(&db, name)?],
+        None => db.column_families(),
+    };
+    let notation = Notation::new(arguments.hex);
+    let files = db.live_files();
+    let mut output = Output::new();
+    for family in &families {
+        if !common.json {
+            output.line(format!("column family '{}'", Notation::Plain.show(family.name().as_bytes())))?;
+        }
+        for file in files.iter().filter(|file| file.column_family == family.name()) {
+            output.line(match common.json {
+                true => as_json(file, notation).to_string(),
+                false => in_words(file, notation),
+            })?;
+        }
+    }
+    output.finish()?;
+    Ok(Verdict::Sound)
+}
+
+fn in_words(file: &LiveFile, notation: Notation) -> String {
+    let path = Notation::Plain.show(file.path.as_os_str().as_encoded_bytes());
+    let size = text::bytes(file.size);
+    let Some(level) = file.level else {
+        return format!("  blob file {path}: {size}, garbage {}", text::bytes(file.garbage_bytes));
+    };
+    let mut words = format!("  level {level} {path}: {size}");
+    if let Some((entries, deletions)) = file.entries {
+        words.push_str(&format!(", entries {entries}, deletions {deletions}"));
+    }
+    let (smallest, largest) = (notation.show(&file.smallest), notation.show(&file.largest));
+    words.push_str(&format!(", keys '{smallest}' to '{largest}'"));
+    words.push_str(&format!(", sequence numbers {} to {}", file.sequences.0, file.sequences.1));
+    if file.temperature.is_known() {
+        words.push_str(&format!(", {}", file.temperature));
+    }
+    words
+}
+
+fn as_json(file: &LiveFile, notation: Notation) -> Value {
+    let path = Notation::Plain.show(file.path.as_os_str().as_encoded_bytes());
+    let mut facts = Map::new();
+    let mut tell = |name: &str, value: Value| facts.insert(name.to_string(), value);
+    tell("column_family", json!(file.column_family));
+    tell("number", json!(file.number.0));
+    tell("path", json!(path));
+    tell("bytes", json!(file.size));
+    let Some(level) = file.level else {
+        tell("kind", json!("blob"));
+        tell("garbage_bytes", json!(file.garbage_bytes));
+        return Value::Object(facts);
+    };
+    tell("kind", json!("table"));
+    tell("level", json!(level));
+    tell("entries", json!(file.entries.map(|(entries, _)| entries)));
+    tell("deletions", json!(file.entries.map(|(_, deletions)| deletions)));
+    tell("smallest_key", json!(notation.show(&file.smallest)));
+    tell("largest_key", json!(notation.show(&file.largest)));
+    tell("smallest_sequence", json!(file.sequences.0));
+    tell("largest_sequence", json!(file.sequences.1));
+    tell("created_seconds", json!(file.created));
+    tell("temperature", json!(file.temperature.to_string()));
+    Value::Object(facts)
+}
