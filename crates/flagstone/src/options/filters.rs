@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::assembled::{ColumnFamilyOptions, null_text};
+use super::assembled::ColumnFamilyOptions;
+use super::text::null_text;
 use crate::base::{Error, KeepEverything, Result};
 
 pub(super) const FILTER: &str = "compaction_filter";

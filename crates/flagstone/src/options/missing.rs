@@ -1,9 +1,10 @@
 //! Components of an application's own: an OPTIONS file names them, and only the application can give them.
 
-use super::assembled::{ColumnFamilyOptions, null_text};
+use super::assembled::ColumnFamilyOptions;
 use super::kept::KeptSetting;
 use super::memtable_factory::MemTableFactory;
 use super::table::Section;
+use super::text::null_text;
 use super::value::SettingValue;
 use crate::base::merge::{MergeFailureScope, MergeOperator, merge_operator_name};
 use crate::base::{Comparator, Error, Result, key_in_words};

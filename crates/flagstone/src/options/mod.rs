@@ -5,7 +5,8 @@
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
 //! - [`value`], [`choices`], `data_path`, `filter_bits`, `filter_policy`, `memory_budget`, `memtable_factory`,
 //!   `secondary_cache`, `temperature`: how values read and print
-//! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
+//! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together; `by_name`: set and read by name;
+//!   `validate`: what must hold between them
 //! - [`names`]: what may be set by name, of what, and when
 //! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
 //! - `progress`: what opening a database tells
@@ -13,6 +14,7 @@
 
 pub mod assembled;
 pub mod block_cache;
+mod by_name;
 mod calls;
 pub mod cf_settings;
 pub mod choices;
@@ -43,6 +45,7 @@ mod temperature;
 mod tests;
 mod text;
 mod ttl;
+mod validate;
 pub mod value;
 
 pub use crate::base::checksum::ChecksumType;

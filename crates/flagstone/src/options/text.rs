@@ -7,6 +7,11 @@
 
 use crate::base::{Error, Result};
 
+/// What RocksDB writes for a component that is not there.
+pub(super) fn null_text() -> String {
+    "nullptr".to_string()
+}
+
 /// Escapes what would end or split a value.
 pub fn escape(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use super::assembled::{ColumnFamilyOptions, null_text};
+use super::assembled::ColumnFamilyOptions;
 use super::missing::MissingMergeOperator;
-use super::text::{pairs, without_braces};
+use super::text::{null_text, pairs, without_braces};
 use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
 use crate::base::{Error, Result};
 use crate::env::Env;

@@ -1,0 +1,198 @@
+//! What must hold between settings, and how RocksDB would mend those that do not fit together.
+
+use super::assembled::{ColumnFamilyOptions, Options};
+use super::cf_settings::CfSettings;
+use super::choices::CompactionStyle;
+use super::data_path::{DataPathList, check_kept_path};
+use super::memory_budget::MemoryBudget;
+use super::memtable_factory::MemTableFactory;
+use super::table::Settings;
+use super::table_settings::TableSettings;
+use super::value::SettingValue;
+use crate::base::compression::CompressionType;
+use crate::base::{Error, Result};
+use crate::sst::IndexType;
+
+impl ColumnFamilyOptions {
+    /// Checks every range and what must hold between settings.
+    ///
+    /// # Errors
+    /// `InvalidArgument` or `NotSupported`, naming the setting.
+    pub fn validate(&self) -> Result<()> {
+        self.check_components_are_given()?;
+        if self.comparator.is_unknown() {
+            return Err(Error::invalid_argument(format!(
+                "comparator '{}' is only a name, by which no key is found: give the one that the keys were written with",
+                self.comparator.name()
+            )));
+        }
+        self.settings.check_ranges()?;
+        for (name, checked) in [
+            ("compression_opts", self.compression_opts.check_ranges()),
+            ("bottommost_compression_opts", self.bottommost_compression_opts.check_ranges()),
+            ("compaction_options_universal", self.compaction_options_universal.check_ranges()),
+            ("compaction_options_fifo", self.compaction_options_fifo.check_ranges()),
+        ] {
+            checked.map_err(|error| error.context(format!("option '{name}'")))?;
+        }
+        self.table.check_ranges()?;
+        self.cf_paths.check("cf_paths")?;
+        self.check_style(&self.cf_paths)?;
+        let ages = &self.compaction_options_fifo.file_temperature_age_thresholds;
+        ages.check(self.compaction_style, self.num_levels)?;
+        let table = &self.table;
+        if table.partition_filters && table.index_type != IndexType::TwoLevel {
+            return Err(Error::invalid_argument(
+                "partition_filters needs index_type kTwoLevelIndexSearch; set both or neither",
+            ));
+        }
+        if table.index_type == IndexType::HashSearch && self.prefix_extractor.is_none() {
+            return Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor"));
+        }
+        if matches!(self.memtable_factory, MemTableFactory::PrefixHash { .. })
+            && self.prefix_extractor.is_none()
+        {
+            return Err(Error::invalid_argument(
+                "memtable_factory HashSkipListRepFactory (prefix_hash) needs a prefix_extractor, such as fixed:8",
+            ));
+        }
+        if self.max_bytes_for_level_multiplier_additional.iter().any(|factor| *factor < 1) {
+            return Err(Error::invalid_argument(
+                "max_bytes_for_level_multiplier_additional holds a factor below 1, with which levels may hold nothing and are \
+                 compacted for ever: set 1 for those that are to grow by max_bytes_for_level_multiplier alone",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that compactions choose between directories, if there are several.
+    ///
+    /// # Errors
+    /// `NotSupported`.
+    pub(crate) fn check_style(&self, paths: &DataPathList) -> Result<()> {
+        let chooses = matches!(self.compaction_style, CompactionStyle::Level | CompactionStyle::Universal);
+        if chooses || paths.0.len() <= 1 {
+            return Ok(());
+        }
+        Err(Error::not_supported(
+            "more than one of db_paths (or cf_paths) needs leveled or universal compaction: set compaction_style, or name \
+             one path",
+        ))
+    }
+
+    fn compresses(&self) -> bool {
+        let per_level = &self.compression_per_level;
+        let everywhere = per_level.is_empty().then_some(&self.compression);
+        let mut kinds = per_level.iter().chain(everywhere).chain(&self.bottommost_compression);
+        kinds.any(|kind| *kind != CompressionType::None)
+    }
+
+    /// Checks that the engine can write as the settings say; reading needs less.
+    ///
+    /// # Errors
+    /// As [`ColumnFamilyOptions::validate`].
+    pub fn validate_for_writing(&self) -> Result<()> {
+        self.validate()?;
+        self.check_filters_are_given()?;
+        self.check_extractor_is_given()?;
+        if self.table.block_align && self.compresses() {
+            return Err(Error::invalid_argument(
+                "block_align needs compression, bottommost_compression and compression_per_level to be off",
+            ));
+        }
+        if self.table.block_align && !self.table.block_size.is_power_of_two() {
+            return Err(Error::invalid_argument("block_align needs a block_size that is a power of two"));
+        }
+        Ok(())
+    }
+
+    /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default. Beyond
+    /// that, writers are held up only for more files or runs than a compaction would leave alone, and a hash table has
+    /// no more buckets than a memtable has use for.
+    #[must_use]
+    pub fn sanitized(&self) -> Self {
+        /// What RocksDB's API passes for "not set" in `ttl` and `periodic_compaction_seconds`.
+        const NOT_SET: u64 = u64::MAX - 1;
+        let mut mended = self.clone();
+        let settings = &mut mended.settings;
+        let left_alone = settings.runs_left_alone();
+        let behind = match settings.compaction_style {
+            CompactionStyle::Universal => left_alone.saturating_add(1),
+            _ => left_alone,
+        };
+        settings.level0_slowdown_writes_trigger = settings.level0_slowdown_writes_trigger.max(behind);
+        settings.level0_stop_writes_trigger =
+            settings.level0_stop_writes_trigger.max(settings.level0_slowdown_writes_trigger);
+        let (soft, hard) =
+            (settings.soft_pending_compaction_bytes_limit, settings.hard_pending_compaction_bytes_limit);
+        if hard > 0 && (soft == 0 || soft > hard) {
+            settings.soft_pending_compaction_bytes_limit = hard;
+        }
+        if settings.compaction_style == CompactionStyle::Level {
+            settings.num_levels = settings.num_levels.max(2);
+        }
+        settings.memtable_factory = settings.memtable_factory.fitted(settings.write_buffer_size);
+        settings.max_write_buffer_number = settings.max_write_buffer_number.max(2);
+        settings.min_write_buffer_number_to_merge =
+            settings.min_write_buffer_number_to_merge.min(settings.max_write_buffer_number - 1);
+        for options in [&mut settings.compression_opts, &mut settings.bottommost_compression_opts] {
+            // There is nothing to train for, and RocksDB refuses a database whose OPTIONS file says so.
+            if options.max_dict_bytes == 0 {
+                options.zstd_max_train_bytes = 0;
+            }
+        }
+        if mended.table.data_block_hash_table_util_ratio <= 0.0 {
+            mended.table.data_block_hash_table_util_ratio =
+                TableSettings::default().data_block_hash_table_util_ratio;
+        }
+        let defaults = CfSettings::default();
+        if settings.ttl == NOT_SET {
+            settings.ttl = defaults.ttl;
+        }
+        if settings.periodic_compaction_seconds == NOT_SET {
+            settings.periodic_compaction_seconds = if self.filters_compactions() { defaults.ttl } else { 0 };
+        }
+        mended
+    }
+}
+
+impl Options {
+    /// Checks every range and what must hold between settings.
+    ///
+    /// # Errors
+    /// `InvalidArgument` or `NotSupported`, naming the setting.
+    pub fn validate(&self) -> Result<()> {
+        self.db.check_ranges()?;
+        check_kept_path("wal_dir", &self.db.wal_dir)?;
+        self.db.db_paths.check("db_paths")?;
+        self.cf.validate()?;
+        let shares_cache = self.block_cache.is_some() || self.blob_cache.is_some();
+        if shares_cache && matches!(self.memory_budget, MemoryBudget::Bytes(_)) {
+            return Err(Error::invalid_argument(
+                "a memory_budget in bytes is one database's and sizes its caches: leave it out, or share no block_cache and no \
+                 blob_cache",
+            ));
+        }
+        if !matches!(self.wal_compression, CompressionType::None | CompressionType::Zstd) {
+            return Err(Error::not_supported(format!(
+                "wal_compression {}: only kNoCompression and kZSTD exist",
+                self.wal_compression.text()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that the engine can write as the settings say; reading needs less.
+    ///
+    /// # Errors
+    /// As [`ColumnFamilyOptions::validate_for_writing`].
+    pub fn validate_for_writing(&self) -> Result<()> {
+        self.validate()?;
+        if self.background_niceness > 0 && !cfg!(target_os = "linux") {
+            return Err(Error::not_supported(
+                "background_niceness: only Linux has a niceness for each thread",
+            ));
+        }
+        self.cf.validate_for_writing()
+    }
+}
