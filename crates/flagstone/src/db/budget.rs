@@ -235,7 +235,7 @@ mod tests {
         options.create_if_missing = true;
         options.set("memory_budget", "64m").unwrap();
         let db = Db::open("/db", &options).unwrap();
-        let capacity = || db.inner().tables.cache().capacity() >> 20;
+        let capacity = || db.inner().tables.caches().blocks().capacity() >> 20;
         let before = capacity();
         db.set_db_options(&[("db_write_buffer_size", "4m")]).unwrap();
         assert_eq!(capacity(), before + 12, "a quarter was for memtables");

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::budget::{Budget, BudgetRule, CacheShares, CachesWanted};
+use super::budget::{Budget, BudgetRule};
+use super::caches::Caches;
 use super::family::Family;
 use super::jobs::quarantine::Suspects;
 use super::reading::level_files::ReadThrough;
@@ -12,13 +13,12 @@ use super::reading::live_cursors::LiveCursors;
 use crate::base::sync::{AtomicBool, Mutex};
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, Temperature};
 use crate::blob::BlobFileReader;
-use crate::cache::{CacheOwner, CacheSettings, Holder, MemoryAccount};
+use crate::cache::{Holder, MemoryAccount};
 use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
-use crate::options::{DbSettings, MemoryBudget, Options};
+use crate::options::{DbSettings, Options};
 use crate::sst::{
-    BlockCache, CompressedCache, Filter, IterSettings, OwnFile, Prepopulate, Table, TableIterator,
-    TableReadSettings, Warmth,
+    Filter, IterSettings, OwnFile, Prepopulate, Table, TableIterator, TableReadSettings, Warmth,
 };
 
 /// `max_open_files` is never taken for less (RocksDB's `SanitizeOptions`).
@@ -27,51 +27,15 @@ const OPEN_FILES_AT_LEAST: usize = 20;
 /// Of `max_open_files`, those left to WALs, MANIFEST and the like (RocksDB's `kNumberReservedFiles`).
 const OPEN_FILES_RESERVED: usize = 10;
 
-/// A cache of values alone.
-struct BlobCache {
-    cache: Arc<BlockCache>,
-    owner: CacheOwner,
-    is_shared: bool,
-}
-
-impl BlobCache {
-    /// The one that the options want, of so many bytes if it is not shared.
-    fn new(options: &Options, capacity: usize) -> Option<Self> {
-        let cache = match &options.blob_cache {
-            Some(shared) => shared.shared().clone(),
-            None if options.blob_cache_size == 0 => return None,
-            None => Arc::new(BlockCache::new(&CacheSettings {
-                shard_bits: options.blob_cache_shard_bits,
-                high_priority_ratio: options.blob_cache_high_priority_ratio,
-                ..own_cache(options, capacity)
-            })),
-        };
-        let is_that_of_blocks =
-            options.block_cache.as_ref().is_some_and(|blocks| Arc::ptr_eq(blocks.shared(), &cache));
-        let owner = cache.new_owner();
-        (!is_that_of_blocks).then(|| Self { cache, owner, is_shared: options.blob_cache.is_some() })
-    }
-}
-
-/// Bytes of a block cache whose size nobody gave; RocksDB's default.
-const DEFAULT_BLOCK_CACHE_SIZE: usize = 32 << 20;
-
-/// Opens tables and blob files, each once, and holds the cache that they share.
+/// Opens tables and blob files, each once, and holds the caches that they share.
 pub(crate) struct Tables {
     /// Opens all files that readers share.
     files: Arc<FilePool>,
-    cache: Arc<BlockCache>,
-    /// What of the cache is this database's.
-    owner: CacheOwner,
-    /// Others have the cache, too.
-    is_shared: bool,
-    /// Where values from blob files lie, if not in that.
-    blob_cache: Option<BlobCache>,
+    caches: Caches,
     /// All families keep such values in a cache, and not only those with `cache_blobs`.
     pub(super) caches_all_blobs: bool,
     /// Some have been put there.
     pub(super) has_cached_blobs: AtomicBool,
-    second_tier: Option<Arc<CompressedCache>>,
     account: Arc<MemoryAccount>,
     budget: BudgetRule,
     pub(super) clock: Arc<dyn Clock>,
@@ -89,54 +53,12 @@ pub(crate) struct Tables {
 
 impl Tables {
     pub(super) fn new(options: &Options, account: Arc<MemoryAccount>, budget: BudgetRule) -> Self {
-        let is_shared = options.block_cache.is_some();
-        let wanted = CachesWanted {
-            blocks: block_cache_wanted(options),
-            second_tier: options.db.compressed_secondary_cache_size as usize,
-            blobs: options.blob_cache_size as usize,
-        };
-        let now = budget.now();
-        let shares = match now {
-            Some(budget) => budget.caches(&account, &wanted),
-            None => CacheShares {
-                blocks: wanted.blocks.expect("only a number of bytes leaves it open"),
-                second_tier: wanted.second_tier,
-                blobs: wanted.blobs,
-            },
-        };
-        // The half of a machine is hardly ever so little that tables leave their indexes to a cache of a size of its own.
-        let leaves_indexes = matches!(options.db.memory_budget, MemoryBudget::Bytes(_));
-        let holds_indexes = leaves_indexes || options.cf.table.cache_index_and_filter_blocks;
-        let cache = match &options.block_cache {
-            Some(shared) => shared.shared().clone(),
-            None => Arc::new(BlockCache::new(&CacheSettings {
-                holds_indexes,
-                shard_bits: options.block_cache_shard_bits,
-                high_priority_ratio: options.block_cache_high_priority_ratio,
-                ..own_cache(options, shares.blocks)
-            })),
-        };
-        let second_tier = (shares.second_tier > 0)
-            .then(|| Arc::new(CompressedCache::new(&own_cache(options, shares.second_tier))));
-        let blob_cache = BlobCache::new(options, shares.blobs);
-        if let Some(now) = now {
-            let blobs = blob_cache.as_ref().filter(|blobs| !blobs.is_shared);
-            let caches = OwnCaches {
-                blocks: (!is_shared).then(|| cache.clone()),
-                second_tier: second_tier.clone(),
-                blobs: blobs.map(|blobs| blobs.cache.clone()),
-            };
-            caches.follow(budget.clone(), now, &account, wanted);
-        }
+        let caches = Caches::new(options, &account, &budget);
         Self {
             files: FilePool::new(options.env.fs.clone()),
-            owner: cache.new_owner(),
-            cache,
-            is_shared,
-            blob_cache,
+            caches,
             caches_all_blobs: options.blob_cache.is_some() || options.blob_cache_size > 0,
             has_cached_blobs: AtomicBool::new(false),
-            second_tier,
             account,
             budget,
             clock: options.env.clock.clone(),
@@ -175,44 +97,16 @@ impl Tables {
         self.files.reopens()
     }
 
-    pub(super) fn cache(&self) -> &Arc<BlockCache> {
-        &self.cache
-    }
-
     /// Bytes of the caches that nobody else has, and the most that the account has known of: what jobs had, and memtables, is
     /// free for long when the database goes, and with the allocator.
     pub(super) fn freed_at_end(&self) -> usize {
-        let blocks = if self.is_shared { 0 } else { self.cache.usage() };
-        let blobs = self.blob_cache.as_ref().filter(|blobs| !blobs.is_shared);
-        let second_tier = self.second_tier.as_ref().map_or(0, |second| second.usage());
-        self.account.most() + blocks + blobs.map_or(0, |blobs| blobs.cache.usage()) + second_tier
+        self.account.most() + self.caches.own_usage()
     }
 
-    /// Who this database is in the cache.
-    pub(super) fn owner(&self) -> &CacheOwner {
-        &self.owner
-    }
-
-    /// Where values from blob files lie.
+    /// The caches of blocks and values.
     #[inline]
-    pub(super) fn blob_cache(&self) -> &Arc<BlockCache> {
-        self.blob_cache.as_ref().map_or(&self.cache, |blobs| &blobs.cache)
-    }
-
-    /// Who this database is there.
-    #[inline]
-    pub(super) fn blob_owner(&self) -> &CacheOwner {
-        self.blob_cache.as_ref().map_or(&self.owner, |blobs| &blobs.owner)
-    }
-
-    /// Whether that is a cache of values alone.
-    pub(super) fn has_blob_cache(&self) -> bool {
-        self.blob_cache.is_some()
-    }
-
-    /// The second tier of the cache, if there is one.
-    pub(super) fn second_tier(&self) -> Option<&CompressedCache> {
-        self.second_tier.as_deref()
+    pub(super) fn caches(&self) -> &Caches {
+        &self.caches
     }
 
     /// The table of a file; opened at its first use and then kept with the file.
@@ -258,8 +152,8 @@ impl Tables {
         let cache_index_and_filter = self.leaves_index_to_cache(family, file);
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
-            cache: (!options.table.no_block_cache).then(|| self.cache.clone()),
-            second_tier: self.second_tier.clone().filter(|_| !options.table.no_block_cache),
+            cache: (!options.table.no_block_cache).then(|| self.caches.blocks().clone()),
+            second_tier: self.caches.shared_second_tier().filter(|_| !options.table.no_block_cache),
             cache_id: self.cache_id(file.number()),
             prefix_extractor: options.prefix_extractor.clone(),
             largest_sequence: Some(file.meta.largest_seqno),
@@ -292,15 +186,15 @@ impl Tables {
             return 0;
         }
         let known = self.prepopulated.lock().get(&number).copied();
-        known.unwrap_or_else(|| self.owner.next_file())
+        known.unwrap_or_else(|| self.caches.owner().next_file())
     }
 
     /// How the blocks of a table that is about to be written get into the cache: all, or following what the job reads.
     pub(super) fn prepopulate(&self, number: FileNumber, warmth: Option<Arc<Warmth>>) -> Prepopulate {
         let cache_id = self.cache_id(number);
         self.prepopulated.lock().insert(number, cache_id);
-        let (second_tier, account) = (self.second_tier.clone(), self.account.clone());
-        Prepopulate { cache: self.cache.clone(), second_tier, cache_id, warmth, account }
+        let (second_tier, account) = (self.caches.shared_second_tier(), self.account.clone());
+        Prepopulate { cache: self.caches.blocks().clone(), second_tier, cache_id, warmth, account }
     }
 
     /// Keeps the filter of a new table until that is opened.
@@ -440,71 +334,6 @@ impl Tables {
     pub(super) fn forget_blob_file(&self, number: FileNumber) {
         self.blob_files.lock().remove(&number);
     }
-}
-
-impl Drop for Tables {
-    /// Nobody is left who could ask for what others would have to drive out.
-    fn drop(&mut self) {
-        if self.is_shared {
-            self.cache.erase_all_of(&self.owner);
-        }
-        if let Some(blobs) = self.blob_cache.as_ref().filter(|blobs| blobs.is_shared) {
-            blobs.cache.erase_all_of(&blobs.owner);
-        }
-    }
-}
-
-/// The caches that a budget sizes.
-struct OwnCaches {
-    blocks: Option<Arc<BlockCache>>,
-    second_tier: Option<Arc<CompressedCache>>,
-    blobs: Option<Arc<BlockCache>>,
-}
-
-impl OwnCaches {
-    /// From now on the caches have what others leave them of the budget.
-    fn follow(self, rule: BudgetRule, now: Budget, account: &Arc<MemoryAccount>, wanted: CachesWanted) {
-        let held = Arc::downgrade(account);
-        account.follow(now.step(), move |_| {
-            let (Some(held), Some(budget)) = (held.upgrade(), rule.now()) else { return };
-            held.follow_every(budget.step());
-            held.release_every(budget.release_step());
-            held.freed(self.set(&budget.caches(&held, &wanted)));
-        });
-        account.release_every(now.release_step());
-    }
-
-    /// How many bytes they gave up.
-    fn set(&self, shares: &CacheShares) -> usize {
-        let mut freed = 0;
-        let of_values = self.blobs.iter().map(|blobs| (blobs, shares.blobs));
-        for (cache, bytes) in self.blocks.iter().map(|cache| (cache, shares.blocks)).chain(of_values) {
-            let before = cache.capacity();
-            if before != bytes {
-                cache.set_capacity(bytes);
-                freed += before.saturating_sub(bytes);
-            }
-        }
-        if let Some(tier) = self.second_tier.as_ref().filter(|tier| tier.capacity() != shares.second_tier) {
-            freed += tier.capacity().saturating_sub(shares.second_tier);
-            tier.set_capacity(shares.second_tier);
-        }
-        freed
-    }
-}
-
-/// The most bytes of the block cache; `None` for what a budget of so many bytes leaves.
-fn block_cache_wanted(options: &Options) -> Option<usize> {
-    match (options.block_cache_size, options.db.memory_budget) {
-        (Some(bytes), _) => Some(bytes as usize),
-        (None, MemoryBudget::Bytes(_)) => None,
-        (None, MemoryBudget::Auto | MemoryBudget::None) => Some(DEFAULT_BLOCK_CACHE_SIZE),
-    }
-}
-
-/// How a database makes a cache of its own, with so many bytes if it has a budget.
-fn own_cache(options: &Options, capacity: usize) -> CacheSettings {
-    CacheSettings { policy: options.db.cache_policy, ..CacheSettings::with_capacity(capacity) }
 }
 
 /// A table's range tombstones, if it has any.

@@ -8,6 +8,7 @@
 //! - Looking after it: `checks` (every byte), `doctor` (what is wrong, in words), `salvage` (what is left of a damaged one).
 
 mod budget;
+mod caches;
 mod checkpoint;
 mod checks;
 mod column_family;

@@ -24,7 +24,7 @@ impl Db {
     pub fn start_block_cache_trace(&self, path: impl AsRef<Path>, options: &TraceOptions) -> Result<()> {
         let inner = self.inner();
         inner.check_open()?;
-        inner.tables.cache().start_trace(&inner.env, path.as_ref(), options)?;
+        inner.tables.caches().blocks().start_trace(&inner.env, path.as_ref(), options)?;
         inner.records_cache.store(true, Ordering::Release);
         Ok(())
     }
@@ -36,7 +36,7 @@ impl Db {
     pub fn end_block_cache_trace(&self) -> Result<Option<TraceSummary>> {
         let inner = self.inner();
         inner.records_cache.store(false, Ordering::Release);
-        inner.tables.cache().end_trace()
+        inner.tables.caches().blocks().end_trace()
     }
 }
 
@@ -45,7 +45,7 @@ impl DbInner {
     pub(super) fn end_traces(&self) {
         // Another's, in a cache that is shared, goes on.
         if self.records_cache.swap(false, Ordering::AcqRel)
-            && let Err(error) = self.tables.cache().end_trace()
+            && let Err(error) = self.tables.caches().blocks().end_trace()
         {
             tracing::error!(%error, "writing the block cache trace");
         }
@@ -68,7 +68,7 @@ mod tests {
         (0..1000).for_each(|i| db.put(format!("key{i:04}"), [7; 100]).unwrap());
         db.flush_all().unwrap();
         db.start_block_cache_trace("/db/trace", &TraceOptions::default()).unwrap();
-        let before = db.inner().tables.cache().statistics();
+        let before = db.inner().tables.caches().blocks().statistics();
         (0..1000).for_each(|i| assert!(db.get(format!("key{i:04}")).unwrap().is_some()));
         // These find nothing, or have nothing kept.
         let unkept = ReadOptions { fill_cache: false, ..ReadOptions::default() };
@@ -77,7 +77,7 @@ mod tests {
         iter.seek_to_first();
         assert!(iter.valid());
         drop(iter);
-        let after = db.inner().tables.cache().statistics();
+        let after = db.inner().tables.caches().blocks().statistics();
         let asked = after.hits - before.hits + after.inserts - before.inserts;
         db.close().unwrap();
         let size = options.env.fs.metadata("/db/trace".as_ref()).unwrap().size;

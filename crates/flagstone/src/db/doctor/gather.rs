@@ -145,7 +145,7 @@ impl DbInner {
         let keys_written = self.statistics.get(Ticker::KeysWritten);
         let write_size = self.statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
         let snapshot_writes = snapshot.map_or(0, |snapshot| snapshot.writes_since);
-        let cache = self.tables.cache();
+        let cache = self.tables.caches().blocks();
         let looked_up = cache.statistics();
         let now_us = self.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);

@@ -20,4 +20,5 @@ pub(super) mod quarantine;
 mod range_cuts;
 pub(super) mod seek_cost;
 mod table_settings;
+mod table_writer;
 pub(super) mod written;

@@ -4,73 +4,54 @@
 //!    references that flow in ([`PartInput`]).
 //! 2. Let [`CompactionStream`] drop what nobody can see, and [`Placement`] move large values to blob files (or
 //!    relocate those whose file is being collected).
-//! 3. Write tables, cut where the splitter says; give each the range tombstones of its part of the key space.
+//! 3. Write tables, cut where the splitter says ([`TableWriter`]).
 //! 4. Sync tables and blob files (of a flush, also those that the memtables had filled), then their directories: only then may
 //!    the MANIFEST name them.
 //!
 //! If a part fails the others stop. Files of a job that fails are removed.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::job::{JobOutput, JobSpec, PartFilter, Unfinished};
 use super::merged_onto::InformedFilter;
-use super::part::{Part, PartInput, PartRange};
+use super::part::{Part, PartInput};
 use super::placement::{BlobReads, OwnBlobFiles, Placement};
 use super::range_cuts::key_cuts;
-use super::written::Entries;
+use super::table_writer::TableWriter;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{
-    Code, CompactionFilter, Error, FileNumber, InternalKey, InternalKeyBuf, Mutant, RangeTombstone, Result,
-    SequenceNumber, Sometimes, SubCode, ValueType, file_name,
+    Code, CompactionFilter, Error, InternalKey, Mutant, RangeTombstone, Result, SequenceNumber, Sometimes,
+    SubCode,
 };
-use crate::blob::{BlobIndex, BlobReadahead, GarbageMeter};
-use crate::cache::Holder;
-use crate::compaction::pick::{DeletedRanges, KeysBelow, OutputSplitter, range_surely_absent};
-use crate::compaction::{CompactionStream, OutputFile, StreamSettings, StreamTombstones, bounds_of_output};
+use crate::blob::{BlobReadahead, GarbageMeter};
+use crate::cache::{Held, Holder};
+use crate::compaction::pick::{KeysBelow, range_surely_absent};
+use crate::compaction::{CompactionStream, StreamSettings, StreamTombstones};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::statistics::Ticker;
 use crate::env::{File, NewNames, Task, Turn};
-use crate::manifest::{BlobReferences, EntryStats, FileMetadata, ObsoleteFile};
+use crate::manifest::ObsoleteFile;
 use crate::options::{ColumnFamilyOptions, CompactionControl};
-use crate::sst::{Filter, TableBuilder, Warmth};
 
 /// Entries between two looks at whether the work is still wanted.
 const CANCEL_INTERVAL: u64 = 1024;
 
-/// A table being written.
-struct OpenTable {
-    number: FileNumber,
-    file: Arc<dyn File>,
-    builder: TableBuilder,
-    first: InternalKeyBuf,
-    last: InternalKeyBuf,
-    smallest_seqno: SequenceNumber,
-    largest_seqno: SequenceNumber,
-    /// What it is to hold when it is read back, if it is to be.
-    entries: Option<Entries>,
-    /// Entries that refer to no blob file.
-    others: u64,
-    /// Bytes of the records that its entries refer to.
-    blobs: BTreeMap<FileNumber, u64>,
-}
-
 /// What the parts of a job have in common.
-struct Job<'a> {
-    inner: &'a DbInner,
-    spec: &'a JobSpec,
-    options: Arc<ColumnFamilyOptions>,
+pub(super) struct Job<'a> {
+    pub(super) inner: &'a DbInner,
+    pub(super) spec: &'a JobSpec,
+    pub(super) options: Arc<ColumnFamilyOptions>,
     /// Those that were live when the job began.
     snapshots: Vec<SequenceNumber>,
     tombstones: StreamTombstones,
     /// The range tombstones that the output must hold.
-    surviving: Vec<RangeTombstone>,
+    pub(super) surviving: Vec<RangeTombstone>,
     /// Between which keys tables must end, so that none has more of them than it can hold.
-    range_cuts: Vec<Vec<u8>>,
-    unfinished: Unfinished<'a>,
+    pub(super) range_cuts: Vec<Vec<u8>>,
+    pub(super) unfinished: Unfinished<'a>,
     /// Where values are read from around the system's cache, if they are.
     blob_files: Option<OwnBlobFiles>,
     /// Tells the other parts to stop.
@@ -163,6 +144,28 @@ impl DbInner {
         })
     }
 
+    /// Notes what a flush or compaction of the family in so many parts has in buffers, until the answer is dropped: what its
+    /// inputs read ahead; and in each part what is gathered for a table of at most `table_bytes` and a blob file, and what a
+    /// table's index and filter are made of until its end.
+    pub(super) fn hold_job_buffers(
+        &self,
+        family: &Family,
+        parts: usize,
+        readahead_bytes: usize,
+        table_bytes: u64,
+    ) -> Held {
+        let settings = self.settings.load();
+        let options = family.options.load();
+        let files = if options.enable_blob_files { 2 } else { 1 };
+        let is_direct = settings.use_direct_io_for_flush_and_compaction;
+        let gathered =
+            settings.writable_file_max_buffer_size as usize * files * if is_direct { 2 } else { 1 };
+        let table_bytes = table_bytes.min(options.target_file_size_base) as usize;
+        // Eight bytes a key for the filter, and the keys of the index: of entries of some hundred bytes.
+        let until_the_end = table_bytes / if options.table.filter_policy.is_some() { 16 } else { 64 };
+        self.tables.account().hold(Holder::Jobs, readahead_bytes + parts * (gathered + until_the_end))
+    }
+
     /// Removes the files of a job whose result is not wanted any longer.
     pub(in crate::db) fn discard(&self, family: &Family, output: &JobOutput) {
         self.tables.uncache_blob_files(output.blob_files.iter().map(|blob| blob.number));
@@ -244,7 +247,7 @@ impl Job<'_> {
             placement.resolver(),
             placement,
         );
-        let mut writer = self.writer_of(&range, &warmth);
+        let mut writer = TableWriter::new(self, &range, &warmth);
 
         let mut entries = 0u64;
         self.take_turns(|turn| {
@@ -266,7 +269,7 @@ impl Job<'_> {
             writer.finish_last()?;
             Ok(true)
         })?;
-        let mut output = writer.output;
+        let mut output = writer.into_output();
         output.entries_read = stream.input().entries();
         let counts = stream.counts();
         output.is_filtered = counts.dropped_by_filter > 0;
@@ -276,19 +279,6 @@ impl Job<'_> {
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
         Ok((output, meter))
-    }
-
-    fn writer_of<'a>(&'a self, range: &PartRange, warmth: &'a Arc<Warmth>) -> TableWriter<'a> {
-        TableWriter {
-            job: self,
-            surviving: range.own(&self.surviving),
-            cuts: range.inner_cuts(self.spec.family.comparator(), &self.range_cuts),
-            range: range.clone(),
-            earlier_tables: 0,
-            warmth,
-            output: JobOutput::default(),
-            open: None,
-        }
     }
 
     /// The compaction filter of a part.
@@ -361,225 +351,4 @@ pub(in crate::db) fn check_not_canceled(control: Option<&CompactionControl>) -> 
     Sometimes::ManualCompactionCanceled.reached();
     Err(Error::new(Code::Incomplete, "the compaction was canceled")
         .with_subcode(SubCode::ManualCompactionPaused))
-}
-
-/// Writes a part's tables one after the other.
-struct TableWriter<'a> {
-    job: &'a Job<'a>,
-    /// What is being written: the part, or a piece of it.
-    range: PartRange,
-    /// Where further pieces begin, each of which has no more range tombstones than a table can hold.
-    cuts: VecDeque<Vec<u8>>,
-    /// How many tables were written of the pieces before.
-    earlier_tables: usize,
-    /// Of the range tombstones that the output must hold, those of the range's sequence numbers.
-    surviving: Cow<'a, [RangeTombstone]>,
-    warmth: &'a Arc<Warmth>,
-    output: JobOutput,
-    open: Option<OpenTable>,
-}
-
-impl TableWriter<'_> {
-    fn add(
-        &mut self,
-        key: InternalKey<'_>,
-        value: &[u8],
-        splitter: Option<&mut OutputSplitter>,
-        meter: &Mutex<GarbageMeter>,
-    ) -> Result<()> {
-        if let Some(splitter) = splitter {
-            let size = self.open.as_ref().map(|open| open.builder.estimated_size());
-            let is_full = splitter.should_stop_before(key, size);
-            if is_full || self.is_cut_before(key) {
-                self.check_order(key)?;
-                while self.is_cut_before(key) {
-                    self.end_piece()?;
-                }
-                self.finish(Some(key.user_key()))?;
-            }
-        }
-        let open = match &mut self.open {
-            Some(open) => open,
-            None => {
-                let fresh = self.begin(key.to_buf())?;
-                self.open.insert(fresh)
-            }
-        };
-        match key.value_type() {
-            Some(ValueType::BlobIndex) => {
-                let index = BlobIndex::decode(value)?;
-                meter.lock().flow_out(key.user_key().len(), &index);
-                let bytes = open.blobs.entry(index.file).or_default();
-                *bytes = bytes.saturating_add(index.record_bytes(key.user_key().len()));
-            }
-            _ => open.others += 1,
-        }
-        if let Some(entries) = &mut open.entries {
-            entries.add(key, value);
-        }
-        open.builder.add(key, value)?;
-        open.last.set_from(key);
-        open.smallest_seqno = open.smallest_seqno.min(key.sequence());
-        open.largest_seqno = open.largest_seqno.max(key.sequence());
-        Ok(())
-    }
-
-    /// Where a table ends there is no builder that would notice. It may end between two versions of one key.
-    fn check_order(&self, key: InternalKey<'_>) -> Result<()> {
-        let order = &self.job.spec.family.order;
-        match &self.open {
-            Some(open) if order.compare(open.last.as_key(), key).is_ge() => {
-                let last = open.last.as_key();
-                Err(Error::corruption(format!("entries are out of order: {key:?} comes after {last:?}")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {
-        let Job { inner, spec, unfinished, .. } = self.job;
-        let number = inner.file_numbers.allocate();
-        let directory = spec.family.paths.directory(spec.path_id);
-        let path = file_name::table(directory, number);
-        if spec.temperature.is_known() {
-            inner.env.fs.advise(&path, spec.temperature);
-        }
-        let (number, file) = unfinished.create(number, path)?;
-        let settings = inner.table_builder_settings(spec, number);
-        let prepopulate = inner.prepopulate(spec, number, self.warmth);
-        let builder = TableBuilder::new(file.clone(), settings)?.prepopulating(prepopulate);
-        let last = first.clone();
-        Ok(OpenTable {
-            number,
-            file,
-            builder,
-            first,
-            last,
-            smallest_seqno: SequenceNumber::MAX,
-            largest_seqno: 0,
-            entries: self.job.options.paranoid_file_checks.then(Entries::default),
-            others: 0,
-            blobs: BTreeMap::new(),
-        })
-    }
-
-    #[inline]
-    fn is_cut_before(&self, key: InternalKey<'_>) -> bool {
-        let user = self.job.spec.family.comparator();
-        self.cuts.front().is_some_and(|cut| user.compare(cut, key.user_key()).is_le())
-    }
-
-    /// Goes on with the next piece, of which there is one.
-    fn end_piece(&mut self) -> Result<()> {
-        let Some(cut) = self.cuts.pop_front() else { return Ok(()) };
-        let end = self.range.end.replace(cut.clone());
-        self.finish_piece()?;
-        (self.range.begin, self.range.end) = (Some(cut), end);
-        self.earlier_tables = self.output.tables.len();
-        Ok(())
-    }
-
-    /// Finishes the last table.
-    fn finish_last(&mut self) -> Result<()> {
-        while !self.cuts.is_empty() {
-            self.end_piece()?;
-        }
-        self.finish_piece()
-    }
-
-    /// Finishes the last table of a piece; one of range tombstones alone if nothing else is left.
-    fn finish_piece(&mut self) -> Result<()> {
-        let user = self.job.spec.family.comparator();
-        let has_tombstones = || self.surviving.iter().any(|tombstone| self.range.overlaps(user, tombstone));
-        if self.open.is_none() && self.output.tables.len() == self.earlier_tables && has_tombstones() {
-            Sometimes::RangeTombstonesAlone.reached();
-            let placeholder = InternalKeyBuf::new(b"", 0, ValueType::Value);
-            let fresh = self.begin(placeholder)?;
-            self.open = Some(fresh);
-        }
-        let end = self.range.end.clone();
-        if self.open.is_some() { self.finish(end.as_deref()) } else { Ok(()) }
-    }
-
-    /// Has a new table opened as soon as it is part of the tree, if something waits for it in memory.
-    fn note_to_open(&mut self, number: FileNumber, is_cached: bool, key_filter: Option<Filter>) {
-        if is_cached || key_filter.is_some() {
-            self.output.to_open.push(number);
-        }
-        if let Some(filter) = key_filter {
-            self.job.inner.tables.keep_key_filter(number, filter);
-        }
-    }
-
-    /// Finishes the open table, before what begins with the user key `next`.
-    fn finish(&mut self, next: Option<&[u8]>) -> Result<()> {
-        let Some(mut open) = self.open.take() else { return Ok(()) };
-        let has_points = open.builder.num_entries() > 0;
-        let bounds = bounds_of_output(
-            self.job.spec.family.comparator(),
-            &self.surviving,
-            OutputFile {
-                points: has_points.then(|| (open.first.as_key(), open.last.as_key())),
-                has_previous: self.output.tables.len() > self.earlier_tables,
-                begin: self.range.begin.as_deref(),
-                next,
-            },
-        );
-        for tombstone in &bounds.tombstones {
-            open.builder.add_range_tombstone(&tombstone.start, &tombstone.end, tombstone.sequence);
-            open.smallest_seqno = open.smallest_seqno.min(tombstone.sequence);
-            open.largest_seqno = open.largest_seqno.max(tombstone.sequence);
-        }
-        let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { return Ok(()) };
-        let Job { inner, spec, .. } = self.job;
-        if !bounds.tombstones.is_empty() {
-            open.builder.note_bounds(smallest.as_key(), largest.as_key());
-        }
-        if !spec.is_flush {
-            // What it says by its own entries is lost where they lose their sequence numbers.
-            open.builder.note_flushed_until(spec.version.largest_seqno());
-        }
-        let summary = open.builder.finish()?;
-        self.output.raw_bytes += summary.properties.raw_key_size + summary.properties.raw_value_size;
-        if !Mutant::SkipTableSync.is_on() {
-            inner.sync_output(&*open.file)?;
-        }
-        if let Some(entries) = &open.entries {
-            inner.check_written(&spec.family, open.file.path(), summary.size, entries)?;
-        }
-        self.note_to_open(open.number, summary.is_cached, summary.key_filter);
-        let mut covered = 0;
-        if !bounds.tombstones.is_empty() {
-            let (version, level) = (&spec.version, spec.output_level);
-            covered = inner.bytes_below(&spec.family, version, level, &bounds.tombstones);
-            let limits = (&smallest, &largest);
-            let whole = DeletedRanges::new(version, level, open.number, limits, &bounds.tombstones);
-            self.output.deleted.extend(whole);
-        }
-        let now = inner.env.clock.unix_seconds();
-        let oldest = if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time };
-        // Where there are no blob files, the MANIFEST need not say what might hide some.
-        let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
-        self.output.tables.push(FileMetadata {
-            number: open.number,
-            path_id: spec.path_id,
-            size: summary.size,
-            smallest,
-            largest,
-            smallest_seqno: open.smallest_seqno,
-            largest_seqno: open.largest_seqno,
-            oldest_blob_file: open.blobs.keys().next().copied(),
-            blob_references: BlobReferences::new(others, open.blobs.into_iter().collect()),
-            oldest_ancestor_time: oldest,
-            file_creation_time: if spec.file_creation_time == 0 { now } else { spec.file_creation_time },
-            temperature: spec.temperature,
-            epoch_number: spec.epoch_number,
-            unique_id: summary.unique_id,
-            tail_size: summary.tail_size,
-            compensated_range_deletion_size: covered,
-            entry_stats: Some(EntryStats::of(&summary.properties)),
-            ..FileMetadata::default()
-        });
-        Ok(())
-    }
 }

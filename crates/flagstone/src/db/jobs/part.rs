@@ -23,8 +23,8 @@ use crate::compaction::pick::{
 };
 use crate::db::DbInner;
 use crate::db::files::tombstones_of;
-use crate::db::reading::iterate::Source;
 use crate::db::reading::level_files::{FileList, LevelFiles, ReadThrough, truncated};
+use crate::db::reading::source::Source;
 use crate::env::ReadAhead;
 use crate::iter::lookup::{in_key, locate_value};
 use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};

@@ -210,7 +210,7 @@ impl DbInner {
             control.condition(),
             control.held_up_us(now_us),
             control.stopped_us(now_us) / 1_000_000,
-            self.tables.cache().capacity()
+            self.tables.caches().blocks().capacity()
         )
     }
 
@@ -222,9 +222,12 @@ impl DbInner {
 
     /// What both tiers of the block cache, and that of values, did, by the names of RocksDB's tickers.
     fn cache_lines(&self) -> String {
-        let first = self.tables.cache().statistics();
-        let second =
-            self.tables.second_tier().map_or_else(CacheStatistics::default, CompressedCache::statistics);
+        let first = self.tables.caches().blocks().statistics();
+        let second = self
+            .tables
+            .caches()
+            .second_tier()
+            .map_or_else(CacheStatistics::default, CompressedCache::statistics);
         let lines = [
             ("rocksdb.block.cache.hit", first.hits),
             ("rocksdb.block.cache.miss", first.misses),
@@ -234,8 +237,8 @@ impl DbInner {
             ("flagstone.compressed.secondary.cache.misses", second.misses),
             ("flagstone.compressed.secondary.cache.adds", second.inserts),
         ];
-        let blobs = match self.tables.has_blob_cache() {
-            true => self.tables.blob_cache().statistics(),
+        let blobs = match self.tables.caches().has_blob_cache() {
+            true => self.tables.caches().blobs().statistics(),
             false => CacheStatistics::default(),
         };
         let blob_lines = [

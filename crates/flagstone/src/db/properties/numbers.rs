@@ -83,12 +83,13 @@ impl DbInner {
     }
 
     fn cache_property(&self, family: &Family, name: &str) -> Option<u64> {
-        let second_tier =
-            |figure: fn(&CompressedCache) -> usize| self.tables.second_tier().map_or(0, figure) as u64;
+        let second_tier = |figure: fn(&CompressedCache) -> usize| {
+            self.tables.caches().second_tier().map_or(0, figure) as u64
+        };
         Some(match name {
-            "rocksdb.block-cache-capacity" => self.tables.cache().capacity() as u64,
-            "rocksdb.block-cache-usage" => self.tables.cache().usage() as u64,
-            "rocksdb.block-cache-pinned-usage" => self.tables.cache().pinned_usage() as u64,
+            "rocksdb.block-cache-capacity" => self.tables.caches().blocks().capacity() as u64,
+            "rocksdb.block-cache-usage" => self.tables.caches().blocks().usage() as u64,
+            "rocksdb.block-cache-pinned-usage" => self.tables.caches().blocks().pinned_usage() as u64,
             "rocksdb.blob-cache-capacity" => self.blob_cache_of(family)?.capacity() as u64,
             "rocksdb.blob-cache-usage" => self.blob_cache_of(family)?.usage() as u64,
             "rocksdb.blob-cache-pinned-usage" => self.blob_cache_of(family)?.pinned_usage() as u64,
@@ -102,7 +103,7 @@ impl DbInner {
     /// Where the family's values from blob files are kept, if anywhere; as in RocksDB that may be the block cache.
     fn blob_cache_of(&self, family: &Family) -> Option<&BlockCache> {
         let is_kept = self.tables.caches_all_blobs || family.options.load().cache_blobs;
-        is_kept.then(|| &**self.tables.blob_cache())
+        is_kept.then(|| &**self.tables.caches().blobs())
     }
 
     /// Entries in memory and in tables, twice the deletions taken off.

@@ -110,7 +110,7 @@ impl Tables {
     /// Puts a value into the cache; a copy of it if it `is_part` of something larger, which it would keep in memory.
     fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) -> bool {
         self.note_cached_blob();
-        self.blob_cache().insert_made(key, value.len() + BLOB_OVERHEAD, || {
+        self.caches().blobs().insert_made(key, value.len() + BLOB_OVERHEAD, || {
             cached_form(user_key, value, || match is_part {
                 true => colour::shared_copy(value),
                 false => value.clone(),
@@ -128,7 +128,7 @@ impl Tables {
     ) {
         if let Some(key) = self.blob_cache_key(family, index) {
             self.note_cached_blob();
-            self.blob_cache().prepopulate_made(key, value.len() + BLOB_OVERHEAD, || {
+            self.caches().blobs().prepopulate_made(key, value.len() + BLOB_OVERHEAD, || {
                 cached_form(user_key, value, || colour::shared_copy(value))
             });
         }
@@ -146,10 +146,11 @@ impl Tables {
         if !self.has_cached_blobs.load(Ordering::Relaxed) {
             return;
         }
-        let mut files: Vec<_> = numbers.filter_map(|number| self.blob_owner().named_file(number.0)).collect();
+        let mut files: Vec<_> =
+            numbers.filter_map(|number| self.caches().blob_owner().named_file(number.0)).collect();
         if !files.is_empty() {
             files.sort_unstable();
-            self.blob_cache().erase_files(&files);
+            self.caches().blobs().erase_files(&files);
         }
     }
 
@@ -201,7 +202,7 @@ impl Tables {
         key: Option<CacheKey>,
         settings: &ReadSettings,
     ) -> Result<Option<Bytes>> {
-        match key.and_then(|key| self.blob_cache().lookup(key)) {
+        match key.and_then(|key| self.caches().blobs().lookup(key)) {
             Some(CachedBlock::Blob(value)) => Ok(Some(value)),
             Some(CachedBlock::Slim(Slim::Blob(value))) => Ok(Some(Bytes::from_owner(value))),
             _ if settings.cache_only => {
@@ -219,13 +220,13 @@ impl Tables {
 
     /// The same of a family that does. Blob files have the numbers that no open table has.
     pub(in crate::db) fn cache_key_of(&self, index: &BlobIndex) -> Option<CacheKey> {
-        let file = self.blob_owner().named_file(index.file.0)?;
+        let file = self.caches().blob_owner().named_file(index.file.0)?;
         Some(CacheKey { file, offset: index.offset })
     }
 
     /// Whether a value is in the cache; that is no use of it.
     pub(in crate::db) fn has_cached(&self, key: CacheKey) -> bool {
-        self.blob_cache().peek(key).is_some()
+        self.caches().blobs().peek(key).is_some()
     }
 }
 
@@ -295,7 +296,7 @@ mod tests {
 
     /// What the cache may have while `Db` holds something, and without it.
     fn capacity(db: &Db) -> usize {
-        db.inner().tables.cache().capacity()
+        db.inner().tables.caches().blocks().capacity()
     }
 
     /// A database with large values in blob files, which its cache does not take.

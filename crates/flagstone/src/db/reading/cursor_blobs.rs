@@ -38,7 +38,7 @@ impl ValueResolver for CursorBlobs {
         let place = self.tables.place_of_blob(&self.family, user_key, blob_index)?;
         if let Some(key) = place.cached_as {
             let key_of = |index: &[u8]| self.tables.cache_key_of(&BlobIndex::decode(index).ok()?);
-            self.asked.lock().come_to(key, self.tables.blob_cache(), |visit| {
+            self.asked.lock().come_to(key, self.tables.caches().blobs(), |visit| {
                 upcoming(&mut |index| key_of(index).is_none_or(&mut *visit));
             });
         }

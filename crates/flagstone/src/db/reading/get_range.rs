@@ -116,7 +116,7 @@ impl Tables {
         }
         let reader = self.named_blob_file(family, &current.version, index.file)?;
         let kept_as = self.checksums_key(index);
-        let mut known = match kept_as.and_then(|key| self.blob_cache().lookup(key)) {
+        let mut known = match kept_as.and_then(|key| self.caches().blobs().lookup(key)) {
             Some(CachedBlock::Slim(Slim::Pieces(known))) => Some(known),
             _ => None,
         };
@@ -129,7 +129,7 @@ impl Tables {
             if let (Some(key), true) = (kept_as, settings.fill_cache) {
                 let charge = size_of_val(&*made) + CHECKSUMS_OVERHEAD;
                 self.note_cached_blob();
-                self.blob_cache().insert(key, CachedBlock::Slim(Slim::Pieces(made.clone())), charge);
+                self.caches().blobs().insert(key, CachedBlock::Slim(Slim::Pieces(made.clone())), charge);
             }
             known = Some(made);
             Ok(bytes)
@@ -143,7 +143,7 @@ impl Tables {
 
     /// What the checksums of a value's pieces are found by in the cache: no block and no value lies so far up.
     fn checksums_key(&self, index: &BlobIndex) -> Option<CacheKey> {
-        let file = self.blob_owner().named_file(index.file.0)?;
+        let file = self.caches().blob_owner().named_file(index.file.0)?;
         Some(CacheKey { file, offset: index.offset.checked_add(1 << 63)? })
     }
 }

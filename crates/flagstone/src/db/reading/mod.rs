@@ -3,6 +3,7 @@
 pub(super) mod async_read;
 pub(super) mod blob_values;
 pub(super) mod covers;
+mod cursor;
 pub(super) mod cursor_blobs;
 pub(super) mod get_range;
 pub(super) mod iterate;
@@ -12,6 +13,7 @@ pub(super) mod multi_read;
 pub(super) mod parked;
 pub(super) mod read;
 pub(super) mod refresh;
+pub(super) mod source;
 pub(super) mod update_position;
 pub(super) mod updates;
 pub(super) mod value;

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::iterate::Cursor;
+use super::cursor::Cursor;
 use crate::base::sync::Mutex;
 use crate::db::family::SuperVersion;
 

@@ -3,7 +3,8 @@
 //! 1. `directory`: which files there are, and what the MANIFEST says, as far as it is intact.
 //! 2. Tables: each is looked at as a whole (`sst::TableRemains`), block by block; damage is noted with the keys it may concern.
 //! 3. `logs`: what WALs hold beyond that. `runs`: records that are not in order are sorted into temporary tables.
-//! 4. `merge`: all of a family, key by key; `choose`: which versions of a key count; `blobs`: its large values.
+//! 4. `merge`: all of a family, key by key; `keys`: what of each is written; `choose`: which of its versions count; `blobs`: its
+//!    large values.
 //! 5. `output`: a new database. The source is only read.
 //!
 //! What cannot be read is reported and passed over; only a failure to write the new database ends the work.
@@ -13,6 +14,7 @@ mod choose;
 mod directory;
 mod families;
 mod files;
+mod keys;
 mod logs;
 mod losses;
 mod merge;
@@ -26,25 +28,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::{
-    Code, Error, FileNumber, InternalKeyBuf, InternalKeyComparator, Result, SequenceNumber, ValueType,
-    file_name,
-};
-use crate::blob::BlobIndex;
+use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber, file_name};
 use crate::db::another_owner;
 use crate::env::{Env, FileLock, FileSystem};
-use crate::iter::entity;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{SalvageSettings, TableProperties, TableRemains};
 
 use blobs::Blobs;
-use choose::{Origin, Version, choose};
+use choose::Origin;
 use directory::{Directory, History, Listed, RecordedTable};
 use families::{Families, Family, Home, user_range};
 use files::SourceFiles;
+use keys::KeyWriter;
 use logs::{Logs, families_in_logs};
 use merge::Merge;
-use output::{FamilyWriter, Target};
+use output::Target;
 pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
 use runs::{LogRuns, RUN_SIZE, Runs};
 use unknown::UnknownTable;
@@ -477,115 +475,5 @@ impl Salvage<'_> {
             sources.extend(sorted.into_iter().map(|run| (origin, run)));
         }
         Ok(sources)
-    }
-}
-
-/// Judges keys and writes what counts.
-struct KeyWriter<'a> {
-    writer: FamilyWriter<'a>,
-    blobs: &'a mut Blobs,
-    counts: SalvagedFamily,
-    /// Those that may have merge operands twice.
-    twice: Doubts,
-    /// Those of lost values for which the report has no room.
-    unlisted: Doubts,
-    /// Those of which a newer version may be there.
-    older: u64,
-    report: &'a mut SalvageReport,
-}
-
-/// Keys of which nothing tells something.
-#[derive(Default)]
-struct Doubts {
-    keys: u64,
-    range: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-impl Doubts {
-    /// Keys come in order.
-    fn note(&mut self, key: &[u8]) {
-        self.keys += 1;
-        self.range.get_or_insert_with(|| (key.to_vec(), Vec::new())).1 = key.to_vec();
-    }
-}
-
-impl<'a> KeyWriter<'a> {
-    fn new(
-        writer: FamilyWriter<'a>,
-        name: String,
-        blobs: &'a mut Blobs,
-        report: &'a mut SalvageReport,
-    ) -> Self {
-        let counts = SalvagedFamily { name, keys: 0, records: 0, large_values: 0 };
-        let (twice, unlisted) = (Doubts::default(), Doubts::default());
-        Self { writer, blobs, counts, twice, unlisted, older: 0, report }
-    }
-
-    fn write(
-        &mut self,
-        key: &[u8],
-        versions: Vec<Version>,
-        is_covered: impl Fn(&Version) -> bool,
-    ) -> Result<()> {
-        // A large value is unfolded as it is judged; its index says how it was compressed.
-        let mut compression = 0;
-        let blobs = &mut *self.blobs;
-        let choice = choose(versions, is_covered, |version| {
-            match version.kind {
-                ValueType::BlobIndex => {}
-                ValueType::WideColumnEntity => {
-                    let found = entity::default_column(&version.value);
-                    return found.map(|_| version).map_err(|error| (FileNumber(0), error));
-                }
-                _ => return Ok(version),
-            }
-            let index = BlobIndex::decode(&version.value).map_err(|error| (FileNumber(0), error))?;
-            let own = version.own_key.as_deref().unwrap_or(key);
-            let value = blobs.get(own, &index).map_err(|error| (index.file, error))?;
-            compression = index.compression;
-            Ok(Version { value, ..version })
-        });
-        if choice.may_count_twice {
-            self.twice.note(key);
-        }
-        if choice.may_be_older {
-            self.older += 1;
-        }
-        for (file, error) in choice.lost {
-            let is_listed = self.report.lose_value(LostValue {
-                family: self.counts.name.clone(),
-                key: key.to_vec(),
-                file,
-                error,
-                has_other_version: !choice.kept.is_empty(),
-            });
-            if !is_listed {
-                self.unlisted.note(key);
-            }
-        }
-        if choice.kept.is_empty() {
-            return Ok(());
-        }
-        self.counts.keys += 1;
-        self.writer.begin_key()?;
-        // Nothing lies below, so a value alone needs no place in history.
-        let is_alone = choice.kept.len() == 1;
-        for version in choice.kept {
-            let kind = version.kind;
-            let sequence = if is_alone && kind != ValueType::Merge { 0 } else { version.sequence };
-            let own = version.own_key.as_deref().unwrap_or(key);
-            let internal = InternalKeyBuf::new(own, sequence, kind);
-            self.counts.records += 1;
-            if kind == ValueType::BlobIndex {
-                let index = self.writer.add_blob(own, &version.value, compression)?;
-                let mut encoded = Vec::new();
-                index.encode(&mut encoded);
-                self.counts.large_values += 1;
-                self.writer.add(internal.as_key(), &encoded, Some(index.file))?;
-            } else {
-                self.writer.add(internal.as_key(), &version.value, None)?;
-            }
-        }
-        Ok(())
     }
 }

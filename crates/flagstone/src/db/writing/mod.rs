@@ -3,6 +3,7 @@
 
 pub(super) mod archive;
 pub(super) mod direct_blob;
+mod memtable_limit;
 pub(super) mod operations;
 pub(super) mod pressure;
 pub(super) mod stall;

@@ -1,0 +1,281 @@
+//! The tables of one part of a job, written one after the other.
+//!
+//! A table ends where the splitter says, or where it would get more range tombstones than a table can hold (`range_cuts.rs`). It
+//! gets those of its part of the key space when it ends; a part of which nothing else is left has one of these alone.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::job::JobOutput;
+use super::output::Job;
+use super::part::PartRange;
+use super::written::Entries;
+use crate::base::sync::Mutex;
+use crate::base::{
+    Error, FileNumber, InternalKey, InternalKeyBuf, Mutant, RangeTombstone, Result, SequenceNumber,
+    Sometimes, ValueType, file_name,
+};
+use crate::blob::{BlobIndex, GarbageMeter};
+use crate::compaction::pick::{DeletedRanges, OutputSplitter};
+use crate::compaction::{OutputFile, bounds_of_output};
+use crate::env::File;
+use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
+use crate::sst::{Filter, TableBuilder, Warmth};
+
+/// A table being written.
+struct OpenTable {
+    number: FileNumber,
+    file: Arc<dyn File>,
+    builder: TableBuilder,
+    first: InternalKeyBuf,
+    last: InternalKeyBuf,
+    smallest_seqno: SequenceNumber,
+    largest_seqno: SequenceNumber,
+    /// What it is to hold when it is read back, if it is to be.
+    entries: Option<Entries>,
+    /// Entries that refer to no blob file.
+    others: u64,
+    /// Bytes of the records that its entries refer to.
+    blobs: BTreeMap<FileNumber, u64>,
+}
+
+/// Writes a part's tables one after the other.
+pub(super) struct TableWriter<'a> {
+    job: &'a Job<'a>,
+    /// What is being written: the part, or a piece of it.
+    range: PartRange,
+    /// Where further pieces begin, each of which has no more range tombstones than a table can hold.
+    cuts: VecDeque<Vec<u8>>,
+    /// How many tables were written of the pieces before.
+    earlier_tables: usize,
+    /// Of the range tombstones that the output must hold, those of the range's sequence numbers.
+    surviving: Cow<'a, [RangeTombstone]>,
+    warmth: &'a Arc<Warmth>,
+    output: JobOutput,
+    open: Option<OpenTable>,
+}
+
+impl<'a> TableWriter<'a> {
+    pub(super) fn new(job: &'a Job<'a>, range: &PartRange, warmth: &'a Arc<Warmth>) -> Self {
+        Self {
+            job,
+            surviving: range.own(&job.surviving),
+            cuts: range.inner_cuts(job.spec.family.comparator(), &job.range_cuts),
+            range: range.clone(),
+            earlier_tables: 0,
+            warmth,
+            output: JobOutput::default(),
+            open: None,
+        }
+    }
+
+    /// Adds an entry, in a new table if it does not belong into the open one. What refers to a blob file flows out, by `meter`.
+    pub(super) fn add(
+        &mut self,
+        key: InternalKey<'_>,
+        value: &[u8],
+        splitter: Option<&mut OutputSplitter>,
+        meter: &Mutex<GarbageMeter>,
+    ) -> Result<()> {
+        if let Some(splitter) = splitter {
+            let size = self.open.as_ref().map(|open| open.builder.estimated_size());
+            let is_full = splitter.should_stop_before(key, size);
+            if is_full || self.is_cut_before(key) {
+                self.check_order(key)?;
+                while self.is_cut_before(key) {
+                    self.end_piece()?;
+                }
+                self.finish(Some(key.user_key()))?;
+            }
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let fresh = self.begin(key.to_buf())?;
+                self.open.insert(fresh)
+            }
+        };
+        match key.value_type() {
+            Some(ValueType::BlobIndex) => {
+                let index = BlobIndex::decode(value)?;
+                meter.lock().flow_out(key.user_key().len(), &index);
+                let bytes = open.blobs.entry(index.file).or_default();
+                *bytes = bytes.saturating_add(index.record_bytes(key.user_key().len()));
+            }
+            _ => open.others += 1,
+        }
+        if let Some(entries) = &mut open.entries {
+            entries.add(key, value);
+        }
+        open.builder.add(key, value)?;
+        open.last.set_from(key);
+        open.smallest_seqno = open.smallest_seqno.min(key.sequence());
+        open.largest_seqno = open.largest_seqno.max(key.sequence());
+        Ok(())
+    }
+
+    /// Where a table ends there is no builder that would notice. It may end between two versions of one key.
+    fn check_order(&self, key: InternalKey<'_>) -> Result<()> {
+        let order = &self.job.spec.family.order;
+        match &self.open {
+            Some(open) if order.compare(open.last.as_key(), key).is_ge() => {
+                let last = open.last.as_key();
+                Err(Error::corruption(format!("entries are out of order: {key:?} comes after {last:?}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {
+        let Job { inner, spec, unfinished, .. } = self.job;
+        let number = inner.file_numbers.allocate();
+        let directory = spec.family.paths.directory(spec.path_id);
+        let path = file_name::table(directory, number);
+        if spec.temperature.is_known() {
+            inner.env.fs.advise(&path, spec.temperature);
+        }
+        let (number, file) = unfinished.create(number, path)?;
+        let settings = inner.table_builder_settings(spec, number);
+        let prepopulate = inner.prepopulate(spec, number, self.warmth);
+        let builder = TableBuilder::new(file.clone(), settings)?.prepopulating(prepopulate);
+        let last = first.clone();
+        Ok(OpenTable {
+            number,
+            file,
+            builder,
+            first,
+            last,
+            smallest_seqno: SequenceNumber::MAX,
+            largest_seqno: 0,
+            entries: self.job.options.paranoid_file_checks.then(Entries::default),
+            others: 0,
+            blobs: BTreeMap::new(),
+        })
+    }
+
+    #[inline]
+    fn is_cut_before(&self, key: InternalKey<'_>) -> bool {
+        let user = self.job.spec.family.comparator();
+        self.cuts.front().is_some_and(|cut| user.compare(cut, key.user_key()).is_le())
+    }
+
+    /// Goes on with the next piece, of which there is one.
+    fn end_piece(&mut self) -> Result<()> {
+        let Some(cut) = self.cuts.pop_front() else { return Ok(()) };
+        let end = self.range.end.replace(cut.clone());
+        self.finish_piece()?;
+        (self.range.begin, self.range.end) = (Some(cut), end);
+        self.earlier_tables = self.output.tables.len();
+        Ok(())
+    }
+
+    /// The tables, all of which are finished.
+    pub(super) fn into_output(self) -> JobOutput {
+        self.output
+    }
+
+    /// Finishes the last table.
+    pub(super) fn finish_last(&mut self) -> Result<()> {
+        while !self.cuts.is_empty() {
+            self.end_piece()?;
+        }
+        self.finish_piece()
+    }
+
+    /// Finishes the last table of a piece; one of range tombstones alone if nothing else is left.
+    fn finish_piece(&mut self) -> Result<()> {
+        let user = self.job.spec.family.comparator();
+        let has_tombstones = || self.surviving.iter().any(|tombstone| self.range.overlaps(user, tombstone));
+        if self.open.is_none() && self.output.tables.len() == self.earlier_tables && has_tombstones() {
+            Sometimes::RangeTombstonesAlone.reached();
+            let placeholder = InternalKeyBuf::new(b"", 0, ValueType::Value);
+            let fresh = self.begin(placeholder)?;
+            self.open = Some(fresh);
+        }
+        let end = self.range.end.clone();
+        if self.open.is_some() { self.finish(end.as_deref()) } else { Ok(()) }
+    }
+
+    /// Has a new table opened as soon as it is part of the tree, if something waits for it in memory.
+    fn note_to_open(&mut self, number: FileNumber, is_cached: bool, key_filter: Option<Filter>) {
+        if is_cached || key_filter.is_some() {
+            self.output.to_open.push(number);
+        }
+        if let Some(filter) = key_filter {
+            self.job.inner.tables.keep_key_filter(number, filter);
+        }
+    }
+
+    /// Finishes the open table, before what begins with the user key `next`.
+    fn finish(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        let has_points = open.builder.num_entries() > 0;
+        let bounds = bounds_of_output(
+            self.job.spec.family.comparator(),
+            &self.surviving,
+            OutputFile {
+                points: has_points.then(|| (open.first.as_key(), open.last.as_key())),
+                has_previous: self.output.tables.len() > self.earlier_tables,
+                begin: self.range.begin.as_deref(),
+                next,
+            },
+        );
+        for tombstone in &bounds.tombstones {
+            open.builder.add_range_tombstone(&tombstone.start, &tombstone.end, tombstone.sequence);
+            open.smallest_seqno = open.smallest_seqno.min(tombstone.sequence);
+            open.largest_seqno = open.largest_seqno.max(tombstone.sequence);
+        }
+        let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { return Ok(()) };
+        let Job { inner, spec, .. } = self.job;
+        if !bounds.tombstones.is_empty() {
+            open.builder.note_bounds(smallest.as_key(), largest.as_key());
+        }
+        if !spec.is_flush {
+            // What it says by its own entries is lost where they lose their sequence numbers.
+            open.builder.note_flushed_until(spec.version.largest_seqno());
+        }
+        let summary = open.builder.finish()?;
+        self.output.raw_bytes += summary.properties.raw_key_size + summary.properties.raw_value_size;
+        if !Mutant::SkipTableSync.is_on() {
+            inner.sync_output(&*open.file)?;
+        }
+        if let Some(entries) = &open.entries {
+            inner.check_written(&spec.family, open.file.path(), summary.size, entries)?;
+        }
+        self.note_to_open(open.number, summary.is_cached, summary.key_filter);
+        let mut covered = 0;
+        if !bounds.tombstones.is_empty() {
+            let (version, level) = (&spec.version, spec.output_level);
+            covered = inner.bytes_below(&spec.family, version, level, &bounds.tombstones);
+            let limits = (&smallest, &largest);
+            let whole = DeletedRanges::new(version, level, open.number, limits, &bounds.tombstones);
+            self.output.deleted.extend(whole);
+        }
+        let now = inner.env.clock.unix_seconds();
+        let oldest = if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time };
+        // Where there are no blob files, the MANIFEST need not say what might hide some.
+        let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
+        self.output.tables.push(FileMetadata {
+            number: open.number,
+            path_id: spec.path_id,
+            size: summary.size,
+            smallest,
+            largest,
+            smallest_seqno: open.smallest_seqno,
+            largest_seqno: open.largest_seqno,
+            oldest_blob_file: open.blobs.keys().next().copied(),
+            blob_references: BlobReferences::new(others, open.blobs.into_iter().collect()),
+            oldest_ancestor_time: oldest,
+            file_creation_time: if spec.file_creation_time == 0 { now } else { spec.file_creation_time },
+            temperature: spec.temperature,
+            epoch_number: spec.epoch_number,
+            unique_id: summary.unique_id,
+            tail_size: summary.tail_size,
+            compensated_range_deletion_size: covered,
+            entry_stats: Some(EntryStats::of(&summary.properties)),
+            ..FileMetadata::default()
+        });
+        Ok(())
+    }
+}

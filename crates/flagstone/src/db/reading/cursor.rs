@@ -1,0 +1,241 @@
+//! What an iterator consists of: memtables, tables and levels merged as of one sequence number.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::cursor_blobs::{CountedReadahead, CursorBlobs};
+use super::level_files::{FileList, LevelFiles, truncated};
+use super::live_cursors::{Origin, Registered};
+use super::read::read_settings;
+use super::source::Source;
+use crate::base::sync::Mutex;
+use crate::base::{PrefixExtractor, Result, SequenceNumber, SnapshotList};
+use crate::cache::{Held, Holder};
+use crate::db::family::{Family, SuperVersion};
+use crate::db::files::{Tables, tombstones_of};
+use crate::iter::{
+    ConcatIterator, DbIter, DbIterSettings, KeyBounds, MergingIterator, TombstoneSource, TombstoneView,
+};
+use crate::manifest::{TableFile, Version};
+use crate::options::{ColumnFamilyOptions, ReadOptions};
+use crate::sst::{AutoReadahead, IterSettings};
+
+/// About what a cursor over one source allocates for keys and places, without the blocks that it stands on.
+const SOURCE_BUFFERS: usize = 512;
+
+/// What an iterator consists of, and a family keeps for the next one.
+pub(in crate::db) struct Cursor {
+    pub(super) entries: DbIter<Source, CursorBlobs>,
+    /// Whether an iterator with plain options may take it over.
+    pub(super) reusable: bool,
+    /// The family's options when it was made, by which it reads.
+    made_by: Arc<ColumnFamilyOptions>,
+    /// What stands for it in the account of memory.
+    _held: Held,
+    live: Registered,
+}
+
+impl Cursor {
+    /// Another one like it, for what `sequence` sees in the family's newest super version.
+    pub(in crate::db) fn renewed(
+        &self,
+        origin: Origin,
+        sequence: impl FnOnce(&SnapshotList) -> SequenceNumber,
+    ) -> Result<Box<Self>> {
+        let CursorBlobs { tables, family, options, snapshots, .. } = self.entries.resolver();
+        let current = family.current.load_full();
+        let sequence = sequence(snapshots);
+        make_cursor(tables, snapshots, family, current, sequence, options, origin)
+    }
+
+    /// When and where the iterator was made that has it.
+    pub(in crate::db) fn origin(&self) -> Origin {
+        self.live.origin()
+    }
+
+    /// Of an iterator that is made now.
+    pub(in crate::db) fn origin_now(&self, made_at: &'static Location<'static>) -> Origin {
+        Origin { since_us: self.entries.resolver().tables.coarse_us(), made_at }
+    }
+
+    /// Whether the family has a newer super version.
+    pub(in crate::db) fn is_outdated(&self) -> bool {
+        !self.is_of(&self.entries.resolver().family.current.load())
+    }
+
+    pub(in crate::db) fn is_of(&self, current: &Arc<SuperVersion>) -> bool {
+        Arc::ptr_eq(&self.entries.resolver().current, current)
+    }
+
+    /// Whether it is what the family would make now, but for the snapshot.
+    pub(super) fn is_current(&self, family: &Family) -> bool {
+        self.is_of(&family.current.load()) && Arc::ptr_eq(&self.made_by, &family.options.load())
+    }
+
+    /// Lets go of what is not needed to begin anew.
+    pub(in crate::db) fn rest(&mut self) {
+        self.entries.rest(Source::rest);
+        // What is read ahead of a file that is still written is as old as the cursor.
+        self.entries.resolver().forget_ahead();
+        self.live.rest();
+    }
+}
+
+/// A cursor for what `snapshot` sees in a super version: one that was kept, if that will do.
+pub(super) fn make_cursor(
+    tables: &Arc<Tables>,
+    snapshots: &Arc<SnapshotList>,
+    family: &Arc<Family>,
+    current: Arc<SuperVersion>,
+    snapshot: SequenceNumber,
+    options: &ReadOptions,
+    origin: Origin,
+) -> Result<Box<Cursor>> {
+    let family_options = family.options.load();
+    let is_plain = is_plain(options);
+    let max_sequential_skips = family_options.settings.max_sequential_skip_in_iterations as usize;
+    if is_plain
+        && current.generations().all(|mem| mem.num_range_tombstones() == 0)
+        && let Some(mut cursor) = family.parked.take(&current)
+    {
+        cursor.entries.begin_anew(snapshot, max_sequential_skips);
+        cursor.live.begin(origin);
+        return Ok(cursor);
+    }
+    let bounds = KeyBounds {
+        lower: options.iterate_lower_bound.as_deref().map(Arc::from),
+        upper: options.iterate_upper_bound.as_deref().map(Arc::from),
+    };
+    let (sources, tombstones) = sources(tables, options, family, &current, snapshot, &bounds)?;
+    let same_prefix: Option<PrefixExtractor> =
+        if options.prefix_same_as_start { family_options.prefix_extractor.clone() } else { None };
+    let settings = DbIterSettings {
+        comparator: family.comparator().clone(),
+        snapshot,
+        merge_operator: family_options.merge_operator.clone(),
+        bounds,
+        same_prefix,
+        max_sequential_skips,
+        dead_ranges: (!options.ignore_range_deletions && !options.prefix_same_as_start)
+            .then(|| family.dead_ranges.clone()),
+        past: current.past,
+        max_skippable: options.max_skippable_internal_keys,
+    };
+    let reusable = is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);
+    let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
+    let bytes = size_of::<Cursor>() + sources.len() * (size_of::<Source>() + SOURCE_BUFFERS);
+    let held = tables.account().hold(Holder::Cursors, bytes);
+    let live = tables.live_cursors().register(family, &current, origin);
+    let merged = MergingIterator::new(family.order.clone(), sources);
+    let resolver = CursorBlobs {
+        tables: tables.clone(),
+        family: family.clone(),
+        current,
+        // What it pins is what the snapshot sees.
+        options: ReadOptions { snapshot: None, ..options.clone() },
+        ahead: Mutex::new(CountedReadahead::new(tables.account())),
+        asked: Default::default(),
+        snapshots: snapshots.clone(),
+    };
+    let entries = DbIter::new(settings, merged, view, resolver);
+    let made_by = Arc::clone(&family_options);
+    Ok(Box::new(Cursor { entries, reusable, made_by, _held: held, live }))
+}
+
+/// The cursors of all sources, newest first, and the range tombstones of those that have some.
+#[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
+fn sources(
+    tables: &Arc<Tables>,
+    options: &ReadOptions,
+    family: &Arc<Family>,
+    current: &Arc<SuperVersion>,
+    snapshot: SequenceNumber,
+    bounds: &KeyBounds,
+) -> Result<(Vec<Source>, Vec<(usize, TombstoneSource)>)> {
+    let settings = iter_settings(options, family);
+    let mut sources = Vec::new();
+    let mut tombstones = Vec::new();
+    for mem in std::iter::once(&current.mem).chain(&current.immutable) {
+        let visible = mem.range_tombstones(snapshot);
+        tombstones
+            .extend(visible.iter().map(|part| (sources.len(), TombstoneSource::One(part.untruncated()))));
+        sources.push(Source::Mem(if settings.prefix_same_as_start { mem.prefix_iter() } else { mem.iter() }));
+    }
+    let version: &Version = &current.version;
+    for file in &version.levels[0] {
+        if outside(family, file, bounds) {
+            continue;
+        }
+        let table = tables.open_for(family, file, options.cache_only)?;
+        if let Some(found) = tombstones_of(table) {
+            tombstones.push((sources.len(), TombstoneSource::One(truncated(found, file))));
+        }
+        sources.push(Source::Table(table.iter(settings.clone())));
+    }
+    for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty()) {
+        let whole = || FileList::WholeLevel(current.version.clone(), level);
+        let level = || LevelFiles::new(tables.clone(), family.clone(), whole(), settings.clone());
+        if !known_without_tombstones(files) {
+            tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level()))));
+        }
+        let prefixes =
+            family.options.load().prefix_extractor.clone().filter(|_| settings.prefix_same_as_start);
+        let cursor = ConcatIterator::new(family.order.clone(), level(), bounds.clone());
+        let cursor = cursor.with_prefixes(prefixes);
+        sources.push(Source::Level(cursor));
+    }
+    if options.ignore_range_deletions {
+        tombstones.clear();
+    }
+    Ok((sources, tombstones))
+}
+
+/// Whether the options, but for the snapshot, are those of most reads: cursors are kept for these.
+fn is_plain(options: &ReadOptions) -> bool {
+    options.verify_checksums
+        && options.fill_cache
+        && !options.cache_only
+        && options.iterate_lower_bound.is_none()
+        && options.iterate_upper_bound.is_none()
+        && !options.prefix_same_as_start
+        && options.readahead_size == 0
+        && options.max_skippable_internal_keys == 0
+        && !options.ignore_range_deletions
+}
+
+/// Whether every table of a level is open and none has range tombstones: then a scan need not ask.
+fn known_without_tombstones(files: &[Arc<TableFile>]) -> bool {
+    files.iter().all(|file| file.table.get().is_some_and(|table| tombstones_of(table).is_none()))
+}
+
+fn outside(family: &Family, file: &TableFile, bounds: &KeyBounds) -> bool {
+    let order = family.comparator();
+    let below = bounds
+        .lower
+        .as_deref()
+        .is_some_and(|lower| order.compare(file.meta.largest.user_key(), lower).is_lt());
+    let above = bounds
+        .upper
+        .as_deref()
+        .is_some_and(|upper| order.compare(file.meta.smallest.user_key(), upper).is_ge());
+    below || above
+}
+
+fn iter_settings(options: &ReadOptions, family: &Family) -> IterSettings {
+    let family_options = family.options.load();
+    let has_prefix = family_options.prefix_extractor.is_some();
+    let table = &family_options.table;
+    IterSettings {
+        read: read_settings(options),
+        upper_bound: options.iterate_upper_bound.clone(),
+        readahead_size: options.readahead_size as usize,
+        auto_readahead: AutoReadahead {
+            initial: table.initial_auto_readahead_size as usize,
+            most: table.max_auto_readahead_size as usize,
+            after_reads: table.num_file_reads_for_auto_readahead as u32,
+        },
+        prefix_same_as_start: has_prefix && options.prefix_same_as_start && !options.total_order_seek,
+        warmth: None,
+        notes_readahead: true,
+    }
+}

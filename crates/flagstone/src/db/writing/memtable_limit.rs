@@ -1,0 +1,158 @@
+//! The limit for all memtables together, `db_write_buffer_size`.
+//!
+//! Writers count the bytes of the memtables that are written to. Where these have half of the option's bytes, the largest are
+//! switched, until half of the half is on its way to the disk. When all that are not flushed have the whole, writers wait for
+//! flushes.
+
+use std::cmp::Reverse;
+
+use super::write::{Commit, WriteTarget};
+use crate::base::sync::Ordering;
+use crate::base::{ColumnFamilyId, Sometimes};
+use crate::cache::Holder;
+use crate::db::DbInner;
+use crate::db::budget::memtable_bytes_max;
+use crate::db::state::State;
+
+impl DbInner {
+    /// Whether the memtables that are written to have grown so large together that some are to be flushed.
+    #[inline]
+    pub(in crate::db) fn memtable_limit_reached(&self, commit: &Commit) -> bool {
+        commit.memtable_bytes >= self.memtable_bytes_limit.load(Ordering::Relaxed)
+    }
+
+    /// Whether writers are to wait for flushes, which are asked for.
+    pub(in crate::db) fn memtables_stop_writers(&self, state: &mut State) -> bool {
+        let Some(most) = memtable_bytes_max(&self.settings.load()) else { return false };
+        // Readers' memtables are in it, too: if all together are fewer, no family need be looked at.
+        if state.agenda.waiting().next().is_none()
+            || (self.tables.account().held(Holder::Memtables) as u64) < most
+        {
+            return false;
+        }
+        let is_any_waiting = state.families.values().any(|known| !known.immutable.is_empty());
+        if !is_any_waiting || state.memtable_bytes() < most {
+            return false;
+        }
+        Sometimes::MemtablesStoppedWriters.reached();
+        // Also those that would wait for more to be merged with.
+        let waiting = state.families.values_mut().filter(|known| !known.immutable.is_empty());
+        waiting.for_each(|known| known.flush_requested = true);
+        self.announce_work(state);
+        true
+    }
+
+    /// Chooses the largest memtables that are written to, until they have half of what all of these may have.
+    pub(in crate::db) fn want_switch_of_largest(&self, commit: &mut Commit) {
+        Sometimes::LargestMemtablesSwitched.reached();
+        let enough = self.memtable_bytes_limit.load(Ordering::Relaxed) / 2;
+        let mut targets: Vec<&mut WriteTarget> = commit.targets.values_mut().collect();
+        targets.retain(|target| target.counted > 0);
+        targets.sort_by_key(|target| Reverse(target.counted));
+        let mut chosen = 0;
+        for target in targets {
+            if chosen > enough {
+                break;
+            }
+            chosen += target.counted;
+            target.switch_wanted = true;
+        }
+    }
+
+    /// During recovery, the family with the largest memtable, if all together have what they may have.
+    pub(in crate::db) fn largest_beyond_limit(&self, state: &State) -> Option<ColumnFamilyId> {
+        let most = memtable_bytes_max(&self.settings.load())?;
+        if (self.tables.account().held(Holder::Memtables) as u64) < most {
+            return None;
+        }
+        let active: u64 = state.families.values().map(|known| known.mem.memory_reserved() as u64).sum();
+        let known = state.families.values().filter(|known| active >= most && !known.mem.is_empty());
+        known.max_by_key(|known| known.mem.memory_reserved()).map(|known| known.family.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::db::memory::tests::{fill, opened};
+    use crate::db::{Db, Ticker};
+    use crate::options::{ColumnFamilyOptions, ReadOptions};
+
+    /// Eight families that are written to in turn: none is ever full, but all together have a limit.
+    #[test]
+    fn memtables_of_all_families_share_a_limit() {
+        const LIMIT: u64 = 1 << 20;
+        let db = opened(&[("db_write_buffer_size", "1m"), ("disable_auto_compactions", "true")]);
+        let create =
+            |name: u32| db.create_column_family(&format!("{name}"), &ColumnFamilyOptions::default()).unwrap();
+        let families: Vec<_> = (0..8).map(create).collect();
+        for key in 0u32..40_000 {
+            // Some have ten times as much as others.
+            let family = &families[(key % 80).saturating_sub(72) as usize];
+            db.put_cf(family, key.to_be_bytes(), [key as u8; 100]).unwrap();
+            if key % 200 == 0 {
+                let usage = db.memory_usage();
+                // A piece of memory for each that is written to may be in excess.
+                assert!(usage.active_memtables + usage.immutable_memtables < LIMIT * 5 / 4, "{usage}");
+            }
+        }
+        let flushes = db.statistics().get(Ticker::Flushes);
+        assert!((8..2_000).contains(&flushes), "{flushes} flushes of some 5 MB");
+        for key in 0u32..40_000 {
+            let family = &families[(key % 80).saturating_sub(72) as usize];
+            assert_eq!(db.get_cf(family, key.to_be_bytes()).unwrap().unwrap(), [key as u8; 100][..]);
+        }
+        // A WAL that holds more than the limit is replayed within it.
+        db.set_db_options(&[("db_write_buffer_size", "0")]).unwrap();
+        fill(&db, 0..20_000);
+        assert!(db.memory_usage().active_memtables > 2 * LIMIT);
+        let tables = db.live_files().len();
+        let path = db.path().to_path_buf();
+        let mut options = (*db.inner().settings.load_full()).clone();
+        db.close().unwrap();
+        drop(db);
+        options.db_write_buffer_size = LIMIT;
+        let db = Db::open(path, &options).unwrap();
+        let replayed = db.live_files().len() - tables;
+        assert!((2..20).contains(&replayed), "{replayed} tables of what was replayed");
+        assert!(db.get(19_999u32.to_be_bytes()).unwrap().is_some());
+    }
+
+    /// What an iterator had kept once let the limit of those written to rise by as much, and it stayed there when it was gone.
+    #[test]
+    fn what_readers_kept_leaves_no_room_for_more() {
+        const LIMIT: u64 = 1 << 20;
+        let db = opened(&[("db_write_buffer_size", "1m"), ("disable_auto_compactions", "true")]);
+        let mut kept = Vec::new();
+        for round in 0..8 {
+            fill(&db, round * 2_000..(round + 1) * 2_000);
+            let mut iter = db.iter(&ReadOptions::default()).unwrap();
+            iter.seek_to_first();
+            kept.push(iter);
+            db.flush_all().unwrap();
+        }
+        let usage = db.memory_usage();
+        assert!(usage.kept_memtables > LIMIT, "{usage}");
+        // The flush looks once more at what there is when it has said that it is done.
+        db.inner().wait_until_idle().unwrap();
+        drop(kept);
+        for key in 0..20_000 {
+            fill(&db, key..key + 1);
+            if key % 100 == 0 {
+                let usage = db.memory_usage();
+                assert!(usage.active_memtables < LIMIT * 3 / 4, "{usage}");
+            }
+        }
+    }
+
+    /// An empty memtable has memory, too: many of them took all of the limit, and every single write was flushed.
+    #[test]
+    fn families_that_nobody_writes_to_take_nothing_of_the_limit() {
+        let db = opened(&[("db_write_buffer_size", "1m"), ("disable_auto_compactions", "true")]);
+        for name in 0..600 {
+            db.create_column_family(&format!("{name}"), &ColumnFamilyOptions::default()).unwrap();
+        }
+        assert!(db.memory_usage().active_memtables > 1 << 19);
+        fill(&db, 0..500);
+        assert_eq!(db.statistics().get(Ticker::Flushes), 0);
+    }
+}
