@@ -15,6 +15,25 @@ const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
 
 /// Operations that are applied together or not at all, in order.
 ///
+/// ```
+/// use flagstone::batch::WriteBatch;
+///
+/// # fn main() -> flagstone::base::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let mut options = flagstone::options::Options::default();
+/// # options.create_if_missing = true;
+/// # let db = flagstone::db::Db::open(directory.path(), &options)?;
+/// # let visits = db.create_column_family("visits", &options.cf)?;
+/// let mut batch = WriteBatch::new();
+/// batch.put("cats/tom", "grey")?;
+/// batch.delete("cats/kit")?;
+/// batch.put_cf(&visits, "tom", "1")?;
+/// db.write(batch)?;
+/// assert_eq!(db.get_cf(&visits, "tom")?.unwrap(), "1");
+/// # Ok(())
+/// # }
+/// ```
+///
 /// The bytes are those that go to the WAL; nothing is kept beside them, so writing a batch copies nothing anew. Column families
 /// stand there by their numbers: what is meant for a family of another database goes to the one that has the same number here.
 #[derive(Clone, PartialEq, Eq)]

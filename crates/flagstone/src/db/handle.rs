@@ -91,8 +91,12 @@ impl Db {
 
     /// The value of `key`; `None` if there is none.
     ///
+    /// Asks the memtables, each table of level 0 whose range and filter admit the key, and at most one table of each deeper
+    /// level. What comes from a cached block is not copied: the [`Value`] keeps that block in memory, so copy what is to be kept
+    /// for long.
+    ///
     /// # Errors
-    /// `Corruption`, `IoError`.
+    /// `Corruption`, `IoError`; the refusal of a merge operator.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.get_with(&ReadOptions::default(), &self.handle.default, key)
     }
@@ -143,7 +147,10 @@ impl Db {
             .inspect_err(|error| self.note_damage(family, error))
     }
 
-    /// The values of several keys, all as of one moment; in the order of the keys.
+    /// The values of several keys, all as of one moment; in the order of the keys, each with an error of its own.
+    ///
+    /// Faster than one [`Db::get`] after the other: waits for memory overlap, and what has to be read from files is read
+    /// together.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         self.multi_get_with(&ReadOptions::default(), &self.handle.default, keys)
     }
@@ -272,7 +279,7 @@ impl Db {
         self.write_one(family, key.len() + operand.len(), |batch| batch.merge_cf(family, key, operand))
     }
 
-    /// Writes a batch: all of it, or after a crash none of it.
+    /// Writes a batch: all of it, or after a crash none of it. Readers see all of it or none, in all families.
     ///
     /// # Errors
     /// As [`Db::put`]; `InvalidArgument` if the batch names a family that does not exist. Nothing is written then.
@@ -309,26 +316,33 @@ impl Db {
         self.inner().write(&WriteOptions::default(), &mut batch)
     }
 
-    /// A consistent view of all families as of now.
+    /// A consistent view of all families as of now, for [`ReadOptions::snapshot`].
+    ///
+    /// Takes a short lock and reads nothing. What it sees stays on the disk until its last clone is dropped, which releases it,
+    /// or the database is closed. [`Db::pins`] tells of snapshots that were forgotten.
+    #[doc(alias = "GetSnapshot")]
     #[track_caller]
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.inner();
         inner.snapshots.take(inner.env.clock.unix_seconds())
     }
 
-    /// A cursor over the keys of `default`, as of now; not yet positioned.
+    /// A cursor over the keys of `default`, as of now or of `options.snapshot`; not yet positioned.
     ///
     /// # Errors
     /// As [`Db::iter_cf`].
+    #[doc(alias = "NewIterator")]
     #[track_caller]
     pub fn iter(&self, options: &ReadOptions) -> Result<Iter> {
         self.iter_cf(&self.handle.default, options)
     }
 
-    /// A cursor over the keys of a family, as of now or of `options.snapshot`; not yet positioned.
+    /// A cursor over the keys of a family, as of now or of `options.snapshot`; not yet positioned. It does not see what is
+    /// written afterwards ([`Iter::refresh`] does).
     ///
     /// # Errors
     /// `InvalidArgument` for a snapshot of another database; `Corruption` or `IoError` if a file cannot be opened.
+    #[doc(alias = "NewIterator")]
     #[track_caller]
     pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Iter> {
         self.inner().iterate(options, &family.0, Location::caller())

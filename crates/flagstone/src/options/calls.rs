@@ -7,20 +7,21 @@ use crate::base::Snapshot;
 use crate::base::compression::CompressionType;
 use crate::env::IoPriority;
 
-/// How a read reads.
+/// How a read reads: `ReadOptions { cache_only: true, ..ReadOptions::default() }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Reads the database as of this snapshot; `None` for as of now.
+    /// Reads the database as of this snapshot; `None` (default) for as of now.
     pub snapshot: Option<Snapshot>,
-    /// Checks the checksum of every block that is read from a file.
+    /// Checks the checksum of every block that is read from a file (default: true).
     pub verify_checksums: bool,
-    /// Keeps the blocks read in the cache; turn it off for scans of data that is not used again.
+    /// Keeps the blocks read in the cache (default: true); turn it off for scans of data that is not used again.
     pub fill_cache: bool,
     /// Reads no file: what is neither in a memtable nor in the cache gives `Incomplete` (RocksDB's `kBlockCacheTier`).
+    #[doc(alias = "read_tier")]
     pub cache_only: bool,
-    /// An iterator starts at this key.
+    /// An iterator starts at this key, which it may stand on.
     pub iterate_lower_bound: Option<Vec<u8>>,
-    /// An iterator ends before this key.
+    /// An iterator ends before this key, and reads no block that holds only such keys.
     pub iterate_upper_bound: Option<Vec<u8>>,
     /// An iterator goes through all keys even if the family has a prefix extractor.
     pub total_order_seek: bool,
@@ -57,12 +58,13 @@ impl Default for ReadOptions {
     }
 }
 
-/// How a write writes.
+/// How a write writes; by default it survives the death of the process, and not yet a loss of power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteOptions {
-    /// Returns only when the write survives a power loss.
+    /// Returns only when the write survives a power loss. Writers of other threads that wait at the same time share one sync.
     pub sync: bool,
-    /// Skips the WAL: the write is lost if the process dies before the next flush.
+    /// Skips the WAL: the write is lost if the process dies before the next flush. Refused together with `sync`.
+    #[doc(alias = "disableWAL")]
     pub disable_wal: bool,
     /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped.
     pub no_slowdown: bool,

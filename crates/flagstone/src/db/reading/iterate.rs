@@ -17,7 +17,26 @@ use crate::options::ReadOptions;
 
 /// A cursor over the keys of one family, in their order, as of one moment.
 ///
-/// It starts out unpositioned. It keeps the files and memtables alive that it may read.
+/// It starts out unpositioned. It keeps the files and memtables alive that it may read; dropping it lets go of them.
+///
+/// ```
+/// # fn main() -> flagstone::base::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let mut options = flagstone::options::Options::default();
+/// # options.create_if_missing = true;
+/// # let db = flagstone::db::Db::open(directory.path(), &options)?;
+/// # for key in ["cats/kit", "cats/tom", "dogs/rex"] { db.put(key, "")?; }
+/// let mut iter = db.iter(&Default::default())?;
+/// iter.seek("cats/l");
+/// assert_eq!(iter.key(), b"cats/tom");
+/// iter.prev();
+/// assert_eq!(iter.key(), b"cats/kit");
+/// iter.prev();
+/// assert!(!iter.valid());
+/// iter.status()?; // It has come to an end, and did not fail.
+/// # Ok(())
+/// # }
+/// ```
 pub struct Iter {
     /// Always there until it is dropped.
     pub(in crate::db) cursor: Option<Box<Cursor>>,
