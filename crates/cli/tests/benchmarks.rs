@@ -6,8 +6,8 @@ mod common;
 
 use std::path::Path;
 
-use common::{contents, failed, printed};
-use flagstone::env::Env;
+use common::{contents, failed, printed, run};
+use flagstone::env::{Env, OpenMode};
 
 /// From live traffic to what another cache would have done with it: one that holds everything misses each block once.
 #[test]
@@ -39,6 +39,24 @@ fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
     let line = format!("bench --benchmarks=readrandom,fillseq --block_cache_trace_file={}", trace.display());
     let (code, said) = failed(&line);
     assert!(code == 2 && said.contains("come before"), "{said}");
+}
+
+/// The curves took the place of the trace; where they could not be written, that was found out when all was replayed, and nothing
+/// told of what had come of it.
+#[test]
+fn curves_are_drawn_into_a_file_of_their_own() {
+    let scratch = tempfile::tempdir().unwrap();
+    let trace = scratch.path().join("trace.csv");
+    let lines = b"time,key,size\n1,a,10\n2,b,10\n3,a,10\n";
+    Env::os().fs.open(&trace, OpenMode::Create).unwrap().write_at(0, lines).unwrap();
+    let trace = trace.display();
+    let (code, said) = failed(&format!("cache-sim {trace} --plot {}/./trace.csv", scratch.path().display()));
+    assert!(code == 2 && said.contains("would replace the trace"), "{code} {said}");
+    assert_eq!(contents(scratch.path())["trace.csv"], lines);
+    let output = run(&format!("cache-sim {trace} --plot {}/none/curves.svg", scratch.path().display()));
+    assert!(output.status.code() == Some(1) && output.stdout.is_empty());
+    printed(&format!("cache-sim {trace} --plot {}/curves.svg", scratch.path().display()));
+    assert!(contents(scratch.path())["curves.svg"].starts_with(b"<svg"));
 }
 
 #[test]

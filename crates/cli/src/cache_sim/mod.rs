@@ -121,24 +121,42 @@ impl std::str::FromStr for Player {
     }
 }
 
+impl Arguments {
+    /// Checks that the curves are not drawn into the trace.
+    fn check_plot(&self) -> Result<(), Failure> {
+        let file = |path: &Option<PathBuf>| path.as_ref()?.canonicalize().ok();
+        match file(&self.plot) {
+            plot @ Some(_) if plot == file(&self.trace) => {
+                Err(Failure::Usage("--plot would replace the trace".to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
+    arguments.check_plot()?;
     let clock = Env::os().clock;
     let started = clock.now_us();
     let trace = obtain(arguments)?;
     if trace.requests.is_empty() {
         return Err(Failure::Other("the trace has no requests".to_string()));
     }
+    // Before the replays, which may take hours.
+    let plot = match &arguments.plot {
+        Some(path) => Some(Env::os().fs.open(path, OpenMode::Create)?),
+        None => None,
+    };
     let obtained = clock.now_us();
     let mut sizes: Vec<u64> = arguments.sizes.iter().map(|size| size.of(&trace)).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let curves = replay_all(arguments, &trace, &sizes);
     let seconds = [obtained - started, clock.now_us() - obtained].map(|us| us as f64 / 1e6);
-    if let Some(path) = &arguments.plot {
-        let svg = plot::svg(&trace, &sizes, &curves);
-        Env::os().fs.open(path, OpenMode::Create)?.write_at(0, svg.as_bytes())?;
+    if let Some(file) = plot {
+        file.write_at(0, plot::svg(&trace, &sizes, &curves).as_bytes())?;
     }
     report::Report { trace: &trace, sizes: &sizes, curves: &curves, seconds }.print(common)?;
     Ok(Verdict::Sound)
