@@ -48,12 +48,12 @@ const DATABASE: &[Choice] = &[
     (
         Both,
         "wal_recovery_mode",
+        // Not `kAbsoluteConsistency`: to it damage is what a killed process leaves behind the end of a log that was recycled.
         &[
             "kPointInTimeRecovery",
             "kPointInTimeRecovery",
             "kSkipAnyCorruptedRecords",
             "kTolerateCorruptedTailRecords",
-            "kAbsoluteConsistency",
         ],
     ),
     (Both, "max_manifest_file_size", &["1", "500", "5000", "1073741824"]),

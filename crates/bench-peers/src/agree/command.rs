@@ -177,7 +177,7 @@ fn play(mut child: Child, ending: Ending) -> Result<()> {
     finish(child)
 }
 
-fn copy_anew(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_anew(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         std::fs::remove_dir_all(to)?;
     }

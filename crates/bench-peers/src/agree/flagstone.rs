@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flagstone::batch::WriteBatch;
-use flagstone::db::{ColumnFamily, Db};
+use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlIter, TtlOptions};
 use flagstone::env::Env;
 use flagstone::options::{
     BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, FlushOptions, LoadedOptions,
@@ -17,6 +17,8 @@ use crate::engine::Result;
 
 struct Flagstone {
     db: Db,
+    /// The handle over it, if values have a time to live.
+    ttl: Option<TtlDb>,
 }
 
 struct Past<'a> {
@@ -51,13 +53,38 @@ fn prepared(place: &Place, opening: &Opening) -> Result<Prepared> {
 pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
     let (options, families) = prepared(place, opening)?;
     let listed: Vec<_> = families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    if let Some(seconds) = opening.ttl {
+        return open_with_ttl(place, opening.access, &options, families, seconds);
+    }
     let db = match opening.access {
         Access::Lead => Db::open_with_families(&place.directory, &options, &listed)?,
         Access::Read | Access::Follow => {
             Db::open_read_only_with_families(&place.directory, &options, &listed)?
         }
     };
-    Ok(Box::new(Flagstone { db }))
+    Ok(Box::new(Flagstone { db, ttl: None }))
+}
+
+fn ttl_options(seconds: u32) -> TtlOptions {
+    TtlOptions { ttl_seconds: seconds.into(), strict_reads: true, eternal_values: false }
+}
+
+fn open_with_ttl(
+    place: &Place,
+    access: Access,
+    options: &Options,
+    families: Vec<(String, ColumnFamilyOptions)>,
+    seconds: u32,
+) -> Result<Box<dyn Party>> {
+    let listed: Vec<_> =
+        families.iter().map(|(name, family)| (name.as_str(), family.clone(), ttl_options(seconds))).collect();
+    let ttl = match access {
+        Access::Lead => TtlDb::open_with_families(&place.directory, options, &listed)?,
+        Access::Read | Access::Follow => {
+            TtlDb::open_read_only_with_families(&place.directory, options, &listed)?
+        }
+    };
+    Ok(Box::new(Flagstone { db: ttl.base().clone(), ttl: Some(ttl) }))
 }
 
 /// Builds a new database from the files of one that is healthy.
@@ -111,7 +138,12 @@ impl Flagstone {
     }
 
     fn get_with(&self, read: &ReadOptions, family: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        Ok(self.db.get_with(read, &self.family(family)?, key)?.map(|value| value.to_vec()))
+        let family = self.family(family)?;
+        let found = match &self.ttl {
+            Some(ttl) => ttl.get_with(read, &family, key)?,
+            None => self.db.get_with(read, &family, key)?,
+        };
+        Ok(found.map(|value| value.to_vec()))
     }
 
     fn multi_get_with(
@@ -120,7 +152,11 @@ impl Flagstone {
         family: &str,
         keys: &[Vec<u8>],
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        let found = self.db.multi_get_with(read, &self.family(family)?, keys);
+        let family = self.family(family)?;
+        let found = match &self.ttl {
+            Some(ttl) => ttl.multi_get_with(read, &family, keys),
+            None => self.db.multi_get_with(read, &family, keys),
+        };
         found.into_iter().map(|value| Ok(value?.map(|value| value.to_vec()))).collect()
     }
 
@@ -132,26 +168,47 @@ impl Flagstone {
             prefix_same_as_start: walk.in_prefix,
             ..read.clone()
         };
-        let mut iter = self.db.iter_cf(&self.family(family)?, &read)?;
-        match &walk.start {
-            Start::First => iter.seek_to_first(),
-            Start::Last => iter.seek_to_last(),
-            Start::Seek(key) => iter.seek(key),
-            Start::SeekForPrev(key) => iter.seek_for_prev(key),
+        let family = self.family(family)?;
+        match &self.ttl {
+            Some(ttl) => ttl.iter_cf(&family, &read)?.go(walk),
+            None => self.db.iter_cf(&family, &read)?.go(walk),
         }
-        let (mut found, mut moves) = (Vec::new(), walk.moves.iter());
-        while iter.valid() {
-            found.push((iter.key().to_vec(), iter.value()?.to_vec()));
-            match moves.next() {
-                Some(true) => iter.next(),
-                Some(false) => iter.prev(),
-                None => break,
-            }
-        }
-        iter.status()?;
-        Ok(found)
     }
 }
+
+/// The two kinds of cursors.
+trait Cursor {
+    fn go(self, walk: &Walk) -> Result<Vec<Pair>>;
+}
+
+macro_rules! goes {
+    ($cursor:ty) => {
+        impl Cursor for $cursor {
+            fn go(mut self, walk: &Walk) -> Result<Vec<Pair>> {
+                match &walk.start {
+                    Start::First => self.seek_to_first(),
+                    Start::Last => self.seek_to_last(),
+                    Start::Seek(key) => self.seek(key),
+                    Start::SeekForPrev(key) => self.seek_for_prev(key),
+                }
+                let (mut found, mut moves) = (Vec::new(), walk.moves.iter());
+                while self.valid() {
+                    let key = self.key().to_vec();
+                    found.push((key, self.value()?.to_vec()));
+                    match moves.next() {
+                        Some(true) => self.next(),
+                        Some(false) => self.prev(),
+                        None => break,
+                    }
+                }
+                self.status()?;
+                Ok(found)
+            }
+        }
+    };
+}
+goes!(Iter);
+goes!(TtlIter);
 
 impl View for Flagstone {
     fn get(&self, family: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -192,7 +249,11 @@ impl Party for Flagstone {
             add(&mut written, &self.family(name)?, edit)?;
         }
         let how = WriteOptions { sync: how.sync, disable_wal: how.unlogged, ..WriteOptions::default() };
-        Ok(self.db.write_with(&how, written)?)
+        match &self.ttl {
+            Some(ttl) => ttl.write_with(&how, &written)?,
+            None => self.db.write_with(&how, written)?,
+        }
+        Ok(())
     }
 
     fn flush(&self, family: Option<&str>) -> Result<()> {
@@ -224,7 +285,10 @@ impl Party for Flagstone {
     }
 
     fn create_family(&self, name: &str, settings: &Settings) -> Result<()> {
-        self.db.create_column_family(name, &family(settings)?)?;
+        match &self.ttl {
+            Some(ttl) => drop(ttl.create_column_family(name, &family(settings)?, ttl_options(0))?),
+            None => drop(self.db.create_column_family(name, &family(settings)?)?),
+        }
         Ok(())
     }
 

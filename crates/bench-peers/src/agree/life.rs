@@ -112,6 +112,8 @@ pub struct Turn {
 pub struct Life {
     pub has_wal_dir: bool,
     pub has_paths: bool,
+    /// Whether values have a time to live.
+    has_ttl: bool,
     pub turns: Vec<Turn>,
     /// What is there in the end.
     pub after: Model,
@@ -144,16 +146,22 @@ impl Life {
         let has_paths = random.random_bool(0.1);
         // In most lives one family is without merges.
         let has_merges = |name| FAMILIES.iter().position(|other| *other == name) != Some(seed as usize % 5);
-        let kept = FAMILIES.map(|name| (name, Kept::draw(&mut random, name, has_paths, has_merges(name))));
+        let mut kept =
+            FAMILIES.map(|name| (name, Kept::draw(&mut random, name, has_paths, has_merges(name))));
+        if random.random_bool(0.2) {
+            kept.iter_mut().for_each(|(_, kept)| kept.may_have_blobs = false);
+        }
+        let has_ttl = !has_paths && random.random_bool(0.15);
         let mut life = Self {
-            has_wal_dir: random.random_bool(0.15),
+            has_wal_dir: random.random_bool(0.15) && !has_ttl,
             has_paths,
+            has_ttl,
             turns: Vec::new(),
             after: Model::default(),
             kept: kept.into_iter().collect(),
             without: without.to_vec(),
         };
-        let has_entities = random.random_bool(0.3);
+        let has_entities = random.random_bool(0.3) && !has_ttl;
         let mut material = Material::new(&mut random, has_entities);
         for name in FAMILIES.iter().take(random.random_range(1..=FAMILIES.len())) {
             life.add_family(name);
@@ -170,6 +178,12 @@ impl Life {
         life
     }
 
+    /// Whether RocksDB 11.8 can follow as a secondary instance: it looks for all tables in the first path, and a family is empty
+    /// for it where a blob file is gone that is newer than the oldest.
+    pub fn can_be_followed(&self) -> bool {
+        !self.has_paths && !self.has_ttl && self.kept.values().all(|kept| !kept.may_have_blobs)
+    }
+
     /// A family of this name, empty.
     pub fn new_family(&self, name: &str) -> Family {
         Family::new(self.kept[name].traits)
@@ -184,16 +198,24 @@ impl Life {
         let family = |name: &String| {
             let mut settings = self.kept[name.as_str()].settings(TURNS_MAX - 1, Settings::default());
             settings.leave_the_last_level();
+            if self.has_ttl {
+                settings.set("disable_auto_compactions", "true");
+            }
             (name.clone(), settings)
         };
         let mut database = Settings::default();
         database.verify_tracked_wals();
+        if self.has_ttl {
+            // RocksDB opens a copy for writing, to look at it.
+            database.set("avoid_flush_during_recovery", "true");
+        }
         Opening {
             database,
             families: model.families.keys().map(family).collect(),
             from_file: false,
             for_a_crash: false,
             access: Access::Read,
+            ttl: self.has_ttl.then_some(0),
         }
     }
 
@@ -239,10 +261,12 @@ impl Life {
                 .map(|name| (name.clone(), families[name.as_str()].clone()))
                 .collect(),
             from_file: !is_first
+                && !self.has_ttl
                 && random.random_bool(0.25)
                 && !(who == Who::RocksDb && (ending == Ending::Kill || may_loop)),
             for_a_crash,
             access: Access::Lead,
+            ttl: self.has_ttl.then(|| one(random, &[0, 1_000_000])),
         };
         // RocksDB refuses them where WALs are recycled, which an OPTIONS file may say.
         let may_be_unlogged = who == Who::Flagstone
@@ -282,7 +306,7 @@ impl Life {
                     self.after.families.remove(&name);
                     Step::DropFamily { name }
                 }
-                18..21 if who == Who::RocksDb => {
+                18..21 if who == Who::RocksDb && !self.has_ttl => {
                     match self.draw_ingestion(name, families, material, random) {
                         Some(step) => step,
                         None => continue,
@@ -421,7 +445,8 @@ impl Kept {
             drawn.set("level0_stop_writes_trigger", "10000");
         }
         match self.may_have_blobs {
-            true => drawn.leave_out(&["preclude_last_level_data_seconds"]),
+            // With the second RocksDB 11.8 may begin a table of a compaction that nothing goes into, and look for it later.
+            true => drawn.leave_out(&["preclude_last_level_data_seconds", "target_file_size_is_upper_bound"]),
             false => drawn.leave_out(&["enable_blob_files"]),
         }
         if self.traits.has_merges {

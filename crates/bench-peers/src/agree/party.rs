@@ -48,6 +48,8 @@ pub struct Opening {
     /// All that this turn writes must be there for the other engine without a clean close.
     pub for_a_crash: bool,
     pub access: Access,
+    /// Values carry the time of their writing, and live so many seconds, 0 for ever.
+    pub ttl: Option<u32>,
 }
 
 /// What an engine may do with a database, and what with others that have it open.

@@ -224,13 +224,13 @@ impl Stage {
         Ok(())
     }
 
-    /// Reads what somebody else leads. RocksDB's secondary instances look for all tables in the first path.
+    /// Reads what somebody else leads.
     fn visit(&self, who: Who, host: &dyn Party, model: &Model) -> Result<()> {
         let mut opening = self.complete(self.life.plain_opening(model));
         host.flush_wal()?;
         host.settle()?;
         for access in [Access::Read, Access::Follow] {
-            if access == Access::Follow && self.life.has_paths {
+            if access == Access::Follow && !self.life.can_be_followed() {
                 continue;
             }
             opening.access = access;

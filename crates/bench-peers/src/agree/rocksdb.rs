@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rocksdb::backup::{BackupEngine, BackupEngineOptions, RestoreOptions};
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
-    BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor, CompactOptions, DBAccess,
-    DBPath, DBRawIteratorWithThreadMode, DBWithThreadMode, Env, ErrorKind, FlushOptions,
-    IngestExternalFileOptions, MultiThreaded, Options, ReadOptions, SnapshotWithThreadMode, SstFileWriter,
-    WaitForCompactOptions, WriteBatch, WriteOptions,
+    BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor, ColumnFamilyTtl,
+    CompactOptions, DBAccess, DBPath, DBRawIteratorWithThreadMode, DBWithThreadMode, Env, ErrorKind,
+    FlushOptions, IngestExternalFileOptions, MultiThreaded, Options, ReadOptions, SnapshotWithThreadMode,
+    SstFileWriter, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
 use super::choices::Settings;
@@ -23,6 +24,7 @@ type Db = DBWithThreadMode<MultiThreaded>;
 struct RocksDb {
     db: Db,
     access: Access,
+    has_ttl: bool,
 }
 
 struct Past<'a> {
@@ -42,6 +44,7 @@ pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
     }
     let directory = &place.directory;
     let db = match opening.access {
+        _ if opening.ttl.is_some() => open_with_ttl(directory, opening, options, families)?,
         Access::Lead => Db::open_cf_descriptors(&options, directory, families)?,
         Access::Read => Db::open_cf_descriptors_read_only(&options, directory, families, false)?,
         Access::Follow => {
@@ -49,7 +52,24 @@ pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
             Db::open_cf_descriptors_as_secondary(&options, directory, &own, families)?
         }
     };
-    Ok(Box::new(RocksDb { db, access: opening.access }))
+    Ok(Box::new(RocksDb { db, access: opening.access, has_ttl: opening.ttl.is_some() }))
+}
+
+/// For reading a copy is opened for writing, as there is no other way in which it heeds the times.
+fn open_with_ttl(
+    directory: &Path,
+    opening: &Opening,
+    options: Options,
+    mut families: Vec<ColumnFamilyDescriptor>,
+) -> Result<Db> {
+    let ttl = Duration::from_secs(opening.ttl.unwrap_or_default().into());
+    families.iter_mut().for_each(|family| family.set_ttl(ColumnFamilyTtl::SameAsDb));
+    if opening.access == Access::Lead {
+        return Ok(Db::open_cf_descriptors_with_ttl(&options, directory, families, ttl)?);
+    }
+    let copy = directory.with_extension("copy");
+    super::command::copy_anew(directory, &copy)?;
+    Ok(Db::open_cf_descriptors_with_ttl(&options, copy, families, ttl)?)
 }
 
 fn parsed(settings: &Settings) -> Result<Options> {
@@ -83,6 +103,10 @@ impl RocksDb {
         family: &str,
         keys: &[Vec<u8>],
     ) -> Result<Vec<Option<Vec<u8>>>> {
+        if self.has_ttl {
+            // The times would be left at the values.
+            return keys.iter().map(|key| self.get_with(read, family, key)).collect();
+        }
         let found = self.db.batched_multi_get_cf_opt(&self.family(family)?, keys, false, read);
         found.into_iter().map(|value| Ok(value?.map(|value| value.to_vec()))).collect()
     }
@@ -184,12 +208,14 @@ impl Party for RocksDb {
                 }
                 Edit::PutEntity { .. } => return Err("an entity has a batch of the default family".into()),
                 Edit::Delete { key } => written.delete_cf(&family, key),
+                // `DBWithTTL` takes none in a batch.
+                Edit::SingleDelete { key } if self.has_ttl => written.delete_cf(&family, key),
                 Edit::SingleDelete { key } => written.single_delete_cf(&family, key),
                 Edit::Merge { key, operand } => written.merge_cf(&family, key, operand),
                 Edit::DeleteRange { begin, end } => written.delete_range_cf(&family, begin, end),
             }
         }
-        if how.committed {
+        if how.committed && !self.has_ttl {
             written = committed(&written);
         }
         let mut options = WriteOptions::default();
