@@ -13,6 +13,7 @@ use flagstone::options::{
     ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, CompactionStyle, ReadOptions, RecoveryMode,
 };
 
+use super::along::Written;
 use super::case::{ALL, Case, FAMILIES, World};
 use super::journal::{Crash, Journal};
 use super::operation::{Operation, Power};
@@ -76,6 +77,7 @@ pub(super) struct Life {
     /// Operations so far.
     turn: u64,
     pub(super) journal: Journal,
+    pub(super) written: Written,
     /// The moments of this disk at which the database was there, and was last opened.
     pub(super) created: usize,
     pub(super) opened: usize,
@@ -108,6 +110,7 @@ impl Life {
         Self {
             settings: case.settings.clone(),
             journal: Journal::new(model.clone(), chosen.options.atomic_flush),
+            written: Written::default(),
             created: fs.changes(),
             opened: fs.changes(),
             snapshots: Vec::new(),
@@ -433,6 +436,7 @@ impl Life {
     fn find_again(&mut self, crash: Crash) -> Model {
         let names = Db::list_column_families(DIRECTORY, &self.chosen.options).expect("a database");
         self.db = open(DIRECTORY, &self.chosen, &names);
+        self.written.found(&self.db);
         let found = self.contents(&self.db).expect("a scan");
         self.journal.check(crash, &found).unwrap_or_else(|wrong| panic!("after a crash: {wrong}"));
         self.opened = self.fs.changes();
@@ -558,6 +562,7 @@ impl Life {
             reader.walk_through();
         }
         compare::check_files(&self.db);
+        self.written.check(&self.db);
     }
 }
 

@@ -7,6 +7,7 @@
 //! 4. `shrink` makes a case that fails as short as it can. Every operation means something, or nothing, in any state,
 //!    so that what remains when some are left out is a history, too.
 
+mod along;
 mod case;
 mod experiment;
 mod generator;

@@ -35,8 +35,9 @@ impl Life {
             ignore_missing_column_families: true,
             ..WriteOptions::default()
         };
-        let begun = self.fs.changes();
+        let (begun, body) = (self.fs.changes(), batch.body().to_vec());
         self.db.write_with(&options, batch).expect("a write");
+        self.written.note(&self.db, body, !disable_wal);
         self.note_write(begun, written, &options);
     }
 
@@ -65,6 +66,9 @@ impl Life {
         let mut writer = self.db.put_stream(&handle, key, &options).expect("a stream").with_buffer(buffer);
         pieces.iter().for_each(|piece| writer.append(piece).expect("a piece"));
         writer.commit().expect("a write");
+        let mut batch = WriteBatch::new();
+        compare::add(&mut batch, &handle, &put);
+        self.written.note(&self.db, batch.body().to_vec(), !options.disable_wal);
         self.note_write(begun, vec![(name.to_string(), put)], &options);
     }
 
