@@ -5,7 +5,7 @@
 #     rustup toolchain install nightly --component miri
 #     scripts/miri.sh [SEEDS] [SEEDS OF WHOLE DATABASES]
 #
-# Each seed is another interleaving of the threads. With the numbers below it takes about ten minutes of two cores.
+# Each seed is another interleaving of the threads; how long it takes grows with both numbers.
 # LZ4's bindings, the other unsafe code, call C and are out of Miri's reach.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ export MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation"
 miri() { cargo +nightly miri test --quiet --locked -p flagstone "$@"; }
 
 echo "the memtable's tests and those of the slab and its pieces, once"
-# Range deletions and the filter are safe code; their tests, made for thousands of keys, would take an hour.
+# Range deletions and the filter are safe code, and their tests are made for thousands of keys.
 miri --lib -- memtable:: base::slab base::shared_piece --skip short_races \
     --skip memtable::range_deletes --skip memtable::tests::filters
 echo "one writer and two readers of a memtable, $races interleavings"
