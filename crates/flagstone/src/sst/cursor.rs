@@ -1,5 +1,6 @@
 //! A walk over the index of a table: from data block to data block, through partitions where there are some.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::{InternalKey, Result};
@@ -60,12 +61,17 @@ impl IndexCursor {
     }
 
     /// The user key of the current entry: no key of its block is greater.
-    pub fn user_key<'a>(&'a self, table: &'a Table) -> Option<&'a [u8]> {
+    pub fn user_key(&self, table: &Table) -> Option<Vec<u8>> {
         self.entry(table).map(|(block, at)| block.user_key(at))
     }
 
+    /// How it stands to another.
+    pub fn compare_user_key(&self, table: &Table, user_key: &[u8]) -> Option<Ordering> {
+        self.entry(table).map(|(block, at)| block.compare_user_key(at, user_key))
+    }
+
     /// The key of the current entry as stored.
-    pub fn key<'a>(&'a self, table: &'a Table) -> Option<&'a [u8]> {
+    pub fn key(&self, table: &Table) -> Option<Vec<u8>> {
         self.entry(table).map(|(block, at)| block.key(at))
     }
 

@@ -40,8 +40,7 @@ impl Table {
         cursor.seek_to_first(self, &settings)?;
         while let (Some(handle), Some(user_key)) = (cursor.handle(self), cursor.user_key(self)) {
             size += handle.end() - handle.offset;
-            last.clear();
-            last.extend_from_slice(user_key);
+            last = user_key;
             if size >= part {
                 anchors.push(TableAnchor { user_key: last.clone(), size });
                 size = 0;

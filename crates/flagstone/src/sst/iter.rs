@@ -3,6 +3,7 @@
 //! **Invariants**: `data` is positioned exactly when `positioned`; it then belongs to the block of the index cursor's
 //! current entry. After an error nothing is positioned until the next seek.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::{Error, InternalIterator, InternalKey, PinnedValue, Result};
@@ -202,8 +203,7 @@ impl TableIterator {
     /// Whether all blocks behind the current one lie beyond the upper bound.
     fn beyond_bound(&self) -> bool {
         let Some(bound) = &self.settings.upper_bound else { return false };
-        let last = self.cursor.user_key(&self.table);
-        last.is_some_and(|last| self.table.comparator.compare(last, bound).is_ge())
+        self.cursor.compare_user_key(&self.table, bound).is_some_and(Ordering::is_ge)
     }
 
     /// Goes back to the last entry of the blocks before the current one.

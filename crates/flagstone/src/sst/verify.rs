@@ -186,7 +186,6 @@ impl Check<'_> {
             let (Some(handle), Some(upper)) = (cursor.handle(self.table), cursor.key(self.table)) else {
                 return true;
             };
-            let upper = upper.to_vec();
             if let Err(error) = self.data_block(handle, &upper) {
                 let range = (self.user_part(self.lower.as_deref()), self.user_part(Some(&upper)));
                 self.fault(error.at(self.table.source.path()).at_offset(handle.offset), Some(range));

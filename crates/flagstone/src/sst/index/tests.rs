@@ -190,24 +190,74 @@ fn blocks_of_any_size_and_place_are_told() {
         let told: Vec<BlockHandle> = (0..index.len()).map(|at| index.handle(at)).collect();
         assert_eq!(told, handles);
         let above = index.above(unusual).unwrap();
-        assert_eq!((above.len(), above.handle(0), above.key(0)), (1, unusual, &b"j"[..]));
+        assert_eq!((above.len(), above.handle(0), &above.key(0)[..]), (1, unusual, &b"j"[..]));
     }
 }
 
-/// What a lookup needs of a block beside its key: there are as many as blocks, and they stay in memory.
-#[test]
-fn an_entry_takes_few_bytes_beside_its_key() {
+/// An index with an entry for each key, whose blocks lie side by side.
+fn index_of(keys: &[Vec<u8>], user_keys: bool, comparator: &Comparator) -> IndexBlock {
     let mut builder = crate::sst::block::BlockBuilder::new(1, None);
-    const COUNT: u32 = 10_000;
-    for number in 0..COUNT {
+    for (at, key) in keys.iter().enumerate() {
         let mut value = Vec::new();
-        BlockHandle { offset: u64::from(number) * 4000, size: 3990 }.encode(&mut value);
-        builder.add(&number.to_be_bytes(), &value);
+        BlockHandle { offset: 4000 * at as u64, size: 3990 }.encode(&mut value);
+        builder.add(key, &value);
     }
-    let index = decode(builder.finish(), IndexFlavor { user_keys: true, ..IndexFlavor::default() }).unwrap();
-    let beside = index.memory_usage() / COUNT as usize - 4;
-    assert!(
-        beside <= 29,
-        "{beside}: where it lies 16, the key's end 4, its first bytes 8, and every 64th again"
-    );
+    let flavor = IndexFlavor { user_keys, ..IndexFlavor::default() };
+    IndexBlock::decode(&Block::new(builder.finish()).unwrap(), flavor, comparator, 1 << 40).unwrap()
+}
+
+/// Keys are kept in parts: what all begin with, eight bytes, and the rest. Zeros at the end of the eight may be the key's own.
+#[test]
+fn keys_are_told_and_compared_as_they_were_written() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for round in 0..300 {
+        let start = b"what all share"[..random.usize(..15)].to_vec();
+        let letters: &[u8] = if round % 2 == 0 { &[0, 1] } else { b"ab" };
+        let mut draw = || {
+            let rest = (0..random.usize(..20)).map(|_| letters[random.usize(..2)]);
+            start.iter().copied().chain(rest).collect::<Vec<u8>>()
+        };
+        let mut keys: Vec<Vec<u8>> = (0..40).map(|_| draw()).collect();
+        let others: Vec<Vec<u8>> = (0..40).map(|_| draw()).collect();
+        for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
+            keys.sort_by(|a, b| comparator.compare(a, b));
+            keys.dedup();
+            let index = index_of(&keys, true, &comparator);
+            // Each user key spans two blocks.
+            let internal: Vec<InternalKeyBuf> =
+                keys.iter().flat_map(|user| [7, 3].map(|sequence| key(user, sequence))).collect();
+            let bytes: Vec<Vec<u8>> = internal.iter().map(|key| key.as_bytes().to_vec()).collect();
+            let of_internal = index_of(&bytes, false, &comparator);
+            for (at, user) in keys.iter().enumerate() {
+                assert_eq!((&index.key(at), &index.user_key(at)), (user, user));
+                for at in [2 * at, 2 * at + 1] {
+                    assert_eq!((&of_internal.key(at), &of_internal.user_key(at)), (&bytes[at], user));
+                    assert_eq!(of_internal.seek(internal[at].as_key()), at);
+                }
+                assert_eq!(of_internal.seek_user_key(user), 2 * at);
+                for other in keys.iter().chain(&others).chain([&start, &Vec::new()]) {
+                    let order = comparator.compare(user, other);
+                    assert_eq!(index.compare_user_key(at, other), order, "{user:?} and {other:?}");
+                    assert_eq!(of_internal.compare_user_key(2 * at, other), order, "{user:?} and {other:?}");
+                }
+            }
+        }
+    }
+}
+
+/// What a lookup needs of a block: there are as many as blocks, and they stay in memory. With whole keys it was far more.
+#[test]
+fn an_entry_takes_few_bytes() {
+    const COUNT: u32 = 10_000;
+    let usage = |write: &dyn Fn(u32) -> Vec<u8>| {
+        let keys: Vec<Vec<u8>> = (0..COUNT).map(write).collect();
+        index_of(&keys, true, &Comparator::Bytewise).memory_usage() as f64 / f64::from(COUNT)
+    };
+    // The last key of a table is not shortened.
+    let end = |number| if number == COUNT - 1 { "/and/more" } else { "" };
+    let text =
+        usage(&|number| format!("some/prefix/{:012}{}", u64::from(number) * 9973, end(number)).into_bytes());
+    assert!(text < 24.2, "{text}: where it lies 16, its key's bytes 8, and every 64th again");
+    let binary = usage(&|number| number.to_be_bytes().to_vec());
+    assert!(binary < 25.2, "{binary}: the same, and 1 for how many of the bytes are the key's");
 }

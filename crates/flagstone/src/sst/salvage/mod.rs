@@ -352,14 +352,14 @@ impl<'a> Survey<'a> {
                 Ok(partition) => self.name_blocks(&partition, std::mem::take(&mut lower)),
                 Err(error) => self.note_incomplete(error.context("index partition")),
             }
-            lower = top.user_key(at).to_vec();
+            lower = top.user_key(at);
         }
         Ok(true)
     }
 
     fn name_blocks(&mut self, index: &IndexBlock, mut lower: Vec<u8>) {
         for at in 0..index.len() {
-            let upper = index.user_key(at).to_vec();
+            let upper = index.user_key(at);
             self.named.push((index.handle(at), std::mem::replace(&mut lower, upper.clone()), upper));
         }
     }
