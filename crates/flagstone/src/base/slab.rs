@@ -17,7 +17,8 @@
 //!
 //! What is known of a span stands apart from it, in a table by address. A span whose pieces are all free goes back, if its class
 //! has others with free ones, and a chunk whose spans are all free goes back to the allocator, but for a few that are kept.
-//! The first chunk lies in pages of 4 KiB: a program that has few blocks in memory does not take a huge page for them.
+//! The first few chunks lie in pages of 4 KiB: what is not used of the last would be much of a small cache, and of so few pages a
+//! processor remembers most.
 //!
 //! Memory that was not touched before can take milliseconds to come, and as long to go: no lock is held meanwhile.
 //!
@@ -402,13 +403,16 @@ struct Cut {
 const UNUSED_MAX: usize = 4;
 const UNUSED_PART: usize = 16;
 
+/// So many chunks lie in small pages: 16 MiB.
+const IN_SMALL_PAGES: usize = 8;
+
 const _: () = assert!(HUGE_PAGE_SIZE / SPAN_SIZE == u8::BITS as usize, "a bit for each span");
 
 impl Chunks {
     /// A span that no class has, and whether its bytes are written; if not, they will be before anybody reads them.
     fn take(&mut self) -> (NonNull<u8>, bool) {
         let address = self.with_room.first().copied().unwrap_or_else(|| {
-            let chunk = if self.all.is_empty() {
+            let chunk = if self.all.len() < IN_SMALL_PAGES {
                 Chunk::in_small_pages(HUGE_PAGE_SIZE)
             } else {
                 Chunk::new(HUGE_PAGE_SIZE)
