@@ -24,9 +24,8 @@ use std::sync::Arc;
 
 use super::DbInner;
 use crate::base::sync::{AtomicU64, Ordering};
-use crate::base::{Error, Result};
 use crate::cache::{Holder, MemoryAccount};
-use crate::options::{BUDGET_MIN, DbSettings, MemoryBudget};
+use crate::options::{DbSettings, MemoryBudget};
 
 /// What a flush and a compaction have in buffers together, about.
 const JOBS: u64 = 8 << 20;
@@ -103,17 +102,6 @@ impl Budget {
             jobs: written((total / 8).max(JOBS.min(total / 3))),
             tables: total / 8,
         })
-    }
-
-    /// # Errors
-    /// `InvalidArgument` for a budget that is too small.
-    pub(super) fn check(settings: &DbSettings) -> Result<()> {
-        match settings.memory_budget {
-            MemoryBudget::Bytes(total @ ..BUDGET_MIN) => Err(Error::invalid_argument(format!(
-                "memory_budget={total} is too small: give at least {BUDGET_MIN} bytes, 0 for no budget, or auto"
-            ))),
-            _ => Ok(()),
-        }
     }
 
     /// What each cache has of what is left.
@@ -250,8 +238,5 @@ mod tests {
         assert_eq!(memtable_bytes_max(&settings(0, 7)), Some(7));
         assert_eq!(BudgetRule::new(&settings(0, 7), false).now(), None);
         assert_eq!(memtable_bytes_max(&settings(0, 0)), None);
-        let error = Budget::check(&settings(1 << 20, 0)).unwrap_err().to_string();
-        assert!(error.contains("at least 8388608"), "{error}");
-        Budget::check(&settings(8 << 20, 0)).unwrap();
     }
 }

@@ -140,7 +140,8 @@ settings! {
     /// How many times the bytes of live values blob files may take, garbage and what is being moved included: compactions are
     /// started to keep within that, under leveled and universal compaction, and writers are delayed. Where tables are larger than
     /// these values, garbage may take as many bytes more as they are larger. Costs next to no writes
-    /// where holes serve; small values are moved, the more often the closer to 1 this is. 0 for no such limit.
+    /// where holes serve; small values are moved, the more often the closer to 1 this is. 0 for no such limit; other values
+    /// below 1 count as 1.
     live max_space_amplification: f64 = 1.3, in 0.0..=1e6;
     /// Bytes of each blob file that a compaction reads ahead where it takes values in the order in which they lie there; 0 for
     /// none.

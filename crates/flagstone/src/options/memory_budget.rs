@@ -1,11 +1,11 @@
 //! `memory_budget`: none, a number, or a part of what suits the machine.
 
 use super::value::{RandomBits, SettingValue};
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::env::{Sharer, Sharers, memory_limit};
 
 /// The smallest budget that an engine can live with.
-pub(crate) const BUDGET_MIN: u64 = 8 << 20;
+const BUDGET_MIN: u64 = 8 << 20;
 
 /// The open databases of this process with [`MemoryBudget::Auto`].
 static AUTO: Sharers = Sharers::new();
@@ -33,6 +33,17 @@ impl MemoryBudget {
                 memory_limit().map_or(0, |all| (all / 2 / AUTO.count().max(1) as u64).max(BUDGET_MIN))
             }
             Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// # Errors
+    /// `InvalidArgument` for one that is too small.
+    pub(super) fn check(self) -> Result<()> {
+        match self {
+            Self::Bytes(total @ ..BUDGET_MIN) => Err(Error::invalid_argument(format!(
+                "memory_budget={total} is too small: give at least {BUDGET_MIN} bytes, 0 for no budget, or auto"
+            ))),
+            _ => Ok(()),
         }
     }
 
@@ -90,5 +101,10 @@ mod tests {
             assert_eq!(parse(text).unwrap().text(), text);
         }
         assert!(parse("half").unwrap_err().to_string().contains("whole number"));
+        let error = parse("1m").unwrap().check().unwrap_err().to_string();
+        assert!(error.contains("at least 8388608"), "{error}");
+        for enough in ["0", "8m", "auto"] {
+            parse(enough).unwrap().check().unwrap();
+        }
     }
 }

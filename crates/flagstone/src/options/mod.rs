@@ -82,7 +82,6 @@ pub use listener::{
     DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault, Listeners,
     StallCondition,
 };
-pub(crate) use memory_budget::BUDGET_MIN;
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;
 pub use progress::{OpenProgress, OpenProgressCallback};

@@ -163,6 +163,7 @@ impl Options {
     /// `InvalidArgument` or `NotSupported`, naming the setting.
     pub fn validate(&self) -> Result<()> {
         self.db.check_ranges()?;
+        self.db.memory_budget.check()?;
         check_kept_path("wal_dir", &self.db.wal_dir)?;
         self.db.db_paths.check("db_paths")?;
         self.cf.validate()?;

@@ -18,7 +18,7 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, Sometimes};
 use crate::cache::MemoryAccount;
-use crate::db::budget::{Budget, BudgetRule};
+use crate::db::budget::BudgetRule;
 use crate::db::family::{Family, FamilyState, SuperVersion};
 use crate::db::files::Tables;
 use crate::db::generation::Generation;
@@ -109,7 +109,6 @@ impl Db {
 
     fn open_wanted(path: &Path, options: &Options, wanted: Wanted, read_only: bool) -> Result<Self> {
         options.validate()?;
-        Budget::check(&options.db)?;
         for (name, family) in &wanted {
             family_check(family, read_only)
                 .map_err(|error| error.context(format!("column family '{name}'")))?;
