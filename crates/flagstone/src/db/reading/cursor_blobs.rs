@@ -70,7 +70,7 @@ impl CursorBlobs {
     fn tell_of(&self, scattered: &mut Scattered, user_key: &[u8], upcoming: &Upcoming<'_>) {
         scattered.told.clear();
         scattered.passed = 0;
-        let mut bytes = 0;
+        let mut bytes = 0u64;
         upcoming(&mut |index| {
             let Ok(index) = BlobIndex::decode(index) else { return true };
             let cached_as = self.tables.blob_cache_key(&self.family, &index);
@@ -89,7 +89,7 @@ impl CursorBlobs {
             let length = index.size.saturating_add(before);
             reader.file().advise(Advice::WillNeed { offset, length });
             scattered.told.push((index.file, index.offset));
-            bytes += length;
+            bytes = bytes.saturating_add(length);
             scattered.told.len() < TOLD && bytes < TOLD_BYTES_MAX
         });
     }

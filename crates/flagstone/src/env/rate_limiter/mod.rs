@@ -35,12 +35,15 @@ pub enum RateLimiterMode {
     AllIo,
 }
 
+/// Whoever asks would wait for longer than an operator looks on; times of the clock do not overflow.
+const REFILL_PERIOD_MAX_US: u64 = 3_600_000_000;
+
 /// How a [`RateLimiter`] limits; the defaults are RocksDB's `NewGenericRateLimiter`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimiterOptions {
     /// Bytes a second; with `auto_tuned` the most.
     pub bytes_per_second: u64,
-    /// Microseconds of a period: bytes are given out once in each.
+    /// Microseconds of a period, an hour at most: bytes are given out once in each.
     pub refill_period_us: u64,
     /// In one of so many periods lower priorities come first.
     pub fairness: u64,
@@ -87,12 +90,14 @@ impl RateLimiter {
     /// A limiter that goes by `clock`.
     ///
     /// # Errors
-    /// `InvalidArgument` for no bytes a second, or a period of no time.
+    /// `InvalidArgument` for no bytes a second, or a period of no time or more than an hour.
     pub fn with_clock(options: RateLimiterOptions, clock: Arc<dyn Clock>) -> Result<Self> {
         let RateLimiterOptions { bytes_per_second, refill_period_us, fairness, auto_tuned, .. } = options;
         check_rate(bytes_per_second)?;
-        if refill_period_us == 0 {
-            return Err(Error::invalid_argument("a rate limiter's period takes at least a microsecond"));
+        if !(1..=REFILL_PERIOD_MAX_US).contains(&refill_period_us) {
+            return Err(Error::invalid_argument(format!(
+                "a rate limiter's period takes 1 to {REFILL_PERIOD_MAX_US} microseconds, not {refill_period_us}"
+            )));
         }
         let policy = Policy::new(bytes_per_second, refill_period_us, fairness, auto_tuned, clock.now_us());
         Ok(Self {

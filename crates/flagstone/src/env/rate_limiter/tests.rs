@@ -146,7 +146,9 @@ fn a_limiter_makes_its_callers_wait_and_counts() {
     assert!(limiter.request(64 << 20, IoPriority::Mid, || false) <= 200_000);
     assert_eq!(limiter.request(1 << 40, IoPriority::Mid, || true), 0, "nothing to wait for");
     assert!(limiter.set_bytes_per_second(0).is_err());
-    assert!(
-        RateLimiter::new(RateLimiterOptions { refill_period_us: 0, ..RateLimiterOptions::new(1) }).is_err()
-    );
+    for refill_period_us in [0, 3_600_000_001, u64::MAX] {
+        assert!(
+            RateLimiter::new(RateLimiterOptions { refill_period_us, ..RateLimiterOptions::new(1) }).is_err()
+        );
+    }
 }
