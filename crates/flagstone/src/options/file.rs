@@ -47,7 +47,11 @@ const FILE_SIZE_MAX: u64 = 1 << 30;
 /// So many families a file may name, whatever it says of them; of more it says so much, in the mean, in bytes. In memory they
 /// would else be many times as large as the file.
 const FAMILIES_ANYWAY: usize = 10_000;
-const FAMILY_BYTES_MIN: usize = 128;
+const FAMILY_BYTES_MIN: usize = 1024;
+
+/// So much of what is not known is told, and of each such name so many characters: a file may be made of them.
+const UNKNOWN_TOLD: usize = 1000;
+const NAME_TOLD: usize = 100;
 
 /// Numbers that stay as they are: tables of another version than the engine has cannot be read.
 const NEVER_FITTED: &[&str] = &["format_version"];
@@ -162,6 +166,8 @@ struct Parser {
     /// Where in `loaded` each family stands, and how many there may be.
     places: HashMap<String, usize>,
     families_max: usize,
+    /// Unknown names beyond [`UNKNOWN_TOLD`].
+    untold: usize,
 }
 
 impl Parser {
@@ -180,6 +186,7 @@ impl Parser {
             loaded,
             places: HashMap::new(),
             families_max: FAMILIES_ANYWAY,
+            untold: 0,
         }
     }
 
@@ -243,9 +250,8 @@ impl Parser {
             Place::Start => return Err(Error::corruption(format!("'{name}' stands before any section"))),
             Place::Version => return self.version_pair(name, value),
             Place::OtherTable(title) => {
-                self.loaded
-                    .unknown
-                    .push(format!("'{name}' in [{title}]: only block-based tables are supported"));
+                let (name, title) = (shortened(name), shortened(title));
+                self.note_unknown(format!("'{name}' in [{title}]: only block-based tables are supported"));
                 return Ok(());
             }
             Place::Db => {
@@ -319,8 +325,16 @@ impl Parser {
             }
             false => return Err(Error::corruption(format!("there is no option '{name}'"))),
         };
-        self.loaded.unknown.push(format!("option '{name}' of {author} is not known and not acted on"));
+        let name = shortened(name);
+        self.note_unknown(format!("option '{name}' of {author} is not known and not acted on"));
         Ok(())
+    }
+
+    fn note_unknown(&mut self, sentence: String) {
+        match self.loaded.unknown.len() < UNKNOWN_TOLD {
+            true => self.loaded.unknown.push(sentence),
+            false => self.untold += 1,
+        }
     }
 
     fn version_pair(&mut self, name: &str, value: &str) -> Result<()> {
@@ -345,7 +359,18 @@ impl Parser {
             return Err(Error::corruption("section [CFOptions \"default\"] is missing"));
         };
         self.loaded.options.cf = default.clone();
+        if self.untold > 0 {
+            self.loaded.unknown.push(format!("{} more names are not known and not acted on", self.untold));
+        }
         Ok(self.loaded)
+    }
+}
+
+/// A name as a sentence has it.
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_TOLD) {
+        Some((end, _)) => format!("{}..", &name[..end]),
+        None => name.to_string(),
     }
 }
 

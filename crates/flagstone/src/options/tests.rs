@@ -293,12 +293,34 @@ fn a_file_may_be_large_and_not_name_more_families_than_it_describes() {
     (1..50_000).for_each(|number| text.push_str(&format!("[CFOptions \"{number}\"]\n")));
     let error = file::parse(&text).unwrap_err();
     assert!(error.is_corruption() && error.to_string().contains("families"), "{error}");
+    // What little a file has to say of each was so many settings in memory.
+    (1..50_000).for_each(|_| text.push_str(&format!("#{:>300}\n", "")));
+    let error = file::parse(&text).unwrap_err();
+    assert!(error.is_corruption() && error.to_string().contains("families"), "{error}");
     let (env, directory) = (Env::memory(), Path::new("/db"));
     env.fs.create_directory(directory).unwrap();
     let comment = [b"#", vec![b'-'; 65 << 20].as_slice(), b"\n"].concat();
     let file = env.fs.open(&directory.join("OPTIONS-000005"), OpenMode::Create).unwrap();
     file.write_vectored_at(0, &[&comment, text.as_bytes()]).unwrap();
     assert_eq!(load_latest(&env, directory).unwrap().unwrap().families.len(), 50_000);
+}
+
+/// Each name of a table of another kind made a sentence with the whole title of its section: a file of 1 MiB made 64 GiB.
+#[test]
+fn of_very_much_that_is_not_known_the_first_is_told() {
+    let (title, names) = ("x".repeat(1 << 19), "\u{e4}=1\n".repeat(1 << 17));
+    let other = format!("[TableOptions/{title} \"default\"]\n{names}");
+    let newer = format!("[Version]\nrocksdb_version=99.0\n[DBOptions]\n{title}=1\n[CFOptions \"default\"]\n");
+    let unknown = file::parse(&(newer + &other)).unwrap().unknown;
+    assert_eq!(unknown.len(), 1001);
+    assert!(unknown.iter().all(|sentence| sentence.len() < 300), "{}", unknown[0].len());
+    assert!(
+        unknown[0].starts_with("option 'xxx") && unknown[0].contains("x..' of a newer RocksDB"),
+        "{}",
+        unknown[0]
+    );
+    assert!(unknown[1].starts_with("'\u{e4}' in [TableOptions/xxx"), "{}", unknown[1]);
+    assert_eq!(unknown[1000], "130073 more names are not known and not acted on");
 }
 
 /// Of a name that stands there twice the first value was written down again where it was not acted on, and the last where it was.
