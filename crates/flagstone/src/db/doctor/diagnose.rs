@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
-use super::trees::{limiter, mostly_held_up_by};
+use super::trees::{limiter, more_memtables, mostly_held_up_by};
 
 /// A smaller database has no shape yet that could be wrong.
 pub(super) const WORTH_SHAPING: u64 = 1 << 30;
@@ -190,8 +190,9 @@ impl Findings {
             self.add(Severity::Note, what, advice);
         }
         self.held_up(all);
-        let often = facts.wal_syncs >= SYNCS_PER_SECOND * facts.open_seconds;
-        if facts.wal_syncs >= SYNCS_MIN && often && facts.keys_written < 2 * facts.wal_syncs {
+        let often = facts.wal_syncs >= SYNCS_PER_SECOND.saturating_mul(facts.open_seconds);
+        let alone = facts.keys_written < facts.wal_syncs.saturating_mul(2);
+        if facts.wal_syncs >= SYNCS_MIN && often && alone {
             let what = format!(
                 "{} syncs of the WAL for {} keys: each write waits for the disk",
                 facts.wal_syncs, facts.keys_written
@@ -358,7 +359,7 @@ impl Findings {
             let what = format!(
                 "{}% of {lookups} lookups in the block cache were in vain, and {dropped} blocks were dropped to make room: \
                  it has {} for {} of tables",
-                misses * 100 / lookups,
+                u128::from(misses) * 100 / u128::from(lookups),
                 bytes(cache_bytes),
                 bytes(tables)
             );
@@ -396,13 +397,10 @@ impl Findings {
                 bytes(bytes_now),
                 bytes(most)
             );
-            let limit = match facts.database.db_write_buffer_size {
-                size if size == most => {
-                    format!("raise db_write_buffer_size from {size} to {}", size.saturating_mul(2))
-                }
-                _ => "give memory_budget more".to_string(),
-            };
-            let advice = format!("{limit}, for bursts; a load that lasts is as fast as the disk");
+            let advice = format!(
+                "{}, for bursts; a load that lasts is as fast as the disk",
+                more_memtables(&facts.database)
+            );
             self.add(Severity::Slow, what, advice);
         }
         let DatabaseFacts { memory_bytes, .. } = facts.database;

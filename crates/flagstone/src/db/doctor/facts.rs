@@ -133,6 +133,8 @@ facts! {
         memtable_bytes: u64 = 0,
         /// That limit, at which writers wait for flushes; 0 where there is none.
         memtable_bytes_max: u64 = 0,
+        /// How often that limit began to hold writers up since the database was opened.
+        held_up_by_all_memtables: u64 = 0,
         /// Bytes of values that were written to blob files since then, not counting those that were moved there.
         blob_written_bytes: u64 = 0,
         /// Bytes of values that were moved from blob file to blob file since then.

@@ -150,6 +150,7 @@ impl DbInner {
         let now_us = self.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
         let memtable_bytes = if memtable_bytes_max == 0 { 0 } else { self.state.lock().memtable_bytes() };
+        let held_up_by_all_memtables = self.state.lock().memtable_stops;
         DatabaseFacts {
             state: self.poison.describe(),
             is_running: !self.read_only,
@@ -175,6 +176,7 @@ impl DbInner {
             stopped_seconds: self.write_control.stopped_us(now_us) / 1_000_000,
             memtable_bytes,
             memtable_bytes_max,
+            held_up_by_all_memtables,
             blob_written_bytes: self.statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
             blob_moved_bytes: moved,
             snapshot_seconds: snapshot.map_or(0, |snapshot| snapshot.age_seconds),

@@ -353,10 +353,21 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, String)> {
             family.held_up_by_blob_space,
         ]
     };
-    let all = facts.families.iter().flat_map(counts).fold(0, u64::saturating_add);
+    let together = facts.database.held_up_by_all_memtables;
+    let all = facts.families.iter().flat_map(counts).fold(together, u64::saturating_add);
     let most = |family: &&FamilyFacts| counts(family).into_iter().max();
     let family = facts.families.iter().max_by_key(most)?;
     let by = counts(family);
+    if together > 0 && by.iter().all(|times| *times <= together) {
+        let mostly = format!(
+            ", mostly by the memtables of all families, which had what they may have ({together} of {all} times)"
+        );
+        let advice = format!(
+            "the load comes in bursts: {}; one that lasts is as fast as the disk",
+            more_memtables(&facts.database)
+        );
+        return Some((mostly, advice));
+    }
     let times = by.into_iter().max().filter(|times| *times > 0)?;
     let (reason, remedy) = match by.iter().position(|count| *count == times)? {
         0 => {
@@ -385,6 +396,18 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, String)> {
     };
     let mostly = format!(", mostly by {reason} (family '{}': {times} of {all} times)", family.name);
     Some((mostly, remedy))
+}
+
+/// How the memtables of all families may have more.
+pub(super) fn more_memtables(database: &DatabaseFacts) -> String {
+    match (database.db_write_buffer_size, database.memtable_bytes_max) {
+        // The program set it, and none of its files says how.
+        (_, 0) => "raise db_write_buffer_size, or give memory_budget more".to_string(),
+        (size, most) if size == most => {
+            format!("raise db_write_buffer_size from {size} to {}", size.saturating_mul(2))
+        }
+        _ => "give memory_budget more".to_string(),
+    }
 }
 
 /// What to do about the rate limiter, if flushes and compactions wait for it for more than a quarter of the time.
