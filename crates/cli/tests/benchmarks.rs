@@ -57,6 +57,11 @@ fn curves_are_drawn_into_a_file_of_their_own() {
     assert!(output.status.code() == Some(1) && output.stdout.is_empty());
     printed(&format!("cache-sim {trace} --plot {}/curves.svg", scratch.path().display()));
     assert!(contents(scratch.path())["curves.svg"].starts_with(b"<svg"));
+    if cfg!(target_os = "linux") {
+        // The disk was full by the time they were written.
+        let output = run(&format!("cache-sim {trace} --plot /dev/full"));
+        assert!(output.status.code() == Some(1) && !output.stdout.is_empty(), "{output:?}");
+    }
 }
 
 #[test]
