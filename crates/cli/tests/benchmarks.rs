@@ -215,6 +215,11 @@ fn numbers_that_make_no_sense_are_wrong_usage() {
         let (code, message) = failed(&format!("{bench} --benchmarks=fillseq --{flag}=18446744073709551615"));
         assert!(code == 2 && message.contains(flag), "{code} {message}");
     }
+    // A list of all of them was made, of 128 EiB.
+    for (name, flag) in [("filluniquerandom", "num"), ("deleterange", "max_num_range_tombstones")] {
+        let (code, message) = failed(&format!("{bench} --benchmarks={name} --{flag}=18446744073709551615"));
+        assert!(code == 2 && message.contains(flag), "{code} {message}");
+    }
     let (code, message) = failed(&format!("{bench} --benchmarks=fillseq,queue --key_size=1"));
     assert!(code == 2 && message.contains("repeat"), "{code} {message}");
     printed(&format!("{bench} --benchmarks=queue --key_size=2 --seed=18446744073709551615"));

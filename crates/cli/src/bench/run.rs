@@ -11,6 +11,7 @@ use flagstone::env::{Env, OpenMode};
 use flagstone::options::{CompactRangeOptions, Options};
 use serde_json::{Map, Value, json};
 
+use super::data::KeyOrder;
 use super::flags::Flags;
 use super::plan::{Plan, Work};
 use super::random::MersenneTwister;
@@ -65,10 +66,27 @@ fn plans(flags: &Flags) -> Result<Vec<Plan>, Failure> {
                 "queue: with --key_size={} the keys of --num={} messages repeat",
                 flags.key_size, flags.num
             ))),
+            Work::Write(KeyOrder::UniqueRandom) => listed("num", plan.num).map(|()| plan),
+            Work::DeleteRange => {
+                listed("max_num_range_tombstones", flags.max_num_range_tombstones).map(|()| plan)
+            }
             _ => Ok(plan),
         }
     };
     named.map(plan).collect()
+}
+
+/// So many numbers take 32 GiB as a list.
+const LISTED_MAX: u64 = 1 << 32;
+
+/// Refuses a number of which all below could not be listed and shuffled in memory.
+fn listed(flag: &str, number: u64) -> Result<(), Failure> {
+    match number <= LISTED_MAX {
+        true => Ok(()),
+        false => {
+            Err(Failure::Usage(format!("--{flag}={number}: {LISTED_MAX} at most where each comes once")))
+        }
+    }
 }
 
 /// Whether keys are long enough to tell `--num` of them apart.
