@@ -1,5 +1,7 @@
 //! `flagstone list-files`
 
+use std::collections::HashMap;
+
 use clap::Args;
 use flagstone::db::LiveFile;
 use serde_json::{Map, Value, json};
@@ -13,8 +15,8 @@ use crate::text::{self, Notation};
 /// List the tables and blob files that make up a database, by column family and level.
 ///
 /// Of a table: size, entries and deletions (where the MANIFEST tells), the smallest and the largest key, and their sequence
-/// numbers; of a blob file what nothing refers to any longer. No file is read but the MANIFEST and the WALs, and what only these
-/// hold is in no file of the list.
+/// numbers; of a blob file what nothing refers to any longer. No file is read but OPTIONS, the MANIFEST and the WALs, and what
+/// only these hold is in no file of the list.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone list-files --db /data/photos --json")]
 pub struct Arguments {
@@ -39,12 +41,16 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     };
     let notation = Notation::new(arguments.hex);
     let files = db.live_files();
+    let mut by_family: HashMap<&str, Vec<&LiveFile>> = HashMap::new();
+    for file in &files {
+        by_family.entry(&file.column_family).or_default().push(file);
+    }
     let mut output = Output::new();
     for family in &families {
         if !common.json {
             output.line(format!("column family '{}'", Notation::Plain.show(family.name().as_bytes())))?;
         }
-        for file in files.iter().filter(|file| file.column_family == family.name()) {
+        for file in by_family.remove(family.name()).unwrap_or_default() {
             output.line(match common.json {
                 true => as_json(file, notation).to_string(),
                 false => in_words(file, notation),
