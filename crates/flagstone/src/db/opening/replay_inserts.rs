@@ -219,8 +219,9 @@ impl Inserts {
         for operation in record.batch.iter() {
             let operation = operation?;
             if operation.is_transaction_marker() {
-                return Err(Error::not_supported(
-                    "the WAL holds two-phase transactions, which are not supported",
+                return Err(Error::not_supported("the WAL holds two-phase transactions")
+                    .advise(
+                    "with RocksDB, commit or roll back what is prepared, flush all families, and close the database",
                 ));
             }
             let Some(id) = family_of(&operation) else { continue };
