@@ -355,6 +355,23 @@ fn the_tables_of_a_salvage_are_as_the_familys_options_say() {
     assert_eq!(filters, [0]);
 }
 
+/// With `optimize_filters_for_hits` they had none, and no compaction of FIFO would have made one.
+#[test]
+fn the_tables_of_a_salvaged_queue_have_their_filters() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let mut options = create();
+    let settings =
+        "compaction_style=kCompactionStyleFIFO;filter_policy=bloomfilter:10;optimize_filters_for_hits=true";
+    options.set_all(settings).expect("known options");
+    let db = Db::open(&source, &options).expect("a database");
+    db.put("key", "value").expect("a put");
+    db.close().expect("closed");
+    rebuild(&source, &target);
+    assert_eq!(homes(&target, "key"), "default: value");
+    assert!(tables_in(&target).iter().all(|table| filter_bytes(table) > 0));
+}
+
 fn filter_bytes(table: &Path) -> u64 {
     let file = Env::os().fs.open(table, OpenMode::Read).expect("a table");
     let size = file.size().expect("a size");

@@ -17,7 +17,7 @@
 //!
 //! What is known of a span stands apart from it, in a table by address. A span whose pieces are all free goes back, if its class
 //! has others with free ones, and a chunk whose spans are all free goes back to the allocator, but for a few that are kept.
-//! The first few chunks lie in pages of 4 KiB: what is not used of the last would be much of a small cache, and of so few pages a
+//! The first few chunks ask for no huge pages: what is not used of the last would be much of a small cache, and of so few pages a
 //! processor remembers most.
 //!
 //! Memory that was not touched before can take milliseconds to come, and as long to go: no lock is held meanwhile.

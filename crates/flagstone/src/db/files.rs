@@ -32,9 +32,9 @@ pub(crate) struct Tables {
     /// Opens all files that readers share.
     files: Arc<FilePool>,
     caches: Caches,
-    /// All families keep such values in a cache, and not only those with `cache_blobs`.
+    /// All families keep values from blob files in a cache, and not only those with `cache_blobs`.
     pub(super) caches_all_blobs: bool,
-    /// Some have been put there.
+    /// Some are in the cache, or were.
     pub(super) has_cached_blobs: AtomicBool,
     account: Arc<MemoryAccount>,
     budget: BudgetRule,

@@ -169,7 +169,8 @@ pub struct TableFile {
     pub meta: FileMetadata,
     /// Whether a running compaction has it as input; set and cleared under the database's lock.
     pub being_compacted: AtomicBool,
-    /// Whether it stays as it is until the next opening, since it, or a blob file that it refers to, could not be read.
+    /// Whether it stays as it is: until the next opening, since it, or a blob file that it refers to, could not be read; or until
+    /// the snapshots are gone that need more range deletions than a table holds.
     pub set_aside: AtomicBool,
     /// Whether somebody suggested that it be compacted.
     pub suggested: AtomicBool,
@@ -295,7 +296,7 @@ impl TableFile {
         self.being_compacted.load(Ordering::Relaxed)
     }
 
-    /// Whether it stays as it is until the next opening.
+    /// Whether it stays as it is for now.
     pub fn is_set_aside(&self) -> bool {
         self.set_aside.load(Ordering::Relaxed)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::base::{ColumnFamilyId, Error, FileNumber};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber};
 
 /// Is told what happens in a database. By default each call does nothing. Given by `Options::listeners`.
 ///
@@ -63,8 +63,8 @@ pub struct FileInfo {
     pub size: u64,
 }
 
-/// A table or blob file that is not what was written, or cannot be read; or, where the error is `NotSupported`, a sound table
-/// that no compaction takes.
+/// A table or blob file that is not what was written, or cannot be read; or, where the error is `NotSupported`, one that need not
+/// be damaged: it says what this engine cannot do with it.
 #[derive(Debug, Clone)]
 pub struct DamagedFile {
     /// The column family.
@@ -79,6 +79,14 @@ pub struct DamagedFile {
     pub key_range: (Vec<u8>, Vec<u8>),
     /// What is wrong.
     pub error: Error,
+}
+
+impl DamagedFile {
+    /// Whether it is a sound table that no compaction takes for the sake of snapshots: of what is not supported that alone says
+    /// what helps.
+    pub(crate) fn waits_for_snapshots(&self) -> bool {
+        self.error.code() == Code::NotSupported && self.error.remedy().is_some()
+    }
 }
 
 impl fmt::Display for DamagedFile {

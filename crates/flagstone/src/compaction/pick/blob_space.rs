@@ -31,7 +31,7 @@
 //!
 //! Where nothing was overwritten or deleted there is no garbage, and nothing is moved. Files younger than
 //! [`PickContext::forced_gc_below`] are not chosen: a filter that makes garbage of what it rewrites would have no end. Nor are
-//! those to which a table refers that was set aside as damaged; what they have of garbage, others need not make up for.
+//! those to which a table refers that was set aside; what they have of garbage, others need not make up for.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -432,7 +432,7 @@ fn files_to_empty(
     chosen
 }
 
-/// The blob files that cannot be emptied before the next opening: tables that were set aside refer to them, as far as is known.
+/// The blob files that cannot be emptied for now: tables that were set aside refer to them, as far as is known.
 pub fn kept_by_damage(version: &Version) -> BTreeSet<FileNumber> {
     let aside: Vec<_> =
         version.files().map(|(_, table)| table).filter(|table| table.is_set_aside()).collect();

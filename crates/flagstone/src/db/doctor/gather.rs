@@ -93,12 +93,13 @@ impl Db {
             facts.families.push(inner.family_facts(&family, &tables));
         }
         for file in self.damaged_files() {
-            match (file.error.code(), file.error.remedy().map(str::to_string)) {
-                (Code::NotSupported, Some(remedy)) => {
+            match file.error.code() {
+                Code::NotSupported if file.waits_for_snapshots() => {
+                    let remedy = file.error.remedy().unwrap_or_default().to_string();
                     let bare = DamagedFile { error: file.error.without_remedy(), ..file };
                     facts.aside.push((bare.to_string(), remedy));
                 }
-                (Code::NotSupported, None) => facts.unsupported.push(file.to_string()),
+                Code::NotSupported => facts.unsupported.push(file.to_string()),
                 _ => facts.faults.push(file.to_string()),
             }
         }

@@ -87,8 +87,7 @@ impl DbInner {
         let Some(job) = self.take_compaction(&mut self.state.lock()) else { return Ok(false) };
         match self.run_compaction(&job) {
             // Nobody else picks these inputs, and the next plan is another one.
-            Err(error) if self.is_set_aside(&error) => return Ok(true),
-            Err(_) if job.is_in_vain.load(Ordering::Relaxed) => return Ok(true),
+            Err(error) if self.is_given_up(&job, &error) => return Ok(true),
             outcome => drop(outcome?),
         }
         let family = job.family.id;
@@ -98,6 +97,13 @@ impl DbInner {
             self.purge_all_obsolete_files();
         }
         Ok(true)
+    }
+
+    /// Whether a compaction that failed so harms nothing: it is left, or its inputs are.
+    pub(in crate::db) fn is_given_up(&self, job: &CompactionJob, error: &Error) -> bool {
+        // What was set aside for the sake of snapshots, another thread may have taken back since.
+        let waits_for_snapshots = job.is_outnumbered.load(Ordering::Relaxed);
+        waits_for_snapshots || job.is_in_vain.load(Ordering::Relaxed) || self.is_set_aside(error)
     }
 
     /// Whether a compaction in pieces, made so for their scratch, goes on.

@@ -35,7 +35,8 @@ impl Db {
     /// The damaged files that lookups, scans and compactions have met since the database was opened. A file that was mended or
     /// restored is in use again after the next opening; [`crate::db::salvage`] saves what the others hold.
     ///
-    /// A table whose error is `NotSupported` is sound, and no compaction takes it; the error says what helps, if anything does.
+    /// A table whose error is `NotSupported` need not be damaged: no compaction takes it, or this engine cannot read it. The error
+    /// says what helps, if anything does.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
         self.inner().note_suspects();
         self.inner().state.lock().damaged.values().cloned().collect()
@@ -109,8 +110,8 @@ impl DbInner {
                 file.set_aside.store(false, Ordering::Relaxed);
                 file.being_compacted.store(false, Ordering::Release);
             }
-            // What is damaged besides stays known, and is met again.
-            if state.damaged.get(number).is_some_and(|known| known.error.code() == Code::NotSupported) {
+            // What is wrong with it besides stays known.
+            if state.damaged.get(number).is_some_and(DamagedFile::waits_for_snapshots) {
                 state.damaged.remove(number);
             }
             if !version.files().any(|(_, file)| file.is_set_aside()) {
@@ -155,7 +156,6 @@ impl DbInner {
         if state.damaged.contains_key(&number) {
             return;
         }
-        tracing::error!(%error, "a file is damaged");
         let file = DamagedFile {
             family: family.id,
             family_name: family.name.clone(),
@@ -164,6 +164,10 @@ impl DbInner {
             key_range: range,
             error: error.clone(),
         };
+        match file.waits_for_snapshots() {
+            true => tracing::warn!(%error, "a table is set aside"),
+            false => tracing::error!(%error, "a file is damaged"),
+        }
         self.events.note(|| Event::Damaged(file.clone()));
         state.damaged.insert(number, file);
     }

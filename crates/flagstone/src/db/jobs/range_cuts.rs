@@ -73,7 +73,7 @@ mod tests {
     use super::super::compact::CompactionJob;
     use super::*;
     use crate::base::sync::Ordering;
-    use crate::base::{Code, ColumnFamilyId, Snapshot};
+    use crate::base::{Code, ColumnFamilyId, Error, Snapshot};
     use crate::db::settings::pick_compaction;
     use crate::db::{Db, Severity};
     use crate::env::Env;
@@ -187,6 +187,32 @@ mod tests {
                 self.live(round * 40..round * 40 + 40);
                 self.db.flush_all().unwrap();
             }
+        }
+
+        /// More deletions that begin with one key, all needed by snapshots, than a table can hold.
+        fn delete_from_one_start(&mut self) {
+            for round in 0..150 {
+                self.db.delete_range(key(0), key(5)).unwrap();
+                self.contents.retain(|at, _| *at >= key(5));
+                self.put(round % 5, "is deleted next");
+                self.take_snapshot();
+                if round % 30 == 29 {
+                    self.db.flush_all().unwrap();
+                }
+            }
+        }
+
+        /// What a worker would take next.
+        fn begin_compaction(&self) -> CompactionJob {
+            let inner = self.db.inner();
+            let mut state = inner.state.lock();
+            let known = &state.families[&ColumnFamilyId::DEFAULT];
+            let (family, version) = (known.family.clone(), known.family.current.load().version.clone());
+            let context = inner.pick_context(&state, known);
+            let plan = pick_compaction(&family.options.load(), &version, &context).unwrap();
+            let job = CompactionJob::new(family, version, plan);
+            inner.begin_compaction(&mut state, &job);
+            job
         }
 
         fn compact_by_itself(&self) {
@@ -305,16 +331,7 @@ mod tests {
         let mut world = World::new(&format!("{style};level0_file_num_compaction_trigger=4"));
         world.fill_level0();
         let (tables, inner) = (world.tables(0), world.db.inner());
-        let job = {
-            let mut state = inner.state.lock();
-            let known = &state.families[&ColumnFamilyId::DEFAULT];
-            let (family, version) = (known.family.clone(), known.family.current.load().version.clone());
-            let context = inner.pick_context(&state, known);
-            let plan = pick_compaction(&family.options.load(), &version, &context).unwrap();
-            let job = CompactionJob::new(family, version, plan);
-            inner.begin_compaction(&mut state, &job);
-            job
-        };
+        let job = world.begin_compaction();
         // What comes of it is noted under this lock.
         let state = inner.state.lock();
         std::thread::scope(|scope| {
@@ -381,15 +398,7 @@ mod tests {
     #[test]
     fn too_many_that_begin_with_one_key_hold_up_their_table_alone() {
         let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
-        for round in 0..150 {
-            world.db.delete_range(key(0), key(5)).unwrap();
-            world.contents.retain(|at, _| *at >= key(5));
-            world.put(round % 5, "is deleted next");
-            world.take_snapshot();
-            if round % 30 == 29 {
-                world.db.flush_all().unwrap();
-            }
-        }
+        world.delete_from_one_start();
         world.compact_by_itself();
         let state = |world: &World| {
             let of = world.db.default_column_family();
@@ -424,15 +433,7 @@ mod tests {
     #[test]
     fn what_snapshots_kept_aside_is_compacted_by_itself_when_they_are_gone() {
         let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
-        for round in 0..150 {
-            world.db.delete_range(key(0), key(5)).unwrap();
-            world.contents.retain(|at, _| *at >= key(5));
-            world.put(round % 5, "is deleted next");
-            world.take_snapshot();
-            if round % 30 == 29 {
-                world.db.flush_all().unwrap();
-            }
-        }
+        world.delete_from_one_start();
         world.compact_by_itself();
         let aside = world.db.damaged_files();
         assert!(!aside.is_empty());
@@ -453,6 +454,58 @@ mod tests {
         let inner = world.db.inner();
         assert!(inner.state.lock().crippled.is_empty());
         world.check();
+        world.close();
+    }
+
+    /// Another thread took the table back before the one whose compaction had failed asked whether it is set aside: that passed
+    /// for an error, and the database was poisoned.
+    #[test]
+    fn a_compaction_whose_table_is_taken_back_at_once_is_given_up_all_the_same() {
+        let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
+        world.delete_from_one_start();
+        let inner = world.db.inner();
+        let job = world.begin_compaction();
+        let error = inner.run_compaction(&job).unwrap_err();
+        assert_eq!(error.code(), Code::NotSupported);
+        assert!(inner.is_set_aside(&error) && inner.is_given_up(&job, &error));
+        world.snapshots.clear();
+        inner.take_back_outnumbered(&mut inner.state.lock());
+        assert!(!inner.is_set_aside(&error) && inner.is_given_up(&job, &error));
+        world.close();
+    }
+
+    /// It was compacted two seconds later, when nobody waited any longer.
+    #[test]
+    fn who_waits_for_compactions_waits_for_what_snapshots_kept_aside() {
+        let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
+        world.delete_from_one_start();
+        world.compact_by_itself();
+        assert!(!world.db.damaged_files().is_empty());
+        world.snapshots.clear();
+        world.db.wait_for_compactions().unwrap();
+        assert!(world.db.damaged_files().is_empty());
+        assert!(world.tables(0) < 4, "{} tables", world.tables(0));
+        world.close();
+    }
+
+    /// What a lookup had found about such a table was forgotten with that.
+    #[test]
+    fn what_else_is_wrong_with_a_table_that_is_taken_back_stays_known() {
+        let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
+        world.delete_from_one_start();
+        let inner = world.db.inner();
+        let family = world.db.default_column_family().clone();
+        for (_, file) in family.0.current.load().version.files() {
+            let path = inner.tables.open(&family.0, file).unwrap().path().to_path_buf();
+            inner.note_damage(&family.0, &Error::not_supported("a compression of elsewhere").at(path));
+        }
+        let known = world.db.damaged_files().len();
+        let job = world.begin_compaction();
+        let error = inner.run_compaction(&job).unwrap_err();
+        assert_eq!(error.code(), Code::NotSupported);
+        world.snapshots.clear();
+        inner.take_back_outnumbered(&mut inner.state.lock());
+        assert_eq!(world.db.damaged_files().len(), known);
         world.close();
     }
 

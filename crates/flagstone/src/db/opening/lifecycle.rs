@@ -295,6 +295,7 @@ impl DbInner {
         loop {
             self.poison.check()?;
             self.check_open()?;
+            self.take_back_outnumbered(&mut state);
             if !flushes_go_on(&state) && state.running_compactions == 0 {
                 let wanted = self.compactions_wanted(&state);
                 if wanted.is_empty() && !self.punch_wanted(&state) {

@@ -279,7 +279,8 @@ impl FamilyWriter<'_> {
             db_identity: self.target.versions.db_id().to_string(),
             session_identity: self.target.session.clone(),
             file_number: number,
-            ..table_builder_settings(options, self.level, true)
+            // FIFO has no bottom: its own tables always have their filters.
+            ..table_builder_settings(options, self.level, options.compaction_style != CompactionStyle::Fifo)
         }
     }
 

@@ -1,5 +1,6 @@
 //! The keys of an index, decoded for searching. There are as many as blocks, and they stay in memory: in byte order each takes
-//! nine bytes mostly, since what most of them say stands in one integer each.
+//! nine bytes mostly, since what most of them say stands in one integer each. Internal keys, which the index of a user key in two
+//! blocks has, take twelve more.
 //!
 //! ```text
 //! user key = common, the next eight bytes (prefix), [the rest: tail]      in byte order
