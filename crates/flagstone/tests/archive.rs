@@ -61,6 +61,26 @@ fn what_was_flushed_can_still_be_read_along() {
     assert!(db.get("key 0").unwrap().is_some());
 }
 
+/// It was listed, and handed out, behind the others: whoever read along was told that there was a gap.
+#[test]
+fn a_wal_whose_move_a_power_loss_has_undone_takes_its_place_again() {
+    let options = options(&[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
+    let db = Db::open(PATH, &options).unwrap();
+    write_and_flush(&db, 0..4);
+    let undone = archived(&db)[1].clone();
+    db.close().unwrap();
+    let before = format!("{PATH}/{}", undone.path.file_name().unwrap().display());
+    options.env.fs.rename(&undone.path, before.as_ref()).unwrap();
+    let db = Db::open(PATH, &options).unwrap();
+    let kept = db.wal_files();
+    assert!(kept.contains(&undone) && kept.is_sorted_by_key(|wal| wal.number), "{kept:?}");
+    let mut updates = db.get_updates_since(1).unwrap();
+    for n in 0..4 {
+        let update = updates.next_update().unwrap().unwrap();
+        assert_eq!(update.sequence, n + 1);
+    }
+}
+
 #[test]
 fn the_oldest_make_room() {
     let options = options(&[("WAL_size_limit_MB", "1"), ("write_buffer_size", "1000000")]);

@@ -148,6 +148,26 @@ fn a_copy_that_went_on_otherwise_is_another_database() {
     let error = copy.error_after(position);
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
     assert!(error.to_string().contains("another record ends there"), "{error}");
+    // What the next WAL says of the one before is the same in both.
+    copy.db.flush_all().unwrap();
+    copy.put(&["d"]);
+    let error = copy.error_after(position);
+    assert!(error.to_string().contains("another record ends there"), "{error}");
+}
+
+/// What the WAL says of the one before was nowhere to be seen, and the replica was to make a new copy.
+#[test]
+fn a_replica_goes_on_while_the_next_writes_wait_in_memory() {
+    let primary = Interrupted::new(&[("recycle_log_file_num", "0"), ("manual_wal_flush", "true")]);
+    primary.put(&["a"]);
+    primary.db.flush_wal(false).unwrap();
+    let position = primary.position_from(1);
+    primary.db.flush_all().unwrap();
+    primary.put(&["b"]);
+    let mut updates = primary.db.get_updates_after(position).unwrap();
+    assert!(updates.next_update().unwrap().is_none(), "it is in memory");
+    primary.db.flush_wal(false).unwrap();
+    assert_eq!(keys(&mut updates), ["b"]);
 }
 
 #[test]

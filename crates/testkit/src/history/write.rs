@@ -35,9 +35,9 @@ impl Life {
             ignore_missing_column_families: true,
             ..WriteOptions::default()
         };
-        let (begun, body) = (self.fs.changes(), batch.body().to_vec());
-        self.db.write_with(&options, batch).expect("a write");
-        self.written.note(&self.db, body, !disable_wal);
+        let begun = self.fs.changes();
+        self.db.write_with(&options, batch.clone()).expect("a write");
+        self.written.note(&self.db, batch, !disable_wal);
         self.note_write(begun, written, &options);
     }
 
@@ -68,7 +68,7 @@ impl Life {
         writer.commit().expect("a write");
         let mut batch = WriteBatch::new();
         compare::add(&mut batch, &handle, &put);
-        self.written.note(&self.db, batch.body().to_vec(), !options.disable_wal);
+        self.written.note(&self.db, batch, !options.disable_wal);
         self.note_write(begun, vec![(name.to_string(), put)], &options);
     }
 

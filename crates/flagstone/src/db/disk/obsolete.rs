@@ -238,6 +238,7 @@ impl DbInner {
             let size = self.env.fs.metadata(&file_name::wal(&self.wal_directory, number))?.size;
             self.retire_wal(&mut state.archive, number, size)?;
         }
+        state.archive.sort();
         self.tidy_archive(&mut state.archive)?;
         self.remove_old_metadata(&state)
     }

@@ -15,7 +15,7 @@ use super::part::{PartRange, epochs};
 use super::quarantine::release_inputs;
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
-    ColumnFamilyId, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    ColumnFamilyId, CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
     Sometimes, TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};

@@ -35,8 +35,8 @@ impl Db {
     /// The damaged files that lookups, scans and compactions have met since the database was opened. A file that was mended or
     /// restored is in use again after the next opening; [`crate::db::salvage`] saves what the others hold.
     ///
-    /// A table whose error is `NotSupported` need not be damaged: no compaction takes it, or this engine cannot read it. The error
-    /// says what helps, if anything does.
+    /// A table whose error is `NotSupported` need not be damaged: no compaction takes it, or this engine cannot read it. The
+    /// error says what helps, if anything does.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
         self.inner().note_suspects();
         self.inner().state.lock().damaged.values().cloned().collect()

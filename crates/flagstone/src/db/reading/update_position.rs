@@ -5,11 +5,12 @@
 //! process, and their numbers are not given out again: what survives of one is a prefix.
 //!
 //! 1. A later WAL that begins before the position belongs to a history that ended earlier, and went on otherwise.
-//! 2. If the next WAL says that it follows the position's own, and where that ended, nothing was lost in between.
-//! 3. Else the position's own WAL must hold the record. Where it does not, or is gone, nobody can tell, and that is said:
+//! 2. The position's own WAL, where it is kept, must hold the record. Where it ends before, nobody can tell, and that is said:
 //!    what was flushed is kept although its WAL, which nobody synced, may have lost it.
+//! 3. Where it is gone, the next WAL must say that it follows it, and that it ended there. That tells of a power loss, and not of
+//!    a copy, which gives out the same numbers: its records alone are compared.
 
-use super::updates::{NEW_COPY, OpenWal, ignoring_absence, missing};
+use super::updates::{LOOKS_MAX, NEW_COPY, OpenWal, ignoring_absence, missing};
 use crate::base::checksum::crc32c;
 use crate::base::{Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes};
 use crate::batch::BatchView;
@@ -100,8 +101,10 @@ impl Db {
     /// [`next_sequence`](UpdatePosition::next_sequence), but only if what was handed out up to there is what this database
     /// holds. Then a power loss that takes writes which a replica had applied is told from one that does not.
     ///
-    /// What tells are WALs; to the position's own and what follows it belongs all that is compared. Keep them as long as a
-    /// replica may be away (`WAL_ttl_seconds`, `WAL_size_limit_MB`).
+    /// What tells are the WAL that the position names and those after it: keep WALs for as long as a replica may be away
+    /// (`WAL_ttl_seconds`, `WAL_size_limit_MB`). Without them a power loss is still told, if the next WAL is there; but not a
+    /// copy of the database that was put in its place and went on otherwise. The WAL that the position names is read up to
+    /// there.
     ///
     /// ```
     /// # use flagstone::db::{Db, UpdatePosition};
@@ -135,7 +138,15 @@ impl Db {
         if updates.as_ref().is_err_and(|error| !error.is_not_found()) {
             return updates;
         }
-        match self.inner().check_position(position) {
+        let mut checked = self.inner().check_position(position);
+        for _ in 0..LOOKS_MAX {
+            // It may have been moved to the archive between the look at the list and the opening.
+            if !checked.as_ref().is_err_and(Error::is_not_found) {
+                break;
+            }
+            checked = self.inner().check_position(position);
+        }
+        match checked {
             // That the next write is gone says more than that nobody can tell of the one before.
             Err(error) if error.is_not_found() => updates.and(Err(error)),
             checked => checked.and(updates),
@@ -158,18 +169,20 @@ impl DbInner {
             let begins = format!("WAL {} begins at {}", wal.number, wal.first.unwrap_or_default());
             return Err(position.diverged(&begins));
         }
+        let own = wals.iter().find(|(wal, _)| wal.number == position.wal);
+        match own.map(|(wal, limit)| self.held(wal, *limit, position)).transpose()?.flatten() {
+            Some(Held::Same) => return Ok(()),
+            Some(Held::Other) => return Err(position.diverged("another record ends there")),
+            Some(Held::Nothing) => return Err(position.unknown()),
+            None => {}
+        }
         let noted = later.first().and_then(|wal| wal.predecessor);
         let follows = |noted: PredecessorWal| {
             FileNumber(noted.number) == position.wal && noted.last_sequence == next.saturating_sub(1)
         };
-        if noted.is_some_and(follows) {
-            return Ok(());
-        }
-        let own = wals.iter().find(|(wal, _)| wal.number == position.wal);
-        match own.map(|(wal, limit)| self.held(wal, *limit, position)).transpose()? {
-            Some(Held::Same) => Ok(()),
-            Some(Held::Other) => Err(position.diverged("another record ends there")),
-            Some(Held::Nothing) | None => Err(position.unknown()),
+        match noted.is_some_and(follows) {
+            true => Ok(()),
+            false => Err(position.unknown()),
         }
     }
 
@@ -179,7 +192,7 @@ impl DbInner {
         let opened = ignoring_absence(self.open_wal(wal, limit))?;
         let Some(begin) = opened.map(OpenWal::begin).transpose()? else { return Ok(None) };
         let (first, noted) = begin.unzip();
-        // What it will say with its first record.
+        // What it will say with its first record, which waits in memory or has yet to come.
         let unwritten = || {
             let commit = self.commit.lock();
             commit.predecessor.filter(|_| commit.wal_number == number)
@@ -187,11 +200,15 @@ impl DbInner {
         Ok(Some(Later { number, first, predecessor: noted.flatten().or_else(unwritten) }))
     }
 
-    fn held(&self, wal: &WalFile, limit: u64, position: UpdatePosition) -> Result<Held> {
-        let Some(mut wal) = ignoring_absence(self.open_wal(wal, limit))? else { return Ok(Held::Nothing) };
+    /// `None` if it is gone.
+    fn held(&self, wal: &WalFile, limit: u64, position: UpdatePosition) -> Result<Option<Held>> {
+        let Some(mut wal) = ignoring_absence(self.open_wal(wal, limit))? else { return Ok(None) };
         let mut held = Held::Nothing;
-        while let Event::Record(record) = wal.reader.next_event()? {
-            let batch = BatchView::parse(record)?;
+        while let Event::Record(_) = wal.reader.next_event()? {
+            let record = wal.reader.record();
+            let locate =
+                |error: Error| error.at(wal.reader.file().path()).at_offset(wal.reader.record_offset());
+            let batch = BatchView::parse(record).map_err(locate)?;
             if batch.next_sequence() < position.next_sequence {
                 continue;
             }
@@ -199,10 +216,10 @@ impl DbInner {
                 break;
             }
             if crc32c(record) == position.checksum {
-                return Ok(Held::Same);
+                return Ok(Some(Held::Same));
             }
             held = Held::Other;
         }
-        Ok(held)
+        Ok(Some(held))
     }
 }

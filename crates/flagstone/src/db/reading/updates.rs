@@ -26,7 +26,7 @@ use crate::options::ReadOptions;
 use crate::wal::{DamageKind, Event, PredecessorWal, Reader};
 
 /// So often it is looked for a WAL that was moved between the look at the list and the opening.
-const LOOKS_MAX: usize = 3;
+pub(super) const LOOKS_MAX: usize = 3;
 
 /// One write, as [`Updates`] hands it out.
 #[derive(Debug, Clone)]

@@ -33,6 +33,11 @@ pub(in crate::db) struct Limits {
 }
 
 impl Archive {
+    /// The oldest first: after a power loss one may have come behind those that were moved after it.
+    pub(in crate::db) fn sort(&mut self) {
+        self.wals.make_contiguous().sort_unstable_by_key(|wal| wal.number);
+    }
+
     /// Takes out what is to be removed at `now`: what is too old, then the oldest while all are too much.
     fn expired(&mut self, limits: Limits, now: u64) -> Vec<FileNumber> {
         let mut total: u64 = self.wals.iter().map(|wal| wal.size).sum();

@@ -129,6 +129,7 @@ impl DbInner {
             size: bytes,
             last_sequence: commit.last_sequence,
         });
+        commit.is_predecessor_noted = false;
         commit.wal_number = number;
         self.active_wal_bytes.store(0, Ordering::Relaxed);
         Ok(())

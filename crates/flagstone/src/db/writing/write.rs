@@ -50,8 +50,10 @@ pub(in crate::db) struct Commit {
     /// None while the database is being opened, when it is read-only, and after it was closed.
     pub(in crate::db) wal: Option<wal::Writer>,
     pub(in crate::db) wal_number: FileNumber,
-    /// What the active WAL, still empty, is to say of the one before.
+    /// What the active WAL says of the one before, or is to say.
     pub(in crate::db) predecessor: Option<PredecessorWal>,
+    /// Whether it has said so: to its buffer at least.
+    pub(in crate::db) is_predecessor_noted: bool,
     /// The last sequence number assigned.
     pub(in crate::db) last_sequence: SequenceNumber,
     /// The last one that somebody wants synced before it is published.
@@ -353,12 +355,13 @@ impl DbInner {
                 "a batch of {bytes} bytes is too long for a compressed WAL, which takes {most}; write it in parts"
             )));
         }
-        if let Some(predecessor) = commit.predecessor.filter(|_| !Mutant::ForgetPredecessor.is_on()) {
+        let noted = commit.is_predecessor_noted || Mutant::ForgetPredecessor.is_on();
+        if let Some(predecessor) = commit.predecessor.filter(|_| !noted) {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.last_sequence + 1);
             note.put_log_data(predecessor.to_note())?;
             self.add_to_wal(commit, &note, joins_sync)?;
-            commit.predecessor = None;
+            commit.is_predecessor_noted = true;
         }
         self.add_to_wal(commit, batch, joins_sync)
     }
