@@ -36,6 +36,8 @@ pub(super) struct Family {
     flushed_until: SequenceNumber,
     /// Whether every table tells that.
     pub(super) tells_flushed: bool,
+    /// Whether WALs have records of it.
+    is_in_logs: bool,
     /// What damaged and missing tables may have held.
     losses: Losses,
 }
@@ -214,6 +216,7 @@ impl Families {
             tombstones: Tombstones::default(),
             flushed_until: 0,
             tells_flushed: true,
+            is_in_logs: false,
             losses: Losses::default(),
         };
         self.by_name.insert(name.to_string(), family);
@@ -322,7 +325,7 @@ impl Families {
         let of_unnamed = unnamed.into_iter().filter_map(|(&id, name)| self.doubt(id, name));
         // Options are written whenever a family is made or dropped, which the default one never is.
         let is_confirmed = |name: &String| {
-            self.history.is_trusted
+            self.history.is_trusted && !self.is_dropped_by_options(name)
                 || name == DEFAULT_COLUMN_FAMILY_NAME
                 || self.given.iter().any(|(given, _)| given == name)
         };
@@ -337,6 +340,16 @@ impl Families {
             )
         });
         of_unnamed.chain(of_named).collect()
+    }
+
+    /// Whether the options lack a family in which something was written, which they were to name before that. Then the edit
+    /// that dropped it is lost: zeros behind the last intact one pass for the end of a MANIFEST. Who lists some families alone
+    /// need not name the default one.
+    fn is_dropped_by_options(&self, name: &str) -> bool {
+        let is_given = |wanted: &str| self.given.iter().any(|(given, _)| given == wanted);
+        let holds_something =
+            self.by_name.get(name).is_some_and(|family| family.is_in_logs || !family.tables.is_empty());
+        is_given(DEFAULT_COLUMN_FAMILY_NAME) && !is_given(name) && holds_something
     }
 
     fn doubt(&self, id: ColumnFamilyId, name: &str) -> Option<String> {
@@ -389,6 +402,7 @@ impl Families {
         }
         let is_trusted = self.history.is_trusted;
         let family = self.by_name.get_mut(&self.names[&id])?;
+        family.is_in_logs = true;
         let is_flushed = wal < family.log_number || !is_trusted && sequence <= family.flushed_until;
         Some((family, is_flushed))
     }
