@@ -24,6 +24,8 @@ markers! {
     WriteStopped,
     /// A thread that had given way left its work to one that had not, as somebody slept for it.
     WorkHurried,
+    /// A compaction paused for a flush, so that no more jobs ran than may.
+    CompactionPaused,
     /// Writers waited because all memtables together had reached their limit.
     MemtablesStoppedWriters,
     /// The largest memtables were switched because all together had reached half of their limit.

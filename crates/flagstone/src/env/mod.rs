@@ -51,7 +51,9 @@ pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns};
 pub(crate) use sharers::{Sharer, Sharers};
-pub(crate) use threads::{Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Turn};
+pub(crate) use threads::{
+    Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Seats, Turn,
+};
 pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
 pub use together::{Place, Take, read_together};
 

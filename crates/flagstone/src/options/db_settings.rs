@@ -26,7 +26,8 @@ settings! {
     live max_open_files: i32 = -1, in -1..=i32::MAX;
     /// Threads that open table files when the database opens. There are none to open then: each is opened at its first use.
     fixed max_file_opening_threads: i32 = 16, in 1..=i32::MAX;
-    /// Flushes and compactions that run at a time; the default follows the number of cores.
+    /// Flushes and compactions that run at a time; the default follows the number of cores. All may be compactions, of which one
+    /// pauses for a flush.
     live max_background_jobs: i32 = default_background_jobs(), in 1..=1024;
     /// Flushes that run at a time; -1 leaves it to `max_background_jobs`. Where this or `max_background_compactions` is set,
     /// `max_background_jobs` has no effect, and of the other kind, if it is -1, there is one at a time.

@@ -52,6 +52,16 @@ fn writers_beside_universal_compactions_go_on() {
     explore("stall::writers_beside_universal_compactions_go_on", 300, || writers_go_on(IN_RUNS, 300));
 }
 
+/// One job at a time: a flush that comes while the one compaction runs has it pause, at any entry.
+#[test]
+fn writers_whose_flushes_have_compactions_pause_go_on() {
+    explore("stall::writers_whose_flushes_have_compactions_pause_go_on", 300, || {
+        writers_go_on(&[CRAMPED, &[("max_background_jobs", "1")]].concat(), 5);
+    });
+    let paused = counts().into_iter().find(|(name, ..)| *name == "CompactionPaused");
+    assert!(paused.expect("a marker").2 > 0, "none did");
+}
+
 /// What a thread that gives way does goes over to another one while writers sleep for it, at any entry.
 #[test]
 fn writers_who_hurry_what_gives_way_go_on() {

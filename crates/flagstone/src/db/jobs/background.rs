@@ -10,7 +10,7 @@ use crate::db::state::State;
 use crate::db::{Db, DbInner};
 pub(in crate::db) use crate::env::Role;
 use crate::env::{
-    Asleep, BackgroundThreads, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool,
+    Asleep, BackgroundThreads, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Seats,
     is_out_of_descriptors,
 };
 use crate::options::{DbSettings, Options};
@@ -25,6 +25,7 @@ const IDLE: Duration = Duration::from_secs(2);
 pub(in crate::db) struct Workers {
     threads: Arc<BackgroundThreads>,
     is_shared: bool,
+    seats: Seats,
     /// Once they look for work.
     member: Mutex<Option<MemberId>>,
     /// What was announced when a look for flushes found none.
@@ -37,6 +38,7 @@ impl Workers {
         Self {
             threads: options.background_threads.clone().unwrap_or_else(|| Arc::new(own())),
             is_shared: options.background_threads.is_some(),
+            seats: Seats::default(),
             member: Mutex::new(None),
             announced_before: AtomicU64::new(u64::MAX),
         }
@@ -80,6 +82,11 @@ impl Workers {
         self.threads.giving_way()
     }
 
+    /// Where a compaction makes room for flushes.
+    pub(in crate::db) fn seats(&self) -> &Seats {
+        &self.seats
+    }
+
     /// The caller sleeps until they have come further, for as long as it has this: what they do does not give way meanwhile.
     pub(in crate::db) fn sleep_for_them(&self) -> Asleep<'_> {
         self.threads.sleepers().enter()
@@ -95,7 +102,7 @@ impl Workers {
 fn own_threads(options: &Options) -> [usize; 2] {
     match jobs_apart(options) {
         Some(apart) => apart.by_role,
-        None => [1, options.max_background_jobs.max(2) as usize - 1],
+        None => [1, options.max_background_jobs.max(1) as usize],
     }
 }
 
@@ -134,7 +141,11 @@ impl Member for DbInner {
     fn jobs_at_most(&self) -> JobLimits {
         let settings = self.settings.load();
         jobs_apart(&settings)
-            .unwrap_or_else(|| JobLimits::together(settings.max_background_jobs.max(2) as usize))
+            .unwrap_or_else(|| JobLimits::together(settings.max_background_jobs.max(1) as usize))
+    }
+
+    fn seats(&self) -> &Seats {
+        self.workers.seats()
     }
 }
 

@@ -250,6 +250,7 @@ impl Job<'_> {
         let mut writer = TableWriter::new(self, &range, &warmth);
 
         let mut entries = 0u64;
+        let seats = (!spec.is_flush).then(|| inner.workers.seats());
         self.take_turns(|turn| {
             while stream.valid() {
                 entries += 1;
@@ -261,6 +262,7 @@ impl Job<'_> {
                 let added = writer.add(key, value, splitter.as_mut(), &meter);
                 added.map_err(|error| self.trace(error, Some(key)))?;
                 stream.next();
+                seats.inspect(|seats| seats.make_room());
                 if turn.is_over() {
                     return Ok(false);
                 }

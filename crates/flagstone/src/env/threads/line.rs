@@ -62,11 +62,18 @@ enum Place {
 }
 
 impl Known {
-    /// Whether one more thread may work for it.
+    /// Whether one more thread may work for it. Compactions that run make room for a flush.
     fn may_begin(&self, role: Role) -> bool {
         let most = self.member.jobs_at_most();
-        self.running.iter().sum::<usize>() < most.together
-            && self.running[role as usize] < most.by_role[role as usize]
+        self.running[role as usize] < most.by_role[role as usize]
+            && (role == Role::Flush || self.running.iter().sum::<usize>() < most.together)
+    }
+
+    /// Other jobs run than before.
+    fn note_running(&self) {
+        let beyond = self.running.iter().sum::<usize>().saturating_sub(self.member.jobs_at_most().together);
+        // Where fewer may run than before, compactions that run go on, but for flushes.
+        self.member.seats().set_owed(beyond.min(self.running[Role::Flush as usize]));
     }
 }
 
@@ -145,6 +152,7 @@ impl Line {
         }
         known.places[role as usize] = Place::None;
         known.running[role as usize] += 1;
+        known.note_running();
         Some(Job { id, role, member: known.member.clone() })
     }
 
@@ -152,6 +160,7 @@ impl Line {
     pub(super) fn put_back(&mut self, id: MemberId, role: Role, next: Next, now: u64) -> [Option<Role>; 2] {
         let known = self.members.get_mut(&id).expect("it stays until nobody works for it");
         known.running[role as usize] -= 1;
+        known.note_running();
         if known.is_leaving {
             return [None, None];
         }

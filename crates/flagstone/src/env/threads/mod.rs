@@ -6,7 +6,8 @@
 //! 3. Whoever did something goes to the end of the line, behind the others; whoever did not is asked again when it announces
 //!    something, or after a while.
 //! 4. Threads for flushes do nothing else. Those for compactions take from the line of flushes first, what is more there
-//!    than threads for flushes are idle.
+//!    than threads for flushes are idle. A flush never waits for a compaction: where a member has all its jobs, one that
+//!    compacts pauses.
 //! 5. A database leaves: it is taken out of the lines, and what runs for it is waited for.
 //!
 //! **Thread safety.** The lines are behind one lock, held for a look, under which no member works. It may be taken under any of
@@ -17,11 +18,13 @@
 //! again. For every entry in a line a thread is awake, or all are busy.
 //!
 //! - `line`: who is next
+//! - `seats`: compactions pause for flushes
 //! - `turns`: long work gives way to others that want the processor, until somebody sleeps for it
 //! - `readers`: other threads, for reads that must not wait where they are asked for
 
 mod line;
 mod readers;
+mod seats;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -39,6 +42,7 @@ use line::Line;
 
 pub(crate) use line::MemberId;
 pub(crate) use readers::ReaderPool;
+pub(crate) use seats::Seats;
 use turns::Sleepers;
 pub(crate) use turns::{Asleep, GivingWay, Turn};
 
@@ -73,6 +77,9 @@ pub trait Member: Send + Sync {
 
     /// How many threads may work for this one at a time. Asked under a lock.
     fn jobs_at_most(&self) -> JobLimits;
+
+    /// Where its compactions make room for its flushes.
+    fn seats(&self) -> &Seats;
 }
 
 /// How many threads may work for one member at a time.
@@ -85,10 +92,11 @@ pub struct JobLimits {
 }
 
 impl JobLimits {
-    /// So many jobs of either kind, but at least two; one is left to flushes.
+    /// So many jobs of either kind. A flush that comes when compactions have all of them begins at once: one of the compactions
+    /// pauses for it ([`Seats`]).
     pub fn together(jobs: usize) -> Self {
-        let together = jobs.max(2);
-        Self { by_role: [together, together - 1], together }
+        let together = jobs.max(1);
+        Self { by_role: [together; 2], together }
     }
 
     /// So many flushes, and beside them so many compactions.

@@ -8,7 +8,16 @@ use crate::base::sync::{AtomicUsize, Ordering};
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A member of the line, which never works.
-struct Waiting(JobLimits);
+struct Waiting {
+    most: JobLimits,
+    seats: Seats,
+}
+
+impl Waiting {
+    fn new(most: JobLimits) -> Arc<Self> {
+        Arc::new(Self { most, seats: Seats::default() })
+    }
+}
 
 impl Member for Waiting {
     fn work(&self, _: Role) -> Next {
@@ -16,14 +25,18 @@ impl Member for Waiting {
     }
 
     fn jobs_at_most(&self) -> JobLimits {
-        self.0
+        self.most
+    }
+
+    fn seats(&self) -> &Seats {
+        &self.seats
     }
 }
 
 /// A line of members that have at most so many jobs.
 fn line<const N: usize>(most: [usize; N]) -> (Line, [MemberId; N]) {
     let mut line = Line::default();
-    let ids = most.map(|most| line.enter(Arc::new(Waiting(JobLimits::together(most)))));
+    let ids = most.map(|most| line.enter(Waiting::new(JobLimits::together(most))));
     (line, ids)
 }
 
@@ -52,7 +65,7 @@ fn who_has_much_to_do_lets_others_go_first() {
 fn flushes_and_compactions_may_have_limits_of_their_own() {
     use Role::{Compaction, Flush};
     let mut line = Line::default();
-    let id = line.enter(Arc::new(Waiting(JobLimits::apart(1, 2))));
+    let id = line.enter(Waiting::new(JobLimits::apart(1, 2)));
     let mut taken = Vec::new();
     for role in [Compaction, Compaction, Compaction, Flush, Flush] {
         line.announce(id, role);
@@ -70,26 +83,103 @@ fn flushes_and_compactions_may_have_limits_of_their_own() {
 #[test]
 fn flushes_come_before_compactions_and_never_wait_for_them() {
     use Role::{Compaction, Flush};
-    let (mut line, [one, two]) = line([2, 8]);
+    let mut line = Line::default();
+    let first = Waiting::new(JobLimits::together(2));
+    let (one, two) = (line.enter(first.clone()), line.enter(Waiting::new(JobLimits::together(8))));
     for id in [one, two] {
         assert_eq!(Role::ALL.map(|role| line.announce(id, role)), [true; 2]);
     }
     // An idle thread for flushes has one of them; a thread for compactions helps with the other.
     assert_eq!(line.take(Compaction, 1).map(|job| (job.id, job.role)), Some((one, Flush)));
     assert_eq!(line.take(Compaction, 1).map(|job| (job.id, job.role)), Some((one, Compaction)));
-    // One of two jobs is left to flushes.
+    // All of two jobs may be compactions; what flushes have is theirs.
     line.put_back(one, Flush, Next::After(Duration::ZERO), 0);
     line.announce(one, Compaction);
+    assert_eq!(line.take(Compaction, 1).map(|job| (job.id, job.role)), Some((two, Compaction)));
+    assert_eq!(line.take(Compaction, 1).map(|job| (job.id, job.role)), Some((one, Compaction)));
+    line.announce(one, Compaction);
+    assert!(line.take(Compaction, 1).is_none(), "it has its jobs");
+    assert_eq!(first.seats.owed(), 0);
     line.announce(one, Flush);
     assert_eq!(take(&mut line, Flush), Some((two, Flush)));
     assert_eq!(take(&mut line, Flush), Some((one, Flush)));
     assert_eq!(take(&mut line, Flush), None, "a thread for flushes does nothing else");
-    assert_eq!(take(&mut line, Compaction), Some((two, Compaction)));
-    assert_eq!(take(&mut line, Compaction), None, "the other has its jobs");
-    // As soon as one has ended it may have the next.
+    assert_eq!(first.seats.owed(), 1, "of three jobs one is to pause");
+    // Whichever ends, that one goes on.
+    assert_eq!(line.put_back(one, Compaction, Next::Again, 0), [None, Some(Compaction)]);
+    assert_eq!((first.seats.owed(), take(&mut line, Compaction)), (0, None));
     assert_eq!(line.put_back(one, Flush, Next::After(Duration::ZERO), 0), [None, Some(Compaction)]);
-    assert_eq!(line.put_back(one, Compaction, Next::Again, 0), [None, None], "it is there");
     assert_eq!(take(&mut line, Compaction), Some((one, Compaction)));
+}
+
+/// Two compactions run when it is said that there may be one job: they go on, but for a flush.
+#[test]
+fn compactions_that_are_too_many_go_on() {
+    use Role::{Compaction, Flush};
+    let member = Arc::new(Narrowing { most: AtomicUsize::new(2), seats: Seats::default() });
+    let mut line = Line::default();
+    let id = line.enter(member.clone());
+    for _ in 0..2 {
+        line.announce(id, Compaction);
+        assert!(take(&mut line, Compaction).is_some());
+    }
+    member.most.store(1, Ordering::Relaxed);
+    line.announce(id, Flush);
+    assert!(take(&mut line, Flush).is_some());
+    assert_eq!(member.seats.owed(), 1);
+    line.put_back(id, Flush, Next::After(WAIT), 0);
+    assert_eq!(member.seats.owed(), 0);
+}
+
+/// A member whose limit changes.
+struct Narrowing {
+    most: AtomicUsize,
+    seats: Seats,
+}
+
+impl Member for Narrowing {
+    fn work(&self, _: Role) -> Next {
+        unreachable!("nobody asks")
+    }
+
+    fn jobs_at_most(&self) -> JobLimits {
+        JobLimits::together(self.most.load(Ordering::Relaxed))
+    }
+
+    fn seats(&self) -> &Seats {
+        &self.seats
+    }
+}
+
+/// Of three compactions as many pause as are to, and go on when they may.
+#[test]
+fn compactions_pause_for_flushes() {
+    let seats = Arc::new(Seats::default());
+    seats.set_owed(2);
+    let (went_on, seen) = channel();
+    let threads = [0; 3].map(|_| {
+        let (seats, went_on) = (seats.clone(), went_on.clone());
+        let work = Box::new(move || {
+            seats.make_room();
+            went_on.send(()).unwrap();
+        });
+        Env::os().spawner.spawn("pausing", work).unwrap()
+    });
+    // One of them goes on.
+    seen.recv_timeout(WAIT).unwrap();
+    while seats.paused() < 2 {
+        std::thread::yield_now();
+    }
+    assert!(seen.try_recv().is_err());
+    seats.make_room();
+    seats.set_owed(1);
+    seen.recv_timeout(WAIT).unwrap();
+    assert!(seen.try_recv().is_err());
+    assert_eq!(seats.paused(), 1);
+    seats.set_owed(0);
+    seen.recv_timeout(WAIT).unwrap();
+    assert_eq!(threads.map(|thread| thread.join()), [false; 3], "none panicked");
+    assert_eq!(seats.paused(), 0);
 }
 
 #[test]
@@ -125,6 +215,7 @@ struct Told {
     looks: Mutex<Sender<(usize, Role)>>,
     answers: Mutex<Receiver<Option<Next>>>,
     running: AtomicUsize,
+    seats: Seats,
 }
 
 impl Member for Told {
@@ -139,6 +230,10 @@ impl Member for Told {
     fn jobs_at_most(&self) -> JobLimits {
         JobLimits::together(2)
     }
+
+    fn seats(&self) -> &Seats {
+        &self.seats
+    }
 }
 
 /// A member, and the way to answer it.
@@ -150,7 +245,8 @@ fn told<const N: usize>() -> ([Answered; N], Receiver<(usize, Role)>) {
     let members = std::array::from_fn(|name| {
         let (answer, answers) = channel();
         let looks = Mutex::new(looks.clone());
-        let told = Told { name, looks, answers: Mutex::new(answers), running: AtomicUsize::new(0) };
+        let answers = Mutex::new(answers);
+        let told = Told { name, looks, answers, running: AtomicUsize::new(0), seats: Seats::default() };
         (Arc::new(told), answer)
     });
     (members, seen)
