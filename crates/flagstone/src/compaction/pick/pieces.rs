@@ -11,15 +11,16 @@
 //! 3. The next piece begins at the smallest key of what is left ([`CompactionPlan::rest`]), until nothing is: each begins behind
 //!    the one before. Tables at the edges are written twice.
 //!
-//! The inputs of a piece are given back when it ends. Between two pieces the tree is a tree like any other, and newer runs may be
-//! merged with one another. What is written meanwhile is taken along where it is overlapped, but nothing is done for its sake: it
-//! ends when what was there at its beginning is merged, also if somebody else did that ([`Merging::older_than`]).
+//! The inputs of a piece are given back when it ends, before the next begins. Between two pieces the tree is a tree like any
+//! other, and newer runs may be merged with one another. What is written meanwhile is taken along where it is overlapped, but
+//! nothing is done for its sake: it ends when what was there at its beginning is merged, also if somebody else did that
+//! ([`Merging::older_than`]).
 
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::expand::{any_busy, bounds, clean_cut, is_being_written, join, total_bytes};
+use super::expand::{any_busy, bounds, clean_cut, join, total_bytes};
 use super::manual::RangePlan;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::universal::{Output, Run, UniversalPicker};
@@ -172,7 +173,8 @@ impl UniversalPicker<'_> {
         let path_id = whole.path_id.unwrap_or_else(|| self.path_of(bytes_of(&self.runs)));
         let output = Output { level: last, path_id, is_oldest: true, compressed: true };
         let plan = rewriting(self.planned(whole.reason, inputs, output));
-        if is_being_written(user, self.running, last, (&plan.smallest, &plan.largest)) {
+        // One at a time: what two take together nobody has promised to have room for.
+        if self.running.iter().any(|other| other.output_level == last) {
             return RangePlan::Blocked;
         }
         let is_left =

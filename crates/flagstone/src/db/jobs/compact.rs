@@ -96,7 +96,18 @@ impl DbInner {
             // The next takes the room that this one frees: also where another thread is about to remove its inputs.
             self.purge_all_obsolete_files();
         }
+        self.end_making_room(family);
         Ok(true)
+    }
+
+    /// The next piece may begin.
+    fn end_making_room(&self, family: ColumnFamilyId) {
+        let mut state = self.state.lock();
+        let known = state.families.get_mut(&family);
+        if known.is_some_and(|known| std::mem::take(&mut known.makes_room)) {
+            state.note(family);
+            self.announce_work(&mut state);
+        }
     }
 
     /// Whether a compaction that failed so harms nothing: it is left, or its inputs are.
@@ -139,7 +150,8 @@ impl DbInner {
         let job = state.agenda.to_compact().find_map(|id| {
             let known = state.families.get(&id)?;
             // Who holds it lets it go with a word.
-            let job = if known.manual_compactions == 0 { self.compaction_of(state, known) } else { None };
+            let may_begin = known.manual_compactions == 0 && !known.makes_room;
+            let job = if may_begin { self.compaction_of(state, known) } else { None };
             idle.extend(job.is_none().then_some(id));
             job
         });
@@ -490,6 +502,8 @@ impl DbInner {
             known.note_deleted(&output.deleted, &version);
             let next = self.file_numbers.next();
             known.merging = job.plan.merging_after(known.merging.take(), &version, next);
+            // Who was asked for the pieces takes one after the other.
+            known.makes_room = known.merging.is_some() && !job.is_manual;
             let is_limited = job.family.options.load().max_space_amplification > 0.0;
             if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
