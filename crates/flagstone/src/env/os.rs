@@ -7,7 +7,7 @@ use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, IoSlice};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -242,6 +242,16 @@ fn block_of(_file: &fs::File) -> usize {
     DIRECT_BLOCK
 }
 
+/// Refuses what is opened for reading as a file is, and then is none: a directory, or a pipe, which would be waited for until
+/// somebody writes into it. What cannot be looked up cannot be opened.
+fn check_readable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path).map(|found| found.file_type()) {
+        Ok(kind) if kind.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        Ok(kind) if kind.is_fifo() => Err(io::Error::other("it is a pipe, not a file")),
+        _ => Ok(()),
+    }
+}
+
 /// A file whose reads fail.
 #[cfg(test)]
 pub(super) fn open_unreadable(path: &Path) -> Arc<dyn File> {
@@ -268,10 +278,10 @@ impl FileSystem for OsFileSystem {
                 "open for writing"
             }
         };
-        let file = options.open(path).map_err(|error| Error::io(doing, path, error))?;
-        if mode.only_reads() && file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            return Err(Error::io(doing, path, io::Error::from(io::ErrorKind::IsADirectory)));
+        if mode.only_reads() {
+            check_readable(path).map_err(|error| Error::io(doing, path, error))?;
         }
+        let file = options.open(path).map_err(|error| Error::io(doing, path, error))?;
         let direct_block =
             mode.is_direct().then(|| if mode.only_reads() { block_of(&file) } else { DIRECT_BLOCK });
         Ok(Arc::new(OsFile { file, path: path.to_path_buf(), direct_block }))
@@ -341,6 +351,7 @@ impl FileSystem for OsFileSystem {
     }
 
     fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        check_readable(path).map_err(|error| Error::io("open the lock", path, error))?;
         lock_as(path, OpenOptions::new().read(true), FlockOperation::NonBlockingLockShared)
     }
 }
@@ -534,6 +545,21 @@ mod tests {
         System::new().run_all("test", tasks);
         assert_eq!(ended.load(std::sync::atomic::Ordering::Relaxed), 3);
         System::new().run_all("test", Vec::new());
+    }
+
+    /// Opening waited for somebody who writes into it, for ever.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("LOCK");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let opened = [OpenMode::Read, OpenMode::ReadDirect].map(|mode| OsFileSystem.open(&path, mode).err());
+        for error in opened.into_iter().chain([OsFileSystem.lock_for_reading(&path).err()]) {
+            let error = error.expect("it is no file");
+            assert!(error.to_string().contains("pipe") && error.path() == Some(&*path), "{error}");
+        }
     }
 
     #[test]
