@@ -1,6 +1,7 @@
 //! Locks of files, as RocksDB takes them: POSIX record locks.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, Metadata, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
@@ -31,13 +32,15 @@ pub(super) fn lock_as(
         .map_err(|error| Error::io("look up", &directory, error))?
         .join(path.file_name().unwrap_or_default());
     let mut locked = LOCKED.lock();
-    if locked.contains(&name) {
+    let id = fs::metadata(path).ok().map(|found| id_of(&found));
+    if locked.iter().any(|other| other.name == name || Some(other.id) == id) {
         return Err(held("another handle of this process"));
     }
     let file = how.open(path).map_err(|error| Error::io("open the lock", path, error))?;
     match rustix::fs::fcntl_lock(&file, operation) {
         Ok(()) => {
-            locked.push(name.clone());
+            let found = file.metadata().map_err(|error| Error::io("look up", path, error))?;
+            locked.push(Locked { name: name.clone(), id: id_of(&found) });
             Ok(Box::new(OsLock { file: Some(file), name }))
         }
         Err(Errno::AGAIN | Errno::ACCESS) => Err(held(&format!("another process{}", holder(&file)))),
@@ -56,9 +59,19 @@ fn holder(file: &fs::File) -> String {
     }
 }
 
-/// Paths locked by this process. Closing *any* descriptor of a locked file drops a POSIX lock, so none is opened
-/// while its path stands here.
-static LOCKED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Files locked by this process. Closing *any* descriptor of a locked file drops a POSIX lock, so none is opened
+/// while it stands here.
+static LOCKED: Mutex<Vec<Locked>> = Mutex::new(Vec::new());
+
+/// By its path, and by what the system knows it by whatever its path: a copy of hard links has the same file.
+struct Locked {
+    name: PathBuf,
+    id: (u64, u64),
+}
+
+fn id_of(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
 
 struct OsLock {
     file: Option<fs::File>,
@@ -72,7 +85,7 @@ impl Drop for OsLock {
         let mut locked = LOCKED.lock();
         // Closed before the name is free: it would drop the next holder's lock.
         self.file = None;
-        locked.retain(|name| *name != self.name);
+        locked.retain(|other| other.name != self.name);
     }
 }
 
@@ -91,5 +104,19 @@ mod tests {
         assert_eq!((error.code(), error.subcode()), (Code::Busy, SubCode::LockHeld));
         drop(first);
         OsFileSystem.lock(&path).unwrap();
+    }
+
+    /// The system has one lock for both, which the process had twice, until the first of them was closed: then it had none.
+    #[test]
+    fn a_lock_with_two_names_is_held_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["LOCK", "LOCK of a copy"].map(|name| directory.path().join(name));
+        let held = OsFileSystem.lock(&path).unwrap();
+        OsFileSystem.link(&path, &other).unwrap();
+        for lock in [OsFileSystem.lock(&other), OsFileSystem.lock_for_reading(&other)] {
+            assert_eq!(lock.err().expect("it is held under another name").subcode(), SubCode::LockHeld);
+        }
+        drop(held);
+        OsFileSystem.lock(&other).unwrap();
     }
 }
