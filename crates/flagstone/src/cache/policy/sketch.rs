@@ -11,6 +11,8 @@ const HALVES: u64 = 0x7777_7777_7777_7777;
 const MIN_WORDS: usize = 256;
 /// Uses for each entry until counters are halved.
 const SAMPLES_PER_ENTRY: u64 = 10;
+/// Where a cache has shrunk, so many words count as an entry: halving them all takes time.
+const WORDS_PER_ENTRY_MAX: usize = 1024;
 
 /// Frequencies of ids.
 #[derive(Debug)]
@@ -45,7 +47,8 @@ impl Sketch {
             }
         }
         self.uses += 1;
-        if self.uses >= SAMPLES_PER_ENTRY * (entries as u64).max(1) {
+        let entries = entries.max(self.words.len() / WORDS_PER_ENTRY_MAX).max(1);
+        if self.uses >= SAMPLES_PER_ENTRY * entries as u64 {
             self.words.iter_mut().for_each(|word| *word = (*word >> 1) & HALVES);
             self.uses /= 2;
         }
@@ -85,5 +88,14 @@ mod tests {
         (0..7).for_each(|_| sketch.count(10, 3));
         assert_eq!((sketch.frequency(7), sketch.frequency(8), sketch.frequency(10)), (7, 1, 3));
         assert_eq!(sketch.uses, 15);
+    }
+
+    /// Where a cache had shrunk, all counters that it once needed were halved after every few uses.
+    #[test]
+    fn counters_are_halved_no_more_often_than_there_are_uses_for_them() {
+        let mut sketch = Sketch::default();
+        (0..20).for_each(|_| sketch.make_room(1 << 20));
+        (0..10_000).for_each(|id| sketch.count(id, 1));
+        assert_eq!(sketch.uses, 10_000);
     }
 }
