@@ -110,6 +110,25 @@ fn keys_of_random_sizes_that_share_much() {
     });
 }
 
+/// What all keys share was found out anew for each of them, in a vector.
+#[test]
+fn keys_each_of_which_shares_less_with_the_first() {
+    let size = if cfg!(miri) { 20 } else { 1000 };
+    each_table(|table| {
+        let next = AtomicU64::new(0);
+        let key = |_: &mut fastrand::Rng| {
+            let mut key = vec![b'a'; size];
+            if let Some(at) = size.checked_sub(next.fetch_add(1, Ordering::Relaxed) as usize) {
+                key[at.min(size - 1)] = b'b';
+            }
+            key
+        };
+        let model = fill(&table, key, size as u64, 17);
+        let probes: Vec<_> = model.0.keys().step_by(100).map(|key| key.0.clone()).collect();
+        check_against(&table, &model, &probes, size as u64);
+    });
+}
+
 /// Many versions of few keys, read in between: what was sorted before must be told from what came since.
 #[test]
 fn one_key_again_and_again_read_now_and_then() {

@@ -74,7 +74,8 @@ impl SortOrder {
                 numbered.number = self.number(user_key, shared.len());
                 next += 1;
             } else {
-                shared = &shared[..common_length(shared, user_key)];
+                // All at once: keys might be made so that each shares a byte less than those before.
+                shared = &shared[..self.shared_length(shared, records.iter().map(|one| one.record))];
                 next = 0;
             }
         }
