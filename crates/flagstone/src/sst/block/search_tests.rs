@@ -1,7 +1,12 @@
 //! Searches of one block against a sorted list, over many shapes of keys.
 
+use std::cmp::Ordering;
+use std::sync::Arc;
+
 use super::*;
-use crate::base::{Comparator, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, ValueType};
+use crate::base::{
+    Comparator, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, UserComparator, ValueType,
+};
 
 type Shape = fn(&mut fastrand::Rng) -> Vec<u8>;
 
@@ -168,5 +173,88 @@ fn the_guide_of_few_entries_knows_where_they_start() {
         let places: Vec<_> = places.iter().map(|&place| usize::from(place)).collect();
         assert_eq!(places, starts, "each starts where the value before ends");
         assert!(block.prefetch_few_before(0));
+    }
+}
+
+/// An order in which keys of other bytes are the same.
+struct CaseBlind;
+
+impl UserComparator for CaseBlind {
+    fn name(&self) -> &str {
+        "case blind"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+}
+
+/// Steps and seeks by turns, in any order, also with a sequence number that holds for all entries.
+#[test]
+fn a_cursor_moves_as_in_a_sorted_list() {
+    for seed in 0..200 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let user =
+            [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(CaseBlind))];
+        let user = random.choice(user).unwrap();
+        let order = InternalKeyComparator::new(user.clone());
+        let (name, shape) = random.choice(SHAPES).unwrap();
+        let global = random.bool().then(|| random.u64(1..1 << 50));
+        let mut stored = entries(shape, random.usize(1..120), &mut random);
+        if global.is_some() {
+            stored.iter_mut().for_each(|key| key.set_version(0, ValueType::Value));
+        }
+        stored.sort_by(|a, b| order.compare(a.as_key(), b.as_key()));
+        stored.dedup_by(|a, b| order.compare(a.as_key(), b.as_key()).is_eq());
+        let mut shown = stored.clone();
+        if let Some(global) = global {
+            shown.iter_mut().for_each(|key| key.set_version(global, ValueType::Value));
+        }
+        let block = block(&stored, random.choice([1, 2, 3, 16, 1000]).unwrap(), None);
+        let mut iter = BlockIter::new(block, user, global);
+        let mut at: Option<usize> = None;
+        for step in 0..200 {
+            let wanted = if random.bool() {
+                shape(&mut random)
+            } else {
+                random.choice(&shown).unwrap().user_key().to_vec()
+            };
+            let sequence = random.choice([0, 255, 256, MAX_SEQUENCE_NUMBER, global.unwrap_or(7)]).unwrap();
+            let target = InternalKeyBuf::new(&wanted, sequence, ValueType::Value);
+            let upto = |reach: Ordering| {
+                shown.partition_point(|key| order.compare(key.as_key(), target.as_key()) <= reach)
+            };
+            at = match (random.u8(..8), at) {
+                (0, _) => {
+                    iter.seek_to_first();
+                    Some(0)
+                }
+                (1, _) => {
+                    iter.seek_to_last();
+                    Some(shown.len() - 1)
+                }
+                (2, _) => {
+                    iter.seek(target.as_key());
+                    Some(upto(Ordering::Less))
+                }
+                (3, _) => {
+                    iter.seek_for_prev(target.as_key());
+                    upto(Ordering::Equal).checked_sub(1)
+                }
+                (4 | 5, Some(here)) => {
+                    iter.next();
+                    Some(here + 1)
+                }
+                (_, Some(here)) => {
+                    iter.prev();
+                    here.checked_sub(1)
+                }
+                (_, None) => None,
+            };
+            at = at.filter(|&at| at < shown.len());
+            let found = iter.valid().then(|| iter.key().to_buf());
+            assert_eq!(found.as_ref(), at.map(|at| &shown[at]), "seed {seed}, step {step}: {name}");
+            iter.status().unwrap();
+        }
     }
 }
