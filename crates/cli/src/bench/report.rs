@@ -38,6 +38,11 @@ impl Report {
         }
     }
 
+    /// Goes on after a rest, which belongs to no operation's latency.
+    pub fn resume(&mut self, now_us: u64) {
+        self.last_us = now_us;
+    }
+
     /// Counts bytes of keys and values.
     #[inline]
     pub fn add_bytes(&mut self, count: u64) {

@@ -164,14 +164,21 @@ impl Thread<'_> {
         let options = self.write_options();
         let family = self.shared.db.default_column_family();
         let (mut key, mut batch) = (self.key(), WriteBatch::new());
+        let (start_us, mut written) = (self.now_us(), 0);
         while self.take(&mut quota, flags.batch_size) {
+            if self.pace(start_us, written) {
+                // What it slept is no write's.
+                self.report.resume(self.now_us());
+            }
             batch.clear();
             for _ in 0..flags.batch_size {
                 fill_key(numbers.next(&mut self.random), &mut key);
                 batch.put_cf(family, &key, values.next(plan.value_size))?;
             }
             self.shared.db.write_ref(&options, &mut batch)?;
-            self.report.add_bytes(flags.batch_size * (key.len() + plan.value_size) as u64);
+            let bytes = flags.batch_size * (key.len() + plan.value_size) as u64;
+            written += bytes;
+            self.report.add_bytes(bytes);
             self.finished(flags.batch_size);
         }
         if plan.num != flags.num {
@@ -263,16 +270,20 @@ impl Thread<'_> {
         Ok(())
     }
 
-    fn pace(&self, start_us: u64, written: u64) {
-        let limit = self.shared.flags.benchmark_write_rate_limit;
+    /// Sleeps while more is written than `--benchmark_write_rate_limit` allows, of which each writer has its part; whether it
+    /// slept.
+    fn pace(&self, start_us: u64, written: u64) -> bool {
+        let (limit, plan) = (self.shared.flags.benchmark_write_rate_limit, self.shared.plan);
         if limit == 0 {
-            return;
+            return false;
         }
-        let due_us = start_us + (written as f64 * 1e6 / limit as f64) as u64;
+        let writers = if plan.work.has_writer_beside() { 1 } else { plan.threads };
+        let due_us = start_us + (written as f64 * 1e6 * writers as f64 / limit as f64) as u64;
         let ahead_us = due_us.saturating_sub(self.now_us());
         if ahead_us > 0 {
             self.shared.env.clock.sleep(std::time::Duration::from_micros(ahead_us));
         }
+        ahead_us > 0
     }
 
     fn read_random(&mut self, missing: bool) -> Result<()> {
