@@ -41,6 +41,8 @@ pub struct Campaign {
     pub memory_group: Option<PathBuf>,
     /// Options beyond the track's, by engine.
     pub options: Vec<(EngineName, String, String)>,
+    /// Whose database all read; each its own if nobody is named.
+    pub database_of: Option<EngineName>,
     /// Whether progress is shown.
     pub is_quiet: bool,
 }
@@ -72,6 +74,7 @@ impl Campaign {
                     seed: u64::from(round) + 1,
                     round,
                     options: self.options_of(engine),
+                    database_of: self.database_of,
                 })
                 .collect()
         });
@@ -81,6 +84,19 @@ impl Campaign {
     fn options_of(&self, engine: EngineName) -> Vec<(String, String)> {
         let own = self.options.iter().filter(|(of, ..)| *of == engine);
         own.map(|(_, name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Leaves what can be measured where engines read the same files: what only reads, by the two that read each other's.
+    pub fn share_a_database(&mut self) -> Result<()> {
+        self.duels.retain_mut(|duel| {
+            let both = [EngineName::Flagstone, EngineName::Rocksdb];
+            duel.engines.retain(|engine| both.contains(engine));
+            duel.cell.workload.only_reads() && !duel.engines.is_empty()
+        });
+        match self.duels.is_empty() {
+            true => Err("the same database is for workloads that only read, by Flagstone and RocksDB".into()),
+            false => Ok(()),
+        }
     }
 
     /// Roughly how long it takes, in seconds.
@@ -137,7 +153,7 @@ impl Campaign {
 
     fn make(&self, workshop: &Workshop, assignment: &Assignment) -> Result<Run> {
         let keep = assignment.cell.workload.only_reads();
-        let directory = workshop.directory_for(assignment.engine, keep)?;
+        let directory = workshop.directory_for(assignment.maker(), keep)?;
         let group = match assignment.cell.memory_limit(self.effort) {
             None => None,
             Some(bytes) => Some(MemoryGroup::new(self.memory_group.as_deref(), bytes)?),
@@ -162,8 +178,8 @@ impl Campaign {
 
 /// What tells runs apart in a file of results.
 fn identity(assignment: &Assignment) -> String {
-    let Assignment { engine, cell, effort, round, options, .. } = assignment;
-    format!("{cell} {} {effort:?} {round} {options:?}", value_name(*engine))
+    let Assignment { engine, cell, effort, round, options, database_of, .. } = assignment;
+    format!("{cell} {} {effort:?} {round} {options:?} {database_of:?}", value_name(*engine))
 }
 
 /// The runs that a file has. A failed run is tried again.
@@ -357,14 +373,9 @@ mod tests {
         assert!(MemoryGroup::new(None, 12345).is_err());
     }
 
-    #[test]
-    fn engines_of_a_round_have_the_same_seed() {
-        let duel = Duel {
-            cell: testing::cell(Workload::FillSeq, 100),
-            engines: vec![EngineName::Flagstone, EngineName::Rocksdb],
-        };
-        let campaign = Campaign {
-            duels: vec![duel],
+    fn campaign(duels: Vec<Duel>) -> Campaign {
+        Campaign {
+            duels,
             effort: Effort { scale: 1.0, seconds: 1.0 },
             rounds: 2,
             peer_rounds: 1,
@@ -373,8 +384,18 @@ mod tests {
             limit: Duration::ZERO,
             memory_group: None,
             options: vec![(EngineName::Flagstone, "a".to_string(), "b".to_string())],
+            database_of: None,
             is_quiet: true,
+        }
+    }
+
+    #[test]
+    fn engines_of_a_round_have_the_same_seed() {
+        let duel = Duel {
+            cell: testing::cell(Workload::FillSeq, 100),
+            engines: vec![EngineName::Flagstone, EngineName::Rocksdb],
         };
+        let campaign = campaign(vec![duel]);
         let runs = campaign.assignments().concat();
         let told: Vec<_> =
             runs.iter().map(|run| (run.engine, run.round, run.seed, run.options.len())).collect();
@@ -382,6 +403,24 @@ mod tests {
         assert_eq!(told, [(F, 0, 1, 1), (R, 0, 1, 0), (R, 1, 2, 0), (F, 1, 2, 1)]);
         let identities: HashSet<_> = runs.iter().map(identity).collect();
         assert_eq!(identities.len(), 4);
+    }
+
+    #[test]
+    fn only_readers_share_a_database() {
+        let duels = [Workload::FillSeq, Workload::ReadRandom].map(|workload| Duel {
+            cell: testing::cell(workload, 100),
+            engines: vec![EngineName::Flagstone, EngineName::Rocksdb, EngineName::Leveldb],
+        });
+        let mut campaign = campaign(duels.to_vec());
+        campaign.database_of = Some(EngineName::Rocksdb);
+        campaign.share_a_database().unwrap();
+        let runs = campaign.assignments().concat();
+        let told: Vec<_> = runs.iter().map(|run| (run.cell.workload, run.engine, run.maker())).collect();
+        use EngineName::{Flagstone as F, Rocksdb as R};
+        let read = Workload::ReadRandom;
+        assert_eq!(told, [(read, F, R), (read, R, R), (read, R, R), (read, F, R)]);
+        campaign.duels.truncate(0);
+        assert!(campaign.share_a_database().is_err());
     }
 
     #[test]

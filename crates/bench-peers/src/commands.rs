@@ -28,6 +28,8 @@ const EXAMPLES: &str = "Examples:
     peers run try.jsonl --directory /tmp/peers --quick --set flagstone:write_buffer_size=134217728
   Reads from the device, in both ways:
     peers run cold.jsonl --directory /path/on/the/device --memories cold,direct --sizes 100
+  Both engines on the same files, which RocksDB has made:
+    peers run same.jsonl --directory /tmp/peers --workloads readrandom --tracks tuned --database-of rocksdb
   Bytes written and bytes on the disk beside live ones, for values of 1 KiB to 1 MiB (a quarter of an hour):
     peers space amplification.jsonl --directory /path/on/the/device --page docs/benchmarks.md
   The same for another bound, beside what was measured before:
@@ -90,6 +92,9 @@ struct RunArguments {
     /// An option beyond the track's, as ENGINE:NAME=VALUE. Can be given more than once.
     #[arg(long = "set", value_parser = parse_setting)]
     settings: Vec<(EngineName, String, String)>,
+    /// Has both engines read the same database, made by this one of the two and opened for reading only: identical bytes.
+    #[arg(long, value_parser = parse_maker)]
+    database_of: Option<EngineName>,
     /// Shows no progress.
     #[arg(long)]
     quiet: bool,
@@ -173,6 +178,14 @@ struct CellArguments {
     statistics: bool,
 }
 
+/// Those whose files both read.
+fn parse_maker(text: &str) -> std::result::Result<EngineName, String> {
+    match <EngineName as clap::ValueEnum>::from_str(text, false)? {
+        engine @ (EngineName::Flagstone | EngineName::Rocksdb) => Ok(engine),
+        _ => Err("expected flagstone or rocksdb, which read each other's files".to_string()),
+    }
+}
+
 fn parse_setting(text: &str) -> std::result::Result<(EngineName, String, String), String> {
     let form = || "expected ENGINE:NAME=VALUE".to_string();
     let (engine, rest) = text.split_once(':').ok_or_else(form)?;
@@ -246,6 +259,7 @@ impl SelectionArguments {
             limit: Duration::MAX,
             memory_group: None,
             options: Vec::new(),
+            database_of: None,
             is_quiet: true,
         })
     }
@@ -257,10 +271,14 @@ fn run_campaign(arguments: RunArguments) -> Result<()> {
         results: arguments.results,
         limit: Duration::from_secs(arguments.limit),
         options: arguments.settings,
+        database_of: arguments.database_of,
         is_quiet: arguments.quiet || !std::io::stderr().is_terminal(),
         ..arguments.selection.campaign(arguments.memory_group.is_some())?
     };
-    let campaign = Campaign { memory_group: arguments.memory_group, ..campaign };
+    let mut campaign = Campaign { memory_group: arguments.memory_group, ..campaign };
+    if campaign.database_of.is_some() {
+        campaign.share_a_database()?;
+    }
     let outcome = campaign.run()?;
     let (made, failed, known) = (outcome.made, outcome.failed, outcome.known);
     if arguments.json {

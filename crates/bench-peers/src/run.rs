@@ -33,6 +33,16 @@ pub struct Assignment {
     pub round: u32,
     /// Options beyond the track's.
     pub options: Vec<(String, String)>,
+    /// Whose database is read, opened for reading only; the engine's own if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_of: Option<EngineName>,
+}
+
+impl Assignment {
+    /// Who makes the database.
+    pub fn maker(&self) -> EngineName {
+        self.database_of.unwrap_or(self.engine)
+    }
 }
 
 /// What a run found.
@@ -87,12 +97,16 @@ pub fn run(assignment: &Assignment, place: &Place, statistics: bool) -> Result<R
         fs::write(group.join("cgroup.procs"), std::process::id().to_string())?;
     }
     let cores = std::thread::available_parallelism()?.get() as u64;
-    let tuning = Tuning::new(engine, &cell, effort, cores, &assignment.options);
+    let tuned = |name| {
+        let own: &[_] = if name == engine { &assignment.options } else { &[] };
+        Tuning::new(name, &cell, effort, cores, own)
+    };
     let database = place.directory.join("db");
     if cell.workload.needs_data() {
-        load(assignment, place, &database, &tuning)?;
+        load(assignment, place, &database, &tuned(assignment.maker()))?;
     }
     fs::create_dir_all(&database)?;
+    let tuning = Tuning { is_read_only: assignment.database_of.is_some(), ..tuned(engine) };
     let mut engine = engine::open(engine, &database, &tuning, cell.durability)?;
     let stage = Stage { cell, effort, seed: assignment.seed, database };
     if stage.cell.workload.needs_data() {
@@ -165,7 +179,7 @@ fn load(assignment: &Assignment, place: &Place, database: &Path, tuning: &Tuning
     let marker = place.directory.join(LOADED);
     if !marker.exists() {
         fs::create_dir_all(database)?;
-        let mut engine = engine::open(assignment.engine, database, tuning, assignment.cell.durability)?;
+        let mut engine = engine::open(assignment.maker(), database, tuning, assignment.cell.durability)?;
         fill(engine.as_mut(), assignment)?;
         engine.close()?;
         fs::write(&marker, "")?;
@@ -187,7 +201,7 @@ fn fill(engine: &mut dyn Engine, assignment: &Assignment) -> Result<()> {
     const BATCH_BYTES: usize = 64 << 10;
     let cell = &assignment.cell;
     let classes = [Durability::None, Durability::Process, Durability::Synced];
-    let durability = classes.into_iter().find(|class| assignment.engine.offers(*class));
+    let durability = classes.into_iter().find(|class| assignment.maker().offers(*class));
     let durability = durability.ok_or("an engine without a class")?;
     let (keys, value_size) = (cell.keys(assignment.effort), cell.value_size as usize);
     let order = Permutation::new(keys, assignment.seed);

@@ -36,7 +36,15 @@ pub fn run_of(cell: Cell, engine: EngineName, round: u32, rate: f64) -> Run {
     };
     let counters = Counters { cpu_seconds: 2.0, write_bytes: 3_000_000, ..Counters::default() };
     Run {
-        assignment: Assignment { engine, cell, effort, seed: 1, round, options: Vec::new() },
+        assignment: Assignment {
+            engine,
+            cell,
+            effort,
+            seed: 1,
+            round,
+            options: Vec::new(),
+            database_of: None,
+        },
         parts: vec![part],
         operations: rate as u64,
         working: counters,

@@ -33,6 +33,8 @@ pub struct Tuning {
     pub counts_writes: bool,
     /// Whether threads in the background have a lower priority; Flagstone's is among the options.
     pub background_gives_way: bool,
+    /// Whether the database is opened for reading only, by Flagstone and RocksDB.
+    pub is_read_only: bool,
 }
 
 impl Tuning {
@@ -111,6 +113,7 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         compression: Some(cell.compression),
         counts_writes: false,
         background_gives_way: is_rocksdb && cell.workload == Workload::ReadWhileWriting,
+        is_read_only: false,
     }
 }
 

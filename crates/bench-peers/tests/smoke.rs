@@ -39,8 +39,10 @@ fn every_workload_runs_on_every_engine() {
     assert!(!work.join("peers-work").exists(), "databases were left behind");
 
     let page = directory.path().join("page.md");
-    let marks = "<!-- figures begin: written by `peers report`, do not edit -->\n<!-- figures end -->\n";
-    std::fs::write(&page, marks).expect("the page is written");
+    let marks = |name| {
+        format!("<!-- {name} begin: written by `peers report`, do not edit -->\n<!-- {name} end -->\n")
+    };
+    std::fs::write(&page, ["glance", "figures"].map(marks).concat()).expect("the page is written");
     let report = peers(&["report", text(&results), "--page", text(&page)]);
     assert!(report.status.success(), "{}", said(&report));
     let page = std::fs::read_to_string(&page).expect("the page is there");
@@ -54,6 +56,31 @@ fn every_workload_runs_on_every_engine() {
     assert!(cells > 50, "{listed}");
     // Ratios need a rival.
     assert_eq!(directory.path().join("page/tuned-writes.svg").exists(), cfg!(feature = "rocksdb"));
+}
+
+#[cfg(feature = "rocksdb")]
+#[test]
+fn both_engines_read_the_same_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for maker in ["flagstone", "rocksdb"] {
+        let results = directory.path().join(maker);
+        let run = [
+            ["run", text(&results)],
+            ["--directory", text(directory.path())],
+            ["--sizes", "100"],
+            ["--memories", "ample"],
+            ["--tracks", "tuned"],
+            ["--workloads", "readseq,multiread64,fillseq"],
+            ["--scale", "0.0001"],
+            ["--seconds", "0.02"],
+            ["--rounds", "1"],
+            ["--database-of", maker],
+        ];
+        let made = said(&peers(&run.concat()));
+        assert!(made.contains("4 runs made (0 failed)"), "what writes is left out: {made}");
+        let report = said(&peers(&["report", text(&results)]));
+        assert!(report.contains(&format!("the same files for both, of {maker}")), "{report}");
+    }
 }
 
 #[test]

@@ -28,7 +28,11 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     for (name, value) in &tuning.options {
         options.set(name, value)?;
     }
-    Ok(Box::new(Flagstone { db: Db::open(directory, &options)?, read: ReadOptions::default() }))
+    let db = match tuning.is_read_only {
+        false => Db::open(directory, &options)?,
+        true => Db::open_read_only(directory, &options)?,
+    };
+    Ok(Box::new(Flagstone { db, read: ReadOptions::default() }))
 }
 
 fn how(durability: Durability) -> WriteOptions {

@@ -21,6 +21,7 @@ struct RocksDb {
     write: [WriteOptions; 3],
     /// These hold its counters, if it has any.
     statistics: Option<Options>,
+    is_read_only: bool,
 }
 
 pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
@@ -51,9 +52,14 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     }
     let write = [Durability::None, Durability::Process, Durability::Synced].map(how);
     // Naming the family gives a handle for the batched lookups.
-    let db = DB::open_cf_with_opts(&options, directory, [(FAMILY, options.clone())])?;
+    let families = [(FAMILY, options.clone())];
+    let db = match tuning.is_read_only {
+        false => DB::open_cf_with_opts(&options, directory, families)?,
+        true => DB::open_cf_with_opts_for_read_only(&options, directory, families, false)?,
+    };
     let statistics = tuning.counts_writes.then_some(options);
-    Ok(Box::new(RocksDb { db, read: ReadOptions::default(), write, statistics }))
+    let is_read_only = tuning.is_read_only;
+    Ok(Box::new(RocksDb { db, read: ReadOptions::default(), write, statistics, is_read_only }))
 }
 
 fn how(durability: Durability) -> WriteOptions {
@@ -142,6 +148,9 @@ impl Engine for RocksDb {
     }
 
     fn settle(&self) -> Result<()> {
+        if self.is_read_only {
+            return Ok(());
+        }
         let mut options = WaitForCompactOptions::default();
         options.set_flush(false);
         Ok(self.db.wait_for_compact(&options)?)

@@ -54,7 +54,7 @@ impl Report {
     pub fn new(lines: &[Line]) -> Result<Self> {
         let mut cells: BTreeMap<Cell, BTreeMap<EngineName, BTreeMap<u32, Run>>> = BTreeMap::new();
         let (mut environments, mut options, mut effort) = (Vec::new(), BTreeSet::new(), None);
-        let mut failures = BTreeMap::new();
+        let (mut failures, mut maker) = (BTreeMap::new(), None);
         for line in lines {
             match line {
                 Line::Environment(found) if !environments.contains(found) => environments.push(found.clone()),
@@ -70,6 +70,12 @@ impl Report {
                             "these results are of several scales or lengths: they cannot share a page".into(),
                         );
                     }
+                    if *maker.get_or_insert(told.database_of) != told.database_of {
+                        return Err("some of these results are of the same database for both engines".into());
+                    }
+                    options.extend(
+                        told.database_of.map(|of| format!("the same files for both, of {}", value_name(of))),
+                    );
                     let named = told.options.iter();
                     options.extend(
                         named.map(|(name, value)| format!("{}:{name}={value}", value_name(told.engine))),
