@@ -51,6 +51,9 @@ pub const RECORD_HEADER_SIZE: usize = 8 + 8 + 8 + 4 + 4;
 /// Bytes of the footer.
 pub const FOOTER_SIZE: usize = 4 + 8 + 8 + 8 + 4;
 
+/// No record has a longer key or stored value: both are shorter than 4 GiB, and no codec makes of one twice as much.
+pub const PART_SIZE_MAX: u64 = 8 << 30;
+
 const FLAG_HAS_TTL: u8 = 1;
 const INDEX_KIND_INLINED_TTL: u8 = 0;
 const INDEX_KIND_BLOB: u8 = 1;
@@ -153,7 +156,7 @@ impl RecordHeader {
     /// Reads a record's header off the front of `bytes`.
     ///
     /// # Errors
-    /// `Corruption` if it is cut off, its checksum is wrong, or it carries a time to live.
+    /// `Corruption` if it is cut off, its checksum is wrong, it carries a time to live, or a size is one that no record has.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut decoder = Decoder::new(bytes);
         let mut read = || {
@@ -175,6 +178,9 @@ impl RecordHeader {
         }
         if expiration != 0 {
             return Err(Error::corruption("unexpected TTL blob record"));
+        }
+        if key_size.max(value_size) > PART_SIZE_MAX {
+            return Err(Error::corruption(format!("no blob record has {key_size} + {value_size} bytes")));
         }
         Ok(Self { key_size, value_size, blob_crc })
     }

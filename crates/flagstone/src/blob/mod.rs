@@ -25,8 +25,8 @@ pub use appender::{BlobAppender, NewBlob};
 pub use block_map::BlockMap;
 pub use builder::{BlobBuilderSettings, BlobFileBuilder, BlobFileSummary};
 pub use format::{
-    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, MAGIC, RECORD_HEADER_SIZE,
-    RecordHeader, VERSION,
+    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, MAGIC, PART_SIZE_MAX,
+    RECORD_HEADER_SIZE, RecordHeader, VERSION,
 };
 pub use garbage::{GarbageDelta, GarbageMeter, Outflow};
 pub use gc::{BlobFileUsage, BlobGcSettings, WORTHWHILE_GARBAGE, forced_gc, gc_candidates};

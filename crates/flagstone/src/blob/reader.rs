@@ -11,7 +11,8 @@ use bytes::Bytes;
 
 use super::builder::BlobFileSummary;
 use super::format::{
-    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
+    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, PART_SIZE_MAX, RECORD_HEADER_SIZE,
+    RecordHeader,
 };
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
@@ -324,6 +325,8 @@ impl BlobFileReader {
         let prefix = (RECORD_HEADER_SIZE + key_size) as u64;
         let end = index.offset.checked_add(index.size);
         let is_within = match end {
+            // A sparse file has as many bytes as it likes.
+            Some(_) if index.size > PART_SIZE_MAX => false,
             Some(end) if index.offset >= HEADER_SIZE as u64 + prefix => self.reaches(end)?,
             _ => false,
         };

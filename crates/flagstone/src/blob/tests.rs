@@ -10,7 +10,7 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::{Code, ColumnFamilyId, FileNumber};
 use crate::env::memory::MemoryFileSystem;
 use crate::env::os::OsFileSystem;
-use crate::env::{File, FileSystem, OpenMode, read_file};
+use crate::env::{self, File, FileSystem, OpenMode, read_file};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 const NUMBER: FileNumber = FileNumber(10);
@@ -243,13 +243,20 @@ fn a_file_that_is_being_written_is_read_as_far_as_it_goes() {
 #[test]
 fn sizes_from_a_hostile_record_are_not_believed() {
     let (scene, _) = written(CompressionType::None);
-    let mut bytes = scene.bytes();
-    bytes.truncate(HEADER_SIZE);
-    let header = RecordHeader { key_size: u64::MAX - 3, value_size: 1 << 60, blob_crc: 0 };
-    bytes.extend_from_slice(&header.encode());
-    let results: Vec<_> = BlobFileScan::new(Scene::holding(&bytes).file()).unwrap().collect();
-    assert_eq!(results.len(), 1);
-    assert!(results[0].as_ref().unwrap_err().message().contains("leaves the file"));
+    let sizes = [
+        (u64::MAX - 3, 1 << 60, "no blob record has"),
+        (3, PART_SIZE_MAX + 1, "no blob record has"),
+        (3, PART_SIZE_MAX, "leaves the file"),
+    ];
+    for (key_size, value_size, words) in sizes {
+        let mut bytes = scene.bytes();
+        bytes.truncate(HEADER_SIZE);
+        bytes.extend_from_slice(&RecordHeader { key_size, value_size, blob_crc: 0 }.encode());
+        let results: Vec<_> = BlobFileScan::new(Scene::holding(&bytes).file()).unwrap().collect();
+        assert_eq!(results.len(), 1);
+        let error = results[0].as_ref().unwrap_err();
+        assert!(error.is_corruption() && error.message().contains(words), "{error}");
+    }
 }
 
 #[test]
@@ -322,4 +329,44 @@ fn blob_files_of_rocksdb_are_read_whole() {
         }
         assert!(current.values().any(|&found| found), "{name}");
     }
+}
+
+/// A file that goes on with zeros for longer than any memory, as a sparse one may.
+struct Sparse(Arc<dyn File>);
+
+const SPARSE_SIZE: u64 = 1 << 61;
+
+impl env::FileAround for Sparse {
+    fn inner(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn size(&self) -> crate::base::Result<u64> {
+        Ok(SPARSE_SIZE)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> crate::base::Result<usize> {
+        buffer.fill(0);
+        self.0.read_at(offset, buffer)?;
+        Ok(buffer.len())
+    }
+}
+
+/// Whoever read the value, or went through the file, asked for as much memory, and the process ended.
+#[test]
+fn a_record_longer_than_any_is_damage_and_takes_no_memory() {
+    let record = RecordHeader::with_crc(1, 1 << 60, 0).encode();
+    let header = BlobFileHeader { column_family: FAMILY, compression: 0 }.encode();
+    let scene = Scene::holding(&[&header[..], &record, b"k"].concat());
+    let sparse = Arc::new(Sparse(scene.file()));
+    let records: Vec<_> = BlobFileScan::new(sparse.clone()).unwrap().collect();
+    assert!(matches!(&records[..], [Err(error)] if error.is_corruption()), "{records:?}");
+    let reader = BlobFileReader::open_unsealed(sparse, FAMILY).unwrap();
+    let offset = (HEADER_SIZE + RECORD_HEADER_SIZE + 1) as u64;
+    let index = BlobIndex { file: NUMBER, offset, size: 1 << 60, compression: 0 };
+    assert!(reader.get(b"k", &index, true).unwrap_err().is_corruption());
+    assert!(reader.get(b"k", &index, false).unwrap_err().is_corruption());
+    let request = BlobRequest { reader: &reader, user_key: b"k", index };
+    let (values, _) = get_together(&[request, request], true);
+    assert!(values.iter().all(|value| value.as_ref().is_err_and(|error| error.is_corruption())));
 }

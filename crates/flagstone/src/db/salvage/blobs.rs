@@ -11,7 +11,7 @@ use super::files::SourceFiles;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::{Error, FileNumber, Result};
-use crate::blob::{BlobFileScan, BlobIndex, RECORD_HEADER_SIZE, RecordHeader};
+use crate::blob::{BlobFileScan, BlobIndex, PART_SIZE_MAX, RECORD_HEADER_SIZE, RecordHeader};
 use crate::env::read_until_end;
 
 /// So many missing files are named.
@@ -53,6 +53,9 @@ impl Blobs {
         let (Some(start), Some(end)) = (start, end) else { return Err(bad("its address is none")) };
         if end > listed.bytes {
             return Err(bad("the file ends before it does"));
+        }
+        if index.size > PART_SIZE_MAX {
+            return Err(bad("it is longer than any"));
         }
         let size = usize::try_from(end - start).map_err(|_| bad("it is too large"))?;
         let file = self.source.at(&listed.path);
