@@ -666,3 +666,29 @@ fn tables_that_do_not_say_how_many_entries_they_have_are_read_once() {
     };
     assert_eq!(reads_in_parts(4), reads_in_parts(1));
 }
+
+/// RocksDB takes in a table without a flush if a memtable has none of its keys, though it may have some on both sides. What that
+/// is flushed to has the lower seqnos and the higher epoch number: the database was refused.
+#[test]
+fn a_table_that_was_taken_in_between_keys_of_the_wal_is_in_nobodys_way() {
+    let mut world = World::new();
+    world.options.set("avoid_flush_during_shutdown", "true").unwrap();
+    let db = world.open();
+    ["a", "z"].iter().for_each(|key| db.put(key, "written").unwrap());
+    db.close().unwrap();
+    let table =
+        world.table(FIRST, &[("m", ValueType::Value, b"taken in")], TableBuilderSettings::default(), |_| {});
+    world.add(&[FileMetadata { epoch_number: 5, oldest_blob_file: None, ..table }]);
+
+    let db = world.open();
+    let read = |db: &Db| ["a", "m", "z"].map(|key| db.get(key).unwrap().unwrap().to_vec());
+    let all = [&b"written"[..], b"taken in", b"written"];
+    assert_eq!(read(&db), all);
+    db.put("m", "overwritten").unwrap();
+    db.flush_all().unwrap();
+    db.compact_range(db.default_column_family(), None, None, &everything()).unwrap();
+    assert_eq!(read(&db), [&b"written"[..], b"overwritten", b"written"]);
+    db.close().unwrap();
+    drop(db);
+    assert!(world.open().check().unwrap().faults.is_empty());
+}

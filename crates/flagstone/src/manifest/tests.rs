@@ -209,6 +209,7 @@ fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
     for (first, second, why) in [
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (6, 9), 1), Some("same epoch")),
         (at(10, ("a", "c"), (6, 9), 1), at(11, ("b", "d"), (1, 5), 2), Some("lower seqnos")),
+        (at(10, ("a", "c"), (6, 6), 1), at(11, ("b", "d"), (1, 5), 2), None),
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (1, 9), 2), Some("interleaved")),
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("d", "e"), (6, 9), 1), None),
         (at(10, ("a", "c"), (7, 7), 1), at(11, ("b", "d"), (5, 9), 2), None),
