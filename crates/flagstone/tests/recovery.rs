@@ -15,6 +15,14 @@ use flagstone::options::{FlushOptions, Options, WriteOptions};
 use flagstone::wal::{Writer, WriterOptions};
 use testkit::{Call, CrashFs, FaultFs};
 
+/// The marks of two-phase commit, by their tags, and a put of the default family.
+const BEGIN: &[u8] = b"\x09";
+const BEGIN_WRITTEN: &[u8] = b"\x12";
+const END: &[u8] = b"\x0a\x02x1";
+const COMMIT: &[u8] = b"\x0b\x02x1";
+const ROLLBACK: &[u8] = b"\x0c\x02x1";
+const PUT: &[u8] = b"\x01\x01a\x04in-x";
+
 const MODES: [&str; 4] = [
     "kTolerateCorruptedTailRecords",
     "kAbsoluteConsistency",
@@ -248,4 +256,70 @@ fn logs_are_read_as_much_at_a_time_as_is_wanted() {
     };
     let [blocks, usual, all] = ["1", "0", "4194304"].map(reads);
     assert!(blocks > 600_000 / 32_768 && blocks > usual && usual > all, "{blocks}, {usual}, {all}");
+}
+
+/// A WAL by its number: the batches, of the operations that each consists of.
+type Log = (u64, &'static [&'static [&'static [u8]]]);
+
+/// A database of which all is flushed, but for what WALs older than the newest hold of transactions.
+fn flushed_with(logs: &[Log]) -> Options {
+    let options = Options { env: Env::memory(), ..create() };
+    let db = Db::open("/db", &options).expect("a database");
+    db.put("before", "1").expect("a write");
+    db.flush_all().expect("a flush");
+    db.close().expect("a clean close");
+    for (number, batches) in logs {
+        let path = format!("/db/{number:06}.log");
+        let file = options.env.fs.open(Path::new(&path), OpenMode::Create).expect("a file");
+        let mut writer = Writer::new(file, FileNumber(*number), WriterOptions::default()).expect("a log");
+        for (operations, sequence) in batches.iter().zip(50u64..) {
+            let count = operations.iter().filter(|operation| **operation == PUT).count() as u32;
+            let batch = [&sequence.to_le_bytes()[..], &count.to_le_bytes(), &operations.concat()].concat();
+            writer.add_record(&batch).expect("a write");
+        }
+    }
+    options.env.fs.open(Path::new("/db/000090.log"), OpenMode::Create).expect("a file");
+    let edit = VersionEdit {
+        log_number: Some(FileNumber(90)),
+        next_file_number: Some(FileNumber(91)),
+        last_sequence: Some(60),
+        ..VersionEdit::default()
+    };
+    add_to_manifest(&options.env, &edit);
+    options
+}
+
+/// Families that are flushed need nothing of the WAL that a transaction was prepared in: it was removed, and RocksDB could not
+/// commit the transaction any more. What a write-prepared one had written, tables hold: it passed for committed.
+#[test]
+fn a_transaction_that_is_prepared_and_not_decided_keeps_its_database_from_being_opened() {
+    let undecided: [&[Log]; 3] = [
+        &[(80, &[&[BEGIN, PUT, END]])],
+        &[(80, &[&[BEGIN_WRITTEN, PUT, END], &[PUT]])],
+        &[(80, &[&[PUT], &[BEGIN, PUT, END], &[COMMIT]]), (81, &[&[BEGIN, PUT, END], &[PUT]])],
+    ];
+    for logs in undecided {
+        let options = flushed_with(logs);
+        for opened in [Db::open("/db", &options), Db::open_read_only("/db", &options)] {
+            let error = opened.unwrap_err();
+            assert_eq!(error.code(), Code::NotSupported, "{error}");
+            assert!(error.message().contains("transaction 'x1'") && error.offset().is_some(), "{error}");
+        }
+        let path = format!("/db/{:06}.log", logs[logs.len() - 1].0);
+        assert!(options.env.fs.open(Path::new(&path), OpenMode::Read).is_ok(), "RocksDB needs it");
+    }
+}
+
+/// What is decided is in the tables, as far as it is to be there.
+#[test]
+fn transactions_that_are_decided_keep_nobody_from_opening_their_database() {
+    let decided: [&[Log]; 3] = [
+        &[(80, &[&[BEGIN, PUT, END], &[COMMIT]])],
+        &[(80, &[&[BEGIN_WRITTEN, PUT, END]]), (81, &[&[PUT], &[ROLLBACK]])],
+        &[(2, &[&[BEGIN, PUT, END]])],
+    ];
+    for logs in decided {
+        let db = Db::open("/db", &flushed_with(logs)).unwrap();
+        assert_eq!(db.get("before").unwrap().unwrap(), "1");
+    }
 }

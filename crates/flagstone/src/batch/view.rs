@@ -103,6 +103,9 @@ pub struct BatchSummary {
     pub names_blobs: bool,
     /// Whether there are transaction markers, so that `sequence + count` need not be where the next batch starts.
     pub has_transaction_markers: bool,
+    /// Whether a mark without meaning ends it, as those of write-prepared transactions, whose operations have one sequence number
+    /// together.
+    pub ends_in_noop: bool,
 }
 
 /// A batch borrowed from its bytes. Only the header is known to be there; [`BatchView::validate`] reads it all.
@@ -174,6 +177,7 @@ impl<'a> BatchView<'a> {
             found += u64::from(operation.is_counted());
             summary.names_blobs |= matches!(operation, Operation::BlobIndex { .. });
             summary.has_transaction_markers |= operation.is_transaction_marker();
+            summary.ends_in_noop = matches!(operation, Operation::Noop);
         }
         summary.count = self.count();
         if found != u64::from(summary.count) {

@@ -30,6 +30,7 @@ pub use physical::{byte_with_wrong_bit, has_unknown_type, records_within};
 pub use pieces::{Checks, Fault, Reading};
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{
-    Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, missing_wal, replay,
+    Applied, Apply, DECIDE, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, missing_wal,
+    replay,
 };
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

@@ -13,7 +13,7 @@
 //!    and two-phase commit is what this engine lacks. Others can read such a log; to go on without the batch would remove it.
 //! 5. No batch may begin before the one before it ended: two writes must not have the same sequence number. That fails in
 //!    every mode but [`RecoveryMode::SkipAnyCorruptedRecords`], which leaves out the batch if it ends no earlier than the one
-//!    before it.
+//!    before it. Write-prepared transactions, whose operations share a number, fail in every mode: this engine lacks them, too.
 //!
 //! [`super::pieces`] reads the logs, and may be ahead; what it finds counts in the order of the logs.
 //!
@@ -157,6 +157,10 @@ struct Replay {
     outcome: RecoveryOutcome,
 }
 
+/// What helps who has transactions in WALs that only RocksDB can read.
+pub const DECIDE: &str =
+    "with RocksDB, commit or roll back what is prepared, flush all families, and close the database";
+
 /// The sequence number that the next batch is expected to start at.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
@@ -164,20 +168,31 @@ pub struct Expected {
     pub lowest: SequenceNumber,
     /// When they do: what a running database goes on with.
     pub highest: SequenceNumber,
+    /// Whether the batch before ends as those of write-prepared transactions do.
+    pub is_behind_noop: bool,
 }
 
 impl Expected {
+    /// Behind a batch whose operations took the numbers before `next`.
+    pub fn behind(batch: BatchView<'_>, summary: BatchSummary, next: SequenceNumber) -> Self {
+        let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
+        Self { lowest: next, highest, is_behind_noop: summary.ends_in_noop }
+    }
+
     /// Whether history may go on at this number.
     pub fn holds(self, sequence: SequenceNumber) -> bool {
         (self.lowest..=self.highest).contains(&sequence)
     }
 
     /// # Errors
-    /// `Corruption` if the batch takes a number that was taken before.
+    /// `Corruption` if the batch takes a number that was taken before; `NotSupported` if its operations need not have taken it.
     pub fn check(self, batch: BatchView<'_>) -> Result<()> {
         let (begin, end) = (batch.sequence(), self.lowest);
         if begin >= end {
             return Ok(());
+        }
+        if self.is_behind_noop {
+            return Err(Error::not_supported("the WAL holds write-prepared transactions").advise(DECIDE));
         }
         let message = format!(
             "the sequence number goes back: a batch begins at {begin}, the one before it ends before {end}"
@@ -302,7 +317,7 @@ impl Replay {
         if let Some(expected) = self.expected.filter(|_| !summary.has_transaction_markers)
             && let Err(error) = expected.check(batch)
         {
-            let goes_back = batch.next_sequence() < expected.lowest;
+            let goes_back = batch.next_sequence() < expected.lowest || !error.is_corruption();
             let verdict = if goes_back { Verdict::Fail } else { self.mode.judge_overlap() };
             return self.obey(verdict, wal.number, false, || locate(error));
         }
@@ -312,9 +327,9 @@ impl Replay {
             Ok(Applied::Failed(error)) => return Err(error),
             Err(error) => return Err(locate(error)),
         };
-        let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
-        self.expected = Some(Expected { lowest: next, highest });
-        self.count(batch, highest, finding.good_until);
+        let expected = Expected::behind(batch, summary, next);
+        self.expected = Some(expected);
+        self.count(batch, expected.highest, finding.good_until);
         Ok(Flow::Next)
     }
 

@@ -99,6 +99,9 @@ const NOT_DAMAGED: &str = "
   a b:merge c                     | ERR no operator             | ERR no operator           | ERR no oper   | ERR no oper
   a b:merge / c                   | ERR no operator             | ERR no operator           | ERR no oper   | ERR no oper
   a b:prepare c                   | ERR two-phase               | ERR two-phase             | ERR two-phase | ERR two-phase
+  a b:written c                   | ERR write-prepared          | ERR write-prepared        | ERR write-pre | ERR write-pre
+  a b:written d                   | ERR write-prepared          | ERR write-prepared        | ERR write-pre | ERR write-pre
+  a b:written e                   | a b 2 3 e                   | a b 2 3 e                 | a b 2 3 e     | a b 2 3 e
   a stamped b                     | ERR user timestamps         | ERR user timestamps       | ERR user time | ERR user time
   a b!crc / stamped tiny c        | ERR checksum mismatch       | ERR checksum mismatch     | a             | ERR user time
   a stamped7 b stamped            | a b                         | a b                       | a b           | a b
@@ -110,6 +113,12 @@ const MODES: [RecoveryMode; 4] = [
     RecoveryMode::PointInTimeRecovery,
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
+
+/// Three puts as a write-prepared transaction has them, which ends at a mark.
+fn written(key: &str, sequence: u64) -> Vec<u8> {
+    let puts = [key, "2", "3"].map(|key| put(key, 0).split_off(crate::batch::HEADER_SIZE)).concat();
+    [&encode_header(sequence, 3)[..], b"\x0d", &puts, b"\x0d"].concat()
+}
 
 /// One record of the line's language.
 fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
@@ -153,6 +162,7 @@ fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
             three.set_sequence(sequence);
             push(FULL, own, three.data());
         }
+        (_, ":written") => push(FULL, own, &written(key, sequence)),
         (_, ":merge") => {
             let mut merge = WriteBatch::new();
             merge.merge(key.as_bytes(), b"1").unwrap();

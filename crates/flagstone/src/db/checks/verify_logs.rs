@@ -240,8 +240,7 @@ impl Scan {
             None => Ok(()),
         };
         let goes_on = self.expected.is_some_and(|expected| expected.holds(batch.sequence()));
-        let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
-        self.expected = Some(Expected { lowest: next, highest });
+        self.expected = Some(Expected::behind(batch, summary, next));
         // Once: the records behind are compared with this one.
         in_order?;
         self.settle(wal, goes_on);

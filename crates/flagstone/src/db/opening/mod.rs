@@ -4,6 +4,7 @@ pub(super) mod data_directories;
 pub(super) mod directory_owner;
 pub(super) mod lifecycle;
 pub(super) mod open;
+mod prepared;
 pub(super) mod recovery;
 pub(super) mod replay_inserts;
 pub(super) mod replayed;

@@ -1,7 +1,8 @@
 //! Recovery: what the WALs hold goes back into memtables, and from there to level 0.
 //!
 //! The rules of what to do about damage are `wal::recovery`'s; this file applies batches and writes down the result:
-//! 1. WALs from the oldest that any family needs are replayed in order. A family skips what its tables have already,
+//! 1. WALs from the oldest that any family needs are replayed in order. Older ones that are kept hold no transaction that is
+//!    prepared only (`prepared`). A family skips what its tables have already,
 //!    and operations of dropped families; both keep their sequence numbers.
 //!    Threads read ahead (`wal::pieces`), check blobs (`direct_blob::recover`) and insert (`replay_inserts`).
 //! 2. Memtables that fill up are written to tables on the way (`replayed`), the others at the end (or kept, with
@@ -44,8 +45,11 @@ pub(in crate::db) struct Recovered {
 
 impl DbInner {
     pub(in crate::db) fn replay_wals(self: &Arc<Self>, mut meter: ProgressMeter) -> Result<Recovered> {
-        let oldest = self.state.lock().versions.oldest_log_number();
-        let (files, wals) = self.wals_to_replay(oldest)?;
+        let (oldest, kept_from) = {
+            let state = self.state.lock();
+            (state.versions.oldest_log_number(), state.versions.min_log_number_to_keep())
+        };
+        let (files, wals) = self.wals_to_replay(oldest, kept_from)?;
         self.take_numbers_of_blob_files()?;
         let mode = self.settings.load().wal_recovery_mode;
         let targets = Arc::new(Targets::new(self));
@@ -110,21 +114,28 @@ impl DbInner {
         Ok(())
     }
 
-    /// The WALs that any family needs, oldest first; every number seen is taken.
+    /// The WALs that any family needs, oldest first; every number seen is taken. Those before, `kept_from` some number on, are
+    /// looked through.
     #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
-    fn wals_to_replay(&self, oldest: FileNumber) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
+    fn wals_to_replay(
+        &self,
+        oldest: FileNumber,
+        kept_from: FileNumber,
+    ) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
         let mut numbers = Vec::new();
         for name in self.env.fs.list(&self.wal_directory)? {
             if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
                 self.file_numbers.mark_used(number);
-                if number >= oldest {
+                if number >= kept_from {
                     numbers.push(number);
                 }
             }
         }
         numbers.sort_unstable();
+        let (flushed, needed) = numbers.split_at(numbers.partition_point(|number| *number < oldest));
+        self.check_nothing_is_prepared(flushed)?;
         let (mut files, mut wals) = (Vec::new(), Vec::new());
-        for number in numbers {
+        for &number in needed {
             let file = self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read)?;
             wals.push(LiveWal { number, bytes: file.size()?, created_here: false });
             files.push((number, file));

@@ -34,7 +34,7 @@ use crate::db::writing::operations::{entry_of, family_of, takes_sequence};
 use crate::env::Join;
 use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;
-use crate::wal::{Applied, ReplayRecord};
+use crate::wal::{Applied, DECIDE, ReplayRecord};
 
 /// How many portions wait for a thread at most.
 const PORTIONS_WAITING: usize = 2;
@@ -219,10 +219,7 @@ impl Inserts {
         for operation in record.batch.iter() {
             let operation = operation?;
             if operation.is_transaction_marker() {
-                return Err(Error::not_supported("the WAL holds two-phase transactions")
-                    .advise(
-                    "with RocksDB, commit or roll back what is prepared, flush all families, and close the database",
-                ));
+                return Err(Error::not_supported("the WAL holds two-phase transactions").advise(DECIDE));
             }
             let Some(id) = family_of(&operation) else { continue };
             let takes_it = match self.shared.targets.index(id, record.wal) {
