@@ -49,12 +49,6 @@ pub fn put_lps(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// The number of bytes [`put_varint64`] would append.
-#[inline]
-pub fn varint_size(value: u64) -> usize {
-    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
-}
-
 /// The fixed32 at `offset`, or `None` if the bytes end before.
 #[inline]
 pub fn fixed32_at(bytes: &[u8], offset: usize) -> Option<u32> {
@@ -184,7 +178,11 @@ mod tests {
             for value in [(1u64 << shift) - 1, 1 << shift, (1 << shift) | 1, u64::MAX >> shift] {
                 let mut out = Vec::new();
                 put_varint64(&mut out, value);
-                assert_eq!(out.len(), varint_size(value));
+                assert_eq!(
+                    out.len() as u32,
+                    (64 - (value | 1).leading_zeros()).div_ceil(7),
+                    "the shortest form"
+                );
                 let mut decoder = Decoder::new(&out);
                 assert_eq!((decoder.varint64(), decoder.is_empty()), (Some(value), true));
             }

@@ -297,17 +297,6 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Whether some tombstone covers a key of `[start, end]`, both inclusive.
-    pub fn overlaps(&self, start: &[u8], end: &[u8]) -> bool {
-        self.get(self.first_ending_after(start))
-            .is_some_and(|fragment| self.comparator.compare(fragment.start, end).is_le())
-    }
-
-    /// The smallest and the largest sequence number, if there is any.
-    pub fn sequence_range(&self) -> Option<(SequenceNumber, SequenceNumber)> {
-        Some((*self.sequences.iter().min()?, *self.sequences.iter().max()?))
-    }
-
     /// The tombstones that a table must hold so that each of `snapshots` (ascending) and the present see the same
     /// deletions as before: one per fragment, and one more for each snapshot that would otherwise see an older one go.
     pub fn for_writing(&self, snapshots: &[SequenceNumber]) -> Vec<RangeTombstone> {

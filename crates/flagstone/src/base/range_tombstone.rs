@@ -133,11 +133,6 @@ impl TruncatedRangeTombstones {
         self.tombstones.comparator()
     }
 
-    /// Whether nothing is deleted.
-    pub fn is_empty(&self) -> bool {
-        self.fragments().next().is_none()
-    }
-
     /// The cut fragment at `index` of [`FragmentedRangeTombstones::get`]; `None` past the last one, and also for one of
     /// which the bounds leave nothing (these are at both ends only).
     pub fn get(&self, index: usize) -> Option<TruncatedFragment<'_>> {
@@ -176,25 +171,6 @@ impl TruncatedRangeTombstones {
     /// The entry at `key` is deleted if its own sequence number is smaller.
     pub fn covering_sequence(&self, key: InternalKey<'_>, snapshot: SequenceNumber) -> SequenceNumber {
         self.covering(key).map_or(0, |fragment| fragment.visible_sequence(snapshot))
-    }
-
-    /// Whether some tombstone covers a key of `[start, end]`, both inclusive.
-    pub fn overlaps(&self, start: &[u8], end: &[u8]) -> bool {
-        let comparator = self.comparator();
-        let first = self.tombstones.first_ending_after(start);
-        let candidates = (first..self.tombstones.len()).map_while(|index| {
-            let begins = self.tombstones.get(index)?.start;
-            comparator.compare(begins, end).is_le().then(|| self.get(index))
-        });
-        // A place inside the user key `end` or `start` still belongs to that user key.
-        candidates.flatten().any(|fragment| {
-            comparator.compare(fragment.start.user_key, end).is_le()
-                && match comparator.compare(fragment.end.user_key, start) {
-                    Ordering::Greater => true,
-                    Ordering::Equal => fragment.end.packed != u64::MAX,
-                    Ordering::Less => false,
-                }
-        })
     }
 }
 

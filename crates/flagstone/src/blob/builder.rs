@@ -105,19 +105,6 @@ impl BlobFileBuilder {
         self.writer.offset() + FOOTER_SIZE as u64
     }
 
-    /// Its number.
-    pub fn number(&self) -> FileNumber {
-        self.number
-    }
-
-    /// Hands everything to the file, so that readers see it; the file stays open for more.
-    ///
-    /// # Errors
-    /// `IoError`.
-    pub fn flush(&mut self) -> Result<()> {
-        self.writer.flush()
-    }
-
     /// Seals the file with its footer. The caller syncs it, before anything durable refers to it.
     ///
     /// # Errors

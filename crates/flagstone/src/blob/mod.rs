@@ -33,6 +33,6 @@ pub use gc::{BlobFileUsage, BlobGcSettings, WORTHWHILE_GARBAGE, forced_gc, gc_ca
 pub use pieces::{PIECE_SIZE, PieceChecksums};
 pub use readahead::BlobReadahead;
 pub use reader::{BlobFileReader, BlobRequest, BlobValue, get_together};
-pub use scan::{BlobFileScan, BlobRecord, RecoveredBlobFile, recover_size};
+pub use scan::{BlobFileScan, BlobRecord};
 pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy};
 pub use stream::BlobStream;

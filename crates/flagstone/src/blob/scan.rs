@@ -275,39 +275,3 @@ impl Iterator for BlobFileScan {
         step.map_err(|error| error.at(self.file.path()).at_offset(offset)).transpose()
     }
 }
-
-/// What of an unsealed blob file is whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecoveredBlobFile {
-    /// Where the whole records end: what follows is to be cut off before the file is sealed.
-    pub size: u64,
-    /// How many records there are.
-    pub count: u64,
-    /// Their bytes.
-    pub total_bytes: u64,
-    /// Whether the file is sealed; `size` then leaves its footer out.
-    pub sealed: bool,
-}
-
-/// Finds the longest run of correct records from the front.
-///
-/// # Errors
-/// `Corruption` if not even the header is correct; `IoError`.
-pub fn recover_size(file: Arc<dyn File>) -> Result<RecoveredBlobFile> {
-    let mut scan = BlobFileScan::new(file)?;
-    let mut found = RecoveredBlobFile { size: HEADER_SIZE as u64, count: 0, total_bytes: 0, sealed: false };
-    for record in scan.by_ref() {
-        match record {
-            Ok(record) if record.offset == found.size => {
-                found.size += record.size();
-                found.count += 1;
-                found.total_bytes += record.size();
-            }
-            Err(error) if !error.is_corruption() => return Err(error),
-            // Damage, or behind a hole.
-            _ => return Ok(found),
-        }
-    }
-    found.sealed = scan.footer().is_some() && !scan.has_holes();
-    Ok(found)
-}

@@ -57,7 +57,6 @@ pub struct BlobSeparator<F> {
     open_file: F,
     current: Option<BlobFileBuilder>,
     finished: Vec<FinishedBlobFile>,
-    opened: Vec<FileNumber>,
 }
 
 impl<F> BlobSeparator<F>
@@ -79,7 +78,6 @@ where
             open_file,
             current: None,
             finished: Vec::new(),
-            opened: Vec::new(),
         }
     }
 
@@ -101,7 +99,6 @@ where
             Some(builder) => builder,
             None => {
                 let (number, file) = (self.open_file)()?;
-                self.opened.push(number);
                 self.current.insert(BlobFileBuilder::new(file, number, &self.settings)?)
             }
         };
@@ -119,11 +116,6 @@ where
     pub fn finish(mut self) -> Result<Vec<FinishedBlobFile>> {
         self.seal()?;
         Ok(self.finished)
-    }
-
-    /// The numbers of all files opened so far: what to remove if the work is given up.
-    pub fn file_numbers(&self) -> &[FileNumber] {
-        &self.opened
     }
 
     fn seal(&mut self) -> Result<()> {
@@ -161,7 +153,7 @@ mod tests {
         let mut separator = separator(4, 1 << 20);
         assert_eq!(separator.separate(b"a", b"").unwrap(), None);
         assert_eq!(separator.separate(b"b", b"123").unwrap(), None);
-        assert!(separator.file_numbers().is_empty());
+        assert!(separator.current.is_none());
         assert!(separator.separate(b"c", b"1234").unwrap().is_some());
         assert!(!SeparationPolicy::AtLeast { min_blob_size: 0 }.separates(0));
         assert!(!SeparationPolicy::Never.separates(1 << 30));

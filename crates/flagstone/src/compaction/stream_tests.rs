@@ -362,7 +362,7 @@ fn an_unknown_type_fails_the_compaction() {
             Ok(())
         }
     }
-    let none = StreamTombstones::none(&Comparator::Bytewise);
+    let none = StreamTombstones::new(&Comparator::Bytewise, &[], &[]);
     let settings = StreamSettings::new(Comparator::Bytewise);
     let stream =
         CompactionStream::new(settings, Strange, &none, |_| false, None, UpperCaseBlobs, KeepInPlace);
@@ -373,7 +373,7 @@ fn an_unknown_type_fails_the_compaction() {
 fn a_failing_input_fails_the_stream_wherever_it_fails() {
     let text = "a@3:SD a@2:PUT() b@5:MERGE() b@4:MERGE() c@6:DEL c@5:PUT()";
     for index in 0..6 {
-        let none = StreamTombstones::none(&Comparator::Bytewise);
+        let none = StreamTombstones::new(&Comparator::Bytewise, &[], &[]);
         let mut settings = StreamSettings::new(Comparator::Bytewise);
         settings.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
         settings.bottommost = true;

@@ -105,11 +105,6 @@ impl StreamTombstones {
         Self { comparator: comparator.clone(), stretches, written }
     }
 
-    /// No tombstones.
-    pub fn none(comparator: &Comparator) -> Self {
-        Self::new(comparator, &[], &[])
-    }
-
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.stretches.is_empty()

@@ -54,17 +54,6 @@ impl<R: ValueResolver + ?Sized> ValueResolver for std::sync::Arc<R> {
     }
 }
 
-/// For sources without blob files: a blob index is a corruption.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoBlobs;
-
-impl ValueResolver for NoBlobs {
-    fn resolve_blob(&self, user_key: &[u8], _blob_index: &[u8]) -> Result<Bytes> {
-        let key = user_key.escape_ascii();
-        Err(Error::corruption(format!("key '{key}' points to a blob, but there are no blob files")))
-    }
-}
-
 /// The state of a point lookup; `V` is a value that the caller keeps pinned.
 ///
 /// For each source, newest first: [`Lookup::cover`], then [`Lookup::add`] for its versions of the key, until
@@ -395,14 +384,14 @@ mod tests {
     #[test]
     fn operands_need_an_operator_and_short_values_are_corrupt() {
         let outcome = Outcome::Merge { base: None, operands: vec![b"x"] };
-        let error = outcome.resolve(b"k", None, &NoBlobs).unwrap_err();
+        let error = outcome.resolve(b"k", None, &UpperCaseBlobs).unwrap_err();
         assert_eq!(error.code(), crate::base::Code::InvalidArgument);
-        for (kind, value) in [
-            (ValueType::ValuePreferredSeqno, &b"1234567"[..]),
-            (ValueType::WideColumnEntity, b"\x01"),
-            (ValueType::BlobIndex, b""),
-        ] {
-            assert!(Outcome::Found(kind, value).resolve(b"k", None, &NoBlobs).unwrap_err().is_corruption());
+        for (kind, value) in
+            [(ValueType::ValuePreferredSeqno, &b"1234567"[..]), (ValueType::WideColumnEntity, b"\x01")]
+        {
+            assert!(
+                Outcome::Found(kind, value).resolve(b"k", None, &UpperCaseBlobs).unwrap_err().is_corruption()
+            );
         }
     }
 }

@@ -21,6 +21,6 @@ mod tombstones;
 pub use db_iter::{DbIter, DbIterSettings, KeyBounds};
 pub use dead_ranges::{DeadRanges, Past};
 pub use level::{ConcatIterator, FileOpener, SortedFiles};
-pub use lookup::{Lookup, LookupValue, NoBlobs, Outcome, Upcoming, ValueResolver};
+pub use lookup::{Lookup, LookupValue, Outcome, Upcoming, ValueResolver};
 pub use merging::MergingIterator;
 pub use tombstones::{LevelTombstones, TombstoneSource, TombstoneView};

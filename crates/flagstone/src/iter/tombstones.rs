@@ -131,11 +131,6 @@ impl TombstoneView {
         }
     }
 
-    /// A view in which nothing is deleted.
-    pub fn none(comparator: Comparator) -> Self {
-        Self::new(comparator, 0, Vec::new())
-    }
-
     /// Whether there are no sources.
     #[inline]
     pub fn is_empty(&self) -> bool {

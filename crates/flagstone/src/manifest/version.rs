@@ -101,17 +101,10 @@ impl Version {
         Self { comparator, paths, levels, blob_files, level_bytes, largest_prefixes }
     }
 
-    /// The only table of `level` (1 or deeper) that can hold `key`: the first whose largest key is not smaller.
-    /// The table may still start after `key`.
+    /// The position in `level` (1 or deeper) of the only table that can hold `key`: the first whose largest key is not smaller.
+    /// The table may still start after `key`. The level's length if there is none.
     ///
     /// Logarithmic in the number of tables of the level.
-    #[inline]
-    pub fn file_for_key(&self, level: usize, key: InternalKey<'_>) -> Option<&Arc<TableFile>> {
-        self.levels[level].get(self.file_index_for_key(level, key))
-    }
-
-    /// The position in `level` (1 or deeper) of what [`Version::file_for_key`] returns; the level's length if there
-    /// is none.
     pub fn file_index_for_key(&self, level: usize, key: InternalKey<'_>) -> usize {
         let files = &self.levels[level];
         let unsure = self.unsure_range(level, key.user_key());
@@ -276,7 +269,7 @@ mod tests {
 
     fn found(version: &Version, key: &str, sequence: u64) -> Option<u64> {
         let key = InternalKeyBuf::for_seek(key.as_bytes(), sequence);
-        version.file_for_key(1, key.as_key()).map(|file| file.number().0)
+        version.levels[1].get(version.file_index_for_key(1, key.as_key())).map(|file| file.number().0)
     }
 
     #[test]

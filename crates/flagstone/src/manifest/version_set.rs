@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::edit::CompactCursor;
@@ -97,15 +97,13 @@ pub struct Family {
     pub name: String,
     /// The order of its internal keys.
     pub comparator: InternalKeyComparator,
-    /// The number of its levels.
-    pub num_levels: usize,
     /// The oldest WAL that holds unflushed data of it.
     pub log_number: FileNumber,
     /// The newest WAL that its edits tell of; see [`super::edit::VersionEdit::known_wal`].
     pub known_wal: FileNumber,
     /// Its files now.
     pub current: Arc<Version>,
-    /// The next rank in level 0; see [`VersionSet::new_epoch_number`].
+    /// The next rank in level 0: they are given in the order in which the data was written.
     pub next_epoch_number: u64,
     /// Where the next compactions start, at most one a level.
     pub compact_cursors: Vec<CompactCursor>,
@@ -156,11 +154,6 @@ pub struct VersionSet {
 }
 
 impl VersionSet {
-    /// The database directory.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
     /// The open family with that id.
     pub fn family(&self, id: ColumnFamilyId) -> Option<&Family> {
         self.families.get(&id)
@@ -174,16 +167,6 @@ impl VersionSet {
     /// The open families, by id.
     pub fn families(&self) -> impl Iterator<Item = &Family> {
         self.families.values()
-    }
-
-    /// The next rank in level 0, for a flush or an ingestion; `None` if the family is not open.
-    ///
-    /// Ranks must be taken in the order in which the data was written.
-    pub fn new_epoch_number(&mut self, id: ColumnFamilyId) -> Option<u64> {
-        let family = self.families.get_mut(&id)?;
-        let epoch = family.next_epoch_number;
-        family.next_epoch_number = epoch.saturating_add(1);
-        Some(epoch)
     }
 
     /// How names are made durable; whoever makes one in the same directories does it this way.
@@ -231,11 +214,6 @@ impl VersionSet {
         (known > FileNumber(0) && newest >= self.oldest_log_number()).then_some(known..=newest)
     }
 
-    /// The largest id ever given to a family.
-    pub fn max_column_family(&self) -> ColumnFamilyId {
-        self.max_column_family
-    }
-
     /// The database's identity, a UUID in lower case.
     pub fn db_id(&self) -> &str {
         &self.db_id
@@ -276,7 +254,6 @@ impl Family {
             id,
             name,
             comparator: current.comparator.clone(),
-            num_levels: current.levels.len(),
             log_number,
             known_wal: log_number,
             current: Arc::new(current),

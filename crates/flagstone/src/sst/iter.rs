@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::base::{Error, InternalIterator, InternalKey, PinnedValue, Result};
 
-use super::block::{BlockIter, BlockSlice, ValueRef};
+use super::block::BlockIter;
 use super::cursor::IndexCursor;
 use super::fetch::Purpose;
 use super::readahead::{OwnFile, Readahead};
@@ -81,11 +81,6 @@ impl TableIterator {
         }
     }
 
-    /// The table.
-    pub fn table(&self) -> &Arc<Table> {
-        &self.table
-    }
-
     /// Stands nowhere and holds no block.
     pub fn rest(&mut self) {
         self.positioned = false;
@@ -99,18 +94,6 @@ impl TableIterator {
     #[inline]
     fn current(&self) -> &BlockIter {
         self.data.as_ref().expect("a positioned cursor has a block")
-    }
-
-    /// The entry's value, to be copied or pinned; the cursor must be valid.
-    #[inline]
-    pub fn value_ref(&self) -> ValueRef<'_> {
-        self.current().value_ref()
-    }
-
-    /// The entry's value, pinned: it stays valid when the cursor moves on. The cursor must be valid.
-    #[inline]
-    pub fn value_slice(&self) -> BlockSlice {
-        self.current().value_slice()
     }
 
     /// Runs a movement; an error ends the iteration.

@@ -182,10 +182,10 @@ impl Table {
         self.source.cached_data_block(place).or_else(second)
     }
 
-    /// [`Table::get`] for a key that was planned; reads its block if that is still missing.
+    /// [`Table::get_admitted`] for a key that was planned; reads its block if that is still missing.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// As [`Table::get_admitted`].
     pub fn search_planned(
         &self,
         one: Planned,

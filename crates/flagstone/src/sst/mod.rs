@@ -46,6 +46,6 @@ pub use second_tier::CompressedCache;
 pub use settings::{
     AutoReadahead, IndexShortening, IterSettings, ReadSettings, TableBuilderSettings, TableReadSettings,
 };
-pub use table::{Admitted, Lookup, Sought, Table, Visit};
+pub use table::{Admitted, Sought, Table, Visit};
 pub use verify::BlockFault;
 pub use warmth::{Prepopulate, Warmth};

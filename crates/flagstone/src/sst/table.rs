@@ -85,24 +85,11 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// What a point lookup did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lookup {
-    /// The filter ruled the key out; no data block was read.
-    RuledOut,
-    /// The blocks were searched (the visitor has seen what they hold).
-    Searched {
-        /// Whether a filter let the key pass.
-        filtered: bool,
-    },
-}
-
 /// Where in a table a key may be.
 pub struct Admitted {
     cursor: IndexCursor,
     /// The cursor's block, if it was in the cache when somebody looked.
     block: Option<Block>,
-    filtered: bool,
 }
 
 impl Table {
@@ -133,24 +120,11 @@ impl Table {
         }
     }
 
-    /// Calls `visit` for every point entry of the target's user key from `target` on, newest first, until it breaks.
-    /// The filter is asked first.
-    ///
-    /// # Errors
-    /// `Corruption` or `IoError` naming the file, `Incomplete`, or what `visit` returned.
-    pub fn get(&self, target: InternalKey<'_>, settings: &ReadSettings, visit: impl Visit) -> Result<Lookup> {
-        let sought = Sought::new(target);
-        let Some(admitted) = self.admit(&sought, settings, false)? else { return Ok(Lookup::RuledOut) };
-        let filtered = admitted.filtered;
-        self.get_admitted(admitted, &sought, settings, visit)?;
-        Ok(Lookup::Searched { filtered })
-    }
-
     /// Where to search for a key that was hashed once for all tables, `None` if the filter rules it out. With `filter_first`
     /// the index is touched only for what the filter admits: [`Table::prefetch_for`] was called before.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// `Corruption` or `IoError` naming the file, or `Incomplete`.
     #[inline]
     pub fn admit(
         &self,
@@ -175,7 +149,7 @@ impl Table {
         if !is_at_hand {
             cursor.seek_for_get(self, target, settings)?;
         }
-        Ok(Some(Admitted { cursor, block: None, filtered }))
+        Ok(Some(Admitted { cursor, block: None }))
     }
 
     /// Looks for the block to be searched in the cache; whether it is there.
@@ -185,10 +159,10 @@ impl Table {
         admitted.block.is_some()
     }
 
-    /// Calls `visit` as [`Table::get`] does.
+    /// Calls `visit` for every point entry of the sought user key from the target on, newest first, until it breaks.
     ///
     /// # Errors
-    /// As [`Table::get`].
+    /// As [`Table::admit`], or what `visit` returned.
     #[inline]
     pub fn get_admitted(
         &self,
@@ -406,11 +380,6 @@ impl Table {
         self.source.path()
     }
 
-    /// Bytes of the file.
-    pub fn file_size(&self) -> u64 {
-        self.source.file_size
-    }
-
     /// The end of the file as it was read.
     pub fn footer(&self) -> &Footer {
         &self.source.footer
@@ -419,11 +388,6 @@ impl Table {
     /// The blocks that are not data: name (in the metaindex, which is itself among them) and place.
     pub fn meta_blocks(&self) -> &[(String, BlockHandle)] {
         &self.meta_blocks
-    }
-
-    /// The sequence number that all entries of this ingested file have, if it has one.
-    pub fn global_sequence(&self) -> Option<SequenceNumber> {
-        self.global_sequence
     }
 
     /// How data blocks are found.

@@ -3,7 +3,7 @@
 //! 1. [`Blocks`] yields physical records, or says what is in their place.
 //! 2. Data fragments are joined to logical records, and those of compressed WALs decompressed.
 //! 3. Special records are noted. Whatever is no record is reported as [`Event::Damage`]; what that means is for the
-//!    caller to judge ([`RecoveryMode::judge`]). Asking for the next event after damage goes on behind it.
+//!    caller to judge ([`super::RecoveryMode::judge`]). Asking for the next event after damage goes on behind it.
 //!
 //! A recyclable header promises that nothing but zeros or older records follow the last record. So in such files zeros
 //! are where the log ends, even if records stand behind them: a page between was lost in a crash, and what follows
@@ -17,7 +17,6 @@ use std::sync::Arc;
 use super::compression::Decompressor;
 use super::damage::{Damage, DamageKind};
 use super::format::*;
-use super::mode::{RecoveryMode, Verdict};
 use super::physical::{Blocks, Fragment, Physical};
 use crate::base::coding::fixed32_at;
 use crate::base::{ColumnFamilyId, FileNumber, Result};
@@ -130,28 +129,6 @@ impl Reader {
             Step::End => Event::End,
             Step::Damage(damage) => Event::Damage(damage),
         })
-    }
-
-    /// The next record as far as `mode` allows; `None` where the log ends or recovery stops. For a MANIFEST, whose
-    /// last record may be cut off, the mode is [`RecoveryMode::TolerateCorruptedTailRecords`].
-    ///
-    /// # Errors
-    /// `Corruption` with file and offset, or `IoError`.
-    pub fn next_record(&mut self, mode: RecoveryMode) -> Result<Option<&[u8]>> {
-        loop {
-            match self.advance()? {
-                Step::Record => return Ok(Some(self.record())),
-                Step::End => return Ok(None),
-                Step::Damage(damage) => match mode.judge(&damage.kind, self.is_recyclable()) {
-                    Verdict::Skip => {}
-                    Verdict::Fail => return Err(damage.to_error(&**self.file())),
-                    Verdict::End | Verdict::Stop => {
-                        self.finished = true;
-                        return Ok(None);
-                    }
-                },
-            }
-        }
     }
 
     /// Reads on in a log that grows: up to `limit`, where a record ends. For one that was read to such a place before, or from

@@ -207,22 +207,6 @@ fn a_frame_that_does_not_decompress_is_damage() {
     ));
 }
 
-#[test]
-fn a_manifest_may_end_inside_a_record_but_not_break_before() {
-    let mode = RecoveryMode::TolerateCorruptedTailRecords;
-    let log = [physical(FULL, 0, b"one"), physical(FULL, 0, b"two")].concat();
-    for length in 10..log.len() {
-        let mut reader = Reader::new(file_of(&log[..length]), crate::base::FileNumber(0));
-        assert_eq!(reader.next_record(mode).unwrap(), Some(&b"one"[..]));
-        assert_eq!(reader.next_record(mode).unwrap(), None, "{length}");
-        assert_eq!(reader.next_record(mode).unwrap(), None);
-    }
-    let mut damaged = log.clone();
-    damaged[9] ^= 1;
-    let error = Reader::new(file_of(&damaged), crate::base::FileNumber(0)).next_record(mode).unwrap_err();
-    assert!(error.is_corruption() && error.offset() == Some(0), "{error}");
-}
-
 /// One page of a log that the device could not read, and all behind it was given up.
 #[test]
 fn a_page_that_cannot_be_read_costs_the_records_that_lie_there() {

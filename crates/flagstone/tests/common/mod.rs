@@ -13,7 +13,7 @@ use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, OpenMode};
 use flagstone::manifest::{VersionEdit, read_current};
 use flagstone::options::{self, ColumnFamilyOptions, Options, ReadOptions};
-use flagstone::wal::{Reader, RecoveryMode, Writer, WriterOptions};
+use flagstone::wal::{Event, Reader, Writer, WriterOptions};
 
 /// A directory that is removed at the end of the test.
 pub fn temporary() -> tempfile::TempDir {
@@ -56,10 +56,13 @@ pub fn manifest_records(env: &Env) -> Vec<Vec<u8>> {
     let path = read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST");
     let mut reader = Reader::new(env.fs.open(&path, OpenMode::Read).expect("a file"), FileNumber(0));
     let mut records = Vec::new();
-    while let Some(record) = reader.next_record(RecoveryMode::AbsoluteConsistency).expect("a record") {
-        records.push(record.to_vec());
+    loop {
+        match reader.next_event().expect("a readable file") {
+            Event::Record(record) => records.push(record.to_vec()),
+            Event::End => return records,
+            Event::Damage(damage) => panic!("{damage:?}"),
+        }
     }
-    records
 }
 
 /// The physical record of a WAL that says that keys of this family end in timestamps of so many bytes.

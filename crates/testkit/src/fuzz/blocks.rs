@@ -78,5 +78,5 @@ fn walk(iter: &mut BlockIter, flags: u8) {
 fn look(iter: &BlockIter) {
     let (key, value) = (iter.key(), iter.value());
     assert!(key.user_key().len() < key.as_bytes().len());
-    assert_eq!(iter.value_slice().as_ref(), value);
+    assert_eq!(iter.value_ref().pin().as_ref(), value);
 }

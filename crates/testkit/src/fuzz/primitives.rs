@@ -1,7 +1,7 @@
 //! Varints, internal keys, wide-column entities.
 
 use flagstone::base::coding::{
-    Decoder, put_fixed32, put_fixed64, put_lps, put_varint32, put_varint64, put_varsigned64, varint_size,
+    Decoder, put_fixed32, put_fixed64, put_lps, put_varint32, put_varint64, put_varsigned64,
 };
 use flagstone::base::{Comparator, InternalKey, InternalKeyBuf, InternalKeyComparator};
 use flagstone::iter::entity as entities;
@@ -24,7 +24,11 @@ pub fn coding(data: &[u8]) {
             4 => decoder.varint32().map(|value| put_varint32(&mut out, value)),
             5 => decoder.varint64().map(|value| {
                 put_varint64(&mut out, value);
-                assert_eq!(out.len(), varint_size(value));
+                assert_eq!(
+                    out.len() as u32,
+                    (64 - (value | 1).leading_zeros()).div_ceil(7),
+                    "the shortest form"
+                );
             }),
             6 => decoder.varsigned64().map(|value| put_varsigned64(&mut out, value)),
             _ => decoder.lps().map(|value| put_lps(&mut out, value)),

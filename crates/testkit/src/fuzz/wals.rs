@@ -35,12 +35,6 @@ pub fn wal(data: &[u8]) {
         for search_behind_damage in [false, true] {
             events(bytes, number, search_behind_damage);
         }
-        for mode in MODES {
-            let mut reader = Reader::new(file_of(bytes), number);
-            while let Some(Some(record)) = ok(reader.next_record(mode)) {
-                PredecessorWal::from_note(record);
-            }
-        }
     }
 }
 
@@ -56,6 +50,7 @@ fn events(bytes: &[u8], number: FileNumber, search_behind_damage: bool) {
         match reader.next_event() {
             Ok(Event::Record(record)) => {
                 assert!(record.len() <= bytes.len().max(DECOMPRESSED_MAX));
+                PredecessorWal::from_note(record);
                 read_batch(record);
             }
             Ok(Event::End) | Err(_) => {

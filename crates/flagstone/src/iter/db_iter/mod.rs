@@ -297,13 +297,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         })
     }
 
-    /// The merged cursor on whose entry this one stands, for values that the caller pins there; `None` while the key
-    /// and value are copies, as they are after moving back and for merged values.
-    #[inline]
-    pub fn pinned_in(&self) -> Option<&MergingIterator<I>> {
-        (self.valid && self.on_entry == Some(ValueType::Value)).then_some(&self.inner)
-    }
-
     /// The error that ended the iteration, if one did.
     ///
     /// # Errors

@@ -59,10 +59,10 @@ fn a_full_state_written_anew_says_the_same() {
         let options = || RecoverOptions { families: specs.clone(), ..options(&[]) };
         let env = Env::memory();
         env.fs.create_directory(Path::new(DB)).unwrap();
-        let manifest = read_current(&*Env::os().fs, source.directory()).unwrap();
+        let manifest = read_current(&*Env::os().fs, &source.directory).unwrap();
         let file_name = manifest.file_name().unwrap();
         for copied in [Path::new("CURRENT"), Path::new(file_name)] {
-            let bytes = read_file(&*Env::os().fs, &source.directory().join(copied), 1 << 20).unwrap();
+            let bytes = read_file(&*Env::os().fs, &source.directory.join(copied), 1 << 20).unwrap();
             env.fs.open(&Path::new(DB).join(copied), OpenMode::Create).unwrap().write_at(0, &bytes).unwrap();
         }
         let mut versions = VersionSet::recover(env.clone(), Path::new(DB), options()).unwrap();

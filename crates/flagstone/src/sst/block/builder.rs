@@ -83,11 +83,6 @@ impl BlockBuilder {
         self.num_entries == 0
     }
 
-    /// The number of entries.
-    pub fn num_entries(&self) -> usize {
-        self.num_entries
-    }
-
     /// The size that [`BlockBuilder::finish`] would give now, in bytes.
     #[inline]
     pub fn estimated_size(&self) -> usize {

@@ -20,7 +20,7 @@ use super::guide::Start;
 use super::hash_index::Bucket;
 use super::scan::scan;
 use super::trail::Trail;
-use super::{Block, BlockSlice, Damage, EntryHeader, ValueRef, entry_header};
+use super::{Block, Damage, EntryHeader, ValueRef, entry_header};
 
 /// Bit `n` is set if the byte `n` is a value type that data blocks store; range tombstones have a block of their own.
 const VALUE_TYPES: u32 = 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
@@ -136,12 +136,6 @@ impl BlockIter {
     /// The entry's value with the block that it lies in.
     pub fn pin_value(&self) -> PinnedValue {
         PinnedValue::new(self.block.share_bytes(), self.value.0 as usize..self.value.1 as usize)
-    }
-
-    /// The entry's value, pinned.
-    #[inline]
-    pub fn value_slice(&self) -> BlockSlice {
-        self.value_ref().pin()
     }
 
     /// Shows `visit` the entries behind the current one, as type and value, until it says `false`. Those of the current user

@@ -129,7 +129,7 @@ fn values_that_lie_apart_are_read() {
     }
     for key in &keys {
         iter.seek(key.as_key());
-        assert_eq!((iter.key(), &*iter.value_slice()), (key.as_key(), key.user_key()));
+        assert_eq!((iter.key(), &*iter.value_ref().pin()), (key.as_key(), key.user_key()));
     }
     // The hint that keys are evenly spread changes nothing.
     let mut spread = bytes.clone();

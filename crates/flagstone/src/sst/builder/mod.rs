@@ -366,20 +366,9 @@ impl TableBuilder {
             + self.prefix_hash.as_ref().map_or(0, PrefixHashBuilder::estimated_size) as u64
     }
 
-    /// Bytes of data blocks written or held so far: what a compaction cuts its outputs by.
-    pub fn data_size(&self) -> u64 {
-        let held_back = self.held_back.as_ref().map_or(0, HeldBack::size);
-        self.writer.offset() + (self.data.estimated_size() + held_back) as u64
-    }
-
     /// Entries so far, range tombstones included.
     pub fn num_entries(&self) -> u64 {
         self.properties.num_entries
-    }
-
-    /// Whether nothing was added.
-    pub fn is_empty(&self) -> bool {
-        self.num_entries() == 0
     }
 
     /// The last point entry added.

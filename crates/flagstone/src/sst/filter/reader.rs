@@ -17,16 +17,6 @@ impl<'a> FilterKey<'a> {
     pub fn new(key: &'a [u8]) -> Self {
         Self { key, hash: hash64(key) }
     }
-
-    /// The bytes that were hashed.
-    pub fn key(&self) -> &'a [u8] {
-        self.key
-    }
-
-    /// The 64-bit hash.
-    pub fn hash(&self) -> u64 {
-        self.hash
-    }
 }
 
 /// What the metadata says; every number in it has been checked against the data.

@@ -48,7 +48,7 @@ fn backward(iter: &mut TableIterator) -> Entries {
     let mut entries = Vec::new();
     iter.seek_to_last();
     while iter.valid() {
-        entries.push((iter.key().to_buf(), iter.value_slice().to_vec()));
+        entries.push((iter.key().to_buf(), iter.value().to_vec()));
         iter.prev();
     }
     iter.status().unwrap();

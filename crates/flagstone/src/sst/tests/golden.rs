@@ -88,7 +88,7 @@ fn an_ingested_table_takes_its_sequence_number_from_the_manifest() {
         };
         let stored = super::fixtures::check_whole(&open(None));
         if open(None).properties().number("rocksdb.external_sst_file.version").unwrap().is_none() {
-            assert_eq!(open(Some(77)).global_sequence(), None);
+            assert_eq!(open(Some(77)).global_sequence, None);
             continue;
         }
         assert!(stored.iter().all(|(key, _)| key.as_key().sequence() == 0));

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::coding::put_varint32;
-use crate::base::{Comparator, InternalKeyBuf, PACKED_SIZE, ValueType};
+use crate::base::{Comparator, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, ValueType};
 use crate::env::{Env, File, OpenMode};
-use crate::sst::{Table, TableBuilder, TableBuilderSettings, TableReadSettings, TableSummary};
+use crate::sst::{
+    ReadSettings, Sought, Table, TableBuilder, TableBuilderSettings, TableReadSettings, TableSummary, Visit,
+};
 
 /// A table in memory.
 pub struct Built {
@@ -29,6 +31,16 @@ impl Built {
     pub fn open_with(&self, settings: TableReadSettings) -> Arc<Table> {
         let settings = TableReadSettings { comparator: self.comparator.clone(), ..settings };
         Table::open(self.file.clone(), self.summary.size, settings).unwrap()
+    }
+}
+
+impl Table {
+    /// Looks one key up in this table alone, as a lookup does in each; `false` if the filter rules it out.
+    pub fn get(&self, target: InternalKey<'_>, settings: &ReadSettings, visit: impl Visit) -> Result<bool> {
+        let sought = Sought::new(target);
+        let Some(admitted) = self.admit(&sought, settings, false)? else { return Ok(false) };
+        self.get_admitted(admitted, &sought, settings, visit)?;
+        Ok(true)
     }
 }
 
