@@ -104,7 +104,7 @@ pub(crate) struct DbInner {
     records_cache: AtomicBool,
     /// Memory of flushed memtables, for the next ones.
     arenas: Arc<ArenaPool>,
-    write_control: writing::stall::WriteControl,
+    write_control: writing::write_control::WriteControl,
     poison: poison::Poison,
     reserve: disk::reserve::Reserve,
     events: Arc<events::Events>,

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::blob_space::{BlobWork, kept_by_damage, refers_to};
+use super::blob_work::{BlobWork, kept_by_damage, refers_to};
 use super::expand::{
     Bounds, any_busy, are_disjoint, bounds, clean_cut, is_being_written, join, level0_closure, overlapping,
     total_bytes,

@@ -9,6 +9,7 @@
 
 mod below;
 mod blob_space;
+mod blob_work;
 mod chosen;
 mod cleaning;
 mod deletions;
@@ -40,10 +41,8 @@ mod tests;
 mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
-pub use blob_space::{
-    BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_bytes_allowed, blob_file_size, kept_by_damage,
-    refers_to,
-};
+pub use blob_space::{BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_bytes_allowed, blob_file_size};
+pub use blob_work::{kept_by_damage, refers_to};
 pub use chosen::plan_files;
 pub use cleaning::{moved_per_byte, space_for};
 pub use deletions::{DeletedRanges, drop_deleted};

@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-use super::blob_space::BlobWork;
+use super::blob_work::BlobWork;
 use super::expand::{any_busy, are_disjoint, bounds, is_being_written};
 use super::leveled::Picker;
 use super::manual::RangePlan;

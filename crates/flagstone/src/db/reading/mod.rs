@@ -1,6 +1,7 @@
 //! The way of a read: point lookups of one key and of many, parts of values, cursors, and reads for tasks that must not wait.
 
 pub(super) mod async_read;
+pub(super) mod blob_cache;
 pub(super) mod blob_values;
 pub(super) mod covers;
 mod cursor;

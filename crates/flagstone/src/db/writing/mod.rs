@@ -12,3 +12,4 @@ pub(super) mod switch;
 pub(super) mod waits;
 pub(super) mod wal_sync;
 pub(super) mod write;
+pub(super) mod write_control;

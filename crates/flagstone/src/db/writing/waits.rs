@@ -69,7 +69,7 @@ impl Drop for Waiting<'_> {
 mod tests {
     use crate::base::sync::{AtomicBool, Ordering};
     use crate::db::Db;
-    use crate::db::writing::stall::WriteControl;
+    use crate::db::writing::write_control::WriteControl;
     use crate::env::Env;
     use crate::options::Options;
 

@@ -5,7 +5,8 @@
 //! 3. Take the commit lock; check the batch against the families; switch memtables that are full.
 //! 4. Assign sequence numbers, append one WAL record (if it is to be synced, to those that the sync will write), insert into the
 //!    memtables.
-//! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync.
+//! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync
+//!    ([`super::wal_sync`]).
 //!
 //! **Lock order.** commit, then state. Readers take neither.
 
@@ -342,7 +343,7 @@ impl DbInner {
     }
 
     /// Whether a write waits for its sync, and with it all that came later.
-    fn is_sync_awaited(&self, commit: &Commit) -> bool {
+    pub(super) fn is_sync_awaited(&self, commit: &Commit) -> bool {
         commit.sync_target > self.snapshots.published.load(Ordering::Acquire)
     }
 
@@ -426,140 +427,6 @@ impl DbInner {
         commit.switch_wanted |= full;
     }
 
-    /// Brings what waits in memory into the active WAL's file. The WALs before it have no such records: they were cut.
-    pub(in crate::db) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
-        self.poison.check_fatal()?;
-        let flushed = if Mutant::ForgetLogFlush.is_on() { Ok(()) } else { commit.wal()?.flush() };
-        flushed.inspect_err(|error| self.fail_unless_full(&mut self.state.lock(), error))
-    }
-
-    /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the sync: that write is in the
-    /// memtables, and were it refused, the next sync would show it all the same.
-    fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
-        let is_awaited = self.is_sync_awaited(commit);
-        commit.wal()?.write_gathered().inspect_err(|error| {
-            let state = &mut self.state.lock();
-            match is_awaited {
-                true => self.fail(state, error),
-                false => self.fail_unless_full(state, error),
-            }
-        })
-    }
-
-    /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
-    pub(in crate::db) fn sync_and_publish(&self) -> Result<SequenceNumber> {
-        let (blobs, files, last, unnumbered) = {
-            let mut commit = self.commit.lock();
-            if let Some(outcome) = &commit.synced_at_end {
-                return outcome.clone();
-            }
-            // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
-            self.poison.check_fatal()?;
-            self.write_gathered(&mut commit)?;
-            let active = commit.wal()?.file().clone();
-            let older = commit.unsynced.iter().map(|(_, file)| file.clone());
-            let files = older.chain([active]).collect::<Vec<_>>();
-            let last = commit.last_sequence;
-            (commit.unsynced_blobs.all(last), files, last, commit.unnumbered)
-        };
-        let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
-        if let Err(error) = synced {
-            if !Mutant::ForgetFailedSync.is_on() {
-                self.fail(&mut self.state.lock(), &error);
-            }
-            return Err(error);
-        }
-        let mut commit = self.commit.lock();
-        commit.unsynced_blobs.synced(&blobs);
-        let older = files.len() - 1;
-        let covered = files[..older].to_vec();
-        commit.unsynced.retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
-        commit.unnumbered_synced = commit.unnumbered_synced.max(unnumbered);
-        self.publish(last);
-        Ok(last)
-    }
-
-    /// Syncs WALs; after a failure nobody does so again.
-    pub(in crate::db) fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
-        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
-        for file in files {
-            self.poison.check_fatal()?;
-            let synced = match file.sync() {
-                Err(_) if Mutant::RetryFailedSync.is_on() => file.sync(),
-                outcome => outcome,
-            };
-            synced.inspect_err(|error| {
-                if !Mutant::ForgetFailedSync.is_on() {
-                    self.poison.record_fatal(error);
-                }
-            })?;
-            self.statistics.add(Ticker::WalSyncs, 1);
-        }
-        Ok(())
-    }
-
-    /// The same with the commit lock held, when a memtable is switched while a sync is pending: afterwards all that
-    /// the memtable holds is published, which flush relies on.
-    pub(in crate::db) fn sync_pending_writes(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
-        if !self.is_sync_awaited(commit) {
-            // Writers that waited for the sync of others may not have come round to it.
-            self.publish(commit.last_sequence);
-            return Ok(());
-        }
-        Sometimes::SwitchSynced.reached();
-        let wal = commit.wal()?;
-        let written = wal.write_gathered();
-        let active = wal.file().clone();
-        let older = commit.unsynced.iter().map(|(_, file)| file.clone());
-        let files: Vec<_> = older.chain([active]).collect();
-        let last = commit.last_sequence;
-        let blobs = commit.unsynced_blobs.all(last);
-        let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
-        if let Err(error) = synced {
-            self.fail(state, &error);
-            return Err(error);
-        }
-        commit.unsynced.clear();
-        commit.unsynced_blobs.synced(&blobs);
-        commit.unnumbered_synced = commit.unnumbered;
-        self.publish(commit.last_sequence);
-        Ok(())
-    }
-
-    /// The end of the last WAL, when the database is closed. Writes may be waiting for its sync: they hear of this one.
-    pub(in crate::db) fn end_wal(&self) -> Result<()> {
-        let mut commit = self.commit.lock();
-        let Some(mut wal) = commit.wal.take() else { return Ok(()) };
-        let cut = wal.cut();
-        let last = commit.last_sequence;
-        let blobs = self.sync_blobs(&commit.unsynced_blobs.all(last));
-        let older = commit.unsynced.drain(..).map(|(_, file)| file);
-        let files: Vec<_> = older.chain([wal.file().clone()]).collect();
-        let synced = blobs.and_then(|()| self.sync_files(&files)).and(cut);
-        commit.synced_at_end = Some(synced.clone().map(|()| last));
-        synced.inspect(|()| self.publish(last))
-    }
-
-    /// Syncs the WALs before the active one. A flush of one family of several does so before the MANIFEST says what
-    /// it wrote: else a power failure could take from the other families what is older than what this one keeps.
-    pub(in crate::db) fn sync_older_wals(&self) -> Result<()> {
-        let (blobs, files) = {
-            let mut commit = self.commit.lock();
-            let files: Vec<_> = commit.unsynced.iter().map(|(_, file)| file.clone()).collect();
-            let (active, last) = (commit.wal_number, commit.last_sequence);
-            (commit.unsynced_blobs.before(active, last), files)
-        };
-        if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
-            self.fail(&mut self.state.lock(), &error);
-            return Err(error);
-        }
-        let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
-        let mut commit = self.commit.lock();
-        commit.unsynced.retain(|(_, file)| !is_synced(file));
-        commit.unsynced_blobs.synced(&blobs);
-        Ok(())
-    }
-
     /// A write of the WAL that a full disk refused can be tried again.
     pub(in crate::db) fn fail_unless_full(&self, state: &mut State, error: &Error) {
         if error.subcode() != SubCode::NoSpace {
@@ -573,7 +440,7 @@ impl DbInner {
         self.progress.notify_all();
     }
 
-    fn publish(&self, sequence: SequenceNumber) {
+    pub(super) fn publish(&self, sequence: SequenceNumber) {
         self.snapshots.published.fetch_max(sequence, Ordering::AcqRel);
     }
 }

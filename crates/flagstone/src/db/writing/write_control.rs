@@ -1,0 +1,471 @@
+//! What is asked of writers: nothing, a rate, or to wait. They pay for what they write, some of it ahead, and look at one atomic
+//! word as long as it is paid for.
+
+use std::time::Duration;
+
+use super::waits::Waits;
+use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
+use crate::compaction::pick::{Room, Runway};
+use crate::options::StallCondition;
+
+const NORMAL: u64 = 0;
+const STOPPED: u64 = u64::MAX;
+/// As normal, but a limit may come near before anybody works out the condition again.
+const WATCHED: u64 = u64::MAX - 1;
+
+/// What the worst-off family asks of writers: nothing, a rate, or to wait.
+#[derive(Default)]
+pub(in crate::db) struct WriteControl {
+    /// `NORMAL`, `WATCHED`, `STOPPED`, or the rate in bytes per second.
+    rate: AtomicU64,
+    /// Bytes that have been charged and not been written yet: while there are enough, nobody looks at the clock.
+    prepaid: AtomicI64,
+    account: Mutex<Account>,
+    pub(super) waits: Waits,
+}
+
+/// What delayed writers are charged to.
+#[derive(Default)]
+struct Account {
+    /// Bytes that were charged, and those of them that are paid off. That is done at the rate of the day: were they counted as
+    /// a time, writers would wait out what they were charged at a low rate, one second each, long after it has risen.
+    charged: f64,
+    paid: f64,
+    /// When that was worked out, in microseconds of the clock.
+    at_us: u64,
+    /// The room that they fill, if they have to brake before its end.
+    room: Option<Room>,
+    /// The space on the disk that they take, likewise.
+    runway: Option<Runway>,
+    /// Whether debts hold them up hard.
+    is_hard: bool,
+    /// Bytes that were charged since the runway was measured.
+    unmeasured: u64,
+    /// Whether somebody was held up.
+    has_braked: bool,
+}
+
+impl Account {
+    /// How many microseconds of `rate` it takes until so many of the bytes charged are paid off.
+    fn wait_us(&mut self, charged: f64, rate: u64, now_us: u64) -> u64 {
+        let per_us = rate as f64 / 1_000_000.0;
+        let paid = self.paid + now_us.saturating_sub(self.at_us) as f64 * per_us;
+        self.paid = paid.min(self.charged);
+        self.at_us = self.at_us.max(now_us);
+        ((charged - self.paid).max(0.0) / per_us).round() as u64
+    }
+
+    /// What is left of a rate where something is about to be full.
+    fn brake(&self, rate: u64) -> u64 {
+        let rate = self.room.map_or(rate, |room| room.brake(rate));
+        self.runway.map_or(rate, |runway| rate.min(runway.rate())).max(1)
+    }
+
+    /// Whether debts have writers sleep most of their time. What they brake for a flush does not count: those who write as
+    /// fast as they can do so nearly always, and readers have the time that is left.
+    fn is_hard(&self) -> bool {
+        self.is_hard || self.runway.is_some_and(|runway| runway.is_hard())
+    }
+
+    /// What is charged ahead at a rate.
+    fn quantum(&self, rate: u64) -> u64 {
+        let quantum = u128::from(rate) * u128::from(QUANTUM_US) / 1_000_000;
+        let most = self.runway.map_or(u64::MAX, |runway| runway.piece());
+        u64::try_from(quantum).unwrap_or(u64::MAX).min(most)
+    }
+}
+
+/// A delayed writer is charged for what may be written in so many microseconds at a time. Sleeping for less costs more than
+/// it smooths, and one write in a thousand should not wait even where writers wait half of their time.
+const QUANTUM_US: u64 = 2_000;
+
+/// How often those who brake before the end of a runway have it measured, as it is perhaps longer than what was charged tells.
+const MEASURED: u64 = 16;
+
+/// The verdict for one write.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::db) enum Verdict {
+    /// Go on.
+    Pass,
+    /// Go on after this long, or as soon as [`WriteControl::wait_left`] says so for what was charged before. Hard, if
+    /// writers are held to a small part of what they achieve.
+    Delay { wait: Duration, charged: Charged, is_hard: bool },
+    /// Wait until the tree changes.
+    Stop,
+}
+
+/// What had been charged when a writer came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::db) struct Charged(f64);
+
+impl WriteControl {
+    pub(in crate::db) fn set_normal(&self) {
+        self.rate.store(NORMAL, Ordering::Release);
+    }
+
+    pub(in crate::db) fn set_stopped(&self, now_us: u64) {
+        if !self.is_stopped() {
+            self.waits.note_stop(now_us);
+        }
+        self.rate.store(STOPPED, Ordering::Release);
+    }
+
+    /// `bytes_per_second` is at least 1; less where `room` is about to be full, or the end of `runway` is near. `is_hard` if
+    /// debts hold writers to a small part of what they achieve.
+    pub(in crate::db) fn set_delayed(
+        &self,
+        bytes_per_second: u64,
+        room: Option<Room>,
+        runway: Option<Runway>,
+        is_hard: bool,
+    ) {
+        self.set(bytes_per_second.clamp(1, WATCHED - 1), room, runway, is_hard);
+    }
+
+    /// Nobody is delayed but who comes near the end of `runway`.
+    pub(in crate::db) fn set_watched(&self, runway: Runway) {
+        self.set(WATCHED, None, Some(runway), false);
+    }
+
+    fn set(&self, rate: u64, room: Option<Room>, runway: Option<Runway>, is_hard: bool) {
+        let mut account = self.account.lock();
+        (account.room, account.runway, account.unmeasured) = (room, runway, 0);
+        account.is_hard = is_hard;
+        // What was paid for at a higher rate is not to be had at a lower one.
+        let quantum = signed(account.quantum(account.brake(rate)));
+        let too_much = self.prepaid.load(Ordering::Relaxed) - quantum;
+        if too_much > 0 {
+            self.prepaid.fetch_sub(too_much, Ordering::Relaxed);
+            account.paid = (account.paid + too_much as f64).min(account.charged);
+        }
+        // It will be written without being charged again.
+        let prepaid = self.prepaid.load(Ordering::Relaxed).max(0).unsigned_abs();
+        if let Some(runway) = &mut account.runway {
+            runway.left = runway.left.saturating_sub(prepaid);
+        }
+        self.rate.store(rate, Ordering::Release);
+    }
+
+    /// Whether the caller is to have the tree looked at before it is charged: writers come to the end of a runway, and not all
+    /// that is charged takes up what it measures. Values that overwrite nothing do not, nor do those of other families.
+    pub(in crate::db) fn wants_look(&self) -> bool {
+        let mut account = self.account.lock();
+        let is_due = |runway: Runway| {
+            runway.left < runway.brakes_at && account.unmeasured >= (runway.brakes_at / MEASURED).max(1)
+        };
+        let wants = account.runway.is_some_and(is_due);
+        if wants {
+            // One of them looks.
+            account.unmeasured = 0;
+        }
+        wants
+    }
+
+    /// Whether writers go on freely, and have since that was asked last.
+    pub(in crate::db) fn lets_go_freely(&self) -> bool {
+        let has_braked = std::mem::take(&mut self.account.lock().has_braked);
+        self.condition() == StallCondition::Normal && !has_braked
+    }
+
+    pub(in crate::db) fn condition(&self) -> StallCondition {
+        match self.rate.load(Ordering::Acquire) {
+            NORMAL | WATCHED => StallCondition::Normal,
+            STOPPED => StallCondition::Stopped,
+            _ => StallCondition::Delayed,
+        }
+    }
+
+    pub(in crate::db) fn is_stopped(&self) -> bool {
+        self.rate.load(Ordering::Acquire) == STOPPED
+    }
+
+    /// For how many microseconds writers have been stopped; 0 where they are not.
+    pub(in crate::db) fn stopped_us(&self, now_us: u64) -> u64 {
+        if self.is_stopped() { self.waits.since_stop_us(now_us) } else { 0 }
+    }
+
+    /// For how many microseconds anybody was held up, and is.
+    pub(in crate::db) fn held_up_us(&self, now_us: u64) -> u64 {
+        self.waits.total_us(now_us)
+    }
+
+    /// The rate in bytes per second that writers are held to; 0 when they are not delayed.
+    pub(in crate::db) fn delayed_rate(&self) -> u64 {
+        match self.rate.load(Ordering::Acquire) {
+            STOPPED | WATCHED => 0,
+            rate => rate,
+        }
+    }
+
+    /// Whether a write of `bytes` need not look at the clock: nobody is held up, or it is paid for. Where it is delayed and
+    /// not paid for, [`WriteControl::charge`] follows.
+    #[inline]
+    pub(in crate::db) fn passes(&self, bytes: u64) -> bool {
+        match self.rate.load(Ordering::Acquire) {
+            NORMAL => true,
+            STOPPED => false,
+            _ => {
+                let bytes = signed(bytes);
+                let is_paid = self.prepaid.fetch_sub(bytes, Ordering::Relaxed) >= bytes;
+                if !is_paid {
+                    self.prepaid.fetch_add(bytes, Ordering::Relaxed);
+                }
+                is_paid
+            }
+        }
+    }
+
+    /// Charges a write of `bytes` at `now_us`, and a little of those that follow. Nobody pays for a write that would have to wait
+    /// and must not.
+    pub(in crate::db) fn charge(&self, bytes: u64, now_us: u64, may_wait: bool) -> Verdict {
+        let rate = self.rate.load(Ordering::Acquire);
+        match rate {
+            NORMAL => Verdict::Pass,
+            STOPPED => Verdict::Stop,
+            _ => {
+                let mut account = self.account.lock();
+                let charged = Charged(account.charged);
+                let rate = account.brake(rate);
+                let wait = account.wait_us(charged.0, rate, now_us);
+                let is_hard = account.is_hard();
+                let delay =
+                    || Verdict::Delay { wait: Duration::from_micros(wait.min(1_000_000)), charged, is_hard };
+                if wait >= QUANTUM_US && !may_wait {
+                    return delay();
+                }
+                let quantum = account.quantum(rate);
+                let taken = bytes.saturating_add(quantum);
+                account.charged += taken as f64;
+                if let Some(room) = &mut account.room {
+                    room.left = room.left.saturating_sub(taken);
+                }
+                if let Some(runway) = &mut account.runway {
+                    runway.left = runway.left.saturating_sub(taken);
+                }
+                account.unmeasured = account.unmeasured.saturating_add(taken);
+                self.prepaid.fetch_add(signed(quantum), Ordering::Relaxed);
+                if wait < QUANTUM_US {
+                    return Verdict::Pass;
+                }
+                account.has_braked = true;
+                delay()
+            }
+        }
+    }
+
+    /// How long somebody has to wait still who was delayed: the rate may have changed since.
+    pub(in crate::db) fn wait_left(&self, charged: Charged, now_us: u64) -> Duration {
+        let rate = self.rate.load(Ordering::Acquire);
+        if matches!(rate, NORMAL | STOPPED) {
+            return Duration::ZERO;
+        }
+        let mut account = self.account.lock();
+        let rate = account.brake(rate);
+        match account.wait_us(charged.0, rate, now_us) {
+            0..QUANTUM_US => Duration::ZERO,
+            wait => Duration::from_micros(wait),
+        }
+    }
+}
+
+#[cfg(test)]
+impl WriteControl {
+    /// Bytes that were ever charged.
+    pub(in crate::db) fn charged(&self) -> f64 {
+        self.account.lock().charged
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compaction::pick::Speeds;
+
+    const MIB: u64 = 1 << 20;
+
+    fn delay(verdict: Verdict) -> Duration {
+        match verdict {
+            Verdict::Delay { wait, .. } => wait,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// What was paid for at gigabytes a second, which is what writers are held to who need not wait for a flush, could be written
+    /// after the rate had fallen to megabytes: 135 MiB at once, of a limit of space that was 15 MiB away.
+    #[test]
+    fn what_is_paid_at_a_high_rate_is_not_to_be_had_at_a_low_one() {
+        let control = WriteControl::default();
+        control.set_delayed(64 << 30, None, None, false);
+        assert_eq!(control.charge(1000, 0, true), Verdict::Pass);
+        assert!(control.passes(1000));
+        control.set_delayed(1_000_000, None, None, false);
+        assert!(!control.passes(2_001) && control.passes(2_000), "two milliseconds' worth");
+        assert!(delay(control.charge(1000, 100_000, true)) < Duration::from_millis(3), "nor is it owed");
+    }
+
+    #[test]
+    fn who_comes_near_a_limit_of_space_brakes_before_anybody_looks_at_the_tree_again() {
+        let control = WriteControl::default();
+        let speeds = Speeds { writing: 1 << 30, flushing: 0 };
+        let runway = Runway { left: 32 * MIB, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        control.set_watched(runway);
+        assert!(control.lets_go_freely() && control.delayed_rate() == 0);
+        let mut now_us = 0;
+        let mut mib_us = || {
+            let before_us = now_us;
+            for _ in 0..16 {
+                if !control.passes(MIB / 16) {
+                    now_us += delay(control.charge(MIB / 16, now_us, true)).as_micros() as u64;
+                }
+            }
+            now_us - before_us
+        };
+        assert_eq!((0..16).map(|_| mib_us()).sum::<u64>(), 0, "it is far yet");
+        let taken: Vec<u64> = (0..15).map(|_| mib_us()).collect();
+        assert!(taken[4..].is_sorted() && taken[14] > 300_000, "{taken:?}");
+        assert!(!control.lets_go_freely(), "somebody waited");
+        control.set_normal();
+        assert!(control.lets_go_freely());
+    }
+
+    /// While they are, flushes and compactions do not give way to others that want the processor.
+    #[test]
+    fn writers_are_held_up_hard_by_debts_and_not_by_a_flush() {
+        let control = WriteControl::default();
+        let is_hard = || {
+            control.charge(MIB, 0, true);
+            let Verdict::Delay { is_hard, .. } = control.charge(MIB, 0, true) else {
+                panic!("it is not paid off")
+            };
+            is_hard
+        };
+        control.set_delayed(MIB, Some(Room { left: 1, whole: 64 * MIB }), None, false);
+        assert!(!is_hard(), "however slow the flush is");
+        control.set_delayed(MIB, None, None, true);
+        assert!(is_hard());
+        let speeds = Speeds { writing: 160 * MIB, flushing: 0 };
+        let runway = |left| Runway { left, brakes_at: 64 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        // By equal factors from 160 MiB a second to 1.6: a quarter is less than a third of the way.
+        control.set_watched(runway(48 * MIB));
+        assert!(!is_hard());
+        control.set_watched(runway(16 * MIB));
+        assert!(is_hard());
+    }
+
+    #[test]
+    fn who_is_delayed_goes_on_when_the_rate_rises() {
+        let control = WriteControl::default();
+        control.set_delayed(1_000_000, None, None, false);
+        assert_eq!(control.charge(1_000_000, 0, true), Verdict::Pass);
+        let Verdict::Delay { charged, .. } = control.charge(100, 0, true) else {
+            panic!("it is not paid off")
+        };
+        assert_eq!(control.wait_left(charged, 100_000), Duration::from_millis(902));
+        control.set_delayed(100_000_000, None, None, false);
+        assert_eq!(control.wait_left(charged, 100_000), Duration::from_micros(9_020));
+        control.set_normal();
+        assert_eq!(control.wait_left(charged, 100_000), Duration::ZERO);
+    }
+
+    /// What was paid for as long as the end was far off was had a second time when the tree was looked at meanwhile.
+    #[test]
+    fn what_is_paid_for_is_part_of_the_way_to_a_limit() {
+        let control = WriteControl::default();
+        let speeds = Speeds { writing: 1 << 30, flushing: 0 };
+        let runway = |left| Runway { left, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        control.set_watched(runway(80 * MIB));
+        assert_eq!(control.charge(0, 0, true), Verdict::Pass);
+        control.set_watched(runway(80 * MIB));
+        let taken = (0..).take_while(|_| {
+            control.passes(MIB) || !control.wants_look() && control.charge(MIB, 0, true) == Verdict::Pass
+        });
+        assert!((62..68).contains(&taken.count()), "the rest is where they brake");
+    }
+
+    /// Whoever tried again instead of waiting paid each time, had what others pay for in advance, and so went on at any speed.
+    #[test]
+    fn who_must_not_wait_does_not_pay() {
+        let control = WriteControl::default();
+        control.set_delayed(1_000_000, None, None, false);
+        assert_eq!(control.charge(1_000_000, 0, true), Verdict::Pass);
+        while control.passes(100) {}
+        for _ in 0..1000 {
+            assert!(delay(control.charge(100, 0, false)) > Duration::ZERO && !control.passes(100));
+        }
+        let Verdict::Delay { charged, .. } = control.charge(100, 0, true) else {
+            panic!("it is not paid off")
+        };
+        assert_eq!(control.wait_left(charged, 0), Duration::from_millis(1002), "nobody owes more for that");
+    }
+
+    #[test]
+    fn delayed_writers_keep_to_the_rate() {
+        let control = WriteControl::default();
+        assert_eq!(control.charge(1 << 20, 0, true), Verdict::Pass);
+        control.set_delayed(1_000_000, None, None, false);
+        assert_eq!(control.charge(500_000, 0, true), Verdict::Pass, "the first pays afterwards");
+        assert_eq!(delay(control.charge(1, 0, true)), Duration::from_millis(502));
+        assert_eq!(control.charge(1, 600_000, true), Verdict::Pass, "time heals");
+        control.set_stopped(600_000);
+        assert_eq!(control.charge(1, 0, true), Verdict::Stop);
+        assert!(!control.passes(1));
+        control.set_normal();
+        assert!(control.condition() == StallCondition::Normal && control.passes(u64::MAX));
+    }
+
+    /// What was charged at the lowest rate was waited out at any: after one batch of a mebibyte, each write took a second for a
+    /// minute, however fast flushes were again.
+    #[test]
+    fn what_is_owed_is_paid_off_at_the_rate_of_the_day() {
+        let control = WriteControl::default();
+        control.set_delayed(16 << 10, None, None, false);
+        assert_eq!(control.charge(1 << 20, 0, true), Verdict::Pass, "the first pays afterwards");
+        assert_eq!(delay(control.charge(100, 0, true)), Duration::from_secs(1));
+        control.set_delayed(16 << 20, None, None, false);
+        let delays = (0..5).map(|nth| delay(control.charge(100, 20_000 * nth, true)));
+        let all: Duration = delays.sum();
+        assert!(all < Duration::from_millis(200), "{all:?}");
+        assert_eq!(control.charge(100, 200_000, true), Verdict::Pass);
+    }
+
+    #[test]
+    fn nobody_looks_at_the_clock_for_what_is_paid() {
+        let control = WriteControl::default();
+        control.set_delayed(1_000_000, None, None, false);
+        assert!(!control.passes(1), "nothing is paid yet");
+        assert_eq!(control.charge(100, 0, true), Verdict::Pass);
+        for _ in 0..20 {
+            assert!(control.passes(100));
+        }
+        assert!(!control.passes(100), "two milliseconds' worth");
+        assert_eq!(delay(control.charge(100, 0, true)), Duration::from_micros(2_100));
+        assert!(!control.passes(2_001) && control.passes(2_000), "what was refused was not taken off");
+    }
+
+    #[test]
+    fn who_fills_the_last_memtable_brakes() {
+        let control = WriteControl::default();
+        control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000 }), None, false);
+        let mut now_us = 0;
+        let mut filled_us = |bytes: u64| {
+            let before_us = now_us;
+            for _ in 0..bytes / 100 {
+                if !control.passes(100)
+                    && let Verdict::Delay { wait: duration, .. } = control.charge(100, now_us, true)
+                {
+                    now_us += duration.as_micros() as u64;
+                }
+            }
+            now_us - before_us
+        };
+        assert!((290_000..310_000).contains(&filled_us(300_000)), "as fast as it may");
+        assert!((65_000..75_000).contains(&filled_us(50_000)), "half of the last quarter");
+        assert!((65_000..75_000).contains(&filled_us(25_000)));
+        assert!((110_000..240_000).contains(&filled_us(20_000)));
+        assert!((150_000..170_000).contains(&filled_us(10_000)), "at a sixteenth");
+    }
+}
