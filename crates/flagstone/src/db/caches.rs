@@ -106,13 +106,8 @@ impl Caches {
     }
 
     /// The second tier, if there is one.
-    pub(super) fn second_tier(&self) -> Option<&CompressedCache> {
-        self.second_tier.as_deref()
-    }
-
-    /// The same, for a table that keeps it.
-    pub(super) fn shared_second_tier(&self) -> Option<Arc<CompressedCache>> {
-        self.second_tier.clone()
+    pub(super) fn second_tier(&self) -> Option<&Arc<CompressedCache>> {
+        self.second_tier.as_ref()
     }
 }
 

@@ -153,7 +153,7 @@ impl Tables {
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
             cache: (!options.table.no_block_cache).then(|| self.caches.blocks().clone()),
-            second_tier: self.caches.shared_second_tier().filter(|_| !options.table.no_block_cache),
+            second_tier: self.caches.second_tier().filter(|_| !options.table.no_block_cache).cloned(),
             cache_id: self.cache_id(file.number()),
             prefix_extractor: options.prefix_extractor.clone(),
             largest_sequence: Some(file.meta.largest_seqno),
@@ -193,7 +193,7 @@ impl Tables {
     pub(super) fn prepopulate(&self, number: FileNumber, warmth: Option<Arc<Warmth>>) -> Prepopulate {
         let cache_id = self.cache_id(number);
         self.prepopulated.lock().insert(number, cache_id);
-        let (second_tier, account) = (self.caches.shared_second_tier(), self.account.clone());
+        let (second_tier, account) = (self.caches.second_tier().cloned(), self.account.clone());
         Prepopulate { cache: self.caches.blocks().clone(), second_tier, cache_id, warmth, account }
     }
 

@@ -6,7 +6,7 @@ use super::{Db, DbInner};
 use crate::base::LiveSnapshot;
 use crate::cache::{CacheOwner, CacheValue, Holder};
 use crate::manifest::Version;
-use crate::sst::{BlockCache, CachedBlock, CompressedCache, Slim};
+use crate::sst::{BlockCache, CachedBlock, Slim};
 
 /// What a cache holds of this database; all in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -176,8 +176,8 @@ impl DbInner {
                 true => memory_in(self.tables.caches().blobs(), self.tables.caches().blob_owner()),
                 false => CacheMemory::default(),
             },
-            compressed_cache: second_tier.map_or(0, CompressedCache::usage) as u64,
-            compressed_cache_capacity: second_tier.map_or(0, CompressedCache::capacity) as u64,
+            compressed_cache: second_tier.map_or(0, |tier| tier.usage()) as u64,
+            compressed_cache_capacity: second_tier.map_or(0, |tier| tier.capacity()) as u64,
             tables: held(Holder::Tables),
             open_tables: account.pieces(Holder::Tables) as u64,
             cursors: held(Holder::Cursors),

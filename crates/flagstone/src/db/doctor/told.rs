@@ -5,6 +5,7 @@
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::{Error, Result};
+use crate::db::properties::human;
 
 impl Facts {
     /// Takes over what the database has told where it runs: for how long, what held writers up, how often the WAL was synced,
@@ -73,11 +74,12 @@ impl Reader<'_> {
         } else if let Some(rest) = line.strip_prefix("Uptime(secs): ") {
             database.open_seconds = rest.split_once(" total")?.0.parse::<f64>().ok()? as u64;
         } else if let Some(rest) = line.strip_prefix("Cumulative writes: ") {
-            database.keys_written = human_count(rest.split_once(" writes, ")?.1.split_once(" keys")?.0)?;
+            database.keys_written =
+                human::parse_count(rest.split_once(" writes, ")?.1.split_once(" keys")?.0)?;
         } else if let Some(rest) = line.strip_prefix("Cumulative WAL: ") {
-            database.wal_syncs = human_count(rest.split_once(" writes, ")?.1.split_once(" syncs")?.0)?;
+            database.wal_syncs = human::parse_count(rest.split_once(" writes, ")?.1.split_once(" syncs")?.0)?;
         } else if let Some(rest) = line.strip_prefix("Cumulative stall: ") {
-            database.stall_us = human_micros(rest.split_once(" H:M:S")?.0)?;
+            database.stall_us = human::parse_micros(rest.split_once(" H:M:S")?.0)?;
         } else if let Some(rest) =
             line.strip_prefix("Write Stall (count): write-buffer-manager-limit-stops: ")
         {
@@ -93,7 +95,7 @@ impl Reader<'_> {
             self.stalls(rest.split(", ").map(|count| count.split_once(' ').map(turned)))?;
         } else if let Some(rest) = line.strip_prefix("Block cache ") {
             // RocksDB's, by way of which it tells how large the cache is.
-            database.cache_bytes = human_bytes(rest.split_once(" capacity: ")?.1)?;
+            database.cache_bytes = human::parse_bytes(rest.split_once(" capacity: ")?.1)?;
             database.knows_cache = true;
         } else if let Some((name, count)) = line.split_once(" COUNT : ") {
             let count = count.parse().ok()?;
@@ -242,29 +244,6 @@ fn iterator(database: &mut DatabaseFacts, line: &str) -> Option<()> {
         database.iterator_made_at = printable(place);
     }
     Some(())
-}
-
-/// RocksDB's `NumberToHumanString`, back: at most a thousandth or, of the smallest with a unit, a tenth too small.
-fn human_count(text: &str) -> Option<u64> {
-    let units = [('K', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
-    let unit = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(*unit)?, *size)));
-    let (digits, size) = unit.unwrap_or((text, 1));
-    digits.parse::<u64>().ok().map(|number| number.saturating_mul(size))
-}
-
-/// RocksDB's `BytesToHumanString`, back, whatever follows it.
-fn human_bytes(text: &str) -> Option<u64> {
-    let mut words = text.split(' ');
-    let number = words.next()?.parse::<f64>().ok()?;
-    let unit = ["KB", "MB", "GB", "TB"].iter().position(|unit| words.clone().next() == Some(unit))?;
-    Some((number * 1024f64.powi(unit as i32 + 1)) as u64)
-}
-
-/// `HOURS:MINUTES:SECONDS`
-fn human_micros(text: &str) -> Option<u64> {
-    let mut parts = text.split(':').map(|part| part.parse::<f64>().ok());
-    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
-    Some(((hours * 3600.0 + minutes * 60.0 + seconds) * 1e6).round() as u64)
 }
 
 #[cfg(test)]
@@ -429,18 +408,5 @@ Block cache LRUCache@0x56514038a7c0#9483 capacity: 32.00 MB collections: 1 last_
             let _ = found.add_statistics(&LOG[..end]);
             assert_eq!(found.database.state, "healthy");
         }
-    }
-
-    #[test]
-    fn numbers_for_people_are_read_back() {
-        assert_eq!(
-            ["9999", "12K", "12M", "x", "K"].map(human_count),
-            [Some(9999), Some(12_000), Some(12_000_000), None, None]
-        );
-        assert_eq!(
-            ["1.50 KB seed", "2.00 GB", "2.00", "x MB"].map(human_bytes),
-            [Some(1536), Some(2 << 30), None, None]
-        );
-        assert_eq!(human_micros("01:02:3.004"), Some(3_723_004_000));
     }
 }

@@ -1,4 +1,4 @@
-//! Numbers as RocksDB's reports write them, which tools read.
+//! Numbers as RocksDB's reports write them, for tools to read; and what they said, for the doctor.
 
 /// Bytes of a MB and GB in the reports.
 pub(super) const MB: f64 = (1 << 20) as f64;
@@ -33,6 +33,29 @@ pub(super) fn micros(micros: u64) -> String {
     format!("{hours:02}:{minutes:02}:{:05.3} H:M:S", (micros % 60_000_000) as f64 / 1e6)
 }
 
+/// What [`count`] says, back: at most a thousandth or, of the smallest with a unit, a tenth too small.
+pub(in crate::db) fn parse_count(text: &str) -> Option<u64> {
+    let units = [('K', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
+    let unit = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(*unit)?, *size)));
+    let (digits, size) = unit.unwrap_or((text, 1));
+    digits.parse::<u64>().ok().map(|number| number.saturating_mul(size))
+}
+
+/// What [`bytes`] says, back, whatever follows it.
+pub(in crate::db) fn parse_bytes(text: &str) -> Option<u64> {
+    let mut words = text.split(' ');
+    let number = words.next()?.parse::<f64>().ok()?;
+    let unit = ["KB", "MB", "GB", "TB"].iter().position(|unit| words.clone().next() == Some(unit))?;
+    Some((number * 1024f64.powi(unit as i32 + 1)) as u64)
+}
+
+/// What [`micros`] says, back, without its last word: `HOURS:MINUTES:SECONDS`.
+pub(in crate::db) fn parse_micros(text: &str) -> Option<u64> {
+    let mut parts = text.split(':').map(|part| part.parse::<f64>().ok());
+    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
+    Some(((hours * 3600.0 + minutes * 60.0 + seconds) * 1e6).round() as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +66,19 @@ mod tests {
         assert_eq!(bytes(u64::MAX), "16777216.00 TB");
         assert_eq!([9999, 10_000, 12_345_678, 12_345_678_901].map(count), ["9999", "10K", "12M", "12G"]);
         assert_eq!(micros(3_723_004_000), "01:02:3.004 H:M:S");
+    }
+
+    #[test]
+    fn numbers_are_read_back() {
+        assert_eq!([0, 9_999].map(|number| parse_count(&count(number))), [Some(0), Some(9_999)]);
+        assert_eq!(
+            [12_345, 12_345_678].map(|number| parse_count(&count(number))),
+            [Some(12_000), Some(12_000_000)]
+        );
+        assert_eq!([1536, 5 << 40].map(|size| parse_bytes(&bytes(size))), [Some(1536), Some(5 << 40)]);
+        assert_eq!(parse_bytes("1.50 KB seed"), Some(1536));
+        assert_eq!(parse_micros("01:02:3.004"), Some(3_723_004_000));
+        assert_eq!(["x", "K"].map(parse_count), [None; 2]);
+        assert_eq!(["2.00", "x MB"].map(parse_bytes), [None; 2]);
     }
 }

@@ -7,7 +7,7 @@
 pub(super) mod activity;
 mod cf_stats;
 pub(super) mod db_stats;
-mod human;
+pub(super) mod human;
 mod numbers;
 mod tables;
 
@@ -20,7 +20,6 @@ use crate::base::Temperature;
 use crate::base::sync::Ordering;
 use crate::cache::CacheStatistics;
 use crate::manifest::Version;
-use crate::sst::CompressedCache;
 
 /// The properties that every family answers, without those that end in a level or a temperature.
 pub const PROPERTY_NAMES: &[&str] = &[
@@ -227,7 +226,7 @@ impl DbInner {
             .tables
             .caches()
             .second_tier()
-            .map_or_else(CacheStatistics::default, CompressedCache::statistics);
+            .map_or_else(CacheStatistics::default, |tier| tier.statistics());
         let lines = [
             ("rocksdb.block.cache.hit", first.hits),
             ("rocksdb.block.cache.miss", first.misses),

@@ -84,7 +84,7 @@ impl DbInner {
 
     fn cache_property(&self, family: &Family, name: &str) -> Option<u64> {
         let second_tier = |figure: fn(&CompressedCache) -> usize| {
-            self.tables.caches().second_tier().map_or(0, figure) as u64
+            self.tables.caches().second_tier().map_or(0, |tier| figure(tier)) as u64
         };
         Some(match name {
             "rocksdb.block-cache-capacity" => self.tables.caches().blocks().capacity() as u64,
