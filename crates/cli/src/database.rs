@@ -1,5 +1,6 @@
 //! Opening databases as their own OPTIONS file says, changed by `--set`.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use flagstone::base::compression::CompressionType;
@@ -85,11 +86,13 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
         options.paranoid_checks = false;
     }
 
+    // There may be thousands.
+    let recorded = loaded.iter().flat_map(|loaded| &loaded.families);
+    let recorded: HashMap<_, _> = recorded.map(|(name, family)| (name.as_str(), family)).collect();
     let mut families = Vec::new();
     for (name, comparator) in existing_families(&options.env, path, exists)? {
-        let recorded = loaded.as_ref().and_then(|loaded| loaded.family(&name)).cloned();
-        let family = match (recorded, comparator) {
-            (Some(recorded), _) => recorded,
+        let family = match (recorded.get(name.as_str()), comparator) {
+            (Some(recorded), _) => (*recorded).clone(),
             // The MANIFEST knows the order of keys, too.
             (None, Some(comparator)) => ColumnFamilyOptions {
                 comparator: Comparator::from_name(&comparator)?,
