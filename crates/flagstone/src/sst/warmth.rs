@@ -21,7 +21,8 @@ pub(super) enum Tier {
     Second,
 }
 
-/// Whether the blocks that a job reads were cached. Its cursors tell, its builder asks; both in the thread of a part of a job.
+/// Whether the blocks that a job reads were cached. Its cursors tell, its builder asks; both in the thread of a part of a job, so
+/// that plain loads and stores do: a locked addition would wait until all that was written of the block before is in the cache.
 #[derive(Debug, Default)]
 pub struct Warmth {
     first: AtomicU32,
@@ -39,13 +40,17 @@ impl Warmth {
             Some(Tier::Second) => &self.second,
             None => &self.missed,
         };
-        counter.fetch_add(1, Ordering::Relaxed);
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// The first tier if it had at least half the blocks that were read since it was last asked; the second if both together
     /// had. If none was read, what it said then.
     fn ask(&self) -> Option<Tier> {
-        let take = |counter: &AtomicU32| counter.swap(0, Ordering::Relaxed);
+        let take = |counter: &AtomicU32| {
+            let count = counter.load(Ordering::Relaxed);
+            counter.store(0, Ordering::Relaxed);
+            count
+        };
         let (first, second, missed) = (take(&self.first), take(&self.second), take(&self.missed));
         if first + second + missed > 0 {
             self.last_first.store(first >= second + missed, Ordering::Relaxed);

@@ -261,10 +261,11 @@ impl DbInner {
         self.insert(&mut commit, batch, first);
         std::mem::forget(whole);
         commit.last_sequence = last;
-        self.statistics.add(Ticker::Writes, 1);
-        self.statistics.add(Ticker::LoggedWrites, u64::from(!options.disable_wal));
-        self.statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
-        self.statistics.add(Ticker::BytesWritten, bytes);
+        let count = |ticker, count| self.statistics.add_committing(&commit, ticker, count);
+        count(Ticker::Writes, 1);
+        count(Ticker::LoggedWrites, u64::from(!options.disable_wal));
+        count(Ticker::KeysWritten, u64::from(batch.count()));
+        count(Ticker::BytesWritten, bytes);
 
         if Mutant::PublishBeforeSync.is_on() {
             self.publish(last);
@@ -392,10 +393,11 @@ impl DbInner {
             }
             return Err(error);
         }
-        self.statistics.add(Ticker::WalBytes, wal.offset() - before);
+        let offset = wal.offset();
+        self.statistics.add_committing(commit, Ticker::WalBytes, offset - before);
         // Others need not have the line of memory, but where it matters.
         if self.wal_bytes_cap.load(Ordering::Relaxed) < u64::MAX {
-            self.active_wal_bytes.store(wal.offset(), Ordering::Relaxed);
+            self.active_wal_bytes.store(offset, Ordering::Relaxed);
         }
         Ok(())
     }
