@@ -16,6 +16,11 @@ use std::slice;
 use super::arena::{ALIGNMENT, Arena};
 use crate::base::{InternalKey, PACKED_SIZE, prefetch};
 
+/// Bytes of a record that are fetched when it is near.
+const FRONT: usize = 2 * 64;
+/// Of a long one the processor fetches the rest by itself, once it sees that one line after the other is wanted.
+const FETCHED_MAX: usize = 1 << 10;
+
 /// What stands before a record's key and value.
 #[repr(C)]
 pub(super) struct RecordHeader {
@@ -128,6 +133,17 @@ impl<'a> Record<'a> {
     /// Asks the processor to fetch the key and the front of the value.
     #[inline]
     pub(super) fn prefetch(self) {
-        prefetch(self.at.as_ptr(), 2);
+        prefetch(self.at.as_ptr(), FRONT / 64);
+    }
+
+    /// Asks for more of the value, where [`Record::prefetch`] was not all. The front should be there by now, as it says how much.
+    #[inline]
+    pub(super) fn prefetch_rest(self) {
+        let RecordHeader { key_size, value_size } = *self.header();
+        let size = size_of::<RecordHeader>() + key_size as usize + value_size as usize;
+        if size > FRONT {
+            let front_end = self.at.as_ptr().cast::<u8>().wrapping_add(FRONT);
+            prefetch(front_end, (size.min(FETCHED_MAX) - FRONT) / 64 + 1);
+        }
     }
 }

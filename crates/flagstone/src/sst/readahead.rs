@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use super::settings::AutoReadahead;
-use crate::base::Result;
+use crate::base::{Result, prefetch};
 use crate::cache::Measured;
 use crate::env::{Advice, AlignedBuffer, Coming, DIRECT_BLOCK, File, ReadAhead};
 
 /// From windows of this size on the system is told of the next one: below, a short scan may be over before.
 const HINTED_WINDOW: usize = 32 * 1024;
+
+/// Bytes of the next block that are fetched from the window: it lies in memory that nobody has looked at yet.
+const FETCHED_MAX: usize = 4 * 1024;
 
 /// A file that a cursor reads ahead through, in the place of its table's own.
 #[derive(Clone)]
@@ -100,7 +103,10 @@ impl Readahead {
         self.in_order = if follows { self.in_order + 1 } else { 0 };
         self.expected = offset + length as u64;
         if let Some(at) = self.find(offset, length) {
-            return Ok(Some(&self.held()[at..at + length]));
+            let (block, rest) = self.held()[at..].split_at(length);
+            // It is about as long as this one.
+            prefetch(rest.as_ptr(), length.min(rest.len()).min(FETCHED_MAX).div_ceil(64));
+            return Ok(Some(block));
         }
         if let Some(next) = self.next.take()
             && let Some(tail) = self.tail_before(&next, offset, length)
