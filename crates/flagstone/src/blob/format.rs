@@ -282,6 +282,9 @@ pub struct BlobIndex {
 }
 
 impl BlobIndex {
+    /// Bytes that it takes at most.
+    pub const SIZE_MAX: usize = 1 + 3 * 10 + 1;
+
     /// Appends the index's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(INDEX_KIND_BLOB);

@@ -21,7 +21,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use appender::{BlobAppender, NewBlob};
+pub use appender::{BlobAppender, BlobIndexes, NewBlob};
 pub use block_map::BlockMap;
 pub use builder::{BlobBuilderSettings, BlobFileBuilder, BlobFileSummary};
 pub use format::{

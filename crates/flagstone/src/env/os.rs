@@ -27,6 +27,8 @@ use crate::base::{Error, Result};
 
 /// How many parts of a vectored write go to the system at once.
 const VECTOR_MAX: usize = 48;
+/// And where they are few, as those of a record are.
+const VECTOR_FEW: usize = 4;
 
 /// Bytes of what `stat` calls a block, whatever the file system's are.
 const SECTOR: u64 = 512;
@@ -107,24 +109,12 @@ impl OsFile {
         }
         Ok(filled)
     }
-}
 
-impl File for OsFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        match self.is_direct() && !is_aligned(offset, buffer) {
-            true => self.read_blocks(offset, buffer),
-            false => self.read_plainly(offset, buffer),
-        }
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.file.write_all_at(data, offset).map_err(|error| self.error("write", error).at_offset(offset))
-    }
-
-    fn write_vectored_at(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+    /// Writes parts one behind the other, up to `N` at once.
+    fn write_parts<const N: usize>(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
         let mut position = offset;
-        for parts in parts.chunks(VECTOR_MAX) {
-            let mut slices = [IoSlice::new(&[]); VECTOR_MAX];
+        for parts in parts.chunks(N) {
+            let mut slices = [IoSlice::new(&[]); N];
             for (slice, part) in slices.iter_mut().zip(parts) {
                 *slice = IoSlice::new(part);
             }
@@ -146,6 +136,27 @@ impl File for OsFile {
             }
         }
         Ok(())
+    }
+}
+
+impl File for OsFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        match self.is_direct() && !is_aligned(offset, buffer) {
+            true => self.read_blocks(offset, buffer),
+            false => self.read_plainly(offset, buffer),
+        }
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write_all_at(data, offset).map_err(|error| self.error("write", error).at_offset(offset))
+    }
+
+    fn write_vectored_at(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        // Mostly they are few: to set up room for many takes longer than to fill room for few.
+        match parts.len() {
+            ..=VECTOR_FEW => self.write_parts::<VECTOR_FEW>(offset, parts),
+            _ => self.write_parts::<VECTOR_MAX>(offset, parts),
+        }
     }
 
     fn sync(&self) -> Result<()> {
@@ -505,15 +516,18 @@ mod tests {
     fn parts_are_written_one_behind_the_other() {
         let directory = tempfile::tempdir().unwrap();
         let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
-        // More than the system takes at once, and empty ones among them.
-        let parts: Vec<Vec<u8>> = (0..5 * VECTOR_MAX).map(|i| vec![i as u8; i % 7]).collect();
-        let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        file.write_vectored_at(3, &slices).unwrap();
-        file.write_vectored_at(1, &[]).unwrap();
-        let expected = [&[0; 3], parts.concat().as_slice()].concat();
-        let mut bytes = vec![0; expected.len() + 1];
-        assert_eq!(file.read_at(0, &mut bytes).unwrap(), expected.len());
-        assert_eq!(bytes[..expected.len()], expected);
+        // A few and many, more than the system takes at once; empty ones are among them.
+        for count in [0, 2, VECTOR_FEW, VECTOR_FEW + 1, 5 * VECTOR_MAX] {
+            let parts: Vec<Vec<u8>> = (0..count).map(|i| vec![(count + i) as u8; i % 7]).collect();
+            let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+            file.truncate(0).unwrap();
+            file.write_at(0, &[7; 3]).unwrap();
+            file.write_vectored_at(3, &slices).unwrap();
+            let expected = [&[7; 3], parts.concat().as_slice()].concat();
+            let mut bytes = vec![0; expected.len() + 1];
+            assert_eq!(file.read_at(0, &mut bytes).unwrap(), expected.len());
+            assert_eq!(bytes[..expected.len()], expected);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crate::base::compression::CompressionType;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{FileNumber, Result};
-use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndex, NewBlob};
+use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndexes, NewBlob};
 use crate::cache::Measured;
 use crate::db::family::Family;
 use crate::db::opening::recovery::write_again;
@@ -175,7 +175,7 @@ impl GenerationBlobs {
         &self,
         way: Way,
         blobs: &[NewBlob<'_>],
-    ) -> Result<Option<(Arc<DirectFile>, Vec<BlobIndex>)>> {
+    ) -> Result<Option<(Arc<DirectFile>, BlobIndexes)>> {
         let file = {
             let state = self.state.lock();
             let open = state.appended[way as usize].as_ref().filter(|_| !state.is_closed);

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::files::{DirectFile, Way};
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
 use crate::batch::{Operation, WriteBatch};
-use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, NewBlob};
+use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, BlobIndexes, NewBlob};
 use crate::cache::Holder;
 use crate::db::DbInner;
 use crate::db::family::Family;
@@ -49,10 +51,13 @@ pub(in crate::db) enum BlobsOfBatch<'a> {
     /// None.
     Nothing,
     /// Its large values were appended to files of the memtables that were active then.
-    Separated { source: Source<'a>, synced: bool, used: Vec<Used> },
+    Separated { source: Source<'a>, synced: bool, used: FewUsed },
     /// One, which holds its only value.
     Whole(ColumnFamilyId, Arc<DirectFile>),
 }
+
+/// Mostly one: a put of one large value allocates nothing but the batch with its address.
+type FewUsed = SmallVec<[Used; 1]>;
 
 /// Where the values of one family went.
 pub(in crate::db) struct Used {
@@ -98,14 +103,14 @@ pub(in crate::db) fn names_blobs() -> Error {
 struct Group<'a> {
     family: Arc<Family>,
     way: Way,
-    blobs: Vec<NewBlob<'a>>,
+    blobs: SmallVec<[NewBlob<'a>; 1]>,
 }
 
 /// What of a batch is large: the values by family, and for each of them in order, where it stands and whose it is.
 #[derive(Default)]
 struct LargeValues<'a> {
-    groups: Vec<Group<'a>>,
-    places: Vec<(usize, usize)>,
+    groups: SmallVec<[Group<'a>; 1]>,
+    places: SmallVec<[(usize, usize); 1]>,
 }
 
 impl DbInner {
@@ -166,7 +171,7 @@ impl DbInner {
             let way = if family.writes_directly(value.len()) { Way::Direct } else { Way::Cached };
             let known = large.groups.iter().position(|group| group.family.id == cf && group.way == way);
             let index = known.unwrap_or_else(|| {
-                large.groups.push(Group { family, way, blobs: Vec::new() });
+                large.groups.push(Group { family, way, blobs: SmallVec::new() });
                 large.groups.len() - 1
             });
             large.groups[index].blobs.push(NewBlob { user_key: key, value });
@@ -181,9 +186,9 @@ impl DbInner {
         source: &Source<'a>,
         large: &LargeValues<'a>,
         mut commit: Option<&mut Commit>,
-    ) -> Result<(WriteBatch, Vec<Used>)> {
-        let mut used = Vec::with_capacity(large.groups.len());
-        let mut addresses = Vec::with_capacity(large.groups.len());
+    ) -> Result<(WriteBatch, FewUsed)> {
+        let mut used = FewUsed::new();
+        let mut addresses: SmallVec<[_; 1]> = SmallVec::new();
         for group in &large.groups {
             let written = self.write_group(group, commit.as_deref_mut())?;
             addresses.push(written.map(|(one, indexes)| {
@@ -192,7 +197,8 @@ impl DbInner {
             }));
         }
         let mut batch = WriteBatch::new();
-        let (mut places, mut encoded) = (large.places.iter().peekable(), Vec::new());
+        let (mut places, mut encoded) =
+            (large.places.iter().peekable(), Vec::with_capacity(BlobIndex::SIZE_MAX));
         source.each(|place, operation, bytes| {
             let large = places.next_if(|(next, _)| *next == place);
             let address = large.and_then(|&(_, group)| addresses[group].as_mut()?.next());
@@ -215,7 +221,7 @@ impl DbInner {
         &self,
         group: &Group<'_>,
         mut commit: Option<&mut Commit>,
-    ) -> Result<Option<(Used, Vec<BlobIndex>)>> {
+    ) -> Result<Option<(Used, BlobIndexes)>> {
         let family = &group.family;
         // The compressor's output has room for a value that does not become shorter.
         let compressed: usize = match family.options.load().settings.blob_compression_type {
