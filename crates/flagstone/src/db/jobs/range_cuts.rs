@@ -70,13 +70,15 @@ pub(super) fn start_of_too_many<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::super::compact::CompactionJob;
     use super::*;
     use crate::base::sync::Ordering;
     use crate::base::{Code, ColumnFamilyId, Error, Snapshot};
     use crate::db::settings::pick_compaction;
     use crate::db::{Db, Severity};
-    use crate::env::Env;
+    use crate::env::{Env, Join, Spawn};
     use crate::iter::testing::parse_tombstones;
     use crate::manifest::VersionEdit;
     use crate::options::{CompactRangeOptions, Options, ReadOptions};
@@ -140,7 +142,11 @@ mod tests {
     impl World {
         /// With values at the bottom that a snapshot sees, so that all deletions must stay.
         fn new(settings: &str) -> Self {
-            let mut options = Options { env: Env::memory(), ..Options::default() };
+            Self::with(Env::memory(), settings)
+        }
+
+        fn with(env: Env, settings: &str) -> Self {
+            let mut options = Options { env, ..Options::default() };
             options.create_if_missing = true;
             options.set_all("disable_auto_compactions=true").unwrap();
             options.set_all(settings).unwrap();
@@ -474,14 +480,32 @@ mod tests {
         world.close();
     }
 
-    /// It was compacted two seconds later, when nobody waited any longer.
+    /// A world without threads, where nobody but who waits for background work does it.
+    struct Alone;
+
+    impl Spawn for Alone {
+        fn spawn(&self, name: &str, _: Box<dyn FnOnce() + Send>) -> crate::base::Result<Box<dyn Join>> {
+            Err(Error::not_supported(format!("no thread {name} here")))
+        }
+
+        fn choose_step(&self, _: usize) -> Option<usize> {
+            Some(0)
+        }
+    }
+
+    /// It was compacted two seconds later, when nobody waited any longer, by a thread that looked again.
     #[test]
     fn who_waits_for_compactions_waits_for_what_snapshots_kept_aside() {
-        let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
+        let env = Env { spawner: Arc::new(Alone), ..Env::memory() };
+        // Leveled compaction would rewrite what only the snapshots held at the bottom, and meet the table on its way.
+        let style = "compaction_style=kCompactionStyleUniversal";
+        let mut world = World::with(env, &format!("{style};level0_file_num_compaction_trigger=4"));
         world.delete_from_one_start();
         world.compact_by_itself();
         assert!(!world.db.damaged_files().is_empty());
         world.snapshots.clear();
+        let inner = world.db.inner();
+        assert!(inner.compactions_wanted(&inner.state.lock()).is_empty());
         world.db.wait_for_compactions().unwrap();
         assert!(world.db.damaged_files().is_empty());
         assert!(world.tables(0) < 4, "{} tables", world.tables(0));
