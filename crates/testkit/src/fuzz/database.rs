@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use flagstone::base::Code;
 use flagstone::db::Db;
 use flagstone::env::FileSystem;
 use flagstone::env::memory::MemoryFileSystem;
@@ -86,6 +87,7 @@ fn options(variant: usize, how: u16, fs: &MemoryFileSystem) -> Options {
         ("disable_auto_compactions", flag(7)),
         ("table.no_block_cache", flag(8)),
         ("create_if_missing", flag(9)),
+        ("WAL_ttl_seconds", if how >> 11 & 1 == 0 { "3600" } else { "0" }),
     ];
     settings::set(&mut options, &changes);
     options
@@ -103,6 +105,7 @@ fn write_life(options: &Options, how: u16) {
     if how & 1 << 10 == 0 {
         read_everything(&db);
     }
+    follow(&db);
     write(&db);
     for family in db.column_families() {
         let pieces = [(None, Some(&b"k10"[..])), (None, None)];
@@ -113,7 +116,23 @@ fn write_life(options: &Options, how: u16) {
     ok(db.checkpoint("/copy"));
     while ok(db.background_step()) == Some(true) {}
     read_everything(&db);
+    follow(&db);
     ok(db.close());
+}
+
+/// Reads along as far as the WALs go. Whoever was given a write by this database does not hold another's.
+fn follow(db: &Db) {
+    let Some(Some(oldest)) = ok(db.oldest_update()) else { return };
+    let Some(mut updates) = ok(db.get_updates_since(oldest)) else { return };
+    for count in 0.. {
+        let Some(Some(update)) = ok(updates.next_update()) else { break };
+        assert!(count < ENTRIES_MAX, "updates that do not end");
+        assert_eq!(update.batch.iter().filter(Result::is_err).count(), 0, "{:?}", update.batch);
+        if let Err(error) = db.get_updates_after(update.position) {
+            check_error(&error);
+            assert_ne!(error.code(), Code::InvalidArgument, "behind {:?}: {error}", update.position);
+        }
+    }
 }
 
 fn write(db: &Db) {

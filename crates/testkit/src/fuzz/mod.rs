@@ -11,18 +11,23 @@ mod blocks;
 mod codecs;
 mod database;
 mod database_seeds;
+mod expiring;
 mod filters;
+mod histories;
 mod input;
 mod manifests;
 mod mend;
+mod merges;
 mod mutate;
 mod names;
 mod options;
+mod positions;
 mod primitives;
 mod seeds;
 mod smoke;
 mod table_parts;
 mod tables;
+mod told;
 mod tombstones;
 mod wals;
 
@@ -48,19 +53,24 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("filter", filters::filter),
     ("filter_build", filters::filter_build),
     ("footer", tables::footer),
+    ("history", histories::history),
     ("identity", names::identity),
     ("internal_key", primitives::internal_key),
     ("manifest", manifests::manifest),
     ("manifest_edit", manifests::manifest_edit),
+    ("merge", merges::merge),
     ("option_text", options::option_text),
     ("options_file", options::options_file),
     ("owner", names::owner),
     ("properties", tables::properties),
     ("range_tombstones", tombstones::range_tombstones),
     ("salvage", database::salvage),
+    ("statistics", told::statistics),
     ("table", tables::table),
     ("table_part", table_parts::table_part),
+    ("ttl", expiring::ttl),
     ("unique_id", names::unique_id),
+    ("update_position", positions::update_position),
     ("wal", wals::wal),
     ("wal_replay", wals::wal_replay),
 ];

@@ -1,13 +1,14 @@
 //! What the targets start from: files that RocksDB wrote (`fixtures/`), and what the engine writes.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use flagstone::base::checksum::ChecksumType;
 use flagstone::base::compression::{CompressionOptions, CompressionType, Compressor};
 use flagstone::base::{FileNumber, InternalKeyBuf, PrefixExtractor, ValueType};
 use flagstone::batch::WriteBatch;
 use flagstone::blob::BlobIndex;
+use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::os::OsFileSystem;
 use flagstone::env::{FileSystem, read_file};
@@ -18,13 +19,32 @@ use flagstone::sst::{FilterPolicy, Footer, IndexType, TableBuilder, TableBuilder
 
 use super::database_seeds;
 use super::input::{file_of, put_file};
+use super::positions;
 use super::table_parts::all_parts;
+use crate::history::Case;
+use crate::{settings, steps};
 
 /// Inputs of one target.
 pub type Seeds = Vec<Vec<u8>>;
 
 /// How tables are read: plainly, or with cache, prefixes and a bound.
 const HOWS: [u8; 2] = [0, 2 | 16 | 64];
+
+/// What RocksDB says of itself, cut down.
+const ROCKSDB_REPORT: &str = "\
+Uptime(secs): 1200.1 total, 600.0 interval
+Cumulative writes: 300K writes, 300K keys, 300 commit groups, 1.0 writes per commit group, ingest: 0.00 GB, 0.32 MB/s
+Cumulative WAL: 300K writes, 12 syncs, 300.00 writes per sync, written: 0.00 GB, 0.32 MB/s
+Cumulative stall: 00:10:1.500 H:M:S, 50.1 percent
+Write Stall (count): write-buffer-manager-limit-stops: 2
+** Compaction Stats [photos, old] **
+Write Stall (count): l0-file-count-limit-delays: 8, l0-file-count-limit-stops: 1, memtable-limit-stops: 3
+Stalls(count): 7 level0_slowdown, 1 level0_numfiles, 2 stop for pending_compaction_bytes, 4 memtable_compaction
+Block cache AutoHyperClockCache@0x56514038a7c0#9483 capacity: 32.00 MB seed: 1177849269 usage: 4.00 KB table_size: 64
+ rocksdb.block.cache.miss COUNT : 900000
+ rocksdb.block.cache.hit COUNT : 300000
+ rocksdb.block.cache.add COUNT : 800000
+";
 
 /// Larger files make slow seeds.
 const FIXTURE_SIZE_MAX: usize = 6000;
@@ -55,10 +75,14 @@ pub fn seeds(name: &str) -> Seeds {
             [&[0x80, 2, 0, 4, 100, 0, 90][..], &[3, b'a', b'b', b'c', 1, b'd']].concat(),
         ],
         "footer" => with_head(&[0; 4], small_tables().iter().map(|table| tail(table)).collect()),
+        "history" => case_texts(),
         "identity" => vec![[&[16][..], b"MANIFEST-000001\n", b"some-identity"].concat()],
         "internal_key" => vec![internal_keys()],
         "manifest" => files_of("MANIFEST"),
         "manifest_edit" => edits(),
+        "merge" => (0..6)
+            .map(|operator| [&[operator, 0, 3][..], b"old", b"\x08abcdefgh\x01x\x00\x02yz"].concat())
+            .collect(),
         "option_text" => option_texts(),
         "options_file" => files_of("OPTIONS").into_iter().take(6).collect(),
         "owner" => vec![
@@ -67,15 +91,41 @@ pub fn seeds(name: &str) -> Seeds {
         ],
         "properties" => part_contents("rocksdb.properties"),
         "range_tombstones" => vec![(0..90u8).map(|n| n.wrapping_mul(37) | 0x40).collect(), vec![0x42; 20]],
+        "statistics" => reports(),
         "table" => HOWS.iter().flat_map(|how| with_head(&[*how, 2, b'k', b'3'], tables())).collect(),
         "table_part" => parts(),
+        "ttl" => lives_that_expire(),
         "unique_id" => vec![[&[9; 24][..], &[4], b"some", b"ABCDEFGHIJKLMNOPQRST"].concat()],
+        "update_position" => positions::sound(),
         "wal" => wals(),
         "wal_replay" => {
             with_head(&[0xff, 0x7f, 4, 5], wals().into_iter().map(|wal| wal[4..].to_vec()).collect())
         }
         _ => panic!("the target {name} has no seeds"),
     }
+}
+
+/// Histories of a few operations each.
+fn case_texts() -> Seeds {
+    (0..12).flat_map(|seed| Case::draw(seed, 12, 1)).map(|case| case.to_string().into_bytes()).collect()
+}
+
+/// What a database with a snapshot and an iterator says, and the lines of RocksDB's LOG that are known.
+fn reports() -> Seeds {
+    let db = Db::open("/db", &settings::tiny(&steps::world(Arc::new(MemoryFileSystem::new()), 1)));
+    let db = db.expect("a new database");
+    db.put("key", "value").expect("a write");
+    db.flush_all().expect("a flush");
+    let _snapshot = db.snapshot();
+    let _iter = db.iter(&Default::default()).expect("an iterator");
+    let told = db.property(db.default_column_family(), "rocksdb.stats").expect("it is known");
+    vec![told.into_bytes(), ROCKSDB_REPORT.as_bytes().to_vec()]
+}
+
+/// One of each kind of step, of several keys, at several times to live.
+fn lives_that_expire() -> Seeds {
+    let steps: Vec<u8> = (0..12u8).flat_map(|what| [what, what % 4, 6, b'v', 1, 2, 3, 4, what]).collect();
+    (0..5).map(|ttl| [&[ttl, ttl % 2, ttl % 3][..], &steps].concat()).collect()
 }
 
 fn with_head(head: &[u8], seeds: Seeds) -> Seeds {

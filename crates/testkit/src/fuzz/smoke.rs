@@ -19,6 +19,8 @@ const MUTATIONS: &[(&str, usize)] = &[
     ("salvage", 1),
     ("table", 60),
     ("table_part", 40),
+    ("ttl", 30),
+    ("update_position", 40),
     ("options_file", 10),
     ("wal", 10),
     ("wal_replay", 10),
