@@ -11,7 +11,7 @@ use flagstone::options::{
 
 use super::disk::Grain;
 use super::examine;
-use super::followed::{Followed, number_of};
+use super::followed::{self, Followed, number_of};
 use super::promises::{
     Batch, CheckpointLife, FamilyLife, Found, LOGGED, Moment, NEVER, Promises, Span, UNLOGGED,
 };
@@ -47,12 +47,14 @@ pub struct Life {
     pub(super) variant: u64,
     pub(super) seed: u64,
     value_length_max: usize,
+    /// No power loss has taken anything yet.
+    is_whole: bool,
 }
 
 impl Life {
     /// One that has yet to begin, on an empty disk.
     pub(super) fn new(scenario: &'static Scenario, seed: u64) -> Self {
-        Self::on(scenario, seed, seed, CrashFs::new(), Promises::new())
+        Self { is_whole: true, ..Self::on(scenario, seed, seed, CrashFs::new(), Promises::new()) }
     }
 
     /// One that goes on with what a process finds on this disk.
@@ -70,7 +72,8 @@ impl Life {
         let random = fastrand::Rng::with_seed(seed);
         let options = options(scenario, variant);
         let promises = Promises { is_atomic: options.atomic_flush, ..promises };
-        Self { scenario, fs, options, promises, random, db: None, variant, seed, value_length_max }
+        let is_whole = false;
+        Self { scenario, fs, options, promises, random, db: None, variant, seed, value_length_max, is_whole }
     }
 
     /// The whole life.
@@ -393,14 +396,14 @@ impl Life {
         self.promises.recognise(&examine::contents(self.db()))
     }
 
-    /// Reads along, from the oldest write that the WALs have, as far as they go.
+    /// Reads along, from the oldest write that the WALs have, as far as they go: to the last one, before anything was lost.
     pub(super) fn follow(&mut self) {
         let (db, at) = (self.db(), self.fs.changes());
         let Some(oldest) = db.oldest_update().expect("a look at the WALs") else { return };
-        let Ok(mut updates) = db.get_updates_since(oldest) else { return };
+        let since = db.get_updates_since(oldest);
+        let Some(mut updates) = self.told(since) else { return };
         let mut given = Vec::new();
-        // What was flushed may be missing in WALs that nobody had synced.
-        while let Ok(Some(update)) = updates.next_update() {
+        while let Some(update) = self.told(updates.next_update()).flatten() {
             let number = number_of(&update.batch);
             let batch = self.promises.batches.iter().find(|batch| batch.number == number);
             let batch = batch.unwrap_or_else(|| panic!("batch {number} is handed out, and was lost"));
@@ -411,8 +414,20 @@ impl Life {
             assert!(is_whole, "batch {number} is handed out as {:?}", update.batch);
             given.push(Followed { number, position: update.position, at });
         }
+        let written = self.promises.batches.iter().filter(|batch| batch.is_logged).map(|batch| batch.number);
+        let (newest, written) = (given.last().map(|followed| followed.number), written.max());
+        // What was flushed is in no WAL, unless an archive has it, and what waits in memory is in none either.
+        let is_all = newest.is_none() || newest == written || self.options.manual_wal_flush;
+        assert!(is_all || !self.is_whole, "{newest:?} is the last of {written:?} that is handed out");
         let last = self.promises.followed.iter().map(|followed| followed.number).max().unwrap_or(0);
         self.promises.followed.extend(given.into_iter().filter(|followed| followed.number > last));
+    }
+
+    fn told<T>(&self, outcome: flagstone::base::Result<T>) -> Option<T> {
+        match self.is_whole {
+            true => Some(outcome.expect("all is there")),
+            false => followed::told(outcome),
+        }
     }
 
     /// What a user might do after a recovery; some of it by chance.

@@ -6,9 +6,14 @@ use flagstone::base::{Code, SequenceNumber};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 
-/// The batches that were written, by the sequence numbers of their last operations.
+/// What was written.
 #[derive(Debug, Default)]
-pub(super) struct Written(BTreeMap<SequenceNumber, Batch>);
+pub(super) struct Written {
+    /// The batches, by the sequence numbers of their last operations.
+    batches: BTreeMap<SequenceNumber, Batch>,
+    /// A crash may have left damage in a WAL.
+    has_crashed: bool,
+}
 
 #[derive(Debug)]
 struct Batch {
@@ -22,37 +27,38 @@ impl Written {
         if operations.body().is_empty() {
             return;
         }
-        self.0.insert(db.latest_sequence_number(), Batch { operations, is_logged });
+        self.batches.insert(db.latest_sequence_number(), Batch { operations, is_logged });
     }
 
     /// Forgets what a crash has taken.
     pub(super) fn found(&mut self, db: &Db) {
         let latest = db.latest_sequence_number();
-        self.0.retain(|last, _| *last <= latest);
+        self.batches.retain(|last, _| *last <= latest);
+        self.has_crashed = true;
     }
 
-    /// Reads all that the WALs have.
+    /// Reads all that the WALs have, to the last write; those `in_memory` are in none yet.
     ///
     /// # Panics
     /// If it is not what was written.
-    pub(super) fn check(&self, db: &Db) {
+    pub(super) fn check(&self, db: &Db, in_memory: bool) {
         let Some(oldest) = db.oldest_update().expect("a look at the WALs") else { return };
         let mut updates = match db.get_updates_since(oldest) {
-            Err(error) if is_gap(error.code()) => return,
+            Err(error) if self.is_gap(error.code()) => return,
             updates => updates.expect("the oldest update"),
         };
         loop {
             let update = match updates.next_update() {
                 // What was flushed, no WAL need have; nor that of what an archive was not synced for.
-                Err(error) if is_gap(error.code()) => return,
+                Err(error) if self.is_gap(error.code()) => return,
                 update => update.expect("an update"),
             };
-            let Some(update) = update else { return };
+            let Some(update) = update else { break };
             if update.batch.count() == 0 {
                 continue;
             }
             let last = update.next_sequence - 1;
-            let batch = self.0.get(&last).filter(|batch| batch.is_logged);
+            let batch = self.batches.get(&last).filter(|batch| batch.is_logged);
             let batch = batch.unwrap_or_else(|| panic!("the update up to {last} was never written"));
             // What went to a family that was dropped since, with its values in blob files, is left out.
             if update.batch.count() < batch.operations.count() {
@@ -67,9 +73,11 @@ impl Written {
             let after = db.get_updates_after(update.position).map(|updates| updates.next_sequence());
             assert_eq!(after.ok(), Some(last + 1), "who has the update up to {last} cannot go on");
         }
+        let (next, latest) = (updates.next_sequence(), db.latest_sequence_number());
+        assert!(in_memory || next == latest + 1, "the updates end before {next}, the writes with {latest}");
     }
-}
 
-fn is_gap(code: Code) -> bool {
-    matches!(code, Code::NotFound | Code::Corruption)
+    fn is_gap(&self, code: Code) -> bool {
+        code == Code::NotFound || code == Code::Corruption && self.has_crashed
+    }
 }

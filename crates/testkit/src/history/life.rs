@@ -562,7 +562,7 @@ impl Life {
             reader.walk_through();
         }
         compare::check_files(&self.db);
-        self.written.check(&self.db);
+        self.written.check(&self.db, self.chosen.options.manual_wal_flush);
     }
 }
 
