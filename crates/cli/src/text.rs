@@ -221,6 +221,29 @@ mod tests {
         assert_eq!(DumpLine::parse("default 6x 61"), None);
     }
 
+    /// Any line is an entry, an order or an error; what it says is printed so that it says the same.
+    #[test]
+    fn hostile_dump_lines_are_read() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for seed in
+            ["default 61 62", "two words  00ff", "\u{e4} 61 ", "x comparator=c d 0x61", " comparator= 6"]
+        {
+            for _ in 0..1000 {
+                let mut bytes = seed.as_bytes().to_vec();
+                testkit::fuzz::mutate(&mut random, &mut bytes);
+                assert!(!Notation::Plain.show(&bytes).contains(char::is_control), "{bytes:?}");
+                let Ok(line) = std::str::from_utf8(&bytes) else { continue };
+                let parsed = DumpLine::parse(line);
+                let printed = match &parsed {
+                    Some(DumpLine::Entry(family, key, value)) => dump_line(family, key, value),
+                    Some(DumpLine::Order(family, comparator)) => order_line(family, comparator),
+                    None => continue,
+                };
+                assert_eq!(DumpLine::parse(&printed[..printed.len() - 1]), parsed, "{line:?}");
+            }
+        }
+    }
+
     #[test]
     fn byte_counts_are_readable() {
         assert_eq!(bytes(999), "999 B");

@@ -424,6 +424,8 @@ fn is_value(argument: &OsString) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use clap::Parser;
 
     use super::*;
@@ -555,6 +557,31 @@ mod tests {
         let translated =
             translate("flagstone bench --disable_auto_compactions 0".split(' ').map(OsString::from));
         assert!(CommandLine::try_parse_from(translated).is_err());
+    }
+
+    /// Any command line is understood or refused, and so is what its flags say.
+    #[test]
+    fn hostile_command_lines_are_read() {
+        let seeds = [
+            "--num=18446744073709551615 --writes=-9 --bloom_bits=nan --cache_high_pri_pool_ratio=inf --prefix_size=9",
+            "--memtablerep=prefix_hash --hash_bucket_count=7 --compaction_style=1 --universal_size_ratio 4294967295",
+            "-db=/x -wal_ttl_seconds 5 --undefok=a,b --a 3 --compression_type=zstd --min_level_to_compress=3 --sync",
+        ];
+        let mut random = fastrand::Rng::with_seed(1);
+        for seed in seeds {
+            for _ in 0..60 {
+                let mut bytes = seed.as_bytes().to_vec();
+                testkit::fuzz::mutate(&mut random, &mut bytes);
+                let hostile = bytes.split(|byte| *byte == b' ').map(|part| OsString::from_vec(part.to_vec()));
+                let line = ["flagstone", "bench"].map(OsString::from).into_iter().chain(hostile);
+                let Ok(parsed) = CommandLine::try_parse_from(translate(line)) else { continue };
+                let Command::Bench(flags) = parsed.command else { panic!("not a benchmark") };
+                let mut options = Options::default();
+                let settings = parsed.common.settings;
+                let set = settings.iter().try_for_each(|(name, value)| options.set(name, value));
+                let _ = set.and_then(|()| flags.apply(&mut options)).and_then(|()| options.validate());
+            }
+        }
     }
 
     #[test]
