@@ -94,6 +94,11 @@ pub fn wal(directory: &Path, number: FileNumber) -> PathBuf {
     directory.join(format!("{number}.log"))
 }
 
+/// The directory of WALs that are kept though no family needs them, in the WALs' own.
+pub fn archive(wals: &Path) -> PathBuf {
+    wals.join("archive")
+}
+
 /// `NNNNNN.sst` in `directory`.
 pub fn table(directory: &Path, number: FileNumber) -> PathBuf {
     directory.join(format!("{number}.sst"))

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::directory::Listed;
+use super::directory::{Files, Listed};
 use super::files::SourceFiles;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use crate::base::compression::{CompressionType, decompress};
@@ -22,15 +22,15 @@ const VALUE_SIZE_MAX: usize = u32::MAX as usize;
 /// The blob files of the source.
 pub(super) struct Blobs {
     source: Arc<SourceFiles>,
-    files: BTreeMap<FileNumber, Listed>,
-    /// Values taken from each.
-    taken: BTreeMap<FileNumber, u64>,
+    files: Files,
+    /// Values taken from each, by number and place among those of that number.
+    taken: BTreeMap<(FileNumber, usize), u64>,
     /// Files that are missing although something refers to them.
     missing: BTreeSet<FileNumber>,
 }
 
 impl Blobs {
-    pub(super) fn new(source: Arc<SourceFiles>, files: BTreeMap<FileNumber, Listed>) -> Self {
+    pub(super) fn new(source: Arc<SourceFiles>, files: Files) -> Self {
         Self { source, files, taken: BTreeMap::new(), missing: BTreeSet::new() }
     }
 
@@ -39,12 +39,26 @@ impl Blobs {
     /// # Errors
     /// `Corruption` naming file and offset if the record is not intact; `IoError`.
     pub(super) fn get(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
-        let Some(listed) = self.files.get(&index.file) else {
+        let Some(files) = self.files.get(&index.file) else {
             if self.missing.len() <= MISSING_NAMED {
                 self.missing.insert(index.file);
             }
             return Err(Error::corruption(format!("the blob file {}.blob is missing", index.file)));
         };
+        let mut why = None;
+        for (place, listed) in files.iter().enumerate() {
+            match self.read(listed, user_key, index) {
+                Ok(value) => {
+                    *self.taken.entry((index.file, place)).or_default() += 1;
+                    return Ok(value);
+                }
+                Err(error) => drop(why.get_or_insert(error)),
+            }
+        }
+        Err(why.expect("there is a file of each number"))
+    }
+
+    fn read(&self, listed: &Listed, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
         let head_size = (RECORD_HEADER_SIZE + user_key.len()) as u64;
         let place = |error: Error| error.at(&listed.path).at_offset(index.offset.saturating_sub(head_size));
         let bad = |what: &str| place(Error::corruption(format!("a large value is lost: {what}")));
@@ -72,31 +86,38 @@ impl Blobs {
         }
         header.check_blob(&record[RECORD_HEADER_SIZE..]).map_err(place)?;
         let kind = CompressionType::from_byte(index.compression).ok_or_else(|| bad("unknown compression"))?;
-        let value = decompress(kind, &record[head_size as usize..], None, VALUE_SIZE_MAX).map_err(place)?;
-        *self.taken.entry(index.file).or_default() += 1;
-        Ok(value)
+        decompress(kind, &record[head_size as usize..], None, VALUE_SIZE_MAX).map_err(place)
     }
 
     /// Lists the files in the report. Where nothing tells which tables there were, they may be what is missing of a file that
     /// nothing refers to.
     pub(super) fn describe(self, knows_tables: bool, report: &mut SalvageReport) {
-        for (number, listed) in self.files {
-            let records = self.taken.get(&number).copied().unwrap_or(0);
-            let holds_a_value = || {
-                let scan = BlobFileScan::new(self.source.at(&listed.path));
-                scan.is_ok_and(|mut records| records.next().is_some_and(|record| record.is_ok()))
-            };
-            if records == 0 && !knows_tables && holds_a_value() {
-                let what = "nothing that survives refers to the values in it: they are garbage, or the tables are gone that did";
-                report.lose(Error::corruption(what).at(&listed.path), None);
+        for (number, files) in self.files {
+            let of_number = self.taken.range((number, 0)..=(number, usize::MAX));
+            let is_wanted = of_number.map(|(_, count)| count).sum::<u64>() > 0;
+            for (place, listed) in files.into_iter().enumerate() {
+                let records = self.taken.get(&(number, place)).copied().unwrap_or(0);
+                let holds_a_value = || {
+                    let scan = BlobFileScan::new(self.source.at(&listed.path));
+                    scan.is_ok_and(|mut records| records.next().is_some_and(|record| record.is_ok()))
+                };
+                if !is_wanted && !knows_tables && holds_a_value() {
+                    let what = "nothing that survives refers to the values in it: they are garbage, or the tables are gone that \
+                                did";
+                    report.lose(Error::corruption(what).at(&listed.path), None);
+                }
+                let why = match is_wanted {
+                    true => "another file of its number has what is referred to",
+                    false => "nothing that survives refers to it",
+                };
+                report.files.push(SalvagedFile {
+                    path: listed.path,
+                    kind: SalvagedKind::Blob,
+                    bytes: listed.bytes,
+                    records,
+                    left_out: (records == 0).then(|| why.to_string()),
+                });
             }
-            report.files.push(SalvagedFile {
-                path: listed.path,
-                kind: SalvagedKind::Blob,
-                bytes: listed.bytes,
-                records,
-                left_out: (records == 0).then(|| "nothing that survives refers to it".to_string()),
-            });
         }
         for number in self.missing.iter().take(MISSING_NAMED) {
             report.note(format!("{number}.blob is missing, although keys refer to it."));

@@ -16,7 +16,7 @@ use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result, SequenceNumber,
 };
 use crate::db::checks::verify_manifest::look_through_manifest;
-use crate::env::{FileSystem, OpenMode};
+use crate::env::{FileSystem, Metadata, OpenMode};
 use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current, reader_options};
 use crate::sst::{TableProperties, read_table_properties};
 use crate::wal::{Event, Reader, ReaderOptions};
@@ -26,24 +26,34 @@ use crate::wal::{Event, Reader, ReaderOptions};
 pub(super) struct Listed {
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
+    /// What tells it from other files, where that is known.
+    id: Option<(u64, u64)>,
 }
+
+/// Files of a kind. Of a number there are several where they were copied from one directory to another.
+pub(super) type Files = BTreeMap<FileNumber, Vec<Listed>>;
 
 /// The files that hold data, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
-    pub(super) tables: BTreeMap<FileNumber, Listed>,
-    pub(super) wals: BTreeMap<FileNumber, Listed>,
-    pub(super) blobs: BTreeMap<FileNumber, Listed>,
-    manifests: BTreeMap<FileNumber, Listed>,
+    pub(super) tables: Files,
+    pub(super) wals: Files,
+    /// WALs that no family needs any longer, kept for others.
+    pub(super) archived: Files,
+    pub(super) blobs: Files,
+    manifests: Files,
     /// Those of which nothing but the name can be read.
     unreadable: Vec<(FileKind, Error)>,
+    /// Directories of which not even the names can be.
+    unlisted: Vec<Error>,
+    absent: Vec<PathBuf>,
 }
 
 impl Directory {
     /// Lists the database's directory, those of tables and blob files beside it and, if WALs lie elsewhere, theirs.
     ///
     /// # Errors
-    /// `IoError`.
+    /// `IoError` of the database's directory.
     pub(super) fn list(
         fs: &dyn FileSystem,
         database: &Path,
@@ -51,27 +61,37 @@ impl Directory {
         wals: Option<&Path>,
     ) -> Result<Self> {
         let mut directory = Self::default();
-        directory.add(fs, database)?;
+        directory.add(fs, database, |_| true)?;
         for path in data {
-            let mut elsewhere = Self::default();
-            elsewhere.add(fs, path)?;
-            directory.tables.append(&mut elsewhere.tables);
-            directory.blobs.append(&mut elsewhere.blobs);
-            directory.unreadable.append(&mut elsewhere.unreadable);
+            directory.add_another(fs, path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)));
         }
         if let Some(wals) = wals {
-            let mut elsewhere = Self::default();
-            elsewhere.add(fs, wals)?;
-            directory.wals.append(&mut elsewhere.wals);
-            directory.unreadable.append(&mut elsewhere.unreadable);
+            directory.add_another(fs, wals, |kind| matches!(kind, FileKind::Wal(_)));
         }
+        directory.list_archive(fs, wals.unwrap_or(database));
         Ok(directory)
     }
 
-    fn add(&mut self, fs: &dyn FileSystem, directory: &Path) -> Result<()> {
+    /// What is in the archive, tables have: nothing is lost with it.
+    fn list_archive(&mut self, fs: &dyn FileSystem, wals: &Path) {
+        let mut archive = Self::default();
+        if archive.add(fs, &file_name::archive(wals), |kind| matches!(kind, FileKind::Wal(_))).is_ok() {
+            self.archived = archive.wals;
+        }
+    }
+
+    /// Adds a directory that options name. One that cannot be listed does not keep what is in others from being saved.
+    fn add_another(&mut self, fs: &dyn FileSystem, directory: &Path, wanted: fn(FileKind) -> bool) {
+        match self.add(fs, directory, wanted) {
+            Err(error) if error.is_not_found() => self.absent.push(directory.to_path_buf()),
+            outcome => self.unlisted.extend(outcome.err()),
+        }
+    }
+
+    fn add(&mut self, fs: &dyn FileSystem, directory: &Path, wanted: fn(FileKind) -> bool) -> Result<()> {
         for name in fs.list(directory)? {
             let path = directory.join(&name);
-            let Some(kind) = FileKind::parse(&name) else { continue };
+            let Some(kind) = FileKind::parse(&name).filter(|kind| wanted(*kind)) else { continue };
             let (files, number) = match kind {
                 FileKind::Table(number) => (&mut self.tables, number),
                 FileKind::Wal(number) => (&mut self.wals, number),
@@ -80,7 +100,13 @@ impl Directory {
                 _ => continue,
             };
             match fs.metadata(&path) {
-                Ok(found) => drop(files.insert(number, Listed { path, bytes: found.size })),
+                Ok(Metadata { size: bytes, id, .. }) => {
+                    let files = files.entry(number).or_default();
+                    // A directory may have two names.
+                    if id.is_none() || files.iter().all(|known| known.id != id) {
+                        files.push(Listed { path, bytes, id });
+                    }
+                }
                 Err(error) => self.unreadable.push((kind, error)),
             }
         }
@@ -95,7 +121,15 @@ impl Directory {
     /// Reports what cannot be read at all, such as links to nowhere; whether tables are among it that no edit names. A value in
     /// a blob file is missed when it is referred to.
     pub(super) fn report_unreadable(&mut self, history: &History, report: &mut SalvageReport) -> bool {
-        let mut has_unnamed_tables = false;
+        let mut has_unnamed_tables = !self.unlisted.is_empty();
+        self.unlisted.drain(..).for_each(|error| report.lose(error, None));
+        // Else what it should hold is named, and missed.
+        for directory in self.absent.iter().filter(|_| !history.is_trusted) {
+            report.note(format!(
+                "{} is not there, where the options say that files of the database lie: nothing tells which.",
+                directory.display()
+            ));
+        }
         for (kind, error) in std::mem::take(&mut self.unreadable) {
             let is_loss = match kind {
                 FileKind::Table(number) => !history.is_trusted || history.live.contains_key(&number),
@@ -130,6 +164,7 @@ pub(super) struct RecordedFamily {
 #[derive(Debug, Clone)]
 pub(super) struct RecordedTable {
     pub(super) family: ColumnFamilyId,
+    pub(super) bytes: u64,
     pub(super) smallest: InternalKeyBuf,
     pub(super) largest: InternalKeyBuf,
     pub(super) smallest_sequence: SequenceNumber,
@@ -153,6 +188,8 @@ pub(super) struct History {
     database: Option<String>,
     /// WALs from this one on are needed by some family.
     pub(super) oldest_log: FileNumber,
+    /// Whether any edit of it is intact.
+    has_edits: bool,
     /// Whether all edits are intact that the file has.
     pub(super) is_whole: bool,
     /// Whether it ends in an edit, or in edits of a group, of which only a part is there.
@@ -187,7 +224,7 @@ impl History {
             }
         };
         let is_named = chosen.is_some();
-        let others = directory.manifests.values().rev().map(|listed| listed.path.clone());
+        let others = directory.manifests.values().rev().flatten().map(|listed| listed.path.clone());
         let candidates: Vec<PathBuf> = chosen.into_iter().chain(others).collect();
         let Some(path) = history.take_first_of_its_own(fs, source, directory, &candidates, report) else {
             report.note(
@@ -209,7 +246,8 @@ impl History {
         history
     }
 
-    /// Reads the first of these MANIFESTs that is not another database's; which that is.
+    /// Reads the first of these MANIFESTs that is not another database's; which that is. One of which no edit can be read counts
+    /// where there is no other.
     fn take_first_of_its_own(
         &mut self,
         fs: &dyn FileSystem,
@@ -219,6 +257,8 @@ impl History {
         report: &mut SalvageReport,
     ) -> Option<PathBuf> {
         let mut seen = BTreeSet::new();
+        let mut without_edits = None;
+        let mut found = None;
         for path in candidates.iter().filter(|path| seen.insert(*path)) {
             let mut read = Self { families: self.families.clone(), ..Self::default() };
             let damages = match read.read_edits(fs, path) {
@@ -235,16 +275,21 @@ impl History {
             }
             read.is_whole = damages.is_empty();
             report.harmless.extend(damages);
-            *self = read;
-            if self.ends_torn {
-                report.note(format!(
-                    "{} ends in an edit of which only a part is there, as after a power loss: it has not taken place.",
-                    path.display()
-                ));
+            if read.has_edits {
+                found = Some((read, path));
+                break;
             }
-            return Some(path.clone());
+            without_edits.get_or_insert((read, path));
         }
-        None
+        let (read, path) = found.or(without_edits)?;
+        *self = read;
+        if self.ends_torn {
+            report.note(format!(
+                "{} ends in an edit of which only a part is there, as after a power loss: it has not taken place.",
+                path.display()
+            ));
+        }
+        Some(path.clone())
     }
 
     /// Whether IDENTITY says so, and all tables agree: what was copied or ingested may have tables of other databases, and what
@@ -255,7 +300,7 @@ impl History {
             return false;
         }
         let mut has_witness = false;
-        let none_is_own = directory.tables.values().all(|listed| {
+        let none_is_own = directory.tables.values().flatten().all(|listed| {
             let properties = fs
                 .open(&listed.path, OpenMode::Read)
                 .and_then(|file| read_table_properties(file, listed.bytes));
@@ -275,7 +320,6 @@ impl History {
         let options = ReaderOptions { search_behind_damage: true, ..reader_options() };
         let mut reader = Reader::with_options(file, FileNumber(0), options);
         let mut damages = Vec::new();
-        let mut is_empty = true;
         // The edits of an atomic group that is not complete yet.
         let mut group = Vec::new();
         loop {
@@ -290,7 +334,7 @@ impl History {
             };
             match event {
                 Ok(edit) => {
-                    is_empty = false;
+                    self.has_edits = true;
                     let is_last = edit.atomic_group_remaining.unwrap_or(0) == 0;
                     group.push(edit);
                     if is_last {
@@ -311,7 +355,7 @@ impl History {
                 false => self.apply(edit),
             }
         }
-        if is_empty && damages.is_empty() {
+        if !self.has_edits && damages.is_empty() {
             damages.push(Error::corruption("the MANIFEST is empty").at(path));
         }
         Ok(damages)
@@ -324,7 +368,9 @@ impl History {
         self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default());
         self.oldest_log = self.oldest_log.max(edit.min_log_number_to_keep.unwrap_or_default());
         self.max_family = self.max_family.max(edit.max_column_family.unwrap_or_default()).max(edit.family);
-        if edit.family_dropped {
+        // The default family has its name, and cannot be dropped, whatever an edit says.
+        let is_default = edit.family == ColumnFamilyId::DEFAULT;
+        if edit.family_dropped && !is_default {
             self.families.remove(&edit.family);
             self.dropped.insert(edit.family);
             let gone: Vec<FileNumber> =
@@ -335,7 +381,7 @@ impl History {
             }
             return;
         }
-        if let Some(name) = edit.family_added {
+        if let Some(name) = edit.family_added.filter(|_| !is_default) {
             self.families.insert(edit.family, RecordedFamily { name, ..RecordedFamily::default() });
         }
         if let Some(family) = self.families.get_mut(&edit.family) {
@@ -407,6 +453,7 @@ impl History {
 fn recorded(family: ColumnFamilyId, file: FileMetadata) -> RecordedTable {
     RecordedTable {
         family,
+        bytes: file.size,
         smallest: file.smallest,
         largest: file.largest,
         smallest_sequence: file.smallest_seqno,

@@ -407,6 +407,18 @@ impl Families {
         Some((family, is_flushed))
     }
 
+    /// The same of a record that tables have had for long: it counts where they have lost it. Whether a family of which nothing
+    /// else knows was dropped nobody can tell.
+    pub(super) fn for_archived_record(&mut self, id: ColumnFamilyId) -> Option<&mut Family> {
+        let name = self.names.get(&id).filter(|_| !self.history.is_dropped(id))?;
+        self.by_name.get_mut(name)
+    }
+
+    /// Whether damage may have cost any of them something.
+    pub(super) fn have_losses(&self) -> bool {
+        self.by_name.values().any(|family| !family.losses.is_empty())
+    }
+
     /// The name of a family of which only WALs know: families are listed in the options in the order of their numbers, which
     /// are without gaps if none was dropped. What is known must agree with that, and no number be larger.
     fn name_by_order(&self, id: ColumnFamilyId) -> Option<String> {

@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use crate::base::sync::Mutex;
 use crate::base::{Error, Result};
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::{File, FileSystem, OpenMode, read_until_end};
 
 /// Files that are open at a time: processes are often limited to 1024.
 const OPEN_MAX: usize = 256;
+
+/// Bytes of two files that are compared at a time.
+const COMPARED_BYTES: usize = 64 << 10;
 
 /// Opens files, and closes those that have been open longest.
 pub(super) struct SourceFiles {
@@ -25,6 +28,24 @@ impl SourceFiles {
     /// The file at `path`, which is opened when it is read.
     pub(super) fn at(self: &Arc<Self>, path: &Path) -> Arc<dyn File> {
         Arc::new(SourceFile { files: self.clone(), path: path.to_path_buf() })
+    }
+
+    /// Whether the one at `path` is what `whole` begins with, as a copy is that was broken off.
+    pub(super) fn is_front(&self, path: &Path, whole: &Path) -> bool {
+        let (mut own, mut other) = (vec![0; COMPARED_BYTES], vec![0; COMPARED_BYTES]);
+        let read = |path, offset, bytes: &mut [u8]| read_until_end(&*self.opened(path)?, offset, bytes);
+        let mut offset = 0;
+        loop {
+            let Ok(count) = read(path, offset, &mut own) else { return false };
+            if count == 0 {
+                return true;
+            }
+            let found = read(whole, offset, &mut other);
+            if !found.is_ok_and(|found| found >= count && own[..count] == other[..count]) {
+                return false;
+            }
+            offset += count as u64;
+        }
     }
 
     fn opened(&self, path: &Path) -> Result<Arc<dyn File>> {

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::directory::Listed;
+use super::directory::{Files, Listed};
 use super::families::Families;
 use super::files::SourceFiles;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
@@ -24,12 +24,11 @@ use crate::env::File;
 use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions};
 
 /// The families of which WALs have intact records. What is damaged is told when they are read for good.
-pub(super) fn families_in_logs(
-    source: &Arc<SourceFiles>,
-    wals: &BTreeMap<FileNumber, Listed>,
-) -> BTreeSet<ColumnFamilyId> {
+pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTreeSet<ColumnFamilyId> {
     let mut found = BTreeSet::new();
-    for (&number, listed) in wals {
+    for (&number, listed) in
+        wals.iter().flat_map(|(number, files)| files.iter().map(move |file| (number, file)))
+    {
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
         let mut reader = Reader::with_options(source.at(&listed.path), number, options);
         loop {
@@ -57,6 +56,8 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) last_sequence: &'a mut SequenceNumber,
     /// How far each log goes.
     pub(super) ends: BTreeMap<FileNumber, LogEnd>,
+    /// Whether they are out of the archive: tables have had all of it.
+    pub(super) is_archive: bool,
 }
 
 /// How far a log goes.
@@ -84,10 +85,10 @@ impl Logs<'_, '_> {
     /// `IoError` of the new database's directory.
     pub(super) fn read(&mut self, file: Arc<dyn File>, number: FileNumber, listed: &Listed) -> Result<()> {
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
-        self.ends.insert(number, LogEnd::default());
+        self.ends.entry(number).or_default();
         let mut reader = Reader::with_options(file, number, options);
         let records = self.read_all(&mut reader, number, listed)?;
-        if let Some(predecessor) = reader.predecessor() {
+        if let Some(predecessor) = reader.predecessor().filter(|_| !self.is_archive) {
             self.check_predecessor(predecessor, Witness::RocksDb);
         }
         self.report.files.push(SalvagedFile {
@@ -100,6 +101,17 @@ impl Logs<'_, '_> {
         Ok(())
     }
 
+    /// Takes nothing of a copy that was broken off.
+    pub(super) fn leave_out(&mut self, copy: &Listed, whole: &Listed) {
+        self.report.files.push(SalvagedFile {
+            path: copy.path.clone(),
+            kind: SalvagedKind::Wal,
+            bytes: copy.bytes,
+            records: 0,
+            left_out: Some(format!("{} has all of it", whole.path.display())),
+        });
+    }
+
     fn read_all(&mut self, reader: &mut Reader, number: FileNumber, listed: &Listed) -> Result<u64> {
         let mut records = 0;
         // It may be the log's end, unless a record follows.
@@ -109,7 +121,7 @@ impl Logs<'_, '_> {
             let event = match reader.next_event() {
                 Ok(event) => event,
                 Err(error) => {
-                    self.report.lose(error.at(&listed.path), None);
+                    self.lose(error.at(&listed.path));
                     break;
                 }
             };
@@ -121,17 +133,18 @@ impl Logs<'_, '_> {
                         Some(gap) => gap.add(&damage, number, &*file),
                         None => Gap::new(damage, number, &*file).map(|new| gap = Some(new)),
                     };
-                    outcome.unwrap_or_else(|error| self.report.lose(error.at(&listed.path), None));
+                    outcome.unwrap_or_else(|error| self.lose(error.at(&listed.path)));
                 }
                 Event::Record(_) => {
                     if let Some(gap) = gap.take() {
-                        self.lose(gap.damage(), listed);
+                        self.lose_part(gap.damage(), listed);
                     }
-                    self.ends.entry(number).or_default().good_until = reader.good_until();
+                    let end = self.ends.entry(number).or_default();
+                    end.good_until = reader.good_until().max(end.good_until);
                     match self.batch(reader.record(), number, reader.timestamp_sizes()) {
                         Ok(taken) => records += taken,
                         Err(Refused::Batch(error)) => {
-                            self.report.lose(error.at(&listed.path).at_offset(offset), None);
+                            self.lose(error.at(&listed.path).at_offset(offset));
                         }
                         Err(Refused::Output(error)) => return Err(error),
                     }
@@ -139,14 +152,22 @@ impl Logs<'_, '_> {
             }
         }
         if let Some(gap) = gap.filter(|gap| !gap.is_end()) {
-            self.lose(gap.damage(), listed);
+            self.lose_part(gap.damage(), listed);
         }
         Ok(records)
     }
 
-    fn lose(&mut self, damage: &Damage, listed: &Listed) {
+    fn lose_part(&mut self, damage: &Damage, listed: &Listed) {
         let message = format!("{}: {} bytes of the log are lost", what(&damage.kind), damage.dropped);
-        self.report.lose(Error::corruption(message).at(&listed.path).at_offset(damage.offset), None);
+        self.lose(Error::corruption(message).at(&listed.path).at_offset(damage.offset));
+    }
+
+    /// What is lost of an archive, tables had: it is not lost for that.
+    fn lose(&mut self, error: Error) {
+        match self.is_archive {
+            true => self.report.harmless.push(error),
+            false => self.report.lose(error, None),
+        }
     }
 
     /// Takes a batch; how many of its operations are wanted. The keys of some families end in `timestamps`.
@@ -172,6 +193,7 @@ impl Logs<'_, '_> {
         for operation in batch.iter() {
             let operation = operation.map_err(Refused::Batch)?;
             if let Operation::LogData(data) = operation
+                && !self.is_archive
                 && let Some(predecessor) = PredecessorWal::from_note(data)
             {
                 self.check_predecessor(predecessor, Witness::Own);
@@ -184,16 +206,19 @@ impl Logs<'_, '_> {
         }
         let last = sequence.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
         *self.last_sequence = last.max(*self.last_sequence);
-        self.ends.entry(wal).or_default().last_sequence = batch.sequence();
+        let end = self.ends.entry(wal).or_default();
+        end.last_sequence = batch.sequence().max(end.last_sequence);
         Ok(taken)
     }
 
     /// Takes an operation if its family wants it.
     fn take(&mut self, operation: &Operation<'_>, sequence: SequenceNumber, wal: FileNumber) -> Result<bool> {
         let Some(id) = family_of(operation) else { return Ok(false) };
-        let Some((family, is_flushed)) = self.families.for_log_record(id, wal, sequence) else {
-            return Ok(false);
+        let found = match self.is_archive {
+            true => self.families.for_archived_record(id).map(|family| (family, true)),
+            false => self.families.for_log_record(id, wal, sequence),
         };
+        let Some((family, is_flushed)) = found else { return Ok(false) };
         let (kind, key, value) = match *operation {
             Operation::Put { key, value, .. } | Operation::TimedPut { key, value, .. } => {
                 (ValueType::Value, key, value)

@@ -18,6 +18,10 @@ impl Losses {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        !self.is_anywhere && self.ranges.is_empty()
+    }
+
     /// Puts what was added in order, so that it can be asked for.
     pub(super) fn finish(&mut self, comparator: &Comparator) {
         self.ranges.sort_by(|(a, _), (b, _)| {

@@ -21,6 +21,7 @@ mod merge;
 mod output;
 mod report;
 mod runs;
+mod survey;
 mod tombstones;
 mod unknown;
 
@@ -32,12 +33,12 @@ use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, Sequen
 use crate::db::another_owner;
 use crate::env::{Env, FileLock, FileSystem};
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::sst::{SalvageSettings, TableProperties, TableRemains};
+use crate::sst::TableRemains;
 
 use blobs::Blobs;
 use choose::Origin;
-use directory::{Directory, History, Listed, RecordedTable};
-use families::{Families, Family, Home, user_range};
+use directory::{Directory, Files, History, Listed};
+use families::{Families, Family, user_range};
 use files::SourceFiles;
 use keys::KeyWriter;
 use logs::{Logs, families_in_logs};
@@ -45,7 +46,6 @@ use merge::Merge;
 use output::Target;
 pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
 use runs::{LogRuns, RUN_SIZE, Runs};
-use unknown::UnknownTable;
 
 /// Records between two calls of the progress callback.
 const PROGRESS_INTERVAL: u64 = 10_000;
@@ -74,21 +74,20 @@ pub fn salvage(
     let wals =
         Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
     let mut data = data_directories(options, families);
-    data.retain(|path| path != source && fs.metadata(path).is_ok());
-    let mut directory = Directory::list(fs, source, &data, wals.filter(|path| fs.metadata(path).is_ok()))?;
+    data.retain(|path| path != source);
+    let mut directory = Directory::list(fs, source, &data, wals)?;
     if directory.is_empty() {
         return Err(Error::invalid_argument("there are no files of a database here").at(source));
     }
     check_target(fs, target)?;
-    let elsewhere = data.iter().map(PathBuf::as_path).chain(wals);
+    let elsewhere = data.iter().map(PathBuf::as_path).filter(|path| fs.metadata(path).is_ok()).chain(wals);
     [source].into_iter().chain(elsewhere).for_each(|path| note_owner(fs, source, path, &mut report));
     let history = History::read(fs, source, &directory, &mut report);
     let mut families = Families::new(history, options, families)?;
     if directory.report_unreadable(families.history(), &mut report) {
         families.note_loss_of_anything();
     }
-    let total = directory.tables.values().map(|listed| 2 * listed.bytes).sum::<u64>()
-        + directory.wals.values().map(|listed| listed.bytes).sum::<u64>();
+    let total = 2 * bytes_of(&directory.tables) + bytes_of(&directory.wals);
     let salvage = Salvage {
         env: &options.env,
         source: SourceFiles::new(options.env.fs.clone()),
@@ -106,6 +105,10 @@ pub fn salvage(
         remove_target(fs, target);
     }
     result
+}
+
+fn bytes_of(files: &Files) -> u64 {
+    files.values().flatten().map(|listed| listed.bytes).sum()
 }
 
 /// Where the options say that tables lie.
@@ -172,14 +175,6 @@ fn remove_target(fs: &dyn FileSystem, target: &Path) {
     }
 }
 
-/// Whether a table has an identity that is not the one recorded. Without properties it cannot be told; without checksums a
-/// flipped bit would make another of it.
-fn is_another(recorded: &RecordedTable, remains: &TableRemains) -> bool {
-    let properties = remains.properties.as_ref().filter(|_| remains.has_checksums());
-    let found = properties.and_then(TableProperties::unique_id);
-    recorded.unique_id.zip(found).is_some_and(|(recorded, found)| recorded != found)
-}
-
 struct Salvage<'a> {
     env: &'a Env,
     source: Arc<SourceFiles>,
@@ -193,9 +188,9 @@ struct Salvage<'a> {
 
 impl Salvage<'_> {
     fn run(mut self, directory: Directory, path: &Path, was_opened: bool) -> Result<SalvageReport> {
-        for (&number, listed) in &directory.tables {
-            self.survey_table(number, listed)?;
-            self.read(listed.bytes);
+        for (&number, files) in &directory.tables {
+            self.survey_tables(number, files)?;
+            self.read(files.iter().map(|listed| listed.bytes).sum());
         }
         if !self.families.history().is_trusted {
             self.families.expect_in_logs(families_in_logs(&self.source, &directory.wals));
@@ -210,7 +205,11 @@ impl Salvage<'_> {
         let new_runs = || Runs::new(&self.env.fs, path, &numbers, RUN_SIZE / 2);
         let mut runs = LogRuns { fresh: new_runs(), flushed: new_runs() };
         self.families.finish_losses();
-        self.read_logs(&directory.wals, &mut runs)?;
+        self.read_logs(&directory.wals, &mut runs, false)?;
+        if self.families.have_losses() {
+            self.at.bytes_total += bytes_of(&directory.archived);
+            self.read_logs(&directory.archived, &mut runs, true)?;
+        }
         self.families.doubts().into_iter().for_each(|doubt| self.report.note(doubt));
         let mut blobs = Blobs::new(self.source.clone(), directory.blobs);
         for family in self.families.take() {
@@ -226,93 +225,6 @@ impl Salvage<'_> {
     fn read(&mut self, bytes: u64) {
         self.at.bytes_read += bytes;
         (self.progress)(self.at);
-    }
-
-    /// Looks at a table and hands it to its family.
-    fn survey_table(&mut self, number: FileNumber, listed: &Listed) -> Result<()> {
-        let mut file = SalvagedFile {
-            path: listed.path.clone(),
-            kind: SalvagedKind::Table,
-            bytes: listed.bytes,
-            records: 0,
-            left_out: self.families.history().leaves_out(number).map(str::to_string),
-        };
-        if file.left_out.is_none() {
-            let recorded = self.families.history().live.get(&number).cloned();
-            let families = &self.families;
-            let settings = SalvageSettings {
-                comparator: &|properties| families.comparator_of(number, properties),
-                largest_sequence: recorded.as_ref().map(|table| table.largest_sequence),
-            };
-            match TableRemains::survey(self.source.at(&listed.path), listed.bytes, &settings) {
-                Ok(remains) => {
-                    file.records = remains.entries + remains.tombstones.len() as u64;
-                    file.left_out = self.take_table(number, remains)?;
-                }
-                Err(error) => {
-                    let lost =
-                        recorded.map(|table| (table.family, user_range(&table.smallest, &table.largest)));
-                    self.report.lose(error.at(&listed.path), lost.as_ref().map(|(_, range)| range.clone()));
-                    match lost {
-                        Some((family, range)) => self.families.note_loss(family, range),
-                        None => self.families.note_loss_of_anything(),
-                    }
-                }
-            }
-        }
-        self.report.files.push(file);
-        Ok(())
-    }
-
-    /// Why nothing is taken from it, if so.
-    fn take_table(&mut self, number: FileNumber, mut remains: TableRemains) -> Result<Option<String>> {
-        let history = self.families.history();
-        let recorded = history.live.get(&number).cloned();
-        let is_leftover = history.is_trusted && recorded.is_none();
-        if let Some(table) =
-            recorded.as_ref().filter(|table| table.smallest_sequence == table.largest_sequence)
-        {
-            remains.date(table.largest_sequence);
-        }
-        if let Some(recorded) = recorded.as_ref().filter(|recorded| is_another(recorded, &remains)) {
-            let error = Error::corruption(
-                "this is not the table that the MANIFEST names, but another of that number",
-            );
-            let range = user_range(&recorded.smallest, &recorded.largest);
-            self.report.lose(error.at(remains.path()), Some(range.clone()));
-            self.families.note_loss(recorded.family, range);
-            return Ok(Some("it is another database's, or of another time".to_string()));
-        }
-        let whole = recorded.as_ref().map(|table| user_range(&table.smallest, &table.largest));
-        if is_leftover {
-            // Of a file that nobody finished, nothing but its intact blocks can be expected. One that has its properties was
-            // finished, and where an edit is torn it may have been to name it.
-            if !history.ends_torn || remains.properties.is_none() {
-                remains.faults.clear();
-            }
-            if remains.entries == 0 && remains.tombstones.is_empty() && remains.faults.is_empty() {
-                return Ok(Some("an unfinished job left it behind".to_string()));
-            }
-        } else {
-            self.report.harmless.append(&mut remains.harmless);
-        }
-        for fault in std::mem::take(&mut remains.faults) {
-            let range = fault.key_range.clone().or_else(|| whole.clone()).or_else(|| remains.bounds.clone());
-            self.report.lose(fault.error.clone(), range);
-            remains.faults.push(fault);
-        }
-        self.last_sequence = self.last_sequence.max(remains.largest_sequence);
-        let properties = remains.properties.take();
-        let noted = properties.as_ref().and_then(|properties| properties.bounds());
-        let bounds = recorded.map(|table| (table.smallest, table.largest)).or(noted);
-        match self.families.of_table(number, properties.as_ref())? {
-            Home::Dropped => return Ok(Some("its column family was dropped".to_string())),
-            Home::Family(family) => family.add_table(number, remains, bounds, properties.as_ref()),
-            Home::Unknown => {
-                self.families.unknown.push(UnknownTable { number, remains, bounds, properties });
-            }
-        }
-        Ok(None)
     }
 
     /// Tables that the MANIFEST names are lost if they are not there. If it is not whole, they may have been replaced since.
@@ -356,18 +268,27 @@ impl Salvage<'_> {
         }
     }
 
-    fn read_logs(&mut self, wals: &BTreeMap<FileNumber, Listed>, runs: &mut LogRuns<'_>) -> Result<()> {
+    fn read_logs(&mut self, wals: &Files, runs: &mut LogRuns<'_>, is_archive: bool) -> Result<()> {
         let mut logs = Logs {
             families: &mut self.families,
             runs,
             report: &mut self.report,
             last_sequence: &mut self.last_sequence,
             ends: BTreeMap::new(),
+            is_archive,
         };
-        for (&number, listed) in wals {
-            logs.read(self.source.at(&listed.path), number, listed)?;
-            self.at.bytes_read += listed.bytes;
-            (self.progress)(self.at);
+        for (&number, files) in wals {
+            for listed in files {
+                let is_copy_of = |other: &&Listed| {
+                    other.bytes > listed.bytes && self.source.is_front(&listed.path, &other.path)
+                };
+                match files.iter().find(is_copy_of) {
+                    Some(whole) => logs.leave_out(listed, whole),
+                    None => logs.read(self.source.at(&listed.path), number, listed)?,
+                }
+                self.at.bytes_read += listed.bytes;
+                (self.progress)(self.at);
+            }
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! too old, or too much, is removed when the next one comes, and at open.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{FileNumber, Result, Sometimes};
@@ -185,7 +185,7 @@ impl DbInner {
     }
 
     fn archive_directory(&self) -> PathBuf {
-        Path::new(&self.wal_directory).join("archive")
+        file_name::archive(&self.wal_directory)
     }
 }
 

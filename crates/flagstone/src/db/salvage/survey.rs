@@ -1,0 +1,174 @@
+//! Looking at tables, and choosing among those of one number.
+
+use super::Salvage;
+use super::directory::{Listed, RecordedTable};
+use super::families::{Home, user_range};
+use super::report::{SalvagedFile, SalvagedKind};
+use super::unknown::UnknownTable;
+use crate::base::unique_id::UniqueId;
+use crate::base::{Error, FileNumber, Result};
+use crate::sst::{SalvageSettings, TableProperties, TableRemains};
+
+/// What tells a table from others. Without properties it cannot be told; without checksums a flipped bit would make another
+/// of it.
+fn identity(remains: &TableRemains) -> Option<UniqueId> {
+    let properties = remains.properties.as_ref().filter(|_| remains.has_checksums());
+    properties.and_then(TableProperties::unique_id)
+}
+
+/// Whether a table has an identity that is not the one recorded.
+fn is_another(recorded: &RecordedTable, remains: &TableRemains) -> bool {
+    recorded.unique_id.zip(identity(remains)).is_some_and(|(recorded, found)| recorded != found)
+}
+
+/// What speaks against a file where there are others of its number; the least is the best.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Flaws {
+    is_another: bool,
+    is_unreadable: bool,
+    has_wrong_size: bool,
+    faults: usize,
+}
+
+impl Flaws {
+    fn of(recorded: Option<&RecordedTable>, listed: &Listed, survey: &Result<TableRemains>) -> Self {
+        let remains = survey.as_ref().ok();
+        Self {
+            is_another: recorded
+                .zip(remains)
+                .is_some_and(|(recorded, remains)| is_another(recorded, remains)),
+            is_unreadable: remains.is_none(),
+            has_wrong_size: recorded.is_some_and(|recorded| recorded.bytes != listed.bytes),
+            faults: remains.map_or(0, |remains| remains.faults.len()),
+        }
+    }
+
+    /// Whether one with these has all that a copy of it may have, or that one is no copy.
+    fn leave_nothing_to(self, other: Self) -> bool {
+        let is_whole = !self.is_another && !self.is_unreadable && self.faults == 0;
+        is_whole && self.has_wrong_size <= other.has_wrong_size || other.is_another && !self.is_another
+    }
+}
+
+impl Salvage<'_> {
+    /// Looks at the table of a number and hands it to its family. Of several files of that number the one counts that is whole;
+    /// where none is, or nothing tells whether they are copies, all do.
+    pub(super) fn survey_tables(&mut self, number: FileNumber, files: &[Listed]) -> Result<()> {
+        let recorded = self.families.history().live.get(&number).cloned();
+        if let Some(why) = self.families.history().leaves_out(number) {
+            files.iter().for_each(|listed| self.list_table(listed, 0, Some(why.to_string())));
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        for listed in files {
+            let families = &self.families;
+            let settings = SalvageSettings {
+                comparator: &|properties| families.comparator_of(number, properties),
+                largest_sequence: recorded.as_ref().map(|table| table.largest_sequence),
+            };
+            found.push((listed, TableRemains::survey(self.source.at(&listed.path), listed.bytes, &settings)));
+        }
+        found.sort_by_key(|(listed, survey)| Flaws::of(recorded.as_ref(), listed, survey));
+        let mut best: Option<(&Listed, Flaws, Option<UniqueId>)> = None;
+        for (listed, survey) in found {
+            let flaws = Flaws::of(recorded.as_ref(), listed, &survey);
+            let id = survey.as_ref().ok().and_then(identity);
+            if let Some((known, known_flaws, known_id)) = best {
+                let is_copy = || {
+                    recorded.is_some()
+                        || id.is_some() && id == known_id
+                        || self.source.is_front(&listed.path, &known.path)
+                };
+                if known_flaws.leave_nothing_to(flaws) && is_copy() {
+                    self.list_table(listed, 0, Some("another file of its number counts".to_string()));
+                    continue;
+                }
+            }
+            best.get_or_insert((listed, flaws, id));
+            self.take_survey(number, listed, survey)?;
+        }
+        Ok(())
+    }
+
+    fn list_table(&mut self, listed: &Listed, records: u64, left_out: Option<String>) {
+        let (path, kind, bytes) = (listed.path.clone(), SalvagedKind::Table, listed.bytes);
+        self.report.files.push(SalvagedFile { path, kind, bytes, records, left_out });
+    }
+
+    fn take_survey(
+        &mut self,
+        number: FileNumber,
+        listed: &Listed,
+        survey: Result<TableRemains>,
+    ) -> Result<()> {
+        let (mut records, mut left_out) = (0, None);
+        match survey {
+            Ok(remains) => {
+                records = remains.entries + remains.tombstones.len() as u64;
+                left_out = self.take_table(number, remains)?;
+            }
+            Err(error) => {
+                let recorded = self.families.history().live.get(&number);
+                let lost = recorded.map(|table| (table.family, user_range(&table.smallest, &table.largest)));
+                self.report.lose(error.at(&listed.path), lost.as_ref().map(|(_, range)| range.clone()));
+                match lost {
+                    Some((family, range)) => self.families.note_loss(family, range),
+                    None => self.families.note_loss_of_anything(),
+                }
+            }
+        }
+        self.list_table(listed, records, left_out);
+        Ok(())
+    }
+
+    /// Why nothing is taken from it, if so.
+    fn take_table(&mut self, number: FileNumber, mut remains: TableRemains) -> Result<Option<String>> {
+        let history = self.families.history();
+        let recorded = history.live.get(&number).cloned();
+        let is_leftover = history.is_trusted && recorded.is_none();
+        if let Some(table) =
+            recorded.as_ref().filter(|table| table.smallest_sequence == table.largest_sequence)
+        {
+            remains.date(table.largest_sequence);
+        }
+        if let Some(recorded) = recorded.as_ref().filter(|recorded| is_another(recorded, &remains)) {
+            let error = Error::corruption(
+                "this is not the table that the MANIFEST names, but another of that number",
+            );
+            let range = user_range(&recorded.smallest, &recorded.largest);
+            self.report.lose(error.at(remains.path()), Some(range.clone()));
+            self.families.note_loss(recorded.family, range);
+            return Ok(Some("it is another database's, or of another time".to_string()));
+        }
+        let whole = recorded.as_ref().map(|table| user_range(&table.smallest, &table.largest));
+        if is_leftover {
+            // Of a file that nobody finished, nothing but its intact blocks can be expected. One that has its properties was
+            // finished, and where an edit is torn it may have been to name it.
+            if !history.ends_torn || remains.properties.is_none() {
+                remains.faults.clear();
+            }
+            if remains.entries == 0 && remains.tombstones.is_empty() && remains.faults.is_empty() {
+                return Ok(Some("an unfinished job left it behind".to_string()));
+            }
+        } else {
+            self.report.harmless.append(&mut remains.harmless);
+        }
+        for fault in std::mem::take(&mut remains.faults) {
+            let range = fault.key_range.clone().or_else(|| whole.clone()).or_else(|| remains.bounds.clone());
+            self.report.lose(fault.error.clone(), range);
+            remains.faults.push(fault);
+        }
+        self.last_sequence = self.last_sequence.max(remains.largest_sequence);
+        let properties = remains.properties.take();
+        let noted = properties.as_ref().and_then(|properties| properties.bounds());
+        let bounds = recorded.map(|table| (table.smallest, table.largest)).or(noted);
+        match self.families.of_table(number, properties.as_ref())? {
+            Home::Dropped => return Ok(Some("its column family was dropped".to_string())),
+            Home::Family(family) => family.add_table(number, remains, bounds, properties.as_ref()),
+            Home::Unknown => {
+                self.families.unknown.push(UnknownTable { number, remains, bounds, properties });
+            }
+        }
+        Ok(None)
+    }
+}

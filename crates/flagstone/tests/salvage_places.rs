@@ -1,0 +1,282 @@
+//! Salvages of files that lie where they should not, or twice, of directories that cannot be read, and of MANIFESTs of which
+//! nothing can.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::*;
+use flagstone::base::{ColumnFamilyId, Error, Result};
+use flagstone::db::{Db, SalvageReport, salvage};
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::os::OsFileSystem;
+use flagstone::env::{Env, FileSystem, FileSystemAround};
+use flagstone::manifest::VersionEdit;
+use flagstone::options::{CompactRangeOptions, DataPathList, Options};
+
+fn rebuild(source: &Path, target: &Path, options: &Options) -> SalvageReport {
+    salvage(source, target, options, &[], &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The keys of the default family, each with its value.
+fn contents(directory: &Path) -> Vec<(String, String)> {
+    let db = open_as_written(directory, true);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    entries(&db, db.default_column_family())
+        .into_iter()
+        .map(|(key, value)| (text(key), text(value)))
+        .collect()
+}
+
+fn file(directory: &Path, part: &str) -> PathBuf {
+    let names = Env::os().fs.list(directory).expect("a directory");
+    let mut found: Vec<_> = names.into_iter().filter(|name| name.contains(part)).collect();
+    found.sort();
+    directory.join(found.first().unwrap_or_else(|| panic!("no {part} in {}", directory.display())))
+}
+
+/// A copy of a file in another directory, of which the end is missing.
+fn half_copied(from: &Path, to: &Path) {
+    let bytes = std::fs::read(from).expect("a file");
+    std::fs::create_dir_all(to).expect("a directory");
+    std::fs::write(to.join(from.file_name().expect("a name")), &bytes[..bytes.len() / 2]).expect("written");
+}
+
+/// Options of a database whose tables and blob files lie in these directories, and its WALs in the last one.
+fn spread(scratch: &Path, names: [&str; 3]) -> (Options, [PathBuf; 3]) {
+    let places = names.map(|name| scratch.join(name));
+    let [fast, slow, wals] = places.each_ref().map(|path| path.to_str().expect("ASCII"));
+    let mut options = create();
+    options.db.db_paths = DataPathList::of(&[(fast, 1 << 30), (slow, 1 << 30)]);
+    options.db.wal_dir = wals.to_string();
+    for (name, value) in [("enable_blob_files", "true"), ("min_blob_size", "1000")] {
+        options.set(name, value).expect("a known option");
+    }
+    (options, places)
+}
+
+/// Two hundred small values and a large one in a table and a blob file, and one more in the WAL.
+fn write_some(path: &Path, options: &Options, word: &str) {
+    let db = Db::open(path, options).expect("a database");
+    (0..200).for_each(|key| db.put(format!("key{key:03}"), word).expect("a put"));
+    db.put("large", word.repeat(1000)).expect("a put");
+    db.flush_all().expect("a flush");
+    db.put("late", word).expect("a put");
+    db.put("later", word).expect("a put");
+    db.close().expect("closed");
+}
+
+/// A move of files to another disk that was broken off: of two files of a number the one was taken that was listed last.
+#[test]
+fn of_files_that_are_there_twice_the_whole_one_counts() {
+    for (nth, order) in [["fast", "slow", "wals"], ["slow", "fast", "wals"]].into_iter().enumerate() {
+        let scratch = temporary();
+        let source = scratch.path().join("source");
+        let (options, [own, other, wals]) = spread(scratch.path(), order);
+        write_some(&source, &options, "value");
+        half_copied(&file(&own, ".sst"), &other);
+        half_copied(&file(&own, ".blob"), &other);
+        half_copied(&file(&wals, ".log"), &source);
+        let target = scratch.path().join("db");
+        let report = rebuild(&source, &target, &options);
+        assert_eq!(contents(&target).len(), 203, "{nth} {report:#?}");
+        assert!(report.is_complete(), "{nth} {report:#?}");
+        // Also where those are damaged that were to be moved, and the copies are whole.
+        for (from, to, kind) in [(&own, &other, ".sst"), (&own, &other, ".blob"), (&wals, &source, ".log")] {
+            let damaged = file(from, kind);
+            std::fs::copy(&damaged, to.join(damaged.file_name().expect("a name"))).expect("copied");
+            half_copied(&damaged, from);
+        }
+        let target = scratch.path().join("again");
+        let report = rebuild(&source, &target, &options);
+        assert_eq!(contents(&target).len(), 203, "{nth} {report:#?}");
+    }
+}
+
+/// The right table was passed over for one of that number, and all that it held was lost.
+#[test]
+fn a_stranger_elsewhere_does_not_hide_the_table_of_its_number() {
+    let scratch = temporary();
+    let (source, stranger) = (scratch.path().join("source"), scratch.path().join("stranger"));
+    let (options, [own, other, _]) = spread(scratch.path(), ["fast", "slow", "wals"]);
+    write_some(&source, &options, "own");
+    write_some(&stranger, &create(), "other");
+    let table = file(&own, ".sst");
+    std::fs::copy(file(&stranger, ".sst"), other.join(table.file_name().expect("a name"))).expect("copied");
+    let target = scratch.path().join("db");
+    let report = rebuild(&source, &target, &options);
+    assert!(report.is_complete(), "{report:#?}");
+    let found = contents(&target);
+    assert!(found.len() == 203 && found.iter().all(|(_, value)| value.starts_with("own")), "{found:?}");
+}
+
+/// The database's own directory among its `db_paths` under another name: no file is there twice.
+#[test]
+fn a_directory_with_two_names_is_read_once() {
+    let scratch = temporary();
+    let (source, link) = (scratch.path().join("source"), scratch.path().join("link"));
+    std::fs::create_dir(&source).expect("a directory");
+    std::os::unix::fs::symlink(&source, &link).expect("a link");
+    let (options, _) = spread(scratch.path(), ["link", "slow", "link"]);
+    write_some(&source, &options, "value");
+    let target = scratch.path().join("db");
+    let report = rebuild(&source, &target, &options);
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(report.files.len(), 3, "{report:#?}");
+    assert_eq!(contents(&target).len(), 203);
+}
+
+/// A disk that has failed: what is there cannot even be listed.
+struct Failed(PathBuf);
+
+impl FileSystemAround for Failed {
+    fn inner(&self) -> &dyn FileSystem {
+        &OsFileSystem
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        match directory.starts_with(&self.0) {
+            true => Err(Error::io("list", directory, std::io::ErrorKind::PermissionDenied.into())),
+            false => OsFileSystem.list(directory),
+        }
+    }
+}
+
+/// Nothing of the other disks was saved.
+#[test]
+fn a_directory_that_cannot_be_listed_costs_what_is_in_it_alone() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let (mut options, [fast, slow, wals]) = spread(scratch.path(), ["fast", "slow", "wals"]);
+    write_some(&source, &options, "value");
+    for (failed, keys, is_complete) in [(&wals, 201, false), (&slow, 203, false), (&fast, 2, false)] {
+        options.env = Env::os().with_fs(Arc::new(Failed(failed.clone())));
+        let target =
+            scratch.path().join(format!("without {}", failed.file_name().expect("a name").display()));
+        let report = rebuild(&source, &target, &options);
+        assert_eq!(contents(&target).len(), keys, "{report:#?}");
+        assert_eq!(report.is_complete(), is_complete, "{report:#?}");
+        let told = report.losses.iter().filter(|loss| loss.error.path() == Some(failed));
+        assert_eq!(told.count(), 1, "{report:#?}");
+    }
+}
+
+/// Without a MANIFEST that names the tables nothing told of them.
+#[test]
+fn a_directory_that_is_gone_is_noted_where_the_manifest_does_not_name_its_files() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let (options, [fast, ..]) = spread(scratch.path(), ["fast", "slow", "wals"]);
+    write_some(&source, &options, "value");
+    std::fs::remove_dir_all(&fast).expect("removed");
+    std::fs::remove_file(file(&source, "MANIFEST")).expect("removed");
+    let report = rebuild(&source, &scratch.path().join("db"), &options);
+    let words = format!("{} is not there", fast.display());
+    assert!(report.notes.iter().any(|note| note.starts_with(&words)), "{report:#?}");
+}
+
+/// A crash between a new MANIFEST and the removal of the one before: nothing could be read of the new one, and nothing was of
+/// the other, so that a table came back which it says was replaced.
+#[test]
+fn where_nothing_is_left_of_the_newest_manifest_the_one_before_counts() {
+    for bytes in [&b""[..], &[0; 3000]] {
+        let scratch = temporary();
+        let (source, kept) = (scratch.path().join("source"), scratch.path().join("kept"));
+        let options = create();
+        let db = Db::open(&source, &options).expect("a database");
+        db.put("deleted", "value").expect("a put");
+        db.put("stays", "value").expect("a put");
+        db.flush_all().expect("a flush");
+        copy_directory(&source, &kept);
+        db.delete("deleted").expect("a deletion");
+        db.flush_all().expect("a flush");
+        let all = db.default_column_family().clone();
+        db.compact_range(&all, None, None, &CompactRangeOptions::default()).expect("a compaction");
+        db.close().expect("closed");
+        let older = file(&source, "MANIFEST");
+        std::fs::copy(&older, kept.join("older")).expect("copied");
+        Db::open(&source, &options).expect("it opens").close().expect("closed");
+        // What a crash kept from being removed.
+        let replaced = file(&kept, ".sst");
+        std::fs::copy(&replaced, source.join(replaced.file_name().expect("a name"))).expect("copied");
+        std::fs::write(file(&source, "MANIFEST"), bytes).expect("written");
+        std::fs::copy(kept.join("older"), &older).expect("copied");
+        let report = rebuild(&source, &scratch.path().join("db"), &options);
+        let found = contents(&scratch.path().join("db"));
+        assert_eq!(found, [("stays".to_string(), "value".to_string())], "{report:#?}");
+    }
+}
+
+/// An edit that no engine writes: the salvage of what is beside it ended in a panic.
+#[test]
+fn edits_that_drop_or_rename_the_default_family_are_passed_over() {
+    let edits: [fn(&mut VersionEdit); 2] =
+        [|edit| edit.family_dropped = true, |edit| edit.family_added = Some("other".to_string())];
+    for change in edits {
+        let env = Env::os().with_fs(Arc::new(MemoryFileSystem::new()));
+        let mut options = create();
+        options.env = env.clone();
+        let db = Db::open("/db", &options).expect("a database");
+        db.put("key", "value").expect("a put");
+        db.flush_all().expect("a flush");
+        db.close().expect("closed");
+        let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
+        change(&mut edit);
+        add_to_manifest(&env, &edit);
+        rebuild(Path::new("/db"), Path::new("/new"), &options);
+        let db = Db::open("/new", &options).expect("it opens");
+        assert_eq!(db.get("key").expect("it can be read").as_deref(), Some(&b"value"[..]));
+    }
+}
+
+/// What a damaged table held stood in WALs that are kept for others, and nobody looked there.
+#[test]
+fn what_a_damaged_table_held_is_taken_from_the_archive() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let mut options = create();
+    options.set("WAL_ttl_seconds", "1000000").expect("a known option");
+    let db = Db::open(&source, &options).expect("a database");
+    let family = |name| db.create_column_family(name, &options.cf).expect("a family");
+    let (other, gone) = (family("other"), family("gone"));
+    db.put("old", "deleted long ago").expect("a put");
+    db.put_cf(&gone, "key", "gone").expect("a put");
+    db.flush_all().expect("a flush");
+    db.delete("old").expect("a deletion");
+    db.drop_column_family(&gone).expect("dropped");
+    drop(gone);
+    for key in ["a", "b", "c"] {
+        db.put_cf(&other, key, "value").expect("a put");
+    }
+    db.flush_all().expect("a flush");
+    let all = db.default_column_family().clone();
+    db.compact_range(&all, None, None, &CompactRangeOptions::default()).expect("a compaction");
+    db.put_cf(&other, "d", "value").expect("a put");
+    db.close().expect("closed");
+    assert!(source.join("archive").is_dir());
+    let tables = Env::os().fs.list(&source).expect("a directory");
+    let table = tables.iter().find(|name| name.ends_with(".sst")).expect("that of the other family");
+    let mut bytes = std::fs::read(source.join(table)).expect("a table");
+    bytes[5] ^= 1;
+    std::fs::write(source.join(table), bytes).expect("written");
+    let homes = |directory: &Path| {
+        let db = open_as_written(directory, true);
+        db.column_families().iter().map(|family| dump_family(&db, family)).collect::<String>()
+    };
+    let with_manifest = scratch.path().join("with");
+    let report = rebuild(&source, &with_manifest, &options);
+    let found = homes(&with_manifest);
+    assert_eq!(found.lines().filter(|line| line.starts_with("other ")).count(), 4, "{found} {report:#?}");
+    assert_eq!(found.lines().count(), 4, "{found} {report:#?}");
+    assert!(!report.is_complete(), "the damage is told all the same");
+    std::fs::remove_file(file(&source, "MANIFEST")).expect("removed");
+    let without_manifest = scratch.path().join("without");
+    let report = rebuild(&source, &without_manifest, &options);
+    assert_eq!(homes(&without_manifest), found, "{report:#?}");
+}
