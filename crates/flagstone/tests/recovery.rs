@@ -323,3 +323,26 @@ fn transactions_that_are_decided_keep_nobody_from_opening_their_database() {
         assert_eq!(db.get("before").unwrap().unwrap(), "1");
     }
 }
+
+/// The offset stood in the words alone, and not where a program looks for it.
+#[test]
+fn who_is_ahead_of_a_damaged_log_is_told_where_the_damage_is() {
+    let mut options = create();
+    options.env = Env::memory();
+    let db = Db::open("/db", &options).unwrap();
+    let other = db.create_column_family("other", &options.cf).unwrap();
+    for key in 0..30 {
+        db.put(format!("key{key}"), [b'v'; 100]).unwrap();
+    }
+    db.put_cf(&other, "key", "value").unwrap();
+    db.flush(&other, &FlushOptions::default()).unwrap();
+    db.close().unwrap();
+    let (name, bytes) = logs(&options.env).remove(0);
+    let path = Path::new("/db").join(name);
+    let file = options.env.fs.open(&path, OpenMode::Update).unwrap();
+    file.write_at(1000, &[bytes[1000] ^ 1]).unwrap();
+    let error = Db::open("/db", &options).map(drop).unwrap_err();
+    assert!(error.message().contains("is ahead of WAL"), "{error}");
+    assert_eq!(error.path(), Some(path.as_path()));
+    assert!(error.offset().is_some_and(|offset| (800..1000).contains(&offset)), "{error:?}");
+}

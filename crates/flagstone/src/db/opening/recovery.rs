@@ -93,15 +93,14 @@ impl DbInner {
             .versions
             .families()
             .find(|family| family.log_number > stop.wal && family.current.num_files() > 0);
-        match ahead {
-            None => Ok(()),
-            Some(family) => Err(Error::corruption(format!(
-                "column family '{}' is ahead of WAL {}, which is damaged ({}); restore the WAL from a copy, or open \
-                 with wal_recovery_mode=kSkipAnyCorruptedRecords to give up what it held",
-                family.name, stop.wal, stop.error
-            ))
-            .at(file_name::wal(&self.wal_directory, stop.wal))),
-        }
+        let Some(family) = ahead else { return Ok(()) };
+        let error = Error::corruption(format!(
+            "column family '{}' is ahead of WAL {}, which is damaged ({}); restore the WAL from a copy, or open with \
+             wal_recovery_mode=kSkipAnyCorruptedRecords to give up what it held",
+            family.name, stop.wal, stop.error
+        ))
+        .at(file_name::wal(&self.wal_directory, stop.wal));
+        Err(stop.error.offset().into_iter().fold(error, Error::at_offset))
     }
 
     /// The numbers of all blob files are taken, too: WALs may name files that the MANIFEST does not know.
