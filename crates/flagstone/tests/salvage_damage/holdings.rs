@@ -34,6 +34,8 @@ pub struct Version {
     pub found_by: Option<[Place; 2]>,
     /// It was ingested: its sequence number is not beside it.
     is_ingested: bool,
+    /// It lies in a WAL that its family has flushed: tables have it, or what became of it.
+    is_flushed: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -97,6 +99,14 @@ const DROPPED: &str = "(dropped)";
 /// What the MANIFEST says of tables, by their names: the family, and the rest.
 pub type Recorded = BTreeMap<String, (u32, FileMetadata)>;
 
+/// By family, the first WAL that has something of it that tables have not.
+fn log_numbers(fs: &MemoryFileSystem) -> BTreeMap<u32, FileNumber> {
+    let manifest = flagstone::manifest::read_current(fs, Path::new(SOURCE)).expect("a MANIFEST");
+    let edits = flagstone::manifest::dump(fs, &manifest).expect("readable");
+    let edits = edits.map(|(_, edit)| edit.expect("sound"));
+    edits.filter_map(|edit| edit.log_number.map(|number| (edit.family.0, number))).collect()
+}
+
 pub fn recorded_tables(fs: &MemoryFileSystem) -> Recorded {
     let manifest = flagstone::manifest::read_current(fs, Path::new(SOURCE)).expect("a MANIFEST");
     let edits = flagstone::manifest::dump(fs, &manifest).expect("readable");
@@ -123,6 +133,7 @@ impl Holdings {
         .map(|family| (family.id.0, family.name))
         .collect();
         let recorded = recorded_tables(fs);
+        let log_numbers = log_numbers(fs);
         for (name, bytes) in files {
             let open = || fs.open(&Path::new(SOURCE).join(name), OpenMode::Read).expect("a file");
             match FileKind::parse(file_name(name)) {
@@ -131,7 +142,10 @@ impl Holdings {
                     let size = bytes.len() as u64;
                     holdings.add_table(name, open(), size, files, (&names[family], meta));
                 }
-                Some(FileKind::Wal(number)) => holdings.add_wal(name, open(), number, &names, files),
+                Some(FileKind::Wal(number)) => {
+                    let is_flushed = |id: u32| log_numbers.get(&id).is_some_and(|first| number < *first);
+                    holdings.add_wal(name, (open(), number), &names, &is_flushed, files);
+                }
                 _ => {}
             }
         }
@@ -147,7 +161,7 @@ impl Holdings {
         key: &[u8],
         sequence: u64,
         value: (ValueType, &[u8]),
-        (place, found_by, is_ingested): (Place, Option<[Place; 2]>, bool),
+        (place, found_by, is_ingested, is_flushed): (Place, Option<[Place; 2]>, bool, bool),
         files: &Files,
     ) {
         let mut places = vec![place];
@@ -174,7 +188,7 @@ impl Holdings {
             }
             other => panic!("{other:?} is not written here"),
         };
-        let version = Version { sequence, kind, places, found_by, is_ingested };
+        let version = Version { sequence, kind, places, found_by, is_ingested, is_flushed };
         self.versions.entry((family.to_string(), key.to_vec())).or_default().push(version);
     }
 
@@ -213,7 +227,7 @@ impl Holdings {
                 (true, true) => Some([tail.clone(), (name.to_string(), 0..block.offset)]),
                 (true, false) => None,
             };
-            let whence = (place, found_by, is_ingested);
+            let whence = (place, found_by, is_ingested, false);
             self.add(family, key.user_key(), key.sequence(), (kind, value), whence, files);
         }
         for tombstone in &table.tombstones {
@@ -232,9 +246,9 @@ impl Holdings {
     fn add_wal(
         &mut self,
         name: &str,
-        file: Arc<dyn File>,
-        number: FileNumber,
+        (file, number): (Arc<dyn File>, FileNumber),
         names: &BTreeMap<u32, String>,
+        is_flushed: &dyn Fn(u32) -> bool,
         files: &Files,
     ) {
         let mut reader = Reader::new(file, number);
@@ -263,7 +277,7 @@ impl Holdings {
                     Operation::DeleteRange { cf, begin, end } => {
                         let tombstone = RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
                         let family = home(cf.0).to_string();
-                        let version = deletion(sequence, place());
+                        let version = Version { is_flushed: is_flushed(cf.0), ..deletion(sequence, place()) };
                         self.ranges.push(RangeDeletion { family, tombstone, bounds: None, version });
                         sequence += 1;
                         continue;
@@ -271,7 +285,8 @@ impl Holdings {
                     Operation::LogData(_) | Operation::Noop => continue,
                     other => panic!("{other:?} is not written so late"),
                 };
-                self.add(home(cf.0), key, sequence, value, (place(), None, false), files);
+                let whence = (place(), None, false, is_flushed(cf.0));
+                self.add(home(cf.0), key, sequence, value, whence, files);
                 sequence += 1;
             }
         }
@@ -288,7 +303,9 @@ impl Holdings {
             let covers =
                 |range: &&RangeDeletion| versions.iter().any(|version| range.seems_to_cover(&key, version));
             // Of a tail that was touched it is not known whether its range deletions were; of a record in a WAL it is.
-            let is_known = |range: &RangeDeletion| range.bounds.is_none() || damage.spares(&range.version);
+            let is_known = |range: &RangeDeletion| {
+                !range.version.is_flushed && (range.bounds.is_none() || damage.spares(&range.version))
+            };
             let is_certain = self.ranges.iter().filter(covers).all(is_known);
             let is_hidden = |version: &Version| {
                 let mut ranges = self.ranges.iter().filter(|range| damage.spares(&range.version));
@@ -302,7 +319,7 @@ impl Holdings {
             let is_found = !versions.iter().any(|version| damage.may_hide(version));
             if is_certain
                 && is_found
-                && !versions.iter().any(is_undated)
+                && !versions.iter().any(|version| is_undated(version) || version.is_flushed)
                 && self.is_clear(&key.0, versions)
                 && !lost_footers.into_iter().any(lies_in)
             {
@@ -358,7 +375,14 @@ impl Holdings {
 }
 
 fn deletion(sequence: u64, place: Place) -> Version {
-    Version { sequence, kind: Kind::Deletion, places: vec![place], found_by: None, is_ingested: false }
+    Version {
+        sequence,
+        kind: Kind::Deletion,
+        places: vec![place],
+        found_by: None,
+        is_ingested: false,
+        is_flushed: false,
+    }
 }
 
 /// What versions, newest first, come to.

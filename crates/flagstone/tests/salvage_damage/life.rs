@@ -11,7 +11,7 @@ use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::{DataPathList, FlushOptions, Options, WriteOptions};
 
 use super::common::{create, fixtures};
-use super::{DIRECTORIES, LOGS, SOURCE};
+use super::{DIRECTORIES, Files, LOGS, SOURCE, files_of};
 
 /// What puts operands behind one another.
 pub const APPEND: &str = "{id=StringAppendOperator;delimiter=,;}";
@@ -252,7 +252,8 @@ fn begin_with_ingested(fs: &MemoryFileSystem, extras: &Extras) {
     }
 }
 
-pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFileSystem) {
+/// Lives a database; what its files were halfway.
+pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFileSystem) -> Files {
     if extras.ingested {
         begin_with_ingested(fs, extras);
     }
@@ -273,7 +274,11 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFil
     families.extend((0..extras.more_families).map(|nth| db.create(&format!("more{nth}"), options)));
     let keys = random.u32(50..600);
     let steps = random.u32(200..2500);
+    let mut before = Files::new();
     for step in 0..steps {
+        if step == steps / 2 {
+            before = files_of(fs);
+        }
         let family = &families[random.usize(..families.len())];
         let key = extras.key(random.u32(..keys));
         match random.u32(..100) {
@@ -316,6 +321,7 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFil
     }
     db.db().wait_for_compactions().expect("rest");
     db.db().close().expect("closed");
+    before
 }
 
 /// What only the WAL will have.

@@ -2,7 +2,9 @@
 //!
 //! 1. A database is lived and closed. From its sound files follows where each version of each key lies: in which block of
 //!    which table, or which record of which WAL, and in which record of a blob file.
-//! 2. Files are damaged: bits flipped, pages zeroed, files cut off or removed, the MANIFEST and CURRENT too.
+//! 2. Files are damaged: bits flipped, pages zeroed, files cut off or removed, the MANIFEST and CURRENT too. In every third
+//!    database some are where they do not belong, too: broken-off copies, strangers, directories in the place of files, files as
+//!    they were earlier.
 //! 3. What must come out for a key is its newest version of which no byte was touched; nothing, if that is a deletion. What
 //!    comes out must have been written once.
 //!
@@ -20,6 +22,7 @@ mod common;
 mod damage;
 mod holdings;
 mod life;
+mod misplace;
 mod reads;
 
 use std::collections::BTreeMap;
@@ -35,6 +38,7 @@ use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::{self, ColumnFamilyOptions, Options, ReadOptions};
 use holdings::{Holdings, Key};
 use life::{Extras, live, random_options};
+use misplace::Clutter;
 
 const SOURCE: &str = "/source";
 const TARGET: &str = "/target";
@@ -59,7 +63,14 @@ fn files_of(fs: &MemoryFileSystem) -> Files {
     for directory in places() {
         for name in fs.list(Path::new(directory)).unwrap_or_default() {
             let path = Path::new(directory).join(&name);
-            let bytes = read_file(fs, &path, 1 << 30).expect("a file");
+            if fs.metadata(&path).is_ok_and(|found| found.is_directory) {
+                continue;
+            }
+            let bytes = match read_file(fs, &path, 1 << 30) {
+                // While the database lives, one that was listed may go.
+                Err(error) if error.is_not_found() => continue,
+                bytes => bytes.expect("a file"),
+            };
             let is_own = directory == SOURCE;
             files.insert(if is_own { name } else { path.to_str().expect("ASCII").to_string() }, bytes);
         }
@@ -165,25 +176,45 @@ fn logs(files: &Files) -> impl Iterator<Item = String> {
     names.map(|name| name.rsplit('/').next().unwrap_or(name).to_string())
 }
 
+/// Damages files, each seed in its own way.
+fn inflicted(
+    seed: u64,
+    random: &mut Rng,
+    extras: &Extras,
+    files: &mut Files,
+    before: &Files,
+) -> (Damage, Clutter) {
+    let mut damage = Damage { spares_bits_of_tables: extras.unprotected, ..Damage::default() };
+    // One that is healthy comes out as it was, whatever it has.
+    if !seed.is_multiple_of(5) {
+        (0..random.u32(1..5)).for_each(|_| damage.inflict(random, files));
+    }
+    // Drawn apart, so that the others stay what they were.
+    let (mut others, mut clutter) = (Rng::with_seed(seed ^ 0xc107_7e55), Clutter::default());
+    if seed.is_multiple_of(3) && !seed.is_multiple_of(5) && !extras.unprotected {
+        (0..others.u32(1..4)).for_each(|_| clutter.add(&mut others, files, before, &mut damage));
+    }
+    (damage, clutter)
+}
+
 /// One database; how many damages there were, and how many keys were lost.
 fn story(seed: u64, extras: &Extras) -> String {
     let mut random = Rng::with_seed(seed);
     let fs = MemoryFileSystem::new();
     let options = random_options(&mut random, extras, &fs);
-    live(&mut random, extras, &options, &fs);
+    let before = live(&mut random, extras, &options, &fs);
     let mut files = files_of(&fs);
     let holdings = Holdings::of(&disk_of(&files), &files, extras.compression.is_some());
-    let mut damage = Damage { spares_bits_of_tables: extras.unprotected, ..Damage::default() };
     let newest_log = logs(&files).max();
-    // One that is healthy comes out as it was, whatever it has.
-    if !seed.is_multiple_of(5) {
-        (0..random.u32(1..5)).for_each(|_| damage.inflict(&mut random, &mut files));
-    }
+    let (damage, clutter) = inflicted(seed, &mut random, extras, &mut files, &before);
     let what = format!("seed {seed} {extras:?}: {}", damage.words.join("; "));
     if !files.keys().any(|name| is_data(name)) {
         return format!("{what}: nothing is left");
     }
     let disk = disk_of(&files);
+    for name in &clutter.directories {
+        disk.create_directory(&Path::new(SOURCE).join(name)).expect("nothing is there");
+    }
     let report = rebuild(&disk, extras);
     let found = contents(&disk, extras);
     assert_eq!(files_of(&disk), files, "{what}: the source was changed");
@@ -226,7 +257,8 @@ fn story(seed: u64, extras: &Extras) -> String {
     let sound = holdings.expected(&Damage::default());
     let is_lossy = expected.iter().any(|(key, value)| sound[key] != *value);
     // Nothing names a WAL that is newer than the one that the MANIFEST names, while that one is there.
-    let is_unknown = newest_log > logs(&files).max() && logs(&files).next().is_some();
+    let is_unknown =
+        clutter.hides_end_of_logs || newest_log > logs(&files).max() && logs(&files).next().is_some();
     if is_lossy && !is_unknown && !damage.touches_file("MANIFEST") && !damage.touches_file("CURRENT") {
         assert!(!report.is_complete(), "{what}\nthe report says that nothing was lost");
     }
