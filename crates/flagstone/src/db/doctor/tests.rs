@@ -1,6 +1,6 @@
 //! Facts in, findings out, both as text. A case of `testdata/cases`: lines of facts (`family` begins the next one, `fault`,
-//! `unsupported`, `refused` and `key-fault` take the rest of their line; `log` does, too, behind a fate, a mode, and the records
-//! behind the damage), `----`, the findings; cases are parted by empty lines.
+//! `unsupported`, `refused` and `key-fault` take the rest of their line; so does `aside`, what helps behind a `|`, and `log`,
+//! behind a fate, a mode, and the records behind the damage), `----`, the findings; cases are parted by empty lines.
 
 use super::{Facts, FamilyFacts, LogFacts, LogFate, diagnose};
 
@@ -12,6 +12,10 @@ fn read(text: &str) -> Facts {
             "log" => facts.logs.push(log(value)),
             "fault" => facts.faults.push(value.to_string()),
             "unsupported" => facts.unsupported.push(value.to_string()),
+            "aside" => {
+                let (what, remedy) = value.split_once(" | ").expect("WHAT | REMEDY");
+                facts.aside.push((what.to_string(), remedy.to_string()));
+            }
             "refused" => facts.refused.push(value.to_string()),
             "key-fault" => facts.key_faults.push(value.to_string()),
             "state" => facts.database.state = value.to_string(),
