@@ -164,6 +164,29 @@ fn a_log_that_is_full_keeps_nobody_from_salvaging() {
     assert_eq!(ends_with(format!("get --db {target} --cf none key")), Some(2));
 }
 
+/// What was in the WALs' own directory was lost without a word.
+#[test]
+fn where_the_newest_options_are_damaged_the_ones_before_are_used() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, wals, target) =
+        (scratch.path().join("db"), scratch.path().join("wals"), scratch.path().join("new"));
+    let (db, wals) = (source.display(), wals.display());
+    assert!(run(&format!("put --db {db} --set wal_dir={wals} key value")).status.success());
+    assert!(run(&format!("put --db {db} --set wal_dir={wals} later value")).status.success());
+    let mut options: Vec<_> = std::fs::read_dir(&source)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("OPTIONS"))
+        .collect();
+    options.sort();
+    assert_eq!(options.len(), 2);
+    std::fs::write(&options[1], "nonsense").unwrap();
+    let output = run(&format!("salvage --db {db} --to {}", target.display()));
+    assert!(output.status.success(), "{output:?}");
+    let output = run(&format!("get --db {} later", target.display()));
+    assert_eq!(printed(&output).trim(), "value", "{output:?}");
+}
+
 #[test]
 fn losses_are_named_and_have_an_exit_code_of_their_own() {
     let scratch = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use std::path::{self, Path, PathBuf};
 use clap::Args;
 use flagstone::db::{LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage};
 use flagstone::env::Env;
-use flagstone::options::{ColumnFamilyOptions, Options, load_latest};
+use flagstone::options::{ColumnFamilyOptions, Options, load_readable};
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
@@ -93,13 +93,17 @@ fn print(report: &SalvageReport, common: &Common) -> Result<(), Failure> {
     output.finish()
 }
 
-/// The OPTIONS file's, as far as it can be read, changed by `--set`.
+/// Those of the newest OPTIONS file that can be read, changed by `--set`.
 fn options(common: &Common, source: &Path) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>), Failure> {
     let env = Env::os();
-    let loaded = load_latest(&env, source).unwrap_or_else(|error| {
-        say(format_args!("warning: the OPTIONS file is not used: {error}"));
-        None
-    });
+    let (loaded, errors) = load_readable(&env, source)?;
+    for error in errors {
+        let instead = match &loaded {
+            Some(older) => format!(", but the one before, {}", older.path.display()),
+            None => String::new(),
+        };
+        say(format_args!("warning: the OPTIONS file is not used{instead}: {error}"));
+    }
     let mut families = loaded.as_ref().map(|loaded| loaded.families.clone()).unwrap_or_default();
     let mut options = loaded.map(|loaded| loaded.options).unwrap_or_default();
     options.env = env;

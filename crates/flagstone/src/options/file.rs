@@ -92,7 +92,29 @@ impl LoadedOptions {
 /// merge operator or prefix extractor that is not built in is no error: opening will ask for it.
 pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>> {
     let newest = env.fs.list(directory)?.iter().filter_map(|name| options_number(name)).max();
-    let Some(number) = newest else { return Ok(None) };
+    newest.map(|number| load(env, directory, number)).transpose()
+}
+
+/// Reads the newest OPTIONS file that can be read, for who saves what is left of a database: it differs from a newer one, which
+/// is damaged, in what was changed last. Says what is wrong with those that are newer.
+///
+/// # Errors
+/// `IoError` of the directory.
+pub fn load_readable(env: &Env, directory: &Path) -> Result<(Option<LoadedOptions>, Vec<Error>)> {
+    let mut numbers: Vec<_> =
+        env.fs.list(directory)?.iter().filter_map(|name| options_number(name)).collect();
+    numbers.sort_unstable();
+    let mut errors = Vec::new();
+    for number in numbers.into_iter().rev() {
+        match load(env, directory, number) {
+            Ok(loaded) => return Ok((Some(loaded), errors)),
+            Err(error) => errors.push(error),
+        }
+    }
+    Ok((None, errors))
+}
+
+fn load(env: &Env, directory: &Path, number: FileNumber) -> Result<LoadedOptions> {
     let path = crate::base::file_name::options(directory, number);
     let bytes = env::read_file(env.fs.as_ref(), &path, FILE_SIZE_MAX)?;
     let text = String::from_utf8(bytes)
@@ -103,7 +125,7 @@ pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>>
     let mut loaded = parse(&text).map_err(|error| error.at(&path))?;
     loaded.options.env = env.clone();
     loaded.path = path;
-    Ok(Some(loaded))
+    Ok(loaded)
 }
 
 fn options_number(name: &str) -> Option<FileNumber> {

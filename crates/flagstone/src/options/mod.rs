@@ -75,7 +75,7 @@ pub use choices::{
 pub use control::{CompactionControl, CompactionProgress};
 pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
-pub use file::{LoadedOptions, load_latest};
+pub use file::{LoadedOptions, load_latest, load_readable};
 pub use filter_bits::FilterBits;
 pub use kept::KeptSetting;
 pub use listener::{

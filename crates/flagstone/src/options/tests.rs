@@ -285,6 +285,24 @@ fn the_newest_file_counts() {
     assert_eq!(load_latest(&env, directory).unwrap().unwrap().options.cf.num_levels, 5);
 }
 
+/// Of a damaged one nothing was used, and the one before was not looked at.
+#[test]
+fn where_the_newest_is_damaged_the_one_before_can_be_had() {
+    let env = Env::memory();
+    let directory = Path::new("/db");
+    env.fs.create_directory(directory).unwrap();
+    assert!(load_readable(&env, directory).unwrap().0.is_none());
+    let default = Options::default();
+    let text = file::print(&default, &[(DEFAULT_COLUMN_FAMILY_NAME, &default.cf)]);
+    for (name, text) in [("OPTIONS-000009", text.as_str()), ("OPTIONS-000010", "nonsense")] {
+        env.fs.open(&directory.join(name), OpenMode::Create).unwrap().write_at(0, text.as_bytes()).unwrap();
+    }
+    assert!(load_latest(&env, directory).is_err());
+    let (loaded, errors) = load_readable(&env, directory).unwrap();
+    assert!(loaded.unwrap().path.ends_with("OPTIONS-000009"));
+    assert!(errors.len() == 1 && errors[0].path().unwrap().ends_with("OPTIONS-000010"), "{errors:?}");
+}
+
 /// The file that the engine writes for 18,000 families was taken for damaged. And a name was sought among all before it, so that
 /// a file of 2 MiB could take minutes, and many times its size in memory.
 #[test]

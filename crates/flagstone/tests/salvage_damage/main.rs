@@ -98,7 +98,7 @@ fn disk_of(files: &Files) -> MemoryFileSystem {
 
 fn rebuild(fs: &MemoryFileSystem, extras: &Extras) -> SalvageReport {
     let env = Env::os().with_fs(Arc::new(fs.clone()));
-    let loaded = options::load_latest(&env, Path::new(SOURCE)).ok().flatten();
+    let loaded = options::load_readable(&env, Path::new(SOURCE)).expect("a directory").0;
     let families = loaded.as_ref().map(|loaded| loaded.families.clone()).unwrap_or_default();
     let is_lost = loaded.is_none();
     let mut options = loaded.map(|loaded| loaded.options).unwrap_or_default();
