@@ -182,3 +182,24 @@ fn what_was_saved_takes_no_wal_of_the_source_for_its_own() {
     let other = db.column_family("other").expect("it is there");
     assert_eq!(db.get_cf(&other, "keeps").expect("a read").expect("a value"), "the WAL");
 }
+
+/// With its first record, which says so, all of a compressed WAL was lost.
+#[test]
+fn a_compressed_wal_without_its_first_record_gives_the_others() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let mut options = create();
+    options.set("wal_compression", "kZSTD").expect("a known option");
+    let db = Db::open(&source, &options).expect("it opens");
+    for key in ["a", "b", "c"] {
+        db.put(key, [b'v'; 200]).expect("a put");
+    }
+    db.close().expect("closed");
+    let log = logs(&source).pop().expect("a WAL");
+    let mut bytes = std::fs::read(&log).expect("a file");
+    bytes[2] ^= 1;
+    std::fs::write(&log, bytes).expect("written");
+    let report = rebuild(&source, &scratch.path().join("db"));
+    assert_eq!(keys(&scratch.path().join("db")), 3, "{report:#?}");
+    assert!(!report.is_complete(), "{report:#?}");
+}

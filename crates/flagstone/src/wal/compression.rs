@@ -7,6 +7,9 @@ use crate::base::{Error, Result};
 /// How much room the output gets at a time: what a frame claims to hold is not believed.
 const STEP: usize = 256 * 1024;
 
+/// What a frame begins with: the number of the format, little-endian.
+pub(super) const FRAME_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
 /// Compresses one record after the other.
 pub(super) struct Compressor {
     context: zstd::bulk::Compressor<'static>,

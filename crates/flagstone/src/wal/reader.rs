@@ -14,7 +14,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::compression::Decompressor;
+use super::compression::{Decompressor, FRAME_MAGIC};
 use super::damage::{Damage, DamageKind};
 use super::format::*;
 use super::physical::{Blocks, Fragment, Physical};
@@ -291,6 +291,9 @@ impl Reader {
                 return Ok(Some(Step::Damage(Damage { kind: DamageKind::PartialRecord, offset, dropped })));
             }
         }
+        if matches!(kind, FULL | FIRST) {
+            self.recognise_compression(&fragment)?;
+        }
         match kind {
             FULL => self.full(fragment),
             FIRST => {
@@ -304,6 +307,16 @@ impl Reader {
             }
             _ => Ok(Some(self.damage(DamageKind::UnknownType(kind), offset, next))),
         }
+    }
+
+    /// Where the record is damaged that says that the others are compressed, each of these tells, by what it begins with.
+    fn recognise_compression(&mut self, first: &Fragment) -> Result<()> {
+        let may_be_unknown = !self.seen_data && self.decompressor.is_none() && first.offset > 0;
+        if self.options.search_behind_damage && may_be_unknown {
+            let is_frame = self.blocks.bytes(first.payload.clone()).starts_with(&FRAME_MAGIC);
+            self.decompressor = is_frame.then(Decompressor::new).transpose()?;
+        }
+        Ok(())
     }
 
     /// A record in one piece: it need not be copied, unless it is compressed.
