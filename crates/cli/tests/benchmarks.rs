@@ -90,16 +90,30 @@ fn benchmarks_print_db_bench_s_lines() {
     assert!(fact["operations"].as_u64().unwrap() <= 5);
 }
 
-/// Only the writer of readwhilewriting kept to the limit, where db_bench has all that fill a database keep to it.
+/// Only the writer of readwhilewriting kept to the limit, where db_bench has all that fill a database keep to it; then only these
+/// did.
 #[test]
 fn writers_keep_to_a_rate_together() {
     let scratch = tempfile::tempdir().unwrap();
-    let bench = format!("bench --json --db={} --num=1000 --threads=2", scratch.path().join("db").display());
-    let json = printed(&format!("{bench} --benchmarks=fillseq --benchmark_write_rate_limit=1000000"));
+    let bench = format!("bench --json --db={} --threads=2", scratch.path().join("db").display());
+    let json =
+        printed(&format!("{bench} --num=1000 --benchmarks=fillseq --benchmark_write_rate_limit=1000000"));
     let fact: serde_json::Value = serde_json::from_str(&json).unwrap();
     // The last write of each begins when those before it are paid for.
     let bytes = 999 * 2 * 116;
     assert!(fact["seconds"].as_f64().unwrap() >= f64::from(bytes) / 1e6, "{json}");
+    let few = "--num=100 --max_num_range_tombstones=100 --benchmark_write_rate_limit=100000";
+    for (benchmark, bytes) in [
+        ("deleterandom", 99 * 2 * 16),
+        ("deleterange", 99 * 32),
+        ("updaterandom", 99 * 2 * 116),
+        // One thread appends. What it takes from the other end is deleted: all but the first ten, and the last.
+        ("queue", 99 * 116 + 89 * 16),
+    ] {
+        let json = printed(&format!("{bench} {few} --benchmarks={benchmark}"));
+        let fact: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(fact["seconds"].as_f64().unwrap() >= f64::from(bytes) / 1e5, "{json}");
+    }
 }
 
 /// Its files were removed, LOCK among them, and a second database made beside the writer of the first.

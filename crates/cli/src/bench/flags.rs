@@ -181,7 +181,8 @@ pub struct Flags {
     /// multireadrandom: the distance of the keys in a batch; 0 for keys at random
     #[arg(long, default_value_t = 0)]
     pub multiread_stride: u64,
-    /// Bytes a second that all writers together may write, that of readwhilewriting among them; 0 for any number
+    /// Bytes of keys and values a second that all writers together may write or delete, that of readwhilewriting among them; 0
+    /// for any number
     #[arg(long, default_value_t = 0)]
     pub benchmark_write_rate_limit: u64,
     /// Bytes that iterators read ahead

@@ -2,13 +2,22 @@
 
 use std::fmt;
 
-/// The upper limits of the buckets: two leading digits, growing by half.
+/// The upper limits of the buckets in nanoseconds: `db_bench`'s, and narrower ones below four microseconds, as most calls take
+/// less than that.
 fn limits() -> Vec<u64> {
+    let narrow = (50..1000).step_by(50).chain((1000..4000).step_by(200));
+    let wide =
+        microseconds().into_iter().map(|limit| limit.saturating_mul(1000)).skip_while(|limit| *limit < 4000);
+    narrow.chain(wide).collect()
+}
+
+/// The upper limits of `db_bench`'s buckets in microseconds: two leading digits, growing by half.
+fn microseconds() -> Vec<u64> {
     let mut limits: Vec<u64> = vec![1, 2];
     let mut exact = 2.0f64;
     loop {
         exact *= 1.5;
-        if exact > u64::MAX as f64 / 1.5 {
+        if exact > u64::MAX as f64 / 1500.0 {
             return limits;
         }
         let mut limit = exact as u64;
@@ -21,7 +30,7 @@ fn limits() -> Vec<u64> {
     }
 }
 
-/// Counts of microseconds.
+/// Counts of nanoseconds, told in microseconds.
 #[derive(Clone)]
 pub struct Histogram {
     limits: Vec<u64>,
@@ -44,14 +53,14 @@ impl Default for Histogram {
 impl Histogram {
     /// Counts one operation.
     #[inline]
-    pub fn add(&mut self, microseconds: u64) {
-        let bucket = self.limits.partition_point(|limit| *limit < microseconds).min(self.limits.len() - 1);
+    pub fn add(&mut self, nanoseconds: u64) {
+        let bucket = self.limits.partition_point(|limit| *limit < nanoseconds).min(self.limits.len() - 1);
         self.counts[bucket] += 1;
         self.count += 1;
-        self.sum += microseconds;
-        self.sum_of_squares += (microseconds as f64) * (microseconds as f64);
-        self.smallest = self.smallest.min(microseconds);
-        self.largest = self.largest.max(microseconds);
+        self.sum += nanoseconds;
+        self.sum_of_squares += (nanoseconds as f64) * (nanoseconds as f64);
+        self.smallest = self.smallest.min(nanoseconds);
+        self.largest = self.largest.max(nanoseconds);
     }
 
     /// Adds what another thread counted.
@@ -66,7 +75,7 @@ impl Histogram {
         self.largest = self.largest.max(other.largest);
     }
 
-    /// The value below which `percent` of the operations lie, interpolated within its bucket.
+    /// The microseconds below which `percent` of the operations lie, interpolated within their bucket.
     pub fn percentile(&self, percent: f64) -> f64 {
         let threshold = self.count as f64 * (percent / 100.0);
         let mut before = 0;
@@ -76,11 +85,11 @@ impl Histogram {
                 let low = if bucket == 0 { 0 } else { self.limits[bucket - 1] } as f64;
                 let high = self.limits[bucket] as f64;
                 let value = low + (high - low) * (threshold - before as f64) / *count as f64;
-                return value.clamp(self.smallest as f64, self.largest as f64);
+                return us(value.clamp(self.smallest as f64, self.largest as f64));
             }
             before = after;
         }
-        self.largest as f64
+        us(self.largest as f64)
     }
 
     fn average(&self) -> f64 {
@@ -104,10 +113,11 @@ impl fmt::Display for Histogram {
             f,
             "Count: {} Average: {:.4}  StdDev: {:.2}",
             self.count,
-            self.average(),
-            self.standard_deviation()
+            us(self.average()),
+            us(self.standard_deviation())
         )?;
-        writeln!(f, "Min: {smallest}  Median: {:.4}  Max: {}", p(50.0), self.largest)?;
+        let (smallest, largest) = (us(smallest as f64), us(self.largest as f64));
+        writeln!(f, "Min: {smallest}  Median: {:.4}  Max: {largest}", p(50.0))?;
         writeln!(
             f,
             "Percentiles: P50: {:.2} P75: {:.2} P99: {:.2} P99.9: {:.2} P99.99: {:.2}",
@@ -125,11 +135,16 @@ impl fmt::Display for Histogram {
             let total = 100.0 * before as f64 / self.count as f64;
             let (bracket, low) = if bucket == 0 { ('[', 0) } else { ('(', self.limits[bucket - 1]) };
             let marks = "#".repeat((share / 5.0 + 0.5) as usize);
-            let high = self.limits[bucket];
+            let (low, high) = (us(low as f64), us(self.limits[bucket] as f64));
             writeln!(f, "{bracket} {low:>7}, {high:>7} ] {count:>8} {share:>7.3}% {total:>7.3}% {marks}")?;
         }
         Ok(())
     }
+}
+
+/// In microseconds.
+fn us(nanoseconds: f64) -> f64 {
+    nanoseconds / 1000.0
 }
 
 #[cfg(test)]
@@ -138,21 +153,36 @@ mod tests {
 
     #[test]
     fn the_buckets_are_db_bench_s() {
-        assert_eq!(limits()[..16], [1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380, 580]);
+        assert_eq!(microseconds()[..16], [1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380, 580]);
+        let limits = limits();
+        assert!(limits.is_sorted_by(|low, high| low < high), "{limits:?}");
+        assert!(microseconds().iter().all(|limit| limits.contains(&(limit * 1000))), "{limits:?}");
     }
 
     #[test]
     fn percentiles_are_interpolated() {
         let mut histogram = Histogram::default();
-        (1..=100).for_each(|value| histogram.add(value));
+        (1..=100).for_each(|value| histogram.add(value * 1000));
         assert!((histogram.percentile(50.0) - 50.0).abs() < 2.0);
         assert_eq!(histogram.percentile(100.0), 100.0);
         let mut other = Histogram::default();
-        other.add(5000);
+        other.add(5_000_000);
         histogram.merge(&other);
         let text = histogram.to_string();
         assert!(text.starts_with("Count: 101 Average: 99.5050"), "{text}");
         assert!(text.contains("(    4400,    6600 ]        1   0.990% 100.000% \n"), "{text}");
+    }
+
+    /// Counted in whole microseconds the median of such calls was 0.
+    #[test]
+    fn a_quarter_of_a_microsecond_is_told() {
+        let mut histogram = Histogram::default();
+        [180, 230, 240, 250, 1130].into_iter().for_each(|nanoseconds| histogram.add(nanoseconds));
+        let median = histogram.percentile(50.0);
+        assert!((0.2..=0.25).contains(&median), "{median}");
+        let text = histogram.to_string();
+        assert!(text.contains("Min: 0.18  ") && text.contains("Max: 1.13\n"), "{text}");
+        assert!(text.contains("(     0.2,    0.25 ]        3  60.000%  80.000% "), "{text}");
     }
 
     #[test]

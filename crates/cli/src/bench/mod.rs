@@ -10,6 +10,7 @@ mod random;
 mod report;
 mod reporter;
 mod run;
+mod stopwatch;
 mod workloads;
 
 pub use flags::{Flags, translate};

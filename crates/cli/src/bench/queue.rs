@@ -2,7 +2,7 @@
 //!
 //! Deletions pile up before the head until compactions remove them. What is measured is whether that slows the search.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flagstone::base::{Error, Result};
 use flagstone::batch::WriteBatch;
@@ -15,7 +15,7 @@ const BACKLOG: u64 = 1000;
 /// Parts of the run whose latencies are compared.
 const PARTS: u64 = 10;
 /// Latencies of so many tenths of a microsecond and more count as one.
-const LONGEST: usize = 1 << 16;
+const LONGEST: usize = 1 << 20;
 
 /// How many searches took how many tenths of a microsecond. Most take one or two microseconds: counted whole, twice as long
 /// could not be told from a little longer.
@@ -45,7 +45,6 @@ impl Latencies {
 
 impl Thread<'_> {
     /// Appends `--num` messages and takes all but the backlog.
-    #[expect(clippy::disallowed_methods, reason = "the engine's clock counts whole microseconds")]
     pub(super) fn queue(&mut self) -> Result<()> {
         let (flags, db) = (self.shared.flags, self.shared.db);
         let (read, write) = (self.read_options(), self.write_options());
@@ -56,17 +55,20 @@ impl Thread<'_> {
         let per_part = (flags.num / PARTS).max(1);
         let backlog = BACKLOG.min(per_part);
         let mut parts: Vec<Latencies> = Vec::new();
+        let (start_us, mut written) = (self.now_us(), 0);
         for number in 0..flags.num {
             fill_key(number, &mut tail);
             batch.clear();
             batch.put_cf(family, &tail, values.next(flags.value_size))?;
+            self.pace(start_us, written);
             db.write_ref(&write, &mut batch)?;
+            written += (tail.len() + flags.value_size) as u64;
             let Some(taken) = number.checked_sub(backlog) else { continue };
             fill_key(taken, &mut head);
-            let started = Instant::now();
+            let started_ns = self.shared.stopwatch.now_ns();
             let mut iter = db.iter(&read)?;
             iter.seek_to_first();
-            let took = started.elapsed();
+            let took = Duration::from_nanos(self.shared.stopwatch.now_ns() - started_ns);
             iter.status()?;
             if !iter.valid() || iter.key() != head {
                 return Err(Error::corruption(format!("message {taken} is not at the head of the queue")));
@@ -75,6 +77,7 @@ impl Thread<'_> {
             batch.clear();
             batch.delete_cf(family, &head)?;
             db.write_ref(&write, &mut batch)?;
+            written += head.len() as u64;
             if taken % per_part == 0 {
                 parts.push(Latencies::new());
             }
@@ -102,6 +105,8 @@ mod tests {
             latencies.add(Duration::from_nanos(tenths * 100 + 99));
         }
         assert_eq!((latencies.permille(500), latencies.permille(990)), (500, 990));
+        latencies.add(Duration::from_millis(50));
+        assert_eq!(latencies.permille(1000), 500_000, "all of 6.55 ms and more counted as that");
         latencies.add(Duration::MAX);
         assert_eq!(latencies.permille(1000), LONGEST - 1);
     }

@@ -17,30 +17,31 @@ pub struct Report {
     message: String,
     /// Latencies, if they are wanted.
     histogram: Option<Box<Histogram>>,
-    last_us: u64,
+    last_ns: u64,
 }
 
 impl Report {
-    /// Begins to count.
-    pub fn start(now_us: u64, with_histogram: bool) -> Self {
-        let histogram = with_histogram.then(Box::default);
-        Self { start_us: now_us, finish_us: now_us, last_us: now_us, histogram, ..Self::default() }
+    /// Begins to count; latencies from this nanosecond on, if they are wanted.
+    pub fn start(now_us: u64, latencies_from_ns: Option<u64>) -> Self {
+        let histogram = latencies_from_ns.map(|_| Box::default());
+        let last_ns = latencies_from_ns.unwrap_or(0);
+        Self { start_us: now_us, finish_us: now_us, last_ns, histogram, ..Self::default() }
     }
 
-    /// Counts finished operations; `clock` is asked only for a histogram.
+    /// Counts finished operations; `clock`, which tells nanoseconds, is asked only for a histogram.
     #[inline]
     pub fn finished(&mut self, count: u64, clock: impl FnOnce() -> u64) {
         self.operations += count;
         if let Some(histogram) = &mut self.histogram {
-            let now_us = clock();
-            histogram.add(now_us - self.last_us);
-            self.last_us = now_us;
+            let now_ns = clock();
+            histogram.add(now_ns - self.last_ns);
+            self.last_ns = now_ns;
         }
     }
 
     /// Goes on after a rest, which belongs to no operation's latency.
-    pub fn resume(&mut self, now_us: u64) {
-        self.last_us = now_us;
+    pub fn resume(&mut self, now_ns: u64) {
+        self.last_ns = now_ns;
     }
 
     /// Counts bytes of keys and values.
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_line_is_db_bench_s() {
-        let mut one = Report::start(1_000_000, false);
+        let mut one = Report::start(1_000_000, None);
         one.finished(10_000, || 0);
         one.add_bytes(1 << 20);
         one.remark("(3 of 4 found)\n".to_string());

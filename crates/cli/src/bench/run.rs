@@ -17,6 +17,7 @@ use super::plan::{Plan, Work};
 use super::random::MersenneTwister;
 use super::report::{self, Report};
 use super::reporter::Reporter;
+use super::stopwatch::Stopwatch;
 use super::workloads::{Shared, Thread};
 use crate::arguments::Common;
 use crate::database;
@@ -218,7 +219,7 @@ impl<'a> Bench<'a> {
 
     fn maintain(&self, plan: &Plan) -> Result<Report, Failure> {
         let db = self.open_db()?;
-        let mut report = Report::start(self.env.clock.now_us(), false);
+        let mut report = Report::start(self.env.clock.now_us(), None);
         if plan.work == Work::Compact {
             let options = CompactRangeOptions::default();
             db.compact_range(db.default_column_family(), None, None, &options)?;
@@ -240,6 +241,7 @@ impl<'a> Bench<'a> {
             flags: self.flags,
             plan,
             env: &self.env,
+            stopwatch: Stopwatch::begin(),
             readers: AtomicUsize::new(plan.threads - 1),
             seed: self.seed,
             done: reporter.is_some().then_some(&done),
@@ -254,7 +256,8 @@ impl<'a> Bench<'a> {
                 move || {
                     let random = MersenneTwister::new(first_seed.wrapping_add(index as u64));
                     barrier.wait();
-                    let report = Report::start(shared.env.clock.now_us(), shared.flags.histogram);
+                    let from_ns = shared.flags.histogram.then(|| shared.stopwatch.now_ns());
+                    let report = Report::start(shared.env.clock.now_us(), from_ns);
                     let mut thread = Thread { shared, index, random, report };
                     let result = thread.work();
                     thread.report.stop(shared.env.clock.now_us());

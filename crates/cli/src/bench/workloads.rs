@@ -13,6 +13,7 @@ use super::flags::Flags;
 use super::plan::{Plan, Work};
 use super::random::MersenneTwister;
 use super::report::Report;
+use super::stopwatch::Stopwatch;
 
 /// What all threads of a benchmark share.
 pub struct Shared<'a> {
@@ -24,6 +25,8 @@ pub struct Shared<'a> {
     pub plan: &'a Plan,
     /// The clock.
     pub env: &'a Env,
+    /// The clock for latencies.
+    pub stopwatch: Stopwatch,
     /// Readers that are still at it; the writer of readwhilewriting ends with the last of them.
     pub readers: AtomicUsize,
     /// The seed of the whole run.
@@ -78,7 +81,7 @@ impl Thread<'_> {
         }
     }
 
-    fn now_us(&self) -> u64 {
+    pub(super) fn now_us(&self) -> u64 {
         self.shared.env.clock.now_us()
     }
 
@@ -107,8 +110,8 @@ impl Thread<'_> {
 
     #[inline]
     pub(super) fn finished(&mut self, count: u64) {
-        let clock = &self.shared.env.clock;
-        self.report.finished(count, || clock.now_us());
+        let stopwatch = &self.shared.stopwatch;
+        self.report.finished(count, || stopwatch.now_ns());
         if let Some(done) = self.shared.done {
             done.fetch_add(count, Ordering::Relaxed);
         }
@@ -166,10 +169,7 @@ impl Thread<'_> {
         let (mut key, mut batch) = (self.key(), WriteBatch::new());
         let (start_us, mut written) = (self.now_us(), 0);
         while self.take(&mut quota, flags.batch_size) {
-            if self.pace(start_us, written) {
-                // What it slept is no write's.
-                self.report.resume(self.now_us());
-            }
+            self.pace(start_us, written);
             batch.clear();
             for _ in 0..flags.batch_size {
                 fill_key(numbers.next(&mut self.random), &mut key);
@@ -192,7 +192,9 @@ impl Thread<'_> {
         let mut quota = self.quota(flags.or_num(flags.deletes), !sequential);
         let options = self.write_options();
         let (mut key, mut batch, mut next) = (self.key(), WriteBatch::new(), 0);
+        let (start_us, mut written) = (self.now_us(), 0);
         while self.take(&mut quota, flags.batch_size) {
+            self.pace(start_us, written);
             batch.clear();
             for _ in 0..flags.batch_size {
                 let number = if sequential { next } else { self.random_number() };
@@ -201,6 +203,7 @@ impl Thread<'_> {
                 batch.delete_cf(db.default_column_family(), &key)?;
             }
             db.write_ref(&options, &mut batch)?;
+            written += flags.batch_size * key.len() as u64;
             self.finished(flags.batch_size);
         }
         Ok(())
@@ -214,7 +217,9 @@ impl Thread<'_> {
         let (mut begin, mut end, mut batch) = (self.key(), self.key(), WriteBatch::new());
         let mut order = KeyNumbers::new(KeyOrder::UniqueRandom, ranges, self.shared.seed);
         let mut quota = self.quota(ranges, false);
+        let (start_us, mut written) = (self.now_us(), 0);
         while self.take(&mut quota, 1) {
+            self.pace(start_us, written);
             let first = (u128::from(order.next(&mut self.random)) * u128::from(flags.num)
                 / u128::from(ranges)) as u64;
             fill_key(first, &mut begin);
@@ -222,6 +227,7 @@ impl Thread<'_> {
             batch.clear();
             batch.delete_range_cf(db.default_column_family(), &begin, &end)?;
             db.write_ref(&options, &mut batch)?;
+            written += (begin.len() + end.len()) as u64;
             self.finished(1);
         }
         Ok(())
@@ -235,7 +241,9 @@ impl Thread<'_> {
         let mut quota = self.quota(flags.or_num(flags.reads.max(flags.writes)), true);
         let (reads, writes, family) = (self.read_options(), self.write_options(), db.default_column_family());
         let (mut key, mut batch, mut updated, mut found) = (self.key(), WriteBatch::new(), 0u64, 0u64);
+        let (start_us, mut written) = (self.now_us(), 0);
         while self.take(&mut quota, 1) {
+            self.pace(start_us, written);
             fill_key(self.random_number(), &mut key);
             if let Some(value) = db.get_with(&reads, family, &key)? {
                 found += 1;
@@ -244,7 +252,9 @@ impl Thread<'_> {
             batch.clear();
             batch.put_cf(family, &key, values.next(plan.value_size))?;
             db.write_ref(&writes, &mut batch)?;
-            self.report.add_bytes((key.len() + plan.value_size) as u64);
+            let bytes = (key.len() + plan.value_size) as u64;
+            written += bytes;
+            self.report.add_bytes(bytes);
             updated += 1;
             self.finished(1);
         }
@@ -270,20 +280,20 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// Sleeps while more is written than `--benchmark_write_rate_limit` allows, of which each writer has its part; whether it
-    /// slept.
-    fn pace(&self, start_us: u64, written: u64) -> bool {
+    /// Sleeps while more is written than `--benchmark_write_rate_limit` allows, of which each writer has its part. What it slept
+    /// belongs to no operation's latency.
+    pub(super) fn pace(&mut self, start_us: u64, written: u64) {
         let (limit, plan) = (self.shared.flags.benchmark_write_rate_limit, self.shared.plan);
         if limit == 0 {
-            return false;
+            return;
         }
         let writers = if plan.work.has_writer_beside() { 1 } else { plan.threads };
         let due_us = start_us + (written as f64 * 1e6 * writers as f64 / limit as f64) as u64;
         let ahead_us = due_us.saturating_sub(self.now_us());
         if ahead_us > 0 {
             self.shared.env.clock.sleep(std::time::Duration::from_micros(ahead_us));
+            self.report.resume(self.shared.stopwatch.now_ns());
         }
-        ahead_us > 0
     }
 
     fn read_random(&mut self, missing: bool) -> Result<()> {
