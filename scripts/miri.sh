@@ -20,6 +20,9 @@ echo "the memtable's tests and those of the slab and its pieces, once"
 # Range deletions and the filter are safe code, and their tests are made for thousands of keys.
 miri --lib -- memtable:: base::slab base::shared_piece --skip short_races \
     --skip memtable::range_deletes --skip memtable::tests::filters
+echo "owners of a piece that let go of it at once, and threads that take pieces, $races interleavings"
+MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" \
+    miri --lib -- base::shared_piece::tests::the_last base::slab::tests::many_threads
 echo "one writer and two readers of a memtable, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::concurrent::short_races
 echo "the block cache, $races interleavings"

@@ -21,9 +21,13 @@ enum Shape {
     Hot,
 }
 
-const SHAPES: [Shape; 5] =
-    [Shape::Scattered, Shape::LongPrefix, Shape::Ascending, Shape::Descending, Shape::Hot];
-const HOT_KEYS: u64 = 50;
+/// For Miri those that differ in what they have an index do: the others differ in where, and short races have them, too.
+const SHAPES: &[Shape] = if cfg!(miri) {
+    &[Shape::LongPrefix, Shape::Hot]
+} else {
+    &[Shape::Scattered, Shape::LongPrefix, Shape::Ascending, Shape::Descending, Shape::Hot]
+};
+const HOT_KEYS: u64 = if cfg!(miri) { 3 } else { 50 };
 /// Lookups of what is published, before a reader asks again what is.
 const LOOKUPS: usize = if cfg!(miri) { 3 } else { 20 };
 
@@ -110,7 +114,7 @@ fn check_walk(table: &MemTable, cursor: &mut MemTableIterator, last: SequenceNum
 
 /// One thread writes `total` entries, pausing now and then; two read.
 fn write_and_read(total: u64) {
-    for shape in SHAPES {
+    for &shape in SHAPES {
         each_table(|table| {
             let published = AtomicU64::new(0);
             std::thread::scope(|scope| {

@@ -58,17 +58,22 @@ fn new_table(kind: MemTableKind, comparator: Comparator, filter: Option<MemTable
     MemTable::new(InternalKeyComparator::new(comparator), &settings)
 }
 
-/// A memtable of each kind in each order, with each filter.
+/// A memtable of each kind in each order, with each filter. Miri, which takes seconds for each, gets none that differs from
+/// another in safe code alone: no filter, and one of the orders in which leading bytes say nothing.
 fn each_table(check: impl Fn(MemTable)) {
+    let [bytewise, reverse, custom] = comparators();
+    let [none, some] = filters();
+    let (orders, filters) = match cfg!(miri) {
+        true => (vec![bytewise, custom], vec![none]),
+        false => (vec![bytewise, reverse, custom], vec![none, some]),
+    };
     for kind in kinds() {
-        for comparator in comparators() {
-            if kind == MemTableKind::BTree && !comparator.is_bytewise() {
+        for order in &orders {
+            if kind == MemTableKind::BTree && !order.is_bytewise() {
                 // It would be a skip list once more.
                 continue;
             }
-            filters()
-                .into_iter()
-                .for_each(|filter| check(new_table(kind.clone(), comparator.clone(), filter)));
+            filters.iter().for_each(|filter| check(new_table(kind.clone(), order.clone(), filter.clone())));
         }
     }
 }
