@@ -315,6 +315,19 @@ fn a_value_in_a_blob_file_that_nobody_knows_costs_its_table_and_nothing_else() {
     }
 }
 
+/// Their sizes were summed, which panicked.
+#[test]
+fn values_in_blob_files_that_are_as_large_as_can_be_are_taken_for_very_many_bytes() {
+    let world = World::new();
+    let of_file = world.blob_file.0 as u8;
+    let index = [&[1, of_file, 32][..], &[0xff; 9], &[1, 0]].concat();
+    let entries = ["huge", "larger"].map(|key| (key, ValueType::BlobIndex, &index[..]));
+    world.add(&[world.table(FIRST, &entries, TableBuilderSettings::default(), |_| {})]);
+    let db = world.open();
+    let space = db.space(db.default_column_family()).unwrap();
+    assert_eq!(space.live_bytes, u64::MAX);
+}
+
 /// Such values lie in the table itself. They were looked for in a blob file without a number, in vain.
 #[test]
 fn a_table_with_embedded_blobs_is_not_supported() {

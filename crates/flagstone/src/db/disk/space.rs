@@ -100,7 +100,7 @@ impl DbInner {
             live_bytes,
             snapshot_bytes: kept_bytes.saturating_sub(live_bytes),
             hidden_bytes: referenced.saturating_sub(kept_bytes),
-            garbage_bytes: all_garbage - punched_bytes,
+            garbage_bytes: all_garbage.saturating_sub(punched_bytes),
             punched_bytes,
             reader_bytes: self.pinned_bytes(family, &version),
             unflushed_bytes: current.generations().map(|memtable| memtable.blobs.bytes()).sum(),
@@ -123,7 +123,7 @@ impl DbInner {
         let parts = self.parts_of(&job, vec![PartRange::default()])?;
         let tombstones = self.tombstones_of_inputs(&job)?;
         let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
-        let mut bytes = 0;
+        let mut bytes = 0u64;
         for Part { sources, range, .. } in parts {
             let meter = Mutex::new(GarbageMeter::new());
             let mut stream = CompactionStream::new(
@@ -145,7 +145,7 @@ impl DbInner {
                 check_not_canceled(Some(control))?;
                 if stream.key().value_type() == Some(ValueType::BlobIndex) {
                     let index = BlobIndex::decode(stream.value())?;
-                    bytes += index.record_bytes(stream.key().user_key().len());
+                    bytes = u64::saturating_add(bytes, index.record_bytes(stream.key().user_key().len()));
                 }
                 stream.next();
             }
