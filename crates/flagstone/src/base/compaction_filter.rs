@@ -46,7 +46,8 @@ pub enum FilterDecision {
 }
 
 /// Decides which entries a compaction keeps. Several compactions may use one that is an option at once; one that a
-/// factory made serves one part of one compaction.
+/// factory made serves one part of one compaction. Between two entries a compaction may pause until a flush has ended: between
+/// two calls a filter must hold no lock that a flush's filter or merge operator takes.
 ///
 /// A filter sees the newest version of each key, whether or not a snapshot sees it too, and merge operands that no
 /// snapshot sees. It never sees deletions. Flushes ask a factory's filter only, and only if the factory wants to.

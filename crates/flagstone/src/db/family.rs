@@ -303,8 +303,8 @@ pub(super) struct FamilyState {
     pub(super) running: Vec<RunningCompaction>,
     /// A merging of all runs in pieces that has begun.
     pub(super) merging: Option<Merging>,
-    /// A piece of it has ended whose inputs are being removed: what they took is for the next.
-    pub(super) makes_room: bool,
+    /// Pieces of such that are merged, or whose inputs are being removed: what they take is for the next.
+    pub(super) make_room: usize,
     /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
     /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
     pub(super) forced_gc_below: FileNumber,
@@ -356,7 +356,7 @@ impl FamilyState {
             manual_compactions: 0,
             running: Vec::new(),
             merging: None,
-            makes_room: false,
+            make_room: 0,
             forced_gc_below: FileNumber(0),
             collecting: BTreeSet::new(),
             deleted: Vec::new(),

@@ -76,7 +76,7 @@ pub struct Options {
     /// Whether a limiter that is made by name (`rate_limiter_bytes_per_sec`) tunes itself.
     pub rate_limiter_auto_tuned: bool,
     /// The threads that flush and compact. Databases that hold the same ones share them, each having at most
-    /// `max_background_jobs` of them at a time; without, each has its own, as many as that.
+    /// `max_background_jobs` of them at a time; without, each has its own, one more than that.
     pub background_threads: Option<Arc<BackgroundThreads>>,
     /// Is told how far the opening is; let go of when the database is open.
     pub open_progress: Option<OpenProgressCallback>,

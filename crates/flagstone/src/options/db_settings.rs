@@ -148,7 +148,7 @@ impl DbSettings {
     }
 }
 
-/// One job a core, but at least two, so that a flush never waits behind a compaction.
+/// One job a core, but at least two.
 fn default_background_jobs() -> i32 {
     std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 32) as i32)
 }

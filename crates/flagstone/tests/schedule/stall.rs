@@ -52,7 +52,7 @@ fn writers_beside_universal_compactions_go_on() {
     explore("stall::writers_beside_universal_compactions_go_on", 300, || writers_go_on(IN_RUNS, 300));
 }
 
-/// One job at a time: a flush that comes while the one compaction runs has it pause, at any entry.
+/// A flush that comes when all jobs are taken has a compaction pause, at any entry.
 #[test]
 fn writers_whose_flushes_have_compactions_pause_go_on() {
     explore("stall::writers_whose_flushes_have_compactions_pause_go_on", 300, || {

@@ -20,7 +20,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::expand::{any_busy, bounds, clean_cut, join, total_bytes};
+use super::expand::{any_busy, bounds, clean_cut, is_being_written, join, total_bytes};
 use super::manual::RangePlan;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::universal::{Output, Run, UniversalPicker};
@@ -173,8 +173,7 @@ impl UniversalPicker<'_> {
         let path_id = whole.path_id.unwrap_or_else(|| self.path_of(bytes_of(&self.runs)));
         let output = Output { level: last, path_id, is_oldest: true, compressed: true };
         let plan = rewriting(self.planned(whole.reason, inputs, output));
-        // One at a time: what two take together nobody has promised to have room for.
-        if self.running.iter().any(|other| other.output_level == last) {
+        if is_being_written(user, self.running, last, (&plan.smallest, &plan.largest)) {
             return RangePlan::Blocked;
         }
         let is_left =

@@ -152,6 +152,8 @@ pub struct PickContext<'a> {
     pub forced_gc_below: FileNumber,
     /// A merging of all runs that has begun (universal).
     pub merging: Option<&'a Merging>,
+    /// A piece of one is being merged, or its inputs are being removed: what they take is for the next.
+    pub makes_room: bool,
     /// The blob files that are being emptied to keep the family within its space.
     pub collecting: &'a BTreeSet<FileNumber>,
     /// The oldest snapshot; more than any if there is none.
@@ -178,6 +180,7 @@ impl Default for PickContext<'_> {
             cursors: &[],
             forced_gc_below: FileNumber(u64::MAX),
             merging: None,
+            makes_room: false,
             collecting: const { &BTreeSet::new() },
             oldest_snapshot: MAX_SEQUENCE_NUMBER,
             deleted: &[],

@@ -163,6 +163,8 @@ pub(super) struct UniversalPicker<'a> {
     universal: &'a UniversalCompactionOptions,
     pub(super) runs: Vec<Run<'a>>,
     pub(super) running: &'a [RunningCompaction],
+    /// As [`PickContext::makes_room`].
+    makes_room: bool,
 }
 
 impl<'a> UniversalPicker<'a> {
@@ -172,7 +174,8 @@ impl<'a> UniversalPicker<'a> {
         universal: &'a UniversalCompactionOptions,
         context: &PickContext<'a>,
     ) -> Self {
-        Self { version, settings, universal, runs: runs(version, context), running: context.running }
+        let PickContext { running, makes_room, .. } = *context;
+        Self { version, settings, universal, runs: runs(version, context), running, makes_room }
     }
 
     /// Whether a compaction is neither in vain nor in the way of one that runs.
@@ -205,13 +208,16 @@ impl<'a> UniversalPicker<'a> {
 
     /// The next piece of a merging of all runs that has begun.
     fn going_on(&self, context: &PickContext<'_>) -> Option<CompactionPlan> {
-        let merging = context.merging?;
+        let merging = context.merging.filter(|_| !self.makes_room)?;
         self.next_piece(Whole::begun(merging), &merging.begin).into_plan()
     }
 
     /// All of these runs, the oldest of which is the oldest of all, are merged: as many as are too large for one compaction in
     /// pieces, of which this is the first.
     pub(super) fn all_of(&self, reason: CompactionReason, runs: Range<usize>) -> Option<CompactionPlan> {
+        if self.makes_room {
+            return None;
+        }
         match self.first_piece(Whole::for_reason(reason), runs.clone()) {
             RangePlan::Nothing => Some(self.merged(reason, runs, true)),
             first => first.into_plan(),

@@ -29,7 +29,7 @@ use crate::db::statistics::Ticker;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::IoPriority;
 use crate::manifest::{CompactCursor, Version, VersionEdit};
-use crate::options::{ColumnFamilyOptions, CompactionControl, CompactionPri, CompactionStyle};
+use crate::options::{CompactionControl, CompactionPri, CompactionStyle};
 
 /// A plan on its way.
 pub(in crate::db) struct CompactionJob {
@@ -85,26 +85,26 @@ impl DbInner {
     /// Does one compaction if any family wants one; whether one did.
     pub(in crate::db) fn compact_one(&self) -> Result<bool> {
         let Some(job) = self.take_compaction(&mut self.state.lock()) else { return Ok(false) };
-        match self.run_compaction(&job) {
-            // Nobody else picks these inputs, and the next plan is another one.
-            Err(error) if self.is_given_up(&job, &error) => return Ok(true),
-            outcome => drop(outcome?),
-        }
-        let family = job.family.id;
+        let (family, is_piece) = (job.family.id, job.plan.rest.is_some());
+        let outcome = self.run_compaction(&job);
+        // Nobody else picks these inputs, and the next plan is another one.
+        let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
         drop(job);
-        if self.has_more_pieces(family) {
+        if outcome.is_ok() && self.has_more_pieces(family) {
             // The next takes the room that this one frees: also where another thread is about to remove its inputs.
             self.purge_all_obsolete_files();
         }
-        self.end_making_room(family);
-        Ok(true)
+        if is_piece {
+            self.end_piece(family);
+        }
+        if is_given_up { Ok(true) } else { outcome.map(|_| true) }
     }
 
     /// The next piece may begin.
-    fn end_making_room(&self, family: ColumnFamilyId) {
+    fn end_piece(&self, family: ColumnFamilyId) {
         let mut state = self.state.lock();
-        let known = state.families.get_mut(&family);
-        if known.is_some_and(|known| std::mem::take(&mut known.makes_room)) {
+        if let Some(known) = state.families.get_mut(&family) {
+            known.make_room -= 1;
             state.note(family);
             self.announce_work(&mut state);
         }
@@ -139,6 +139,11 @@ impl DbInner {
         }
         let job = job?;
         self.begin_compaction(state, &job);
+        if job.plan.rest.is_some()
+            && let Some(known) = state.families.get_mut(&job.family.id)
+        {
+            known.make_room += 1;
+        }
         // There may be one for another thread, too.
         self.announce(Role::Compaction);
         Some(job)
@@ -150,8 +155,7 @@ impl DbInner {
         let job = state.agenda.to_compact().find_map(|id| {
             let known = state.families.get(&id)?;
             // Who holds it lets it go with a word.
-            let may_begin = known.manual_compactions == 0 && !known.makes_room;
-            let job = if may_begin { self.compaction_of(state, known) } else { None };
+            let job = if known.manual_compactions == 0 { self.compaction_of(state, known) } else { None };
             idle.extend(job.is_none().then_some(id));
             job
         });
@@ -166,23 +170,14 @@ impl DbInner {
             return None;
         }
         let version = known.family.current.load().version.clone();
-        let mut plan = self.pick_for(state, known, &options, &version)?;
+        let context = PickContext { makes_room: known.make_room > 0, ..self.pick_context(state, known) };
+        let mut plan = pick_compaction(&options, &version, &context)?;
         if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
             // What passes by anyway need not be rewritten for their sake.
             let live = known.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
             plan.emptied = live.copied().collect();
         }
         Some(CompactionJob::new(known.family.clone(), version, plan))
-    }
-
-    fn pick_for(
-        &self,
-        state: &State,
-        known: &FamilyState,
-        options: &ColumnFamilyOptions,
-        version: &Version,
-    ) -> Option<CompactionPlan> {
-        pick_compaction(options, version, &self.pick_context(state, known))
     }
 
     /// What the picker needs to know of the moment.
@@ -502,8 +497,6 @@ impl DbInner {
             known.note_deleted(&output.deleted, &version);
             let next = self.file_numbers.next();
             known.merging = job.plan.merging_after(known.merging.take(), &version, next);
-            // Who was asked for the pieces takes one after the other.
-            known.makes_room = known.merging.is_some() && !job.is_manual;
             let is_limited = job.family.options.load().max_space_amplification > 0.0;
             if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
@@ -537,7 +530,7 @@ impl DbInner {
 
     fn has_plan(&self, state: &State, known: &FamilyState) -> bool {
         let version = known.family.current.load().version.clone();
-        self.pick_for(state, known, &known.family.options.load(), &version).is_some()
+        pick_compaction(&known.family.options.load(), &version, &self.pick_context(state, known)).is_some()
     }
 }
 

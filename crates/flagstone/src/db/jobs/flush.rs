@@ -260,6 +260,7 @@ impl DbInner {
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
+        let mut seat = Some(self.workers.seats().flush());
         let outputs = self.write_parts(job)?;
         self.statistics.add(Ticker::Flushes, 1);
         loop {
@@ -280,7 +281,9 @@ impl DbInner {
                 drop(commit);
                 let hope = self.poison.check_fatal().and_then(|()| self.check_open());
                 if matches!(before, Before::Taken) && hope.is_ok() {
+                    drop(seat.take());
                     self.progress.wait(&mut state);
+                    seat = Some(self.workers.seats().flush());
                     continue;
                 }
                 drop(state);
@@ -305,7 +308,7 @@ impl DbInner {
             let to_open: Vec<_> =
                 kept.iter().map(|(part, output)| (&part.family, output.to_open.clone())).collect();
             let installed = self.install_flush(&mut state, kept);
-            drop(state);
+            drop((state, seat));
             for (part, output) in lost {
                 Sometimes::DroppedWhileFlushing.reached();
                 self.discard(&part.family, &output);

@@ -250,7 +250,7 @@ impl Job<'_> {
         let mut writer = TableWriter::new(self, &range, &warmth);
 
         let mut entries = 0u64;
-        let seats = (!spec.is_flush).then(|| inner.workers.seats());
+        let seats = (!spec.is_flush && spec.gives_way).then(|| inner.workers.seats());
         self.take_turns(|turn| {
             while stream.valid() {
                 entries += 1;

@@ -72,8 +72,7 @@ impl Known {
     /// Other jobs run than before.
     fn note_running(&self) {
         let beyond = self.running.iter().sum::<usize>().saturating_sub(self.member.jobs_at_most().together);
-        // Where fewer may run than before, compactions that run go on, but for flushes.
-        self.member.seats().set_owed(beyond.min(self.running[Role::Flush as usize]));
+        self.member.seats().set_beyond(beyond);
     }
 }
 

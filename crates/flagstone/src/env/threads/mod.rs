@@ -93,10 +93,10 @@ pub struct JobLimits {
 
 impl JobLimits {
     /// So many jobs of either kind. A flush that comes when compactions have all of them begins at once: one of the compactions
-    /// pauses for it ([`Seats`]).
+    /// pauses for it ([`Seats`]). A single one runs beside a flush.
     pub fn together(jobs: usize) -> Self {
-        let together = jobs.max(1);
-        Self { by_role: [together; 2], together }
+        let together = jobs.max(2);
+        Self { by_role: [together, jobs.max(1)], together }
     }
 
     /// So many flushes, and beside them so many compactions.

@@ -1,8 +1,9 @@
-//! Compactions pause while flushes have their turn, so that no more jobs run at a time than a database may have.
+//! Compactions pause while flushes have their turn, so that no more jobs work at a time than a database may have.
 //!
 //! All of these may be compactions: a database that kept one for flushes would leave a processor idle most of the time, while
 //! writers wait for compactions. A flush cannot wait until a compaction has ended, so it begins at once, and a compaction pauses
-//! at its next entry until the flush has ended. A flush waits for no compaction, so each pause ends.
+//! at its next entry for as long as the flush works. A flush that works waits for no compaction, so each pause ends. What an
+//! application is told of a flush, and what a flush waits for another one, is no work.
 
 use crate::base::Sometimes;
 use crate::base::sync::{AtomicUsize, Condvar, Mutex, Ordering};
@@ -13,26 +14,45 @@ pub struct Seats {
     /// How many compactions are to pause that have not. A hint, read without the lock.
     wanted: AtomicUsize,
     state: Mutex<Pauses>,
-    fewer: Condvar,
+    released: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Pauses {
-    /// How many are to pause.
-    owed: usize,
-    /// How many do.
-    paused: usize,
+    /// Jobs beyond those that may run.
+    beyond: usize,
+    /// Flushes that work.
+    flushing: usize,
+    /// Compactions that have ever paused,
+    came: u64,
+    /// and those of them that may go on, in the order in which they came: whatever is asked for before they wake.
+    released: u64,
 }
+
+/// A flush that works.
+pub(crate) struct Flushing<'a>(&'a Seats);
 
 impl Seats {
     /// So many more jobs run than may.
-    pub(super) fn set_owed(&self, owed: usize) {
+    pub(super) fn set_beyond(&self, beyond: usize) {
+        self.change(|state| state.beyond = beyond);
+    }
+
+    /// A flush works for as long as the caller has this.
+    pub(crate) fn flush(&self) -> Flushing<'_> {
+        self.change(|state| state.flushing += 1);
+        Flushing(self)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Pauses)) {
         let mut state = self.state.lock();
-        let before = std::mem::replace(&mut state.owed, owed);
-        self.tell(&state);
-        if owed < before {
-            self.fewer.notify_all();
+        change(&mut state);
+        let go_on = state.paused().saturating_sub(state.owed());
+        if go_on > 0 {
+            state.released += go_on as u64;
+            self.released.notify_all();
         }
+        self.tell(&state);
     }
 
     /// Called by a compaction between two entries: pauses if a flush wants that.
@@ -46,30 +66,47 @@ impl Seats {
     #[cold]
     fn pause(&self) {
         let mut state = self.state.lock();
-        if state.paused >= state.owed {
+        if state.paused() >= state.owed() {
             return;
         }
         Sometimes::CompactionPaused.reached();
-        state.paused += 1;
+        let before = state.came;
+        state.came += 1;
         self.tell(&state);
-        while state.paused <= state.owed {
-            self.fewer.wait(&mut state);
+        while state.released <= before {
+            self.released.wait(&mut state);
         }
-        state.paused -= 1;
-        self.tell(&state);
+    }
+
+    fn tell(&self, state: &Pauses) {
+        self.wanted.store(state.owed().saturating_sub(state.paused()), Ordering::Relaxed);
     }
 
     #[cfg(test)]
-    pub(super) fn owed(&self) -> usize {
-        self.state.lock().owed
+    pub(super) fn beyond(&self) -> usize {
+        self.state.lock().beyond
     }
 
     #[cfg(test)]
     pub(super) fn paused(&self) -> usize {
-        self.state.lock().paused
+        self.state.lock().paused()
+    }
+}
+
+impl Pauses {
+    /// How many compactions pause.
+    fn paused(&self) -> usize {
+        (self.came - self.released) as usize
     }
 
-    fn tell(&self, state: &Pauses) {
-        self.wanted.store(state.owed.saturating_sub(state.paused), Ordering::Relaxed);
+    /// How many compactions are to pause. Where fewer jobs may run than before, those that run go on, but for flushes.
+    fn owed(&self) -> usize {
+        self.beyond.min(self.flushing)
+    }
+}
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state| state.flushing -= 1);
     }
 }

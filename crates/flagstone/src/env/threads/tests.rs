@@ -99,114 +99,87 @@ fn flushes_come_before_compactions_and_never_wait_for_them() {
     assert_eq!(line.take(Compaction, 1).map(|job| (job.id, job.role)), Some((one, Compaction)));
     line.announce(one, Compaction);
     assert!(line.take(Compaction, 1).is_none(), "it has its jobs");
-    assert_eq!(first.seats.owed(), 0);
+    assert_eq!(first.seats.beyond(), 0);
     line.announce(one, Flush);
     assert_eq!(take(&mut line, Flush), Some((two, Flush)));
     assert_eq!(take(&mut line, Flush), Some((one, Flush)));
     assert_eq!(take(&mut line, Flush), None, "a thread for flushes does nothing else");
-    assert_eq!(first.seats.owed(), 1, "of three jobs one is to pause");
+    assert_eq!(first.seats.beyond(), 1, "of three jobs one is to pause");
     // Whichever ends, that one goes on.
     assert_eq!(line.put_back(one, Compaction, Next::Again, 0), [None, Some(Compaction)]);
-    assert_eq!((first.seats.owed(), take(&mut line, Compaction)), (0, None));
+    assert_eq!((first.seats.beyond(), take(&mut line, Compaction)), (0, None));
     assert_eq!(line.put_back(one, Flush, Next::After(Duration::ZERO), 0), [None, Some(Compaction)]);
     assert_eq!(take(&mut line, Compaction), Some((one, Compaction)));
 }
 
-/// Two compactions run when it is said that there may be one job: they go on, but for a flush.
 #[test]
-fn compactions_that_are_too_many_go_on() {
+fn a_single_job_may_be_a_compaction_beside_a_flush() {
     use Role::{Compaction, Flush};
-    let member = Arc::new(Narrowing { most: AtomicUsize::new(2), seats: Seats::default() });
-    let mut line = Line::default();
-    let id = line.enter(member.clone());
-    for _ in 0..2 {
-        line.announce(id, Compaction);
-        assert!(take(&mut line, Compaction).is_some());
+    let (mut line, [id]) = line([1]);
+    let mut taken = Vec::new();
+    for role in [Compaction, Compaction, Flush] {
+        line.announce(id, role);
+        taken.push(take(&mut line, role).is_some());
     }
-    member.most.store(1, Ordering::Relaxed);
-    line.announce(id, Flush);
-    assert!(take(&mut line, Flush).is_some());
-    assert_eq!(member.seats.owed(), 1);
-    line.put_back(id, Flush, Next::After(WAIT), 0);
-    assert_eq!(member.seats.owed(), 0);
-}
-
-/// A member whose limit changes.
-struct Narrowing {
-    most: AtomicUsize,
-    seats: Seats,
-}
-
-impl Member for Narrowing {
-    fn work(&self, _: Role) -> Next {
-        unreachable!("nobody asks")
-    }
-
-    fn jobs_at_most(&self) -> JobLimits {
-        JobLimits::together(self.most.load(Ordering::Relaxed))
-    }
-
-    fn seats(&self) -> &Seats {
-        &self.seats
-    }
+    assert_eq!(taken, [true, false, true]);
 }
 
 /// Of three compactions as many pause as are to, and go on when they may.
 #[test]
 fn compactions_pause_for_flushes() {
     let seats = Arc::new(Seats::default());
-    seats.set_owed(2);
+    seats.set_beyond(2);
+    // No flush works yet.
+    seats.make_room();
+    let [first, second] = [seats.flush(), seats.flush()];
     let (went_on, seen) = channel();
-    let threads = [0; 3].map(|_| {
-        let (seats, went_on) = (seats.clone(), went_on.clone());
-        let work = Box::new(move || {
-            seats.make_room();
-            went_on.send(()).unwrap();
-        });
-        Env::os().spawner.spawn("pausing", work).unwrap()
-    });
+    let threads = [0; 3].map(|_| pausing(&seats, &went_on));
     // One of them goes on.
     seen.recv_timeout(WAIT).unwrap();
-    while seats.paused() < 2 {
-        std::thread::yield_now();
-    }
+    wait_for_paused(&seats, 2);
     assert!(seen.try_recv().is_err());
     seats.make_room();
-    seats.set_owed(1);
+    drop(first);
     seen.recv_timeout(WAIT).unwrap();
     assert!(seen.try_recv().is_err());
     assert_eq!(seats.paused(), 1);
-    seats.set_owed(0);
+    drop(second);
     seen.recv_timeout(WAIT).unwrap();
     assert_eq!(threads.map(|thread| thread.join()), [false; 3], "none panicked");
     assert_eq!(seats.paused(), 0);
 }
 
+/// Went wrong: who had paused for one flush, and had not woken when the next came, slept on.
 #[test]
-fn who_has_nothing_to_do_is_asked_after_a_while() {
-    use Role::Flush;
-    let (mut line, [one, two]) = line([2, 2]);
-    for (id, rest) in [(one, 2000), (two, 1000)] {
-        line.announce(id, Flush);
-        take(&mut line, Flush).unwrap();
-        line.put_back(id, Flush, Next::After(Duration::from_micros(rest)), 10);
+fn who_has_paused_for_a_flush_goes_on_before_the_next() {
+    let seats = Arc::new(Seats::default());
+    seats.set_beyond(1);
+    let (went_on, seen) = channel();
+    for _ in 0..100 {
+        let flush = seats.flush();
+        let thread = pausing(&seats, &went_on);
+        wait_for_paused(&seats, 1);
+        drop(flush);
+        let next = seats.flush();
+        seen.recv_timeout(WAIT).unwrap();
+        assert!(!thread.join());
+        drop(next);
     }
-    assert_eq!((line.next_ring(Flush), line.ring(Flush, 1009), line.len(Flush)), (Some(1010), 0, 0));
-    assert_eq!((line.ring(Flush, 1010), line.next_ring(Flush)), (1, Some(2010)));
-    assert_eq!(take(&mut line, Flush), Some((two, Flush)));
-    // What is announced meanwhile counts, and at once.
-    assert!(line.announce(one, Flush) && line.announce(two, Flush));
-    assert_eq!(line.next_ring(Flush), None);
-    line.put_back(two, Flush, Next::After(Duration::from_secs(1)), 10);
-    assert_eq!((line.next_ring(Flush), line.len(Flush)), (None, 2));
-    // Who leaves is in no line and no timetable; what runs for it is known.
-    assert_eq!(take(&mut line, Flush), Some((one, Flush)));
-    line.forbid(one);
-    line.forbid(two);
-    assert!(line.is_served(one) && !line.is_served(two) && !line.announce(one, Flush));
-    line.put_back(one, Flush, Next::Again, 10);
-    assert_eq!((line.is_served(one), line.len(Flush), line.next_ring(Flush)), (false, 0, None));
-    assert!(line.remove(one).is_some() && line.remove(one).is_none());
+}
+
+fn pausing(seats: &Arc<Seats>, went_on: &Sender<()>) -> Box<dyn Join> {
+    let (seats, went_on) = (seats.clone(), went_on.clone());
+    let work = Box::new(move || {
+        seats.make_room();
+        went_on.send(()).unwrap();
+    });
+    Env::os().spawner.spawn("pausing", work).unwrap()
+}
+
+fn wait_for_paused(seats: &Seats, count: usize) {
+    while seats.paused() < count {
+        std::thread::yield_now();
+    }
 }
 
 /// Tells of each look, and does as it is told.

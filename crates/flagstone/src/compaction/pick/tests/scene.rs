@@ -151,6 +151,7 @@ impl Scene {
             bottommost_threshold: self.arguments.get("threshold", 0),
             now_unix_seconds: self.arguments.get("now", 0),
             cursors: &self.cursors,
+            makes_room: self.arguments.get("room", 0u8) > 0,
             merging: self.merging.as_ref(),
             forced_gc_below: FileNumber(self.arguments.get("below", u64::MAX)),
             collecting: &self.arguments.text("collecting").map_or_else(BTreeSet::new, |files| {
