@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use flagstone::base::{Code, Error};
 use flagstone::db::{BlobWriter, Db};
 use flagstone::env::Env;
 use flagstone::options::{
@@ -402,8 +403,13 @@ impl Life {
         let Some(oldest) = db.oldest_update().expect("a look at the WALs") else { return };
         let since = db.get_updates_since(oldest);
         let Some(mut updates) = self.told(since) else { return };
-        let mut given = Vec::new();
-        while let Some(update) = self.told(updates.next_update()).flatten() {
+        let (mut given, mut is_cut) = (Vec::new(), false);
+        loop {
+            let Some(update) = self.told(updates.next_update()) else {
+                is_cut = true;
+                break;
+            };
+            let Some(update) = update else { break };
             let number = number_of(&update.batch);
             let batch = self.promises.batches.iter().find(|batch| batch.number == number);
             let batch = batch.unwrap_or_else(|| panic!("batch {number} is handed out, and was lost"));
@@ -417,17 +423,23 @@ impl Life {
         let written = self.promises.batches.iter().filter(|batch| batch.is_logged).map(|batch| batch.number);
         let (newest, written) = (given.last().map(|followed| followed.number), written.max());
         // What was flushed is in no WAL, unless an archive has it, and what waits in memory is in none either.
-        let is_all = newest.is_none() || newest == written || self.options.manual_wal_flush;
+        let is_all = is_cut || newest.is_none() || newest == written || self.options.manual_wal_flush;
         assert!(is_all || !self.is_whole, "{newest:?} is the last of {written:?} that is handed out");
         let last = self.promises.followed.iter().map(|followed| followed.number).max().unwrap_or(0);
         self.promises.followed.extend(given.into_iter().filter(|followed| followed.number > last));
     }
 
+    /// Before anything was lost there is no gap, but where a large value was overwritten, whose space others have now.
     fn told<T>(&self, outcome: flagstone::base::Result<T>) -> Option<T> {
-        match self.is_whole {
-            true => Some(outcome.expect("all is there")),
-            false => followed::told(outcome),
+        if !self.is_whole {
+            return followed::told(outcome);
         }
+        let is_given_back = |error: &Error| {
+            let in_blob_file =
+                error.path().is_some_and(|path| path.extension().is_some_and(|end| end == "blob"));
+            error.code() == Code::NotFound && in_blob_file
+        };
+        outcome.inspect_err(|error| assert!(is_given_back(error), "all is there: {error}")).ok()
     }
 
     /// What a user might do after a recovery; some of it by chance.
