@@ -6,7 +6,7 @@
     reason = "the tests stand outside the engine and use the operating system"
 )]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use flagstone::db::Db;
@@ -360,6 +360,47 @@ fn of_a_family_that_nothing_but_its_tables_names_it_is_said_that_it_may_have_bee
     lose_manifest(&source);
     let (said, families) = salvaged(&source, &scratch.path().join("without"));
     assert_eq!(families, ["default", "name"]);
+    assert!(said.contains("Family 'name'") && said.contains("may be one that had been dropped"), "{said}");
+}
+
+/// Destroys the newest OPTIONS file; one before it is left.
+fn lose_newest_options(source: &Path) {
+    let entries = std::fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path());
+    let is_options = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("OPTIONS-");
+    let mut files: Vec<_> = entries.filter(is_options).collect();
+    files.sort();
+    assert!(files.len() > 1, "{files:?}");
+    std::fs::write(files.last().unwrap(), "nonsense").unwrap();
+}
+
+/// It does not name one that was made since, which therefore passed for dropped.
+#[test]
+fn an_older_options_file_does_not_deny_a_family() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = scratch.path().join("db");
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    let db = Db::open(&source, &options).unwrap();
+    let made = db.create_column_family("made", &options.cf).unwrap();
+    db.put_cf(&made, "key", "value").unwrap();
+    db.close().unwrap();
+    drop((made, db));
+    lose_newest_options(&source);
+    let (said, families) = salvaged(&source, &scratch.path().join("with"));
+    assert_eq!(families, ["default", "made"], "{said}");
+    assert!(!said.contains("may be one"), "the MANIFEST tells: {said}");
+}
+
+/// It names one that was dropped since, which came back as if nobody doubted it.
+#[test]
+fn an_older_options_file_does_not_confirm_a_family() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = scratch.path().join("db");
+    with_a_table_of_a_dropped_family(&source, false);
+    lose_newest_options(&source);
+    lose_manifest(&source);
+    let (said, families) = salvaged(&source, &scratch.path().join("without"));
+    assert_eq!(families, ["default", "name"], "{said}");
     assert!(said.contains("Family 'name'") && said.contains("may be one that had been dropped"), "{said}");
 }
 

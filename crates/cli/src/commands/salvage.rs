@@ -3,7 +3,9 @@
 use std::path::{self, Path, PathBuf};
 
 use clap::Args;
-use flagstone::db::{LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage};
+use flagstone::db::{
+    LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage, salvage_with_older_options,
+};
 use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, Options, load_readable};
 use serde_json::{Value, json};
@@ -42,11 +44,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let source = &arguments.database.db;
     check_places(source, &arguments.to)?;
-    let (options, families) = options(common, source)?;
+    let known = options(common, source)?;
     let listed: Vec<(&str, ColumnFamilyOptions)> =
-        families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+        known.families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     let mut shown = None;
-    let report = salvage(source, &arguments.to, &options, &listed, &mut |at| {
+    let rebuild = if known.are_newest { salvage } else { salvage_with_older_options };
+    let report = rebuild(source, &arguments.to, &known.options, &listed, &mut |at| {
         let bar = shown.get_or_insert_with(|| Progress::bytes(at.bytes_total));
         bar.set(at.bytes_read);
         bar.say(format!("{} records", at.records));
@@ -93,13 +96,22 @@ fn print(report: &SalvageReport, common: &Common) -> Result<(), Failure> {
     output.finish()
 }
 
+/// What is known of the source's options.
+struct Known {
+    options: Options,
+    families: Vec<(String, ColumnFamilyOptions)>,
+    /// Whether no newer ones are lost.
+    are_newest: bool,
+}
+
 /// Those of the newest OPTIONS file that can be read, changed by `--set`.
-fn options(common: &Common, source: &Path) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>), Failure> {
+fn options(common: &Common, source: &Path) -> Result<Known, Failure> {
     let env = Env::os();
     let (loaded, errors) = load_readable(&env, source)?;
+    let are_newest = errors.is_empty();
     for error in errors {
         let instead = match &loaded {
-            Some(older) => format!(", but the one before, {}", older.path.display()),
+            Some(older) => format!(", but an older one, {}", older.path.display()),
             None => String::new(),
         };
         say(format_args!("warning: the OPTIONS file is not used{instead}: {error}"));
@@ -111,7 +123,7 @@ fn options(common: &Common, source: &Path) -> Result<(Options, Vec<(String, Colu
         let set = options.set_everywhere(&mut families, name, value);
         set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
     }
-    Ok((options, families))
+    Ok(Known { options, families, are_newest })
 }
 
 fn words(report: &SalvageReport) -> Vec<String> {

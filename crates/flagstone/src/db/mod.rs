@@ -68,6 +68,7 @@ pub use reading::updates::{Update, Updates};
 pub use reading::value::Value;
 pub use salvage::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
+    salvage_with_older_options,
 };
 pub use statistics::{Statistics, Ticker};
 pub use ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};

@@ -97,6 +97,15 @@ pub(super) enum Home<'a> {
     Unknown,
 }
 
+/// The options of families that the caller has.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) families: &'a [(&'a str, ColumnFamilyOptions)],
+    /// Whether they are those of the families that there were last. Older ones do not tell which of them were dropped since, or
+    /// what others were made.
+    pub(super) are_newest: bool,
+}
+
 /// The families, by name.
 pub(super) struct Families {
     pub(super) by_name: BTreeMap<String, Family>,
@@ -104,6 +113,8 @@ pub(super) struct Families {
     history: History,
     options: ColumnFamilyOptions,
     given: Vec<(String, ColumnFamilyOptions)>,
+    /// [`Given::are_newest`].
+    are_given_newest: bool,
     /// Those that have their names from their places in the options alone.
     named_by_order: BTreeSet<ColumnFamilyId>,
     /// Those of which nobody knows the name, or whose name a newer one has.
@@ -120,12 +131,10 @@ impl Families {
     ///
     /// # Errors
     /// `InvalidArgument` for a comparator that neither `options` nor `given` have, and that is not built in.
-    pub(super) fn new(
-        history: History,
-        options: &Options,
-        given: &[(&str, ColumnFamilyOptions)],
-    ) -> Result<Self> {
-        let given = given.iter().map(|(name, options)| ((*name).to_string(), options.clone())).collect();
+    pub(super) fn new(history: History, options: &Options, given: Given<'_>) -> Result<Self> {
+        let are_given_newest = given.are_newest;
+        let given =
+            given.families.iter().map(|(name, options)| ((*name).to_string(), options.clone())).collect();
         let recorded: Vec<_> = history.families.iter().map(|(&id, family)| (id, family.clone())).collect();
         let mut families = Self {
             by_name: BTreeMap::new(),
@@ -133,6 +142,7 @@ impl Families {
             history,
             options: options.cf.clone(),
             given,
+            are_given_newest,
             named_by_order: BTreeSet::new(),
             renamed: BTreeSet::new(),
             in_logs: BTreeSet::new(),
@@ -327,11 +337,12 @@ impl Families {
         let is_confirmed = |name: &String| {
             self.history.is_trusted && !self.is_dropped_by_options(name)
                 || name == DEFAULT_COLUMN_FAMILY_NAME
-                || self.given.iter().any(|(given, _)| given == name)
+                || self.is_confirmed_by_options(name)
         };
-        let contradiction = match self.given.is_empty() {
-            true => "and there are no options that would confirm it",
-            false => "but not by the OPTIONS file",
+        let contradiction = match (self.given.is_empty(), self.are_given_newest) {
+            (true, _) => "and there are no options that would confirm it",
+            (false, true) => "but not by the OPTIONS file",
+            (false, false) => "and the newest options, which would confirm it, are lost",
         };
         let of_named = named.into_iter().filter(|(_, name)| !is_confirmed(name)).map(|(_, name)| {
             format!(
@@ -349,14 +360,23 @@ impl Families {
         let is_given = |wanted: &str| self.given.iter().any(|(given, _)| given == wanted);
         let holds_something =
             self.by_name.get(name).is_some_and(|family| family.is_in_logs || !family.tables.is_empty());
-        is_given(DEFAULT_COLUMN_FAMILY_NAME) && !is_given(name) && holds_something
+        self.are_given_newest && is_given(DEFAULT_COLUMN_FAMILY_NAME) && !is_given(name) && holds_something
+    }
+
+    /// Whether the options name a family that there was last.
+    fn is_confirmed_by_options(&self, name: &str) -> bool {
+        self.are_given_newest && self.given.iter().any(|(given, _)| given == name)
     }
 
     fn doubt(&self, id: ColumnFamilyId, name: &str) -> Option<String> {
         if self.named_by_order.contains(&id) {
+            let if_older = match self.are_given_newest {
+                true => "",
+                false => " That file is not the newest: it may be one that had been dropped.",
+            };
             return Some(format!(
                 "Of family '{name}' only WALs are left, which say its number, {id}; it has its name from its place in the \
-                 OPTIONS file, and is another one if a family had been dropped."
+                 OPTIONS file, and is another one if a family had been dropped.{if_older}"
             ));
         }
         if self.renamed.contains(&id) {
@@ -365,11 +385,12 @@ impl Families {
                  name a newer one has: it may be one that had been dropped."
             ));
         }
-        let is_given = self.given.iter().any(|(given, _)| given == name);
-        (!is_given).then(|| {
+        let options =
+            if self.are_given_newest { "the OPTIONS file" } else { "the newest options, which are lost" };
+        (!self.is_confirmed_by_options(name)).then(|| {
             format!(
                 "Family '{name}' is named by what is left of its tables, but neither by an intact part of the MANIFEST nor by \
-                 the OPTIONS file: it may be one that had been dropped."
+                 {options}: it may be one that had been dropped."
             )
         })
     }

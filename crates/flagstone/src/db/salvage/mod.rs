@@ -38,7 +38,7 @@ use crate::sst::TableRemains;
 use blobs::Blobs;
 use choose::Origin;
 use directory::{Directory, Files, History, Listed};
-use families::{Families, Family, user_range};
+use families::{Families, Family, Given, user_range};
 use files::SourceFiles;
 use keys::KeyWriter;
 use logs::{Logs, families_in_logs};
@@ -68,12 +68,37 @@ pub fn salvage(
     families: &[(&str, ColumnFamilyOptions)],
     progress: &mut dyn FnMut(SalvageProgress),
 ) -> Result<SalvageReport> {
+    rebuild(source, target, options, Given { families, are_newest: true }, progress)
+}
+
+/// [`salvage`] where the newest options are lost, and `families` come from older ones: they tell the settings of families, but
+/// not which there are. A family that they do not name may have been made since, and one that they name dropped.
+///
+/// # Errors
+/// As [`salvage`].
+pub fn salvage_with_older_options(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    families: &[(&str, ColumnFamilyOptions)],
+    progress: &mut dyn FnMut(SalvageProgress),
+) -> Result<SalvageReport> {
+    rebuild(source, target, options, Given { families, are_newest: false }, progress)
+}
+
+fn rebuild(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    given: Given<'_>,
+    progress: &mut dyn FnMut(SalvageProgress),
+) -> Result<SalvageReport> {
     let fs = &*options.env.fs;
     let mut report = SalvageReport::default();
     let _source_lock = lock_source(fs, source, &mut report)?;
     let wals =
         Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
-    let mut data = data_directories(options, families);
+    let mut data = data_directories(options, given.families);
     data.retain(|path| path != source);
     let mut directory = Directory::list(fs, source, &data, wals)?;
     if directory.is_empty() {
@@ -83,7 +108,7 @@ pub fn salvage(
     let elsewhere = data.iter().map(PathBuf::as_path).filter(|path| fs.metadata(path).is_ok()).chain(wals);
     [source].into_iter().chain(elsewhere).for_each(|path| note_owner(fs, source, path, &mut report));
     let history = History::read(fs, source, &directory, &mut report);
-    let mut families = Families::new(history, options, families)?;
+    let mut families = Families::new(history, options, given)?;
     if directory.report_unreadable(families.history(), &mut report) {
         families.note_loss_of_anything();
     }
