@@ -18,7 +18,9 @@ use flagstone::db::{Db, salvage};
 use flagstone::env::OpenMode;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::manifest::{BlobFileAddition, BlobReferences, EntryStats, FileMetadata, VersionEdit};
-use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options, SizeApproximationOptions};
+use flagstone::options::{
+    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, Options, SizeApproximationOptions,
+};
 use flagstone::sst::{TableBuilder, TableBuilderSettings};
 use flagstone::wal::{Writer, WriterOptions};
 use testkit::{Call, FaultFs, steps};
@@ -704,4 +706,38 @@ fn a_table_that_was_taken_in_between_keys_of_the_wal_is_in_nobodys_way() {
     db.close().unwrap();
     drop(db);
     assert!(world.open().check().unwrap().faults.is_empty());
+}
+
+/// The table that was taken in was merged with an older one, without the newer one around it: the database was poisoned, at each
+/// opening anew.
+#[test]
+fn a_table_that_was_taken_in_between_keys_of_the_wal_is_merged_with_older_ones() {
+    let mut world = World::new();
+    world.options.set_all("avoid_flush_during_shutdown=true;num_levels=1").unwrap();
+    let db = world.open();
+    db.put("large", "small").unwrap();
+    db.flush_all().unwrap();
+    let older = db.live_files().iter().map(|file| file.number).max().unwrap();
+    ["a", "z"].iter().for_each(|key| db.put(key, "written").unwrap());
+    db.close().unwrap();
+    let table =
+        world.table(FIRST, &[("m", ValueType::Value, b"taken in")], TableBuilderSettings::default(), |_| {});
+    world.add(&[FileMetadata { epoch_number: 5, oldest_blob_file: None, ..table }]);
+
+    let db = world.open();
+    db.flush_all().unwrap();
+    let tables = [FileNumber(FIRST), older];
+    let written = db.compact_files(db.default_column_family(), &tables, 0, &CompactFilesOptions::default());
+    assert_eq!(written.unwrap().len(), 1);
+    db.put("b", "written").unwrap();
+    db.flush_all().unwrap();
+    let read = |db: &Db| ["a", "b", "m", "z"].map(|key| db.get(key).unwrap().unwrap().to_vec());
+    let all = [&b"written"[..], b"written", b"taken in", b"written"];
+    assert_eq!(read(&db), all);
+    db.close().unwrap();
+    let db = world.open();
+    assert_eq!(read(&db), all);
+    db.compact_range(db.default_column_family(), None, None, &everything()).unwrap();
+    assert_eq!(read(&db), all);
+    assert!(db.check().unwrap().faults.is_empty());
 }

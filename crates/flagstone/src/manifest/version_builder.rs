@@ -292,10 +292,11 @@ impl VersionBuilder {
         }
         let added: Vec<bool> = files.iter().map(|file| matches!(file, Source::Edit(_))).collect();
         let files: Vec<&FileMetadata> = files.iter().map(Source::meta).collect();
-        self.check_level_zero_by_seqno(&files, &added).or_else(|error| {
+        self.check_level_zero_by_seqno(&files, &added, true).or_else(|error| {
             let base: Vec<&FileMetadata> = self.level_zero.iter().map(|file| &file.meta).collect();
-            // Whoever wrote it goes by epochs alone: so does what follows, or nothing could be compacted.
-            match self.check_level_zero_by_seqno(&base, &vec![true; base.len()]) {
+            // Whoever wrote it goes by epochs alone: so does what follows, or nothing could be compacted. Nor may a table that
+            // was taken in be merged with older ones else: the result has many seqnos.
+            match self.check_level_zero_by_seqno(&base, &vec![true; base.len()], false) {
                 Ok(()) => Err(error),
                 Err(earlier) => {
                     tracing::warn!(%error, %earlier, "RocksDB before 7.10 would not open level 0, as it would not before");
@@ -307,15 +308,21 @@ impl VersionBuilder {
 
     /// RocksDB 7.8 knows no epochs: it must find the same order among overlapping tables by their seqnos, and refuses to open
     /// tables whose seqnos interleave. Only what was added is checked: the rest may come from RocksDB 11.
-    fn check_level_zero_by_seqno(&self, files: &[&FileMetadata], added: &[bool]) -> Result<()> {
+    /// `spares_taken_in` for tables that RocksDB took in while what is in a newer one was in a memtable, without a flush: the two
+    /// share no key.
+    fn check_level_zero_by_seqno(
+        &self,
+        files: &[&FileMetadata],
+        added: &[bool],
+        spares_taken_in: bool,
+    ) -> Result<()> {
         for (at, file) in files.iter().enumerate().filter(|(at, _)| added[*at]) {
             for (other_at, other) in files.iter().enumerate() {
                 let (newer, older) = if at <= other_at { (file, other) } else { (other, file) };
-                // RocksDB took it in while what is in the newer one was in a memtable, without a flush: they share no key.
                 let is_taken_in =
                     older.smallest_seqno == older.largest_seqno && newer.largest_seqno < older.smallest_seqno;
                 if newest_by_seqno(newer, older).is_gt()
-                    && !is_taken_in
+                    && !(spares_taken_in && is_taken_in)
                     && user_keys_overlap(&self.comparator.user, newer, older)
                 {
                     let why = "overlap, but the one with the higher epoch number has the lower seqnos";
