@@ -18,7 +18,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::os::OsFileSystem;
 use flagstone::env::{Env, FileSystem, FileSystemAround};
 use flagstone::manifest::VersionEdit;
-use flagstone::options::{CompactRangeOptions, DataPathList, Options};
+use flagstone::options::{CompactRangeOptions, DataPathList, FlushOptions, Options};
 
 fn rebuild(source: &Path, target: &Path, options: &Options) -> SalvageReport {
     salvage(source, target, options, &[], &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
@@ -167,17 +167,35 @@ fn a_directory_that_cannot_be_listed_costs_what_is_in_it_alone() {
     }
 }
 
-/// Without a MANIFEST that names the tables nothing told of them.
+/// Without a MANIFEST nothing told which tables it had: that was a note, and what WALs have of them was not taken.
 #[test]
-fn a_directory_that_is_gone_is_noted_where_the_manifest_does_not_name_its_files() {
+fn a_directory_that_is_gone_is_a_loss_where_the_manifest_does_not_name_its_files() {
     let scratch = temporary();
     let source = scratch.path().join("source");
-    let (options, [fast, ..]) = spread(scratch.path(), ["fast", "slow", "wals"]);
-    write_some(&source, &options, "value");
+    let (mut options, [fast, slow, wals]) = spread(scratch.path(), ["fast", "slow", "wals"]);
+    options.set("avoid_flush_during_shutdown", "true").expect("a known option");
+    let db = Db::open(&source, &options).expect("a database");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    db.put_cf(&other, "needs", "the WALs").expect("a put");
+    for key in ["first", "second"] {
+        db.put(key, "value").expect("a put");
+        db.flush(db.default_column_family(), &FlushOptions::default()).expect("a flush");
+    }
+    db.close().expect("closed");
+    drop((other, db));
+    let tables = Env::os().fs.list(&fast).expect("a directory");
+    let second = tables.iter().filter(|name| name.ends_with(".sst")).max().expect("two tables");
+    std::fs::rename(fast.join(second), slow.join(second)).expect("moved");
     std::fs::remove_dir_all(&fast).expect("removed");
     std::fs::remove_file(file(&source, "MANIFEST")).expect("removed");
     let report = rebuild(&source, &scratch.path().join("db"), &options);
-    let words = format!("{} is not there", fast.display());
+    assert!(report.losses.iter().any(|loss| loss.error.path() == Some(&fast)), "{report:#?}");
+    let keys: Vec<_> = contents(&scratch.path().join("db")).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["first", "second"], "{report:#?}");
+    // Whether there were WALs nothing tells.
+    std::fs::remove_dir_all(&wals).expect("removed");
+    let report = rebuild(&source, &scratch.path().join("without WALs"), &options);
+    let words = format!("{} is not there", wals.display());
     assert!(report.notes.iter().any(|note| note.starts_with(&words)), "{report:#?}");
 }
 

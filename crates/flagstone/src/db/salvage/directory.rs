@@ -46,7 +46,10 @@ pub(super) struct Directory {
     unreadable: Vec<(FileKind, Error)>,
     /// Directories of which not even the names can be.
     unlisted: Vec<Error>,
-    absent: Vec<PathBuf>,
+    /// Those of tables and blob files that are not there.
+    absent: Vec<Error>,
+    /// That of WALs, if it is not there.
+    absent_wals: Option<PathBuf>,
 }
 
 impl Directory {
@@ -63,10 +66,19 @@ impl Directory {
         let mut directory = Self::default();
         directory.add(fs, database, |_| true)?;
         for path in data {
-            directory.add_another(fs, path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)));
+            let found =
+                directory.add(fs, path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)));
+            match found {
+                Err(error) if error.is_not_found() => directory.absent.push(error),
+                // It does not keep what is in others from being saved.
+                found => directory.unlisted.extend(found.err()),
+            }
         }
         if let Some(wals) = wals {
-            directory.add_another(fs, wals, |kind| matches!(kind, FileKind::Wal(_)));
+            match directory.add(fs, wals, |kind| matches!(kind, FileKind::Wal(_))) {
+                Err(error) if error.is_not_found() => directory.absent_wals = Some(wals.to_path_buf()),
+                found => directory.unlisted.extend(found.err()),
+            }
         }
         directory.list_archive(fs, wals.unwrap_or(database));
         Ok(directory)
@@ -77,14 +89,6 @@ impl Directory {
         let mut archive = Self::default();
         if archive.add(fs, &file_name::archive(wals), |kind| matches!(kind, FileKind::Wal(_))).is_ok() {
             self.archived = archive.wals;
-        }
-    }
-
-    /// Adds a directory that options name. One that cannot be listed does not keep what is in others from being saved.
-    fn add_another(&mut self, fs: &dyn FileSystem, directory: &Path, wanted: fn(FileKind) -> bool) {
-        match self.add(fs, directory, wanted) {
-            Err(error) if error.is_not_found() => self.absent.push(directory.to_path_buf()),
-            outcome => self.unlisted.extend(outcome.err()),
         }
     }
 
@@ -121,15 +125,18 @@ impl Directory {
     /// Reports what cannot be read at all, such as links to nowhere; whether tables are among it that no edit names. A value in
     /// a blob file is missed when it is referred to.
     pub(super) fn report_unreadable(&mut self, history: &History, report: &mut SalvageReport) -> bool {
+        // Else what those should hold that are not there is named, and missed.
+        if !history.is_trusted {
+            self.unlisted.append(&mut self.absent);
+            self.absent_wals.iter().for_each(|wals| {
+                report.note(format!(
+                    "{} is not there, where the options say that WALs lie: nothing tells whether there were any.",
+                    wals.display()
+                ));
+            });
+        }
         let mut has_unnamed_tables = !self.unlisted.is_empty();
         self.unlisted.drain(..).for_each(|error| report.lose(error, None));
-        // Else what it should hold is named, and missed.
-        for directory in self.absent.iter().filter(|_| !history.is_trusted) {
-            report.note(format!(
-                "{} is not there, where the options say that files of the database lie: nothing tells which.",
-                directory.display()
-            ));
-        }
         for (kind, error) in std::mem::take(&mut self.unreadable) {
             let is_loss = match kind {
                 FileKind::Table(number) => !history.is_trusted || history.live.contains_key(&number),

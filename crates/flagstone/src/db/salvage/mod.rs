@@ -60,7 +60,7 @@ const PROGRESS_INTERVAL: u64 = 10_000;
 /// # Errors
 /// - `InvalidArgument`: `target` has files, or `source` holds nothing of a database; a comparator is not known.
 /// - `Busy`: the source is open elsewhere.
-/// - `IoError`: a directory cannot be listed, or the target not written. Its files are then removed.
+/// - `IoError`: the source's own directory cannot be listed, or the target not written. Its files are then removed.
 pub fn salvage(
     source: &Path,
     target: &Path,
