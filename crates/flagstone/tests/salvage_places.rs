@@ -199,6 +199,61 @@ fn a_directory_that_is_gone_is_a_loss_where_the_manifest_does_not_name_its_files
     assert!(report.notes.iter().any(|note| note.starts_with(&words)), "{report:#?}");
 }
 
+/// Of what stands in the archive alone nothing came back, without a word of it; or there were "no files of a database".
+#[test]
+fn without_tables_and_manifest_the_archive_is_read() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let mut options = create();
+    options.set("WAL_ttl_seconds", "1000000").expect("a known option");
+    let db = Db::open(&source, &options).expect("a database");
+    db.put("stays", "value").expect("a put");
+    db.put("gone", "value").expect("a put");
+    db.delete("gone").expect("a deletion");
+    db.flush_all().expect("a flush");
+    db.put("late", "value").expect("a put");
+    db.flush_all().expect("a flush");
+    db.close().expect("closed");
+    let is_lost: [fn(&str) -> bool; 2] =
+        [|name| ["sst", "MANIFEST"].iter().any(|part| name.contains(part)), |name| name != "archive"];
+    for (nth, is_lost) in is_lost.into_iter().enumerate() {
+        let names = Env::os().fs.list(&source).expect("a directory");
+        for name in names.iter().filter(|name| is_lost(name)) {
+            std::fs::remove_file(source.join(name)).expect("removed");
+        }
+        let target = scratch.path().join(format!("db{nth}"));
+        let report = rebuild(&source, &target, &options);
+        let keys: Vec<_> = contents(&target).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["late", "stays"], "{nth} {report:#?}");
+        assert!(!report.is_complete(), "the tables had more, if older WALs were removed: {report:#?}");
+    }
+}
+
+/// Nothing was said of it.
+#[test]
+fn an_archive_that_cannot_be_read_is_told() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let mut options = create();
+    options.set("WAL_ttl_seconds", "1000000").expect("a known option");
+    let db = Db::open(&source, &options).expect("a database");
+    db.put("key", "value").expect("a put");
+    db.flush_all().expect("a flush");
+    db.close().expect("closed");
+    let archive = source.join("archive");
+    let link = archive.join("000777.log");
+    std::os::unix::fs::symlink("/nowhere/at/all", &link).expect("a link");
+    let told = |options: &Options, name: &str| {
+        let report = rebuild(&source, &scratch.path().join(name), options);
+        assert!(report.is_complete(), "tables have all of it: {report:#?}");
+        let paths = report.harmless.iter().filter_map(|error| error.path());
+        paths.map(Path::to_path_buf).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&options, "db"), [link]);
+    options.env = Env::os().with_fs(Arc::new(Failed(archive.clone())));
+    assert_eq!(told(&options, "again"), [archive]);
+}
+
 /// A crash between a new MANIFEST and the removal of the one before: nothing could be read of the new one, and nothing was of
 /// the other, so that a table came back which it says was replaced.
 #[test]

@@ -50,6 +50,8 @@ pub(super) struct Directory {
     absent: Vec<Error>,
     /// That of WALs, if it is not there.
     absent_wals: Option<PathBuf>,
+    /// What cannot be read of the archive.
+    unreadable_archive: Vec<Error>,
 }
 
 impl Directory {
@@ -87,9 +89,11 @@ impl Directory {
     /// What is in the archive, tables have: nothing is lost with it.
     fn list_archive(&mut self, fs: &dyn FileSystem, wals: &Path) {
         let mut archive = Self::default();
-        if archive.add(fs, &file_name::archive(wals), |kind| matches!(kind, FileKind::Wal(_))).is_ok() {
-            self.archived = archive.wals;
-        }
+        let found = archive.add(fs, &file_name::archive(wals), |kind| matches!(kind, FileKind::Wal(_)));
+        self.archived = archive.wals;
+        self.unreadable_archive.extend(archive.unreadable.into_iter().map(|(_, error)| error));
+        // Most databases have none.
+        self.unreadable_archive.extend(found.err().filter(|error| !error.is_not_found()));
     }
 
     fn add(&mut self, fs: &dyn FileSystem, directory: &Path, wanted: fn(FileKind) -> bool) -> Result<()> {
@@ -119,7 +123,8 @@ impl Directory {
 
     /// Whether nothing here is of a database.
     pub(super) fn is_empty(&self) -> bool {
-        self.tables.is_empty() && self.wals.is_empty() && self.blobs.is_empty() && self.manifests.is_empty()
+        let files = [&self.tables, &self.wals, &self.archived, &self.blobs, &self.manifests];
+        files.iter().all(|files| files.is_empty())
     }
 
     /// Reports what cannot be read at all, such as links to nowhere; whether tables are among it that no edit names. A value in
@@ -137,6 +142,7 @@ impl Directory {
         }
         let mut has_unnamed_tables = !self.unlisted.is_empty();
         self.unlisted.drain(..).for_each(|error| report.lose(error, None));
+        report.harmless.append(&mut self.unreadable_archive);
         for (kind, error) in std::mem::take(&mut self.unreadable) {
             let is_loss = match kind {
                 FileKind::Table(number) => !history.is_trusted || history.live.contains_key(&number),

@@ -466,6 +466,19 @@ impl Families {
         }
     }
 
+    /// Takes note that all tables are gone of those families that have none, and of which writes were flushed; their names.
+    pub(super) fn note_loss_of_tables(&mut self, flushed: &BTreeSet<ColumnFamilyId>) -> Vec<String> {
+        let mut gone = Vec::new();
+        for id in flushed.iter().filter(|id| !self.history.is_dropped(**id)) {
+            let family = self.names.get(id).and_then(|name| self.by_name.get_mut(name));
+            if let Some(family) = family.filter(|family| family.tables.is_empty()) {
+                family.losses.add(None);
+                gone.push(family.name.clone());
+            }
+        }
+        gone
+    }
+
     /// Takes note of what a table may have held whose family nothing tells.
     pub(super) fn note_loss_of_some(&mut self, order: Comparator, range: KeyRange) {
         self.held_of_some.push((order, range));

@@ -222,6 +222,7 @@ impl Salvage<'_> {
         }
         self.families.place_unknown(&mut self.report)?;
         self.note_missing_tables(&directory);
+        self.note_tables_of_archive(&directory);
         self.note_missing_log(&directory, was_opened);
         let default = &self.families.by_name[crate::base::DEFAULT_COLUMN_FAMILY_NAME];
         let mut target = Target::create(self.env, path, &default.options, self.options)?;
@@ -270,6 +271,22 @@ impl Salvage<'_> {
             let error = Error::corruption(format!("{number}.sst is missing{doubt}"));
             self.report.lose(error, Some(range.clone()));
             self.families.note_loss(table.family, range);
+        }
+    }
+
+    /// What is in the archive was flushed to tables. Where a family has none, and no MANIFEST tells that they were removed, they
+    /// are gone.
+    fn note_tables_of_archive(&mut self, directory: &Directory) {
+        if self.families.history().is_trusted {
+            return;
+        }
+        let flushed = families_in_logs(&self.source, &directory.archived);
+        for name in self.families.note_loss_of_tables(&flushed) {
+            let what = format!(
+                "family '{name}' has no table, though WALs in the archive were flushed to some: of what these held, only what \
+                 is in WALs is left"
+            );
+            self.report.lose(Error::corruption(what), None);
         }
     }
 
