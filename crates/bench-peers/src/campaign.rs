@@ -75,6 +75,10 @@ impl Campaign {
                     round,
                     options: self.options_of(engine),
                     database_of: self.database_of,
+                    maker_options: match self.database_of {
+                        Some(maker) if maker != engine => self.options_of(maker),
+                        _ => Vec::new(),
+                    },
                 })
                 .collect()
         });
@@ -178,8 +182,9 @@ impl Campaign {
 
 /// What tells runs apart in a file of results.
 fn identity(assignment: &Assignment) -> String {
-    let Assignment { engine, cell, effort, round, options, database_of, .. } = assignment;
-    format!("{cell} {} {effort:?} {round} {options:?} {database_of:?}", value_name(*engine))
+    let Assignment { engine, cell, effort, round, options, database_of, maker_options, .. } = assignment;
+    let engine = value_name(*engine);
+    format!("{cell} {engine} {effort:?} {round} {options:?} {database_of:?} {maker_options:?}")
 }
 
 /// The runs that a file has. A failed run is tried again.
@@ -421,6 +426,22 @@ mod tests {
         assert_eq!(told, [(read, F, R), (read, R, R), (read, R, R), (read, F, R)]);
         campaign.duels.truncate(0);
         assert!(campaign.share_a_database().is_err());
+    }
+
+    /// Whichever engine ran first made the database: RocksDB's run made Flagstone's without its options.
+    #[test]
+    fn who_makes_a_database_for_another_has_its_own_options() {
+        use EngineName::{Flagstone as F, Rocksdb as R};
+        let duel = Duel { cell: testing::cell(Workload::ReadRandom, 100), engines: vec![F, R] };
+        let mut campaign = campaign(vec![duel]);
+        campaign.database_of = Some(F);
+        for run in campaign.assignments().concat() {
+            let told = [F, R].map(|engine| run.options_of(engine).len());
+            assert_eq!(told, [1, 0], "a run of {:?}", run.engine);
+        }
+        let with = identity(&campaign.assignments().concat()[1]);
+        campaign.options.clear();
+        assert_ne!(identity(&campaign.assignments().concat()[1]), with);
     }
 
     #[test]

@@ -36,9 +36,21 @@ pub struct Assignment {
     /// Whose database is read, opened for reading only; the engine's own if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_of: Option<EngineName>,
+    /// Options beyond the track's of who makes the database, if that is another engine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maker_options: Vec<(String, String)>,
 }
 
 impl Assignment {
+    /// The options beyond the track's with which this engine opens the database.
+    pub fn options_of(&self, engine: EngineName) -> &[(String, String)] {
+        match engine {
+            own if own == self.engine => &self.options,
+            maker if maker == self.maker() => &self.maker_options,
+            _ => &[],
+        }
+    }
+
     /// Who makes the database.
     pub fn maker(&self) -> EngineName {
         self.database_of.unwrap_or(self.engine)
@@ -97,10 +109,7 @@ pub fn run(assignment: &Assignment, place: &Place, statistics: bool) -> Result<R
         fs::write(group.join("cgroup.procs"), std::process::id().to_string())?;
     }
     let cores = std::thread::available_parallelism()?.get() as u64;
-    let tuned = |name| {
-        let own: &[_] = if name == engine { &assignment.options } else { &[] };
-        Tuning::new(name, &cell, effort, cores, own)
-    };
+    let tuned = |name| Tuning::new(name, &cell, effort, cores, assignment.options_of(name));
     let database = place.directory.join("db");
     if cell.workload.needs_data() {
         load(assignment, place, &database, &tuned(assignment.maker()))?;

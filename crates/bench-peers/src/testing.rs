@@ -44,6 +44,7 @@ pub fn run_of(cell: Cell, engine: EngineName, round: u32, rate: f64) -> Run {
             round,
             options: Vec::new(),
             database_of: None,
+            maker_options: Vec::new(),
         },
         parts: vec![part],
         operations: rate as u64,

@@ -76,10 +76,11 @@ impl Report {
                     options.extend(
                         told.database_of.map(|of| format!("the same files for both, of {}", value_name(of))),
                     );
-                    let named = told.options.iter();
-                    options.extend(
-                        named.map(|(name, value)| format!("{}:{name}={value}", value_name(told.engine))),
-                    );
+                    for engine in [told.engine, told.maker()] {
+                        let named = told.options_of(engine).iter();
+                        let of = value_name(engine);
+                        options.extend(named.map(|(name, value)| format!("{of}:{name}={value}")));
+                    }
                     failures.remove(&(told.cell, told.engine, told.round));
                     let rounds = cells.entry(told.cell).or_default().entry(told.engine).or_default();
                     rounds.insert(told.round, run.as_ref().clone());
