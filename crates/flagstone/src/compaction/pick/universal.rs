@@ -241,7 +241,8 @@ impl<'a> UniversalPicker<'a> {
             let widths = self.universal.min_merge_width as usize..=usize::MAX;
             Some((CompactionReason::SizeRatio, self.similar(Some(ratio), widths)?))
         };
-        if let Some(range) = self.amplifying() {
+        // Newer runs are merged also while all of them have to wait.
+        if let Some(range) = self.amplifying().filter(|_| !self.makes_room) {
             let part = self.universal.incremental.then(|| self.in_part(range.clone())).flatten();
             return part.or_else(|| self.all_of(CompactionReason::SizeAmplification, range));
         }

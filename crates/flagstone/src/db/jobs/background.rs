@@ -261,10 +261,7 @@ impl DbInner {
             // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
             Role::Flush => self.resume_writes(),
             Role::Compaction => {
-                // How another fares that goes on is not known yet.
-                if worked || self.state.lock().running_compactions == 0 {
-                    self.poison.record_starved(None);
-                }
+                self.poison.record_starved(None);
                 self.regain_reserve();
             }
         }

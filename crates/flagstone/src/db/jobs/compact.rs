@@ -95,18 +95,21 @@ impl DbInner {
             self.purge_all_obsolete_files();
         }
         if is_piece {
-            self.end_piece(family);
+            // What failed is tried again in a while.
+            self.end_piece(family, outcome.is_ok() || is_given_up);
         }
         if is_given_up { Ok(true) } else { outcome.map(|_| true) }
     }
 
-    /// The next piece may begin.
-    fn end_piece(&self, family: ColumnFamilyId) {
+    /// The next piece may begin, and does at once if this one says so.
+    fn end_piece(&self, family: ColumnFamilyId, at_once: bool) {
         let mut state = self.state.lock();
         if let Some(known) = state.families.get_mut(&family) {
             known.make_room -= 1;
             state.note(family);
-            self.announce_work(&mut state);
+            if at_once {
+                self.announce_work(&mut state);
+            }
         }
     }
 

@@ -124,6 +124,33 @@ fn a_single_job_may_be_a_compaction_beside_a_flush() {
     assert_eq!(taken, [true, false, true]);
 }
 
+#[test]
+fn who_has_nothing_to_do_is_asked_after_a_while() {
+    use Role::Flush;
+    let (mut line, [one, two]) = line([2, 2]);
+    for (id, rest) in [(one, 2000), (two, 1000)] {
+        line.announce(id, Flush);
+        take(&mut line, Flush).unwrap();
+        line.put_back(id, Flush, Next::After(Duration::from_micros(rest)), 10);
+    }
+    assert_eq!((line.next_ring(Flush), line.ring(Flush, 1009), line.len(Flush)), (Some(1010), 0, 0));
+    assert_eq!((line.ring(Flush, 1010), line.next_ring(Flush)), (1, Some(2010)));
+    assert_eq!(take(&mut line, Flush), Some((two, Flush)));
+    // What is announced meanwhile counts, and at once.
+    assert!(line.announce(one, Flush) && line.announce(two, Flush));
+    assert_eq!(line.next_ring(Flush), None);
+    line.put_back(two, Flush, Next::After(Duration::from_secs(1)), 10);
+    assert_eq!((line.next_ring(Flush), line.len(Flush)), (None, 2));
+    // Who leaves is in no line and no timetable; what runs for it is known.
+    assert_eq!(take(&mut line, Flush), Some((one, Flush)));
+    line.forbid(one);
+    line.forbid(two);
+    assert!(line.is_served(one) && !line.is_served(two) && !line.announce(one, Flush));
+    line.put_back(one, Flush, Next::Again, 10);
+    assert_eq!((line.is_served(one), line.len(Flush), line.next_ring(Flush)), (false, 0, None));
+    assert!(line.remove(one).is_some() && line.remove(one).is_none());
+}
+
 /// Of three compactions as many pause as are to, and go on when they may.
 #[test]
 fn compactions_pause_for_flushes() {
