@@ -86,8 +86,10 @@ pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rn
         if table.prepopulate_block_cache == PrepopulateBlockCache::FlushAndCompaction {
             table.prepopulate_block_cache = PrepopulateBlockCache::FlushOnly;
         }
-        // Nor this name, which is written where it is set.
+        // Nor these names, which are written where they are set.
         options.cf.settings.compaction_options_universal.max_read_amp = -1;
+        let fifo = &mut options.cf.settings.compaction_options_fifo;
+        (fifo.max_data_files_size, fifo.use_kv_ratio_compaction) = (0, false);
     }
     if let Some(directory) = &round.wal_directory {
         options.db.wal_dir = directory.display().to_string();
@@ -109,6 +111,7 @@ pub fn draw_changes(round: &Round, random: &mut fastrand::Rng) -> Vec<(&'static 
         "table.format_version" => !round.readable_by_rocksdb,
         "table.prepopulate_block_cache" => !round.readable_by_rocksdb || *value != "kFlushAndCompaction",
         "compaction_options_universal" => !round.readable_by_rocksdb || !value.contains("max_read_amp"),
+        "compaction_options_fifo" => !round.readable_by_rocksdb || !value.contains("max_data_files_size"),
         "target_file_size_base" | "blob_file_size" => *value != "1",
         _ => true,
     });
@@ -144,9 +147,13 @@ mod tests {
             let drawn = draw(&config, &round, &Env::memory(), &mut random).cf;
             assert_ne!(drawn.table.prepopulate_block_cache, PrepopulateBlockCache::FlushAndCompaction);
             assert_eq!(drawn.settings.compaction_options_universal.max_read_amp, -1);
+            let fifo = &drawn.settings.compaction_options_fifo;
+            assert_eq!((fifo.max_data_files_size, fifo.use_kv_ratio_compaction), (0, false));
             let changes = draw_changes(&round, &mut random);
             assert!(!changes.contains(&("table.prepopulate_block_cache", "kFlushAndCompaction")));
-            assert!(!changes.iter().any(|(_, value)| value.contains("max_read_amp")));
+            for unknown in ["max_read_amp", "max_data_files_size"] {
+                assert!(!changes.iter().any(|(_, value)| value.contains(unknown)));
+            }
         }
     }
 }
