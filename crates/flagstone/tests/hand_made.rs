@@ -114,6 +114,13 @@ impl World {
         path_of(FileNumber(FIRST))
     }
 
+    /// Adds a table of the key `m`, as RocksDB does without a flush while a memtable has keys around it.
+    fn take_in_m(&self) {
+        let entries = [("m", ValueType::Value, &b"taken in"[..])];
+        let table = self.table(FIRST, &entries, TableBuilderSettings::default(), |_| {});
+        self.add(&[FileMetadata { epoch_number: 5, oldest_blob_file: None, ..table }]);
+    }
+
     /// The table goes that refers to the large value.
     fn remove_own_table(&self) {
         let mut edit = VersionEdit::default();
@@ -691,9 +698,7 @@ fn a_table_that_was_taken_in_between_keys_of_the_wal_is_in_nobodys_way() {
     let db = world.open();
     ["a", "z"].iter().for_each(|key| db.put(key, "written").unwrap());
     db.close().unwrap();
-    let table =
-        world.table(FIRST, &[("m", ValueType::Value, b"taken in")], TableBuilderSettings::default(), |_| {});
-    world.add(&[FileMetadata { epoch_number: 5, oldest_blob_file: None, ..table }]);
+    world.take_in_m();
 
     let db = world.open();
     let read = |db: &Db| ["a", "m", "z"].map(|key| db.get(key).unwrap().unwrap().to_vec());
@@ -720,9 +725,7 @@ fn a_table_that_was_taken_in_between_keys_of_the_wal_is_merged_with_older_ones()
     let older = db.live_files().iter().map(|file| file.number).max().unwrap();
     ["a", "z"].iter().for_each(|key| db.put(key, "written").unwrap());
     db.close().unwrap();
-    let table =
-        world.table(FIRST, &[("m", ValueType::Value, b"taken in")], TableBuilderSettings::default(), |_| {});
-    world.add(&[FileMetadata { epoch_number: 5, oldest_blob_file: None, ..table }]);
+    world.take_in_m();
 
     let db = world.open();
     db.flush_all().unwrap();

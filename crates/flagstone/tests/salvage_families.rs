@@ -264,13 +264,10 @@ fn what_a_table_of_no_known_family_held_is_taken_from_a_wal_that_has_it() {
     is_whole(&target, &report);
 }
 
-/// It came back without a word, since a part of the MANIFEST named it.
-#[test]
-fn a_family_that_may_have_been_dropped_is_said_to() {
-    let scratch = temporary();
-    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+/// A database with the families `gone`, which was dropped, and `stays`, of whose MANIFEST all from the drop on is `byte`.
+fn overwrite_the_drop(source: &Path, byte: u8, makes_another: bool) {
     let options = create();
-    let db = Db::open(&source, &options).expect("a database");
+    let db = Db::open(source, &options).expect("a database");
     let family = |name| db.create_column_family(name, &options.cf).expect("a family");
     let (gone, stays) = (family("gone"), family("stays"));
     db.put_cf(&gone, "key", "gone").expect("a put");
@@ -278,10 +275,21 @@ fn a_family_that_may_have_been_dropped_is_said_to() {
     let manifest = source.join("MANIFEST-000001");
     let before = std::fs::metadata(&manifest).expect("a MANIFEST").len();
     db.drop_column_family(&gone).expect("dropped");
+    if makes_another {
+        family("third");
+    }
     db.close().expect("closed");
     let mut bytes = std::fs::read(&manifest).expect("a MANIFEST");
-    bytes[before as usize..].fill(0x55);
+    bytes[before as usize..].fill(byte);
     std::fs::write(&manifest, bytes).expect("written");
+}
+
+/// It came back without a word, since a part of the MANIFEST named it.
+#[test]
+fn a_family_that_may_have_been_dropped_is_said_to() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    overwrite_the_drop(&source, 0x55, false);
     let report = rebuild(&source, &target);
     assert_eq!(homes(&target, "key"), "gone: gone; stays: stays", "{report:#?}");
     let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
@@ -307,22 +315,7 @@ fn a_family_is_said_to_be_perhaps_a_dropped_one_where_the_options_know_more_than
     for makes_another in [true, false] {
         let scratch = temporary();
         let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
-        let options = create();
-        let db = Db::open(&source, &options).expect("a database");
-        let family = |name| db.create_column_family(name, &options.cf).expect("a family");
-        let (gone, stays) = (family("gone"), family("stays"));
-        db.put_cf(&gone, "key", "gone").expect("a put");
-        db.put_cf(&stays, "key", "stays").expect("a put");
-        let manifest = source.join("MANIFEST-000001");
-        let before = std::fs::metadata(&manifest).expect("a MANIFEST").len();
-        db.drop_column_family(&gone).expect("dropped");
-        if makes_another {
-            family("third");
-        }
-        db.close().expect("closed");
-        let mut bytes = std::fs::read(&manifest).expect("a MANIFEST");
-        bytes[before as usize..].fill(0);
-        std::fs::write(&manifest, bytes).expect("written");
+        overwrite_the_drop(&source, 0, makes_another);
         let report = rebuild(&source, &target);
         assert_eq!(homes(&target, "key"), "gone: gone; stays: stays", "{report:#?}");
         assert_eq!(doubted(&report), ["gone"], "{report:#?}");

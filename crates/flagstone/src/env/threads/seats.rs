@@ -3,7 +3,8 @@
 //! All of these may be compactions: a database that kept one for flushes would leave a processor idle most of the time, while
 //! writers wait for compactions. A flush cannot wait until a compaction has ended, so it begins at once, and a compaction pauses
 //! at its next entry for as long as the flush works. A flush that works waits for no compaction, so each pause ends. What an
-//! application is told of a flush, and what a flush waits for another one, is no work.
+//! application is told of a flush, and what a flush waits for another one, is no work: it keeps no compaction waiting by itself.
+//! It counts as a job all the same, so that beside another flush that works a compaction may pause with fewer at work.
 
 use crate::base::Sometimes;
 use crate::base::sync::{AtomicUsize, Condvar, Mutex, Ordering};
