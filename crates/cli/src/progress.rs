@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -52,14 +53,19 @@ impl Progress {
         }
     }
 
-    /// What is read from standard input, of all that there is if it is a file.
-    pub fn of_input() -> Self {
-        let found = rustix::fs::fstat(io::stdin()).ok();
+    /// What is read from a stream, of all that there is if it is a file.
+    pub fn of_stream(stream: impl AsFd) -> Self {
+        let found = rustix::fs::fstat(stream).ok();
         let is_file = |found: &rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
         match found.filter(is_file).and_then(|found| u64::try_from(found.st_size).ok()) {
             Some(size) => Self::bytes(size),
             None => Self::styled(0, "{spinner} {binary_bytes} {binary_bytes_per_sec} {msg}"),
         }
+    }
+
+    /// Work of which nobody can say how far it is.
+    pub fn of_work(what: &str) -> Self {
+        Self::styled(0, &format!("{{spinner}} {what} {{elapsed}}"))
     }
 
     /// One for who prints as it goes: a terminal that shows what is printed has no room for a bar.
@@ -73,6 +79,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.with_key("rate", rate));
         }
+        // At once: what comes later is drawn by a thread, when that has its turn.
+        bar.tick();
         bar.enable_steady_tick(Duration::from_millis(200));
         Self(bar)
     }

@@ -2,12 +2,11 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
-use std::sync::Arc;
 
 use clap::ValueEnum;
 use flagstone::base::{Error, Result};
-use flagstone::env::{Advice, Env, File, OpenMode};
 
+use crate::input::Input;
 use crate::progress::Progress;
 
 use super::trace::{Builder, Trace};
@@ -34,13 +33,20 @@ const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528u32.to_le_bytes();
 /// # Errors
 /// `IoError`, or `Corruption` naming the file and the place in it, which counts what Zstandard has decompressed.
 pub fn read(path: &Path, format: Option<Format>) -> Result<Trace> {
-    let file = Env::os().fs.open(path, OpenMode::Read)?;
-    file.advise(Advice::Sequential);
+    let mut input = Input::open(path)?;
     let format = format.unwrap_or_else(|| format_of(path));
-    let progress = Progress::bytes(file.size()?);
-    let mut magic = [0; ZSTD_MAGIC.len()];
-    let is_compressed = file.read_at(0, &mut magic)? == magic.len() && magic == ZSTD_MAGIC;
-    let stored = Stored { file, offset: 0, progress: &progress };
+    let progress = Progress::of_stream(&input);
+    let mut first = vec![0; ZSTD_MAGIC.len()];
+    let mut filled = 0;
+    while filled < first.len() {
+        match input.next(&mut first[filled..])? {
+            0 => break,
+            count => filled += count,
+        }
+    }
+    first.truncate(filled);
+    let is_compressed = first == ZSTD_MAGIC;
+    let stored = Stored { input: io::Cursor::new(first).chain(input), read: 0, progress: &progress };
     let mut input: Box<dyn BufRead + '_> = if is_compressed {
         let decoder = zstd::Decoder::new(stored).map_err(|error| damage(&error, 0).at(path))?;
         Box::new(BufReader::with_capacity(BUFFER_SIZE, decoder))
@@ -60,18 +66,18 @@ fn format_of(path: &Path) -> Format {
     if plain.ends_with(".csv") { Format::Csv } else { Format::Oracle }
 }
 
-/// A file as a stream.
-struct Stored<'a> {
-    file: Arc<dyn File>,
-    offset: u64,
+/// A stream whose progress is shown.
+struct Stored<'a, R> {
+    input: R,
+    read: u64,
     progress: &'a Progress,
 }
 
-impl Read for Stored<'_> {
+impl<R: Read> Read for Stored<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(self.offset, buffer).map_err(io::Error::other)?;
-        self.offset += count as u64;
-        self.progress.set(self.offset);
+        let count = self.input.read(buffer)?;
+        self.read += count as u64;
+        self.progress.set(self.read);
         Ok(count)
     }
 }

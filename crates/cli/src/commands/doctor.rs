@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use flagstone::base::SubCode;
 use flagstone::db::{Facts, Finding, LogFate, Severity, diagnose};
-use flagstone::env::{Env, OpenMode};
 use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
 
@@ -14,6 +13,7 @@ use crate::arguments::{Common, Database};
 use crate::beside_writer::{self, DOUBTFUL};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, reported, tell_if_typed};
+use crate::input::Input;
 use crate::output::Output;
 
 /// Say in words what is wrong with a database, why its writes are slow, and what to change.
@@ -128,18 +128,16 @@ struct Told {
 
 impl Told {
     fn read(path: &Path) -> Result<Self, Failure> {
-        let mut bytes = Vec::new();
-        if path.as_os_str() == "-" {
-            tell_if_typed("the statistics");
-            let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| Failure::Stream("read the statistics from standard input", error))?;
-        } else {
-            let file = Env::os().fs.open(path, OpenMode::Read)?;
-            bytes.resize(usize::try_from(file.size()?).unwrap_or(usize::MAX), 0);
-            let read = file.read_at(0, &mut bytes)?;
-            // One that is being written to may be shorter by now.
-            bytes.truncate(read);
-        }
+        let bytes = match path.as_os_str() == "-" {
+            true => {
+                tell_if_typed("the statistics");
+                let mut bytes = Vec::new();
+                let read = std::io::stdin().lock().read_to_end(&mut bytes);
+                read.map_err(|error| Failure::Stream("read the statistics from standard input", error))?;
+                bytes
+            }
+            false => Input::open(path)?.rest()?,
+        };
         // A log may hold anything besides.
         Ok(Self { path: path.to_path_buf(), text: String::from_utf8_lossy(&bytes).into_owned() })
     }

@@ -5,13 +5,13 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use flagstone::env::{Env, OpenMode};
 use flagstone::options::WriteOptions;
 
 use crate::arguments::{Common, Place};
 use crate::commands::write::store_pieces;
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, tell_if_typed};
+use crate::input::Input;
 use crate::stamped::Ttl;
 
 /// Set the value of a key.
@@ -78,13 +78,8 @@ type Source = Box<dyn FnMut(&mut [u8]) -> Result<usize, Failure>>;
 fn source(arguments: &Arguments) -> Result<Source, Failure> {
     match &arguments.file {
         Some(path) if path.as_os_str() != "-" => {
-            let file = Env::os().fs.open(path, OpenMode::Read)?;
-            let mut offset = 0;
-            Ok(Box::new(move |buffer: &mut [u8]| {
-                let read = file.read_at(offset, buffer)?;
-                offset += read as u64;
-                Ok(read)
-            }))
+            let mut input = Input::open(path)?;
+            Ok(Box::new(move |buffer: &mut [u8]| Ok(input.next(buffer)?)))
         }
         _ => {
             tell_if_typed("the value");
