@@ -137,3 +137,21 @@ fn an_empty_database_is_loaded_as_it_was() {
     assert_eq!(printed(&format!("list-families --db {}", at("target"))), "default\nphotos\n");
     assert_eq!(printed(&format!("dump --db {}", at("target"))), dump);
 }
+
+/// The beginning of a value was loaded for all of it, and nobody was told.
+#[test]
+fn a_dump_that_was_cut_off_within_a_line_is_not_loaded_to_its_end() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    let output = run_with_input(&format!("load --db {db}"), b"default 61 31\ndefault 62 3132");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1) && said.contains("line 2 of standard input: it does not end"),
+        "{said}"
+    );
+    assert_eq!(failed(&format!("get --db {db} b")).0, 1);
+    // Of the first line no database is made.
+    let output = run_with_input(&format!("load --db {db}-other"), b"default 61 31");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!scratch.path().join("db-other").exists());
+}

@@ -22,8 +22,8 @@ const BATCH_SIZE: usize = 1 << 20;
 /// Read what `dump` printed from standard input and store it.
 ///
 /// Makes the database and column families that do not exist, with the comparators that the dump names, unless --set says
-/// another. Everything is on the device when the command ends. A line that cannot be read ends it; what stands before that line
-/// may be stored already, and if it is the first, or there is none, no database is made.
+/// another. Everything is on the device when the command ends. A line that cannot be read, or has lost its end, ends it; what
+/// stands before that line may be stored already, and if it is the first, or there is none, no database is made.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         families.iter_mut().for_each(|(_, family)| family.comparator = order.clone());
     }
     let db = database::open_with(opened_with, path, Access::Create)?;
-    let progress = Progress::of_input();
+    let progress = Progress::of_stream(stdin());
     let model = model(common)?;
     let mut loader =
         Loader { db: &db, family: None, model, is_order_set, batch: WriteBatch::new(), bytes: 0 };
@@ -100,6 +100,12 @@ impl Lines {
             self.count += 1;
             match self.input.read_line(&mut self.line) {
                 Ok(0) => return Ok(None),
+                // What is left of a value is hexadecimal, too.
+                Ok(_) if !self.line.ends_with('\n') => {
+                    let cut =
+                        "it does not end, as where a dump was cut off; if it is whole, end it".to_string();
+                    return Err(at_line(Failure::Other(cut), self.count));
+                }
                 Ok(length) => self.bytes += length as u64,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     return Err(at_line(not_a_dump(), self.count));
