@@ -308,3 +308,14 @@ fn what_is_told_at_the_end_is_json_too() {
     assert_eq!((count("hit") + count("miss"), count("miss")), (100, count("add")), "{json}");
     assert!(facts[4]["block_cache_trace"]["requests"].is_u64(), "{json}");
 }
+
+/// "The database is not open", and exit code 1, although all was done that was to be done.
+#[test]
+fn statistics_of_benchmarks_that_were_skipped_are_none() {
+    let scratch = tempfile::tempdir().unwrap();
+    let line =
+        format!("--db={} --use_existing_db --statistics --benchmarks=fillseq", scratch.path().display());
+    assert!(printed(&format!("bench {line}")).contains("skipped"));
+    let json: serde_json::Value = serde_json::from_str(&printed(&format!("bench --json {line}"))).unwrap();
+    assert_eq!(json, serde_json::json!({ "benchmark": "fillseq", "skipped": true }));
+}

@@ -42,6 +42,26 @@ fn typed(line: &str, keys: &[u8]) -> String {
     said
 }
 
+/// Runs `flagstone` with a terminal for its standard error; what is shown there.
+fn watched(line: &str) -> String {
+    let (screen, program) = terminal();
+    let child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
+        .args(line.split_whitespace())
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(program)
+        .spawn();
+    let (mut shown, mut buffer) = (Vec::new(), [0; 4096]);
+    // At the end, when nobody has the other side any more, this is an error.
+    while let Ok(count @ 1..) = rustix::io::read(&screen, &mut buffer) {
+        shown.extend_from_slice(&buffer[..count]);
+    }
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(child.unwrap().wait().unwrap().success(), "{shown}");
+    shown
+}
+
 /// They waited without a word, and looked like programs that hang.
 #[test]
 fn who_reads_from_a_terminal_says_so() {
@@ -56,4 +76,19 @@ fn who_reads_from_a_terminal_says_so() {
     // Who gives the value is asked nothing, and a pipe is no terminal.
     assert_eq!(typed(&format!("put --db {db} key value"), b""), "");
     assert!(run_with_input(&format!("put --db {db} key"), b"value").stderr.is_empty());
+}
+
+/// They worked for minutes without a word.
+#[test]
+fn what_takes_long_shows_how_far_it_is() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    for (line, shown) in [
+        (format!("bench --db={db} --num=2000 --benchmarks=fillrandom"), "operations"),
+        (format!("flush --db {db}"), "flushing"),
+        (format!("checkpoint --db {db} {db}-copy"), "making the copy"),
+    ] {
+        let said = watched(&line);
+        assert!(said.contains(shown), "{line}: {said}");
+    }
 }

@@ -1,15 +1,12 @@
 //! The flags of `flagstone bench`: those of `db_bench` 7.8, with its defaults.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{BoolishValueParser, RangedU64ValueParser};
-use clap::{ArgAction, Args, Command};
-use flagstone::base::{Code, Result};
+use clap::{ArgAction, Args};
+use flagstone::base::Result;
 use flagstone::cache::{TraceFormat, TraceOptions};
 use flagstone::options::Options;
-
-use super::db_bench::{Meaning, NO, meaning};
 
 /// Run benchmarks as RocksDB's db_bench does.
 ///
@@ -349,87 +346,15 @@ fn compression(short: &str) -> String {
     .to_string()
 }
 
-/// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of two, any RocksDB option as a
-/// flag (it becomes `--set`), other names of options, flags that say nothing here, and `--undefok`, by which those on its list
-/// need not be known.
-pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let own = Flags::augment_args(Command::new("bench"));
-    let is_own = |name: &str| own.get_arguments().any(|arg| arg.get_long() == Some(name));
-    let options = Options::default();
-    // What the engine knows and does not act on has no value to show; it says itself which it refuses.
-    let is_option = |name: &str| {
-        let refused = || options.clone().set(name, "").is_err_and(|error| error.code() == Code::NotSupported);
-        options.get(name).is_some() || refused()
-    };
-    let arguments: Vec<OsString> = arguments.collect();
-    let may_be_unknown = |name: &str| {
-        let lists = arguments
-            .iter()
-            .filter_map(|argument| argument.to_str()?.trim_start_matches('-').strip_prefix("undefok="));
-        lists.flat_map(|list| list.split(',')).any(|listed| listed == name)
-    };
-    let is_switch = |name: &str| options.get(name).is_some_and(|value| value == "true" || value == "false");
-    let mut translated: Vec<OsString> = Vec::new();
-    let mut rest = arguments.iter().cloned().peekable();
-    while let Some(argument) = rest.next() {
-        let in_bench = translated.get(1).is_some_and(|command| command == "bench");
-        let text = argument.to_str().filter(|text| in_bench && text.starts_with('-') && text.len() > 2);
-        let Some(text) = text else {
-            translated.push(argument);
-            continue;
-        };
-        let flag = text.trim_start_matches('-');
-        let (name, given) = match flag.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_string())),
-            None => (flag, None),
-        };
-        if is_own(name) || matches!(name, "set" | "json" | "help") {
-            translated.push(format!("--{flag}").into());
-            continue;
-        }
-        // As in gflags, a flag that is no switch has its value in the next argument where it has none of its own.
-        let takes_next = match meaning(name) {
-            Some(Meaning::Option(option)) => !is_switch(option),
-            Some(Meaning::Only(values)) => values != NO,
-            Some(Meaning::Inert) => true,
-            None => is_option(name) && !is_switch(name) || may_be_unknown(name),
-        };
-        let given = match given {
-            None if takes_next => rest.next_if(is_value).and_then(|next| next.into_string().ok()),
-            given => given,
-        };
-        let value = given.as_deref().unwrap_or("true");
-        match meaning(name) {
-            Some(Meaning::Option(option)) => {
-                translated.extend(["--set".into(), format!("{option}={value}").into()]);
-            }
-            Some(Meaning::Inert) => translated.extend(["--inert".into(), name.into()]),
-            Some(Meaning::Only(values)) if values.contains(&value) => {}
-            Some(Meaning::Only(_)) => {
-                let whole = given.map_or(name.to_string(), |value| format!("{name}={value}"));
-                translated.extend(["--absent".into(), whole.into()]);
-            }
-            None if is_option(name) => translated.extend(["--set".into(), format!("{name}={value}").into()]),
-            None if name == "undefok" => {}
-            None if may_be_unknown(name) => translated.extend(["--inert".into(), name.into()]),
-            None => translated.push(argument),
-        }
-    }
-    translated
-}
-
-/// Whether an argument may be the value of the flag before it: it is no flag, but may be a negative number.
-fn is_value(argument: &OsString) -> bool {
-    argument.to_str().is_some_and(|text| !text.starts_with('-') || text.parse::<f64>().is_ok())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
 
     use clap::Parser;
 
     use super::*;
+    use crate::bench::translate;
     use crate::command_line::{Command, CommandLine};
 
     fn parse(line: &str) -> (Flags, Vec<(String, String)>) {
@@ -538,28 +463,6 @@ mod tests {
         assert_eq!(flags.benchmarks, ["compact", "stats"]);
     }
 
-    /// Only flags of its own were, and of the others the value was refused as an argument too many.
-    #[test]
-    fn a_value_may_be_the_next_argument() {
-        let line = "flagstone bench --num 7 --write_buffer_size 1000000 -wal_ttl_seconds 5 --stats_interval -1 --row_cache_size \
-             0 --disable_auto_compactions --undefok=other --other 3 --num_multi_db 2 --reads 9";
-        let (flags, settings) = parse(line);
-        assert_eq!((flags.num, flags.reads), (7, 9));
-        let named: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let expected = ["write_buffer_size=1000000", "WAL_ttl_seconds=5", "disable_auto_compactions=true"];
-        assert_eq!(named, expected);
-        assert_eq!(flags.inert, ["stats_interval", "other"]);
-        assert_eq!(flags.absent, ["num_multi_db=2"]);
-    }
-
-    /// gflags passes over what follows a switch, and takes it for on: nobody means that.
-    #[test]
-    fn a_switch_takes_no_argument() {
-        let translated =
-            translate("flagstone bench --disable_auto_compactions 0".split(' ').map(OsString::from));
-        assert!(CommandLine::try_parse_from(translated).is_err());
-    }
-
     /// Any command line is understood or refused, and so is what its flags say.
     #[test]
     fn hostile_command_lines_are_read() {
@@ -583,11 +486,5 @@ mod tests {
                 let _ = set.and_then(|()| flags.apply(&mut options)).and_then(|()| options.validate());
             }
         }
-    }
-
-    #[test]
-    fn a_misspelt_flag_is_refused() {
-        let translated = translate("flagstone bench --nun=3".split(' ').map(OsString::from));
-        assert!(CommandLine::try_parse_from(translated).is_err());
     }
 }

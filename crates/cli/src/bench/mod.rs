@@ -11,7 +11,9 @@ mod report;
 mod reporter;
 mod run;
 mod stopwatch;
+mod translate;
 mod workloads;
 
-pub use flags::{Flags, translate};
+pub use flags::Flags;
 pub use run::run;
+pub use translate::translate;

@@ -1,9 +1,10 @@
 //! Runs the benchmarks one after the other.
 
 use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Barrier, mpsc};
+use std::sync::{PoisonError, RwLock, mpsc};
 
 use flagstone::base::file_name::{self, FileKind};
 use flagstone::db::{Db, another_owner};
@@ -24,6 +25,7 @@ use crate::database;
 use crate::failure::{Failure, Outcome, Verdict, say};
 use crate::opening;
 use crate::output::Output;
+use crate::progress::{Progress, following};
 
 /// Runs the command.
 pub fn run(flags: &Flags, common: &Common) -> Outcome {
@@ -157,7 +159,8 @@ impl<'a> Bench<'a> {
 
     fn run(&mut self, plan: &Plan) -> Result<(), Failure> {
         if plan.fresh && self.flags.use_existing_db {
-            return self.print(&format!("{:<12} : skipped (--use_existing_db is true)\n", plan.name));
+            let text = format!("{:<12} : skipped (--use_existing_db is true)\n", plan.name);
+            return self.tell(&json!({ "benchmark": plan.name, "skipped": true }), &text);
         }
         if plan.fresh {
             self.close()?;
@@ -178,7 +181,9 @@ impl<'a> Bench<'a> {
         match plan.work {
             Work::WaitForCompaction => {
                 self.print(&format!("waitforcompaction({path}): started\n"))?;
+                let progress = Progress::of_work("waiting for compactions");
                 self.open_db()?.wait_for_compactions()?;
+                drop(progress);
                 self.print(&format!("waitforcompaction({path}): finished\n"))
             }
             Work::Properties(names) => {
@@ -221,8 +226,11 @@ impl<'a> Bench<'a> {
         let db = self.open_db()?;
         let mut report = Report::start(self.env.clock.now_us(), None);
         if plan.work == Work::Compact {
-            let options = CompactRangeOptions::default();
-            db.compact_range(db.default_column_family(), None, None, &options)?;
+            following(|control| {
+                let options =
+                    CompactRangeOptions { control: Some(control.clone()), ..CompactRangeOptions::default() };
+                db.compact_range(db.default_column_family(), None, None, &options)
+            })?;
         } else {
             db.flush_all()?;
         }
@@ -236,6 +244,8 @@ impl<'a> Bench<'a> {
         self.threads_started += plan.threads as u64;
         let reporter = Reporter::begin(self.flags, &self.env)?;
         let done = AtomicU64::new(0);
+        // At a terminal somebody wonders; no script's measurement is disturbed.
+        let progress = io::stderr().is_terminal().then(|| Progress::count("operations"));
         let shared = Shared {
             db: self.open_db()?,
             flags: self.flags,
@@ -245,9 +255,11 @@ impl<'a> Bench<'a> {
             readers: AtomicUsize::new(plan.threads - 1),
             seed: self.seed,
             done: reporter.is_some().then_some(&done),
+            progress: progress.as_ref(),
         };
         let done = &done;
-        let (shared, barrier) = (&shared, &Barrier::new(plan.threads));
+        // Closed until all threads are there, and false if one could not be had.
+        let (shared, gate) = (&shared, &RwLock::new(false));
         std::thread::scope(|scope| {
             // Gone when the threads have ended, or one has failed.
             let (running, ended) = mpsc::channel();
@@ -255,16 +267,29 @@ impl<'a> Bench<'a> {
             let start = |index: usize| {
                 move || {
                     let random = MersenneTwister::new(first_seed.wrapping_add(index as u64));
-                    barrier.wait();
+                    if !gate.read().is_ok_and(|opens| *opens) {
+                        return Ok(Report::default());
+                    }
                     let from_ns = shared.flags.histogram.then(|| shared.stopwatch.now_ns());
                     let report = Report::start(shared.env.clock.now_us(), from_ns);
-                    let mut thread = Thread { shared, index, random, report };
+                    let mut thread = Thread { shared, index, random, report, unshown: 0 };
                     let result = thread.work();
                     thread.report.stop(shared.env.clock.now_us());
                     result.map(|()| thread.report)
                 }
             };
-            let threads: Vec<_> = (0..plan.threads).map(|index| scope.spawn(start(index))).collect();
+            let threads = {
+                let mut opens = gate.write().unwrap_or_else(PoisonError::into_inner);
+                let spawn = |index| std::thread::Builder::new().spawn_scoped(scope, start(index));
+                let threads: io::Result<Vec<_>> = (0..plan.threads).map(spawn).collect();
+                *opens = threads.is_ok();
+                threads.map_err(|error| {
+                    Failure::Other(format!(
+                        "cannot start {} threads: {error}; have fewer --threads",
+                        plan.threads
+                    ))
+                })?
+            };
             let mut merged = Report::default();
             for (index, thread) in threads.into_iter().enumerate() {
                 let panicked = || Failure::Other(format!("thread {index} of {} panicked", plan.name));
@@ -291,9 +316,11 @@ impl<'a> Bench<'a> {
     }
 
     fn finish(mut self) -> Outcome {
-        if self.flags.statistics {
+        // Where all benchmarks were skipped, there is no database.
+        if self.flags.statistics
+            && let Some(db) = &self.db
+        {
             // With what the block cache was asked for, which tells how many reads of files lookups took.
-            let db = self.open_db()?;
             let lines =
                 db.property(db.default_column_family(), "rocksdb.options-statistics").unwrap_or_default();
             let counts = lines.lines().filter_map(|line| line.split_once(" COUNT : "));

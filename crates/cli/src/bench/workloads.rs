@@ -14,6 +14,7 @@ use super::plan::{Plan, Work};
 use super::random::MersenneTwister;
 use super::report::Report;
 use super::stopwatch::Stopwatch;
+use crate::progress::{Progress, TOLD_EVERY};
 
 /// What all threads of a benchmark share.
 pub struct Shared<'a> {
@@ -31,8 +32,10 @@ pub struct Shared<'a> {
     pub readers: AtomicUsize,
     /// The seed of the whole run.
     pub seed: u64,
-    /// Operations of all threads, if somebody watches.
+    /// Operations of all threads, if they are reported.
     pub done: Option<&'a AtomicU64>,
+    /// What a terminal shows of them.
+    pub progress: Option<&'a Progress>,
 }
 
 /// One thread.
@@ -45,6 +48,8 @@ pub struct Thread<'a> {
     pub random: MersenneTwister,
     /// What it counted.
     pub report: Report,
+    /// Operations that the progress does not have yet.
+    pub unshown: u64,
 }
 
 /// Says when a thread has done enough: after so many operations or so much time.
@@ -114,6 +119,12 @@ impl Thread<'_> {
         self.report.finished(count, || stopwatch.now_ns());
         if let Some(done) = self.shared.done {
             done.fetch_add(count, Ordering::Relaxed);
+        }
+        if let Some(progress) = self.shared.progress {
+            self.unshown += count;
+            if self.unshown >= TOLD_EVERY {
+                progress.add(std::mem::take(&mut self.unshown));
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use clap::Args;
 use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
+use crate::progress::Progress;
 
 /// Make a copy of the database that shares its files by hard links.
 ///
@@ -23,7 +24,9 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = database::open(common, &arguments.database.db, Access::Write)?;
+    let progress = Progress::of_work("making the copy");
     db.checkpoint(&arguments.dir)?;
     db.close()?;
+    drop(progress);
     Ok(Verdict::Sound)
 }

@@ -5,6 +5,7 @@ use clap::Args;
 use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
+use crate::progress::Progress;
 
 /// Write what WALs hold into tables, in all column families.
 #[derive(Debug, Args)]
@@ -17,7 +18,9 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = database::open(common, &arguments.database.db, Access::Write)?;
+    let progress = Progress::of_work("flushing");
     db.flush_all()?;
     db.close()?;
+    drop(progress);
     Ok(Verdict::Sound)
 }

@@ -63,7 +63,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let (files, skipped) = list(&arguments.paths, &arguments.db)?;
     let db = database::open(common, &arguments.db, Access::CreateForFiles)?;
     let family = database::family(&db, &arguments.cf)?;
-    let bytes = files.iter().map(|file| file.size).sum();
+    // Sparse files may say anything; those that are too large are refused when their turn comes.
+    let bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size));
     let import = Import {
         db: &db,
         family: &family,
@@ -75,6 +76,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         progress: Progress::bytes(bytes),
     };
     import.run(arguments.threads)?;
+    import.progress.say("flushing".to_string());
     db.flush_all()?;
     db.sync_wal()?;
     db.close()?;
@@ -101,6 +103,7 @@ struct Found {
 /// removes files of its own as it runs, and to read its LOCK would give up the lock.
 fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
     let (mut files, mut skipped) = (Vec::new(), 0);
+    let progress = Progress::count("files found");
     // Where it is still to be made it has none.
     let db = db.canonicalize().ok();
     let is_database = |entry: &DirEntry| {
@@ -127,6 +130,7 @@ fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
             }
             let size = entry.metadata().map_or(0, |metadata| metadata.len());
             files.push(Found { key: key_of(root, entry.path()), path: entry.into_path(), size });
+            progress.set(files.len() as u64);
         }
     }
     Ok((files, skipped))
