@@ -1,4 +1,4 @@
-//! `flagstone sst`: single tables, and those of a directory.
+//! `flagstone sst`: single tables, and those of a directory; `flagstone wal`: single WALs.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 #![expect(
@@ -13,9 +13,10 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{printed, run};
+use common::{failed, printed, run};
 use flagstone::base::{Comparator, UserComparator};
 use flagstone::db::Db;
+use flagstone::env::Env;
 use flagstone::options::Options;
 
 /// Numbers in decimal, the largest first.
@@ -167,4 +168,29 @@ fn a_table_that_is_not_finished_is_no_fault_in_another_directory() {
     std::fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
     let (code, text) = said(&format!("sst {}", tables.display()));
     assert!(code == Some(1) && text.matches("FAULT").count() == 1, "{text}");
+}
+
+/// A program had to take lines with tabs and escapes apart.
+#[test]
+fn the_operations_of_a_wal_are_objects_in_json() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    printed(&format!("put --db {db} k ey"));
+    printed(&format!("delete-range --db {db} a b"));
+    let wals = Env::os().fs.list(&scratch.path().join("db")).unwrap();
+    let wals = wals.iter().filter(|name| name.ends_with(".log"));
+    let operations: Vec<serde_json::Value> = wals
+        .flat_map(|wal| {
+            let said = printed(&format!("wal {db}/{wal} --operations --json"));
+            let lines: Vec<serde_json::Value> =
+                said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            lines.into_iter().flat_map(|line| line["operations"].as_array().cloned().unwrap_or_default())
+        })
+        .collect();
+    let put = serde_json::json!({ "type": "Put", "column_family_id": 0, "key": "k", "value": "ey" });
+    let range =
+        serde_json::json!({ "type": "DeleteRange", "column_family_id": 0, "key": "a", "end_key": "b" });
+    assert!(operations == [range.clone()] || operations == [put, range], "{operations:?}");
+    let (code, message) = failed(&format!("wal {db}"));
+    assert!(code == 2 && message.contains("is a directory"), "{message}");
 }

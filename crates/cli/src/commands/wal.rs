@@ -8,7 +8,7 @@ use flagstone::base::{ColumnFamilyId, FileNumber};
 use flagstone::batch::{BatchView, Operation};
 use flagstone::env::{Env, File, OpenMode};
 use flagstone::wal::{Damage, DamageKind, Event, Reader};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::arguments::Common;
 use crate::failure::{Failure, Outcome, Verdict, reported};
@@ -18,7 +18,7 @@ use crate::text::Notation;
 /// Print the write batches of a WAL file, in order, and what is damaged in it.
 ///
 /// Damage gives exit code 1; an end that was cut off in a crash, or the remains of an earlier use of the file, do
-/// not.
+/// not. With --json an operation is an object: its type, and by their names the family's id, key, value and the like.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone wal /data/photos/000011.log --operations")]
 pub struct Arguments {
@@ -38,7 +38,14 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
-    let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
+    let fs = Env::os().fs;
+    if fs.metadata(&arguments.file).is_ok_and(|found| found.is_directory) {
+        return Err(Failure::Usage(format!(
+            "{} is a directory: name one of the WALs in it",
+            arguments.file.display()
+        )));
+    }
+    let file = fs.open(&arguments.file, OpenMode::Read)?;
     let number =
         arguments.number.map(FileNumber).or_else(|| number_of(&arguments.file)).ok_or_else(|| {
             Failure::Usage(format!("{} is not named like a WAL; give its --number", arguments.file.display()))
@@ -124,45 +131,69 @@ impl Printer<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let (sequence, count, bytes) = (batch.sequence(), batch.count(), record.len());
-        let mut operations = Vec::new();
-        for operation in batch.iter() {
-            match operation {
-                Ok(operation) => operations.push(self.describe(&operation)),
-                Err(error) => return Ok(Err(error)),
-            }
+        let operations: Vec<Operation<'_>> = match batch.iter().collect() {
+            Ok(operations) => operations,
+            Err(error) => return Ok(Err(error)),
+        };
+        let listed = operations.iter().filter(|_| self.operations).map(Shown::of);
+        if self.common.json {
+            let listed: Vec<_> = listed.map(|shown| shown.json(self.notation)).collect();
+            self.output.line(
+                json!({
+                    "offset": offset, "sequence": sequence, "count": count, "bytes": bytes, "operations": listed,
+                })
+                .to_string(),
+            )?;
+            return Ok(Ok(()));
         }
-        if !self.operations {
-            operations.clear();
-        }
-        self.output.line(match self.common.json {
-            true => json!({
-                "offset": offset, "sequence": sequence, "count": count, "bytes": bytes, "operations": operations,
-            })
-            .to_string(),
-            false => format!("{offset}: sequence {sequence}, {count} operations, {bytes} bytes"),
-        })?;
-        if !self.common.json {
-            operations.iter().try_for_each(|operation| self.output.line(format!("  {operation}")))?;
+        self.output.line(format!("{offset}: sequence {sequence}, {count} operations, {bytes} bytes"))?;
+        for shown in listed {
+            self.output.line(format!("  {}", shown.text(self.notation)))?;
         }
         Ok(Ok(()))
     }
+}
 
-    fn describe(&self, operation: &Operation<'_>) -> String {
-        let line = |name: &str, cf: &ColumnFamilyId, key: &[u8], value: Option<&[u8]>| {
-            let value = value.map_or_else(String::new, |value| format!("\t{}", self.notation.show(value)));
-            format!("{name}\t{}\t{}{value}", cf.0, self.notation.show(key))
+/// An operation as it is shown: its type, and what it has.
+struct Shown<'a> {
+    kind: String,
+    family: Option<ColumnFamilyId>,
+    /// Names for JSON, and the bytes.
+    fields: Vec<(&'static str, &'a [u8])>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(operation: &Operation<'a>) -> Self {
+        let (kind, cf, key, other) = match *operation {
+            Operation::Put { cf, key, value } => ("Put", cf, key, Some(("value", value))),
+            Operation::Delete { cf, key } => ("Delete", cf, key, None),
+            Operation::SingleDelete { cf, key } => ("SingleDelete", cf, key, None),
+            Operation::Merge { cf, key, operand } => ("Merge", cf, key, Some(("operand", operand))),
+            Operation::DeleteRange { cf, begin, end } => ("DeleteRange", cf, begin, Some(("end_key", end))),
+            Operation::BlobIndex { cf, key, index } => ("BlobIndex", cf, key, Some(("blob_index", index))),
+            Operation::PutEntity { cf, key, entity } => ("PutEntity", cf, key, Some(("entity", entity))),
+            Operation::TimedPut { cf, key, value, .. } => ("TimedPut", cf, key, Some(("value", value))),
+            Operation::LogData(data) => {
+                return Self { kind: "LogData".to_string(), family: None, fields: vec![("data", data)] };
+            }
+            ref other => return Self { kind: format!("{other:?}"), family: None, fields: Vec::new() },
         };
-        match operation {
-            Operation::Put { cf, key, value } => line("Put", cf, key, Some(value)),
-            Operation::Delete { cf, key } => line("Delete", cf, key, None),
-            Operation::SingleDelete { cf, key } => line("SingleDelete", cf, key, None),
-            Operation::Merge { cf, key, operand } => line("Merge", cf, key, Some(operand)),
-            Operation::DeleteRange { cf, begin, end } => line("DeleteRange", cf, begin, Some(end)),
-            Operation::BlobIndex { cf, key, index } => line("BlobIndex", cf, key, Some(index)),
-            Operation::PutEntity { cf, key, entity } => line("PutEntity", cf, key, Some(entity)),
-            Operation::TimedPut { cf, key, value, .. } => line("TimedPut", cf, key, Some(value)),
-            Operation::LogData(data) => format!("LogData\t{}", self.notation.show(data)),
-            other => format!("{other:?}"),
-        }
+        let fields = [("key", key)].into_iter().chain(other).collect();
+        Self { kind: kind.to_string(), family: Some(cf), fields }
+    }
+
+    fn text(&self, notation: Notation) -> String {
+        let family = self.family.map(|family| family.0.to_string());
+        let fields = self.fields.iter().map(|(_, bytes)| notation.show(bytes));
+        let parts: Vec<_> = [self.kind.clone()].into_iter().chain(family).chain(fields).collect();
+        parts.join("\t")
+    }
+
+    fn json(&self, notation: Notation) -> Value {
+        let mut facts = Map::new();
+        facts.insert("type".to_string(), json!(self.kind));
+        facts.extend(self.family.map(|family| ("column_family_id".to_string(), json!(family.0))));
+        facts.extend(self.fields.iter().map(|(name, bytes)| (name.to_string(), json!(notation.show(bytes)))));
+        Value::Object(facts)
     }
 }
