@@ -6,6 +6,7 @@ use std::path::Path;
 use clap::Args;
 use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlFamily, TtlIter, TtlOptions, Value};
 use flagstone::options::{ReadOptions, WriteOptions};
+use flagstone::ttl::TTL_MAX;
 
 use crate::arguments::{Bounds, Common};
 use crate::database::{self, Access};
@@ -16,7 +17,8 @@ use crate::unreserved;
 #[derive(Debug, Clone, Default, Args)]
 pub struct Ttl {
     /// Values carry the time of their writing, as with RocksDB's ldb --ttl; with SECONDS, what is older has expired
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
+          value_parser = clap::value_parser!(u64).range(..=TTL_MAX))]
     ttl: Option<Option<u64>>,
 }
 

@@ -551,6 +551,7 @@ fn mistakes_are_explained() {
         (format!("import --db {none} --cf nope {basic}"), 2, "no column family 'nope'"),
         (format!("import --db {none} {none}/pictures"), 1, "cannot list: No such file"),
         (format!("wal {none}/pictures"), 1, "see whether it is right"),
+        (format!("put --db {none} --ttl=2147483648 k v"), 2, "2147483648 is not in 0..=2147483647"),
     ] {
         let (found, message) = failed(&line);
         assert_eq!(found, code, "{line}: {message}");

@@ -121,4 +121,9 @@ fn a_directory_with_something_in_it_is_left_alone() {
     let output = stress(&work, &format!("--rounds 1 --dir {}", directory.display()), None);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(directory.join("db").exists());
+    // Whoever named what is none read the number of the system's error.
+    let file = work.join("flagstone-stress");
+    let output = stress(&work, &format!("--rounds 1 --dir {}/below", file.display()), None);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot use the directory: Not a directory"), "{said}");
 }

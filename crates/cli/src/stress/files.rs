@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use flagstone::base::Error;
+
 use super::plan::Config;
 use crate::failure::Failure;
 
@@ -15,7 +17,7 @@ const LOST_AND_FOUND: &str = "lost+found";
 
 /// Makes the directory, and takes possession of it if nobody else has anything in it.
 pub fn claim(directory: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::Other(format!("{}: {error}", directory.display()));
+    let failed = |error| Failure::Engine(Error::io("use the directory", directory, error));
     fs::create_dir_all(directory).map_err(failed)?;
     let mark = directory.join(MARK);
     if !mark.exists() {

@@ -115,6 +115,15 @@ fn bytes(text: &str) -> Result<u64, String> {
 impl Flags {
     /// What the command line says, with everything that it leaves open.
     pub fn config(&self, common: &Common, seed: u64, work: &Path) -> Result<Config, Failure> {
+        for directory in [work].into_iter().chain(self.dir.as_deref()) {
+            // A round's WALs may lie in it, which an option says.
+            if directory.to_str().is_none() {
+                let directory = directory.display();
+                return Err(Failure::Usage(format!(
+                    "{directory} is no text, which options are: name another"
+                )));
+            }
+        }
         let threads = usize::from(self.threads);
         let per_thread = (self.keys as usize / threads).max(8);
         let mut check = Options::default();

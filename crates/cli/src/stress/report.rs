@@ -148,6 +148,36 @@ impl Summary<'_> {
 
     fn repeat(&self) -> String {
         let round = self.failed.as_ref().map_or(0, |(round, _)| round.number);
-        format!("flagstone {} --repeat {round}", self.again.join(" "))
+        let again: Vec<_> = self.again.iter().map(|argument| quoted(argument)).collect();
+        format!("flagstone {} --repeat {round}", again.join(" "))
+    }
+}
+
+/// An argument as it is written for a shell.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_=+./:,@%".contains(c);
+    match !argument.is_empty() && argument.chars().all(is_plain) {
+        true => argument.to_string(),
+        false => format!("'{}'", argument.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell ended the line at the first semicolon of an option.
+    #[test]
+    fn arguments_are_quoted_where_a_shell_would_take_them_apart() {
+        for (argument, written) in [
+            ("--work", "--work"),
+            ("/tmp/a-b_c.d", "/tmp/a-b_c.d"),
+            ("write_buffer_size=1M", "write_buffer_size=1M"),
+            ("block_cache={capacity=1;num_shard_bits=2}", "'block_cache={capacity=1;num_shard_bits=2}'"),
+            ("/tmp/it's here", r"'/tmp/it'\''s here'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(argument), written);
+        }
     }
 }
