@@ -97,6 +97,11 @@ fn is_accent(char: char) -> bool {
     str::from_utf8(&pair[..length]).is_ok_and(|pair| pair.escape_debug().eq(pair.chars()))
 }
 
+/// A name, as of a column family, on one line.
+pub fn name(name: &str) -> String {
+    Notation::Plain.show(name.as_bytes())
+}
+
 /// One line of a dump.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DumpLine<'a> {

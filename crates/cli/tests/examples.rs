@@ -36,6 +36,7 @@ fn prepare(directory: &Path) {
     }
     done(directory, "flagstone import --db photos Pictures");
     done(directory, "flagstone put --db photos hello world");
+    done(directory, "flagstone create-family --db photos old-thumbnails");
     done(directory, "flagstone dump --db photos > photos.dump");
     let bench = "flagstone bench --db=made --num=1000 --cache_size=64K --benchmarks=fillseq,flush,readrandom";
     done(directory, &format!("{bench},stats --block_cache_trace_file=blocks.oracleGeneral > server.log"));
@@ -65,6 +66,7 @@ fn here(directory: &Path, example: &str) -> String {
         line = line.replace(shown, &file(directory, ".log"));
     }
     line = line.replace("--num=1000000", "--num=1000");
+    line = line.replace("drop-family --db photos thumbnails", "drop-family --db photos old-thumbnails");
     if line.contains("--synthetic") {
         line.push_str(" --requests 1000 --sizes 1M");
     }

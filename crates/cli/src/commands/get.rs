@@ -11,6 +11,7 @@ use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict, say};
 use crate::output::Output;
 use crate::stamped::Ttl;
+use crate::text;
 
 /// Print the value of a key.
 ///
@@ -24,8 +25,8 @@ pub struct Arguments {
     place: Place,
     /// The key
     key: OsString,
-    /// Print these bytes of the value only: START..END, counted from 0 and without END, which may be left out
-    #[arg(long, value_parser = parse_range)]
+    /// Print these bytes of the value only, counted from 0 and without END; either may be left out
+    #[arg(long, value_name = "START..END", value_parser = parse_range)]
     range: Option<Range<u64>>,
     #[command(flatten)]
     ttl: Ttl,
@@ -53,7 +54,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     };
     let Some(value) = found else {
         let key = place.notation().show(&key);
-        say(format_args!("key '{key}' is not in column family '{}'", place.cf));
+        say(format_args!("key '{key}' is not in column family '{}'", text::name(&place.cf)));
         return Ok(Verdict::Faulty);
     };
     let mut output = Output::new();

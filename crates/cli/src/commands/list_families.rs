@@ -9,7 +9,7 @@ use crate::arguments::{Common, Database};
 use crate::database;
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
-use crate::text::Notation;
+use crate::text;
 
 /// List the column families in the order of their creation.
 ///
@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if common.json {
         output.line(json!({ "column_families": names }).to_string())?;
     } else {
-        names.iter().try_for_each(|name| output.line(Notation::Plain.show(name.as_bytes())))?;
+        names.iter().try_for_each(|name| output.line(text::name(name)))?;
     }
     output.finish()?;
     Ok(Verdict::Sound)

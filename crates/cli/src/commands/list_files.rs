@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut output = Output::new();
     for family in &families {
         if !common.json {
-            output.line(format!("column family '{}'", Notation::Plain.show(family.name().as_bytes())))?;
+            output.line(format!("column family '{}'", text::name(family.name())))?;
         }
         for file in by_family.remove(family.name()).unwrap_or_default() {
             output.line(match common.json {

@@ -133,7 +133,7 @@ fn words(report: &SalvageReport) -> Vec<String> {
         lines.push(format!(
             "LOST the value of '{}' in family '{}'{}: {}",
             lost.key.escape_ascii(),
-            lost.family,
+            text::name(&lost.family),
             if lost.has_other_version { " (an older version is there instead)" } else { "" },
             lost.error
         ));
@@ -159,7 +159,9 @@ fn words(report: &SalvageReport) -> Vec<String> {
     for family in &report.families {
         lines.push(format!(
             "family '{}': {} keys, {} of them with large values",
-            family.name, family.keys, family.large_values
+            text::name(&family.name),
+            family.keys,
+            family.large_values
         ));
     }
     let values = report.lost_values.len() as u64 + report.lost_values_unlisted;

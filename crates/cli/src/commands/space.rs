@@ -73,7 +73,7 @@ fn facts(family: &ColumnFamily, usage: &SpaceUsage) -> Map<String, Value> {
 }
 
 fn print(family: &ColumnFamily, usage: &SpaceUsage, output: &mut Output) -> Result<(), Failure> {
-    output.line(format!("column family '{}'", family.name()))?;
+    output.line(format!("column family '{}'", text::name(family.name())))?;
     for (_, figure, meaning) in figures(usage) {
         output.line(format!("  {meaning}: {}", text::bytes(figure)))?;
     }

@@ -1,32 +1,54 @@
 //! `flagstone stats`
 
+use std::collections::HashMap;
+
 use clap::Args;
-use flagstone::db::{ColumnFamily, Db};
+use flagstone::db::{ColumnFamily, Db, PROPERTY_NAMES};
 use serde_json::{Map, Value, json};
 
-use crate::arguments::{Common, Database};
+use crate::arguments::{CF_ALIASES, Common, Database};
 use crate::database::{self, Access};
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::text;
 
-/// Print the size and shape of each column family, and who holds memory.
+/// Print the size and shape of each column family, and who holds memory; or one property, as RocksDB's GetProperty does.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flagstone stats --db /data/photos --json")]
+#[command(after_help = "Examples:\n  flagstone stats --db /data/photos --json\n  \
+                  flagstone stats --db /data/photos --property rocksdb.levelstats")]
 pub struct Arguments {
     #[command(flatten)]
     database: Database,
+
+    /// Print this property only
+    #[arg(long, value_name = "NAME")]
+    property: Option<String>,
+
+    /// The column family of the property
+    #[arg(long, value_name = "FAMILY", default_value = "default", requires = "property", aliases = CF_ALIASES)]
+    cf: String,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = database::open(common, &arguments.database.db, Access::Read)?;
     let mut output = Output::new();
+    if let Some(name) = &arguments.property {
+        let family = database::family(&db, &arguments.cf)?;
+        let value = db.property(&family, name).ok_or_else(|| no_property(name))?;
+        output.line(match common.json {
+            true => json!({ "property": name, "value": value }).to_string(),
+            false => value,
+        })?;
+        output.finish()?;
+        return Ok(Verdict::Sound);
+    }
+    let levels = Levels::of(&db);
     if common.json {
         let families: Map<String, Value> = db
             .column_families()
             .iter()
-            .map(|family| (family.name().to_string(), facts(&db, family)))
+            .map(|family| (family.name().to_string(), facts(&db, family, &levels)))
             .collect();
         let sequence = db.latest_sequence_number();
         let memory: Map<String, Value> =
@@ -39,7 +61,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         output.line(facts.to_string())?;
     } else {
         for family in db.column_families() {
-            print(&db, &family, &mut output)?;
+            print(&db, &family, &levels, &mut output)?;
         }
         output.line("memory of this process")?;
         for (name, figure) in figures(&db).into_iter().filter(|(_, figure)| *figure > 0) {
@@ -48,6 +70,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     output.finish()?;
     Ok(Verdict::Sound)
+}
+
+fn no_property(name: &str) -> Failure {
+    let name = text::name(name);
+    Failure::Usage(format!("there is no property '{name}' here; there are {}", PROPERTY_NAMES.join(", ")))
 }
 
 /// The figures shown, by property and by the name that they are shown under.
@@ -74,34 +101,49 @@ fn shown(name: &str, figure: u64) -> String {
     format!("  {}: {shown}", name.trim_end_matches("_bytes").replace('_', " "))
 }
 
-fn levels(db: &Db, family: &ColumnFamily) -> Vec<(u64, u64)> {
-    let mut levels = vec![(0, 0u64); family.options().num_levels.max(1) as usize];
-    for file in db.live_files().iter().filter(|file| file.column_family == family.name()) {
-        if let Some(slot) = file.level.and_then(|level| levels.get_mut(level)) {
-            *slot = (slot.0 + 1, slot.1.saturating_add(file.size));
+/// Tables and their bytes by family and level. There may be thousands of families: all are gone through once.
+struct Levels(HashMap<String, Vec<(u64, u64)>>);
+
+impl Levels {
+    fn of(db: &Db) -> Self {
+        let mut levels: HashMap<String, Vec<(u64, u64)>> = HashMap::new();
+        for family in db.column_families() {
+            let count = family.options().num_levels.max(1) as usize;
+            levels.insert(family.name().to_string(), vec![(0, 0); count]);
         }
+        for file in db.live_files() {
+            let of_family = levels.get_mut(&file.column_family);
+            if let Some(slot) = of_family.and_then(|levels| levels.get_mut(file.level?)) {
+                *slot = (slot.0 + 1, slot.1.saturating_add(file.size));
+            }
+        }
+        Self(levels)
     }
-    levels
+
+    fn of_family(&self, family: &ColumnFamily) -> &[(u64, u64)] {
+        self.0.get(family.name()).map_or(&[], Vec::as_slice)
+    }
 }
 
-fn facts(db: &Db, family: &ColumnFamily) -> Value {
+fn facts(db: &Db, family: &ColumnFamily, levels: &Levels) -> Value {
     let mut facts = Map::new();
     for (property, name) in FIGURES {
         facts.insert(name.to_string(), json!(db.int_property(family, property)));
     }
-    let levels: Vec<_> =
-        levels(db, family).iter().map(|(files, bytes)| json!({ "files": files, "bytes": bytes })).collect();
+    let levels = levels.of_family(family).iter();
+    let levels: Vec<_> = levels.map(|(files, bytes)| json!({ "files": files, "bytes": bytes })).collect();
     facts.insert("levels".to_string(), Value::Array(levels));
     facts.insert("comparator".to_string(), json!(family.comparator().name()));
     Value::Object(facts)
 }
 
-fn print(db: &Db, family: &ColumnFamily, output: &mut Output) -> Result<(), crate::failure::Failure> {
-    output.line(format!("column family '{}' ({})", family.name(), family.comparator().name()))?;
+fn print(db: &Db, family: &ColumnFamily, levels: &Levels, output: &mut Output) -> Result<(), Failure> {
+    let (name, comparator) = (text::name(family.name()), text::name(family.comparator().name()));
+    output.line(format!("column family '{name}' ({comparator})"))?;
     for (level, (files, bytes)) in
-        levels(db, family).into_iter().enumerate().filter(|(_, (files, _))| *files > 0)
+        levels.of_family(family).iter().enumerate().filter(|(_, (files, _))| *files > 0)
     {
-        output.line(format!("  level {level}: {files} tables, {}", text::bytes(bytes)))?;
+        output.line(format!("  level {level}: {files} tables, {}", text::bytes(*bytes)))?;
     }
     for (property, name) in FIGURES {
         if let Some(figure) = db.int_property(family, property) {

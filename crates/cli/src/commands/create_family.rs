@@ -1,0 +1,34 @@
+//! `flagstone create-family`
+
+use clap::Args;
+use flagstone::options::ColumnFamilyOptions;
+
+use crate::arguments::{Common, Database};
+use crate::database::{self, Access};
+use crate::failure::{Failure, Outcome, Verdict};
+
+/// Create a column family.
+///
+/// It has the default options, changed by --set, which here does not concern the families that are there.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  flagstone create-family --db /data/photos thumbnails\n  \
+                  flagstone create-family --db /data/photos newest --set comparator=rocksdb.ReverseBytewiseComparator")]
+pub struct Arguments {
+    #[command(flatten)]
+    database: Database,
+    /// Its name
+    name: String,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    // What is no option of a family, or no value of it, the opening takes or refuses.
+    let mut options = ColumnFamilyOptions::default();
+    let of_others = common.settings.iter().filter(|(name, value)| options.set(name, value).is_err());
+    let of_others = Common { settings: of_others.cloned().collect(), ..common.clone() };
+    options.validate_for_writing().map_err(|error| Failure::Usage(format!("--set: {error}")))?;
+    let db = database::open(&of_others, &arguments.database.db, Access::Write)?;
+    db.create_column_family(&arguments.name, &options)?;
+    db.close()?;
+    Ok(Verdict::Sound)
+}

@@ -1,0 +1,64 @@
+//! Column families on the command line: made, dropped, and named as a line can bear it.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod common;
+
+use common::{failed, printed};
+
+/// There was no way but a program, or a dump written by hand.
+#[test]
+fn families_are_made_and_dropped() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    printed(&format!("put --db {db} key value"));
+    printed(&format!("create-family --db {db} cats --set comparator=rocksdb.ReverseBytewiseComparator"));
+    printed(&format!("put --db {db} --cf cats kit 1"));
+    printed(&format!("put --db {db} --cf cats tom 2"));
+    assert_eq!(printed(&format!("scan --db {db} --cf cats")), "tom\t2\nkit\t1\n", "its order is its own");
+    assert_eq!(printed(&format!("scan --db {db}")), "key\tvalue\n");
+    for (line, code, says) in [
+        ("create-family cats", 1, "'cats'"),
+        ("create-family dogs --set blok_size=1", 2, "did you mean 'block_size'?"),
+        ("create-family dogs --set num_levels=0", 2, "num_levels"),
+        ("drop-family dogs", 2, "no column family 'dogs'"),
+        ("drop-family default", 1, "default"),
+        ("stats --property rocksdb.nonsense", 2, "there is no property 'rocksdb.nonsense' here"),
+    ] {
+        let (found, message) = failed(&format!("{line} --db {db}"));
+        assert!(found == code && message.contains(says), "{line}: {found} {message}");
+    }
+    let property = "--property rocksdb.estimate-num-keys";
+    assert_eq!(printed(&format!("stats --db {db} {property} --cf cats")), "2\n");
+    let json: serde_json::Value =
+        serde_json::from_str(&printed(&format!("stats --db {db} {property} --json"))).unwrap();
+    assert_eq!(json["value"], "1");
+    printed(&format!("drop-family --db {db} cats"));
+    assert_eq!(printed(&format!("list-families --db {db}")), "default\n");
+}
+
+/// It cleared the screen of whoever asked for figures, and broke lines apart.
+#[test]
+fn what_a_family_is_called_stays_on_its_line() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, rescued) = (scratch.path().join("db"), scratch.path().join("rescued"));
+    let mut options = flagstone::options::Options::default();
+    options.create_if_missing = true;
+    let db = flagstone::db::Db::open(&path, &options).unwrap();
+    let family = db.create_column_family("a\x1b[2J\nb", &options.cf).unwrap();
+    db.put_cf(&family, "key", "value").unwrap();
+    drop(family);
+    db.close().unwrap();
+    drop(db);
+    let path = path.display();
+    for line in [
+        format!("stats --db {path}"),
+        format!("space --db {path}"),
+        format!("list-files --db {path}"),
+        format!("salvage --db {path} --to {}", rescued.display()),
+    ] {
+        let said = printed(&line);
+        assert!(!said.contains('\x1b') && said.contains(r"a\x1b[2J\nb"), "{line}: {said}");
+    }
+}
