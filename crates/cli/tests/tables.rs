@@ -194,3 +194,17 @@ fn the_operations_of_a_wal_are_objects_in_json() {
     let (code, message) = failed(&format!("wal {db}"));
     assert!(code == 2 && message.contains("is a directory"), "{message}");
 }
+
+/// Half of what the properties of this table counted was not there.
+#[test]
+fn range_deletions_are_listed_with_the_entries() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8/rangedel");
+    let said = printed(&format!("sst {}/000026.sst --entries", fixture.display()));
+    let ranges = said.lines().filter(|line| line.contains("\tRangeDeletion\t")).count();
+    assert_eq!((ranges, said.lines().count()), (7, 14), "{said}");
+    // As ldb list_file_range_deletes tells it.
+    assert!(said.starts_with("user00000560\t3017\tRangeDeletion\tuser00000585\n"), "{said}");
+    let json = printed(&format!("sst {}/000026.sst --entries --json", fixture.display()));
+    let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["key"], &first["end_key"]), (&"user00000560".into(), &"user00000585".into()));
+}

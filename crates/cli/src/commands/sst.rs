@@ -22,7 +22,7 @@ use crate::text::Notation;
 ///
 /// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the same. In a database's directory
 /// a table that is being written, or goes meanwhile, is only a note. Of a table whose comparator is an application's own, the
-/// order of the entries is not checked.
+/// order of the entries is not checked, and range deletions are not listed.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify"
@@ -31,7 +31,7 @@ pub struct Arguments {
     /// The files; of a directory all tables
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// List each entry: key, sequence number, type, value
+    /// List each entry: key, sequence number, type, value; range deletions first, with their ends as values
     #[arg(long)]
     entries: bool,
     /// Read every block and check it
@@ -217,6 +217,18 @@ fn print_entries(
     common: &Common,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    // First, so that no damaged block keeps them from being seen.
+    for range in table.range_tombstones().tombstones() {
+        let (start, end) = (notation.show(range.start), notation.show(range.end));
+        let (sequence, kind) = (range.sequence, "RangeDeletion");
+        output.line(match common.json {
+            true => json!({
+                "file": path.display().to_string(), "key": start, "sequence": sequence, "type": kind, "end_key": end,
+            })
+            .to_string(),
+            false => format!("{start}\t{sequence}\t{kind}\t{end}"),
+        })?;
+    }
     let mut iter = table.iter(IterSettings::default());
     iter.seek_to_first();
     while iter.valid() {
