@@ -713,34 +713,75 @@ fn a_table_that_was_taken_in_between_keys_of_the_wal_is_in_nobodys_way() {
     assert!(world.open().check().unwrap().faults.is_empty());
 }
 
-/// The table that was taken in was merged with an older one, without the newer one around it: the database was poisoned, at each
-/// opening anew.
-#[test]
-fn a_table_that_was_taken_in_between_keys_of_the_wal_is_merged_with_older_ones() {
+/// A database whose WAL has `a` and `z`; in level 0 there is a table of `m`, taken in since, and an older one, with its number.
+fn with_m_between_keys_of_the_wal(options: &str) -> (World, FileNumber) {
     let mut world = World::new();
-    world.options.set_all("avoid_flush_during_shutdown=true;num_levels=1").unwrap();
+    world.options.set_all("avoid_flush_during_shutdown=true;num_levels=1").expect("options");
+    world.options.set_all(options).expect("options");
     let db = world.open();
-    db.put("large", "small").unwrap();
-    db.flush_all().unwrap();
-    let older = db.live_files().iter().map(|file| file.number).max().unwrap();
-    ["a", "z"].iter().for_each(|key| db.put(key, "written").unwrap());
-    db.close().unwrap();
+    db.put("large", "small").expect("a write");
+    db.flush_all().expect("a flush");
+    let older = db.live_files().iter().map(|file| file.number).max().expect("a table");
+    ["a", "z"].iter().for_each(|key| db.put(key, "written").expect("a write"));
+    db.close().expect("a clean close");
     world.take_in_m();
+    (world, older)
+}
 
-    let db = world.open();
-    db.flush_all().unwrap();
+fn merge_m_with(db: &Db, older: FileNumber) {
     let tables = [FileNumber(FIRST), older];
     let written = db.compact_files(db.default_column_family(), &tables, 0, &CompactFilesOptions::default());
-    assert_eq!(written.unwrap().len(), 1);
-    db.put("b", "written").unwrap();
-    db.flush_all().unwrap();
-    let read = |db: &Db| ["a", "b", "m", "z"].map(|key| db.get(key).unwrap().unwrap().to_vec());
-    let all = [&b"written"[..], b"written", b"taken in", b"written"];
-    assert_eq!(read(&db), all);
-    db.close().unwrap();
-    let db = world.open();
-    assert_eq!(read(&db), all);
-    db.compact_range(db.default_column_family(), None, None, &everything()).unwrap();
-    assert_eq!(read(&db), all);
-    assert!(db.check().unwrap().faults.is_empty());
+    assert_eq!(written.expect("a compaction").len(), 1);
+}
+
+/// The table that was taken in was merged with an older one, without the newer one around it, or before that was flushed: the
+/// database was poisoned, at each opening anew.
+#[test]
+fn a_table_that_was_taken_in_between_keys_of_the_wal_is_merged_with_older_ones() {
+    for options in ["avoid_flush_during_recovery=false", "avoid_flush_during_recovery=true"] {
+        let (world, older) = with_m_between_keys_of_the_wal(options);
+        let db = world.open();
+        merge_m_with(&db, older);
+        db.flush_all().unwrap();
+        db.put("b", "written").unwrap();
+        db.flush_all().unwrap();
+        let read = |db: &Db| ["a", "b", "m", "z"].map(|key| db.get(key).unwrap().unwrap().to_vec());
+        let all = [&b"written"[..], b"written", b"taken in", b"written"];
+        assert_eq!(read(&db), all);
+        db.close().unwrap();
+        let db = world.open();
+        assert_eq!(read(&db), all);
+        db.compact_range(db.default_column_family(), None, None, &everything()).unwrap();
+        assert_eq!(read(&db), all);
+        assert!(db.check().unwrap().faults.is_empty());
+    }
+}
+
+/// RocksDB had merged what it had taken in with what was older, or with more that it had taken in, before it was closed: what
+/// was made of the WAL was refused, and so was the database.
+#[test]
+fn a_table_that_was_merged_before_keys_around_it_were_flushed_is_in_nobodys_way() {
+    for sequence in [1, 12] {
+        let mut world = World::new();
+        world.options.set("avoid_flush_during_shutdown", "true").unwrap();
+        let db = world.open();
+        ["a", "z"].iter().for_each(|key| db.put(key, "written").unwrap());
+        db.close().unwrap();
+        let entries = [("m", ValueType::Value, &b"taken in"[..])];
+        let other = InternalKeyBuf::new(b"n", sequence, ValueType::Value);
+        let merged = world.table(FIRST, &entries, TableBuilderSettings::default(), |table| {
+            table.add(other.as_key(), b"merged").expect("a table");
+        });
+        world.add(&[FileMetadata { epoch_number: 5, oldest_blob_file: None, ..merged }]);
+
+        let db = world.open();
+        let read = |db: &Db| ["a", "m", "n", "z"].map(|key| db.get(key).unwrap().unwrap().to_vec());
+        let all = [&b"written"[..], b"taken in", b"merged", b"written"];
+        assert_eq!(read(&db), all);
+        db.put("m", "overwritten").unwrap();
+        db.flush_all().unwrap();
+        db.compact_range(db.default_column_family(), None, None, &everything()).unwrap();
+        assert_eq!(read(&db), [&b"written"[..], b"overwritten", b"merged", b"written"]);
+        assert!(db.check().unwrap().faults.is_empty());
+    }
 }

@@ -208,7 +208,13 @@ fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
         |number, keys, seqnos, epoch_number| FileMetadata { epoch_number, ..table(number, keys, seqnos) };
     for (first, second, why) in [
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (6, 9), 1), Some("same epoch")),
-        (at(10, ("a", "c"), (6, 9), 1), at(11, ("b", "d"), (1, 5), 2), Some("lower seqnos")),
+        // Two tables that were taken in, or one and what is older, have been merged.
+        (at(10, ("a", "c"), (6, 9), 1), at(11, ("b", "d"), (1, 5), 2), None),
+        (at(10, ("a", "c"), (6, 9), 1), at(11, ("b", "d"), (1, 10), 2), None),
+        (at(10, ("a", "c"), (1, 9), 1), at(11, ("b", "d"), (2, 5), 2), None),
+        // A write was flushed twice.
+        (at(10, ("a", "c"), (1, 9), 1), at(11, ("b", "d"), (1, 5), 2), Some("lower seqnos")),
+        (at(10, ("a", "c"), (2, 9), 1), at(11, ("b", "d"), (1, 9), 2), Some("lower seqnos")),
         (at(10, ("a", "c"), (6, 6), 1), at(11, ("b", "d"), (1, 5), 2), None),
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (1, 9), 2), Some("interleaved")),
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("d", "e"), (6, 9), 1), None),
@@ -221,6 +227,30 @@ fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
         match why {
             Some(why) => assert!(result.unwrap_err().message().contains(why), "{why}"),
             None => assert_eq!(result.map(|()| default_layout(&versions)).unwrap(), "L0: 11 10"),
+        }
+    }
+}
+
+/// What is merged of level 0 may have sequence numbers around those of what was not, but nothing may change places.
+#[test]
+fn what_is_merged_takes_the_place_of_tables_that_were_next_to_each_other() {
+    let at =
+        |number, epoch_number| FileMetadata { epoch_number, ..table(number, ("a", "c"), (number, number)) };
+    let merged = |seqnos, epoch_number| FileMetadata { epoch_number, ..table(20, ("a", "c"), seqnos) };
+    for (inputs, output, layout) in [
+        ([12, 11], merged((11, 12), 2), Some("L0: 13 20 10")),
+        ([11, 10], merged((10, 13), 1), Some("L0: 13 12 20")),
+        ([13, 11], merged((11, 13), 2), None),
+        ([12, 10], merged((10, 12), 1), None),
+    ] {
+        let (_, mut versions) = new_database();
+        for number in 10..14 {
+            versions.log_and_apply(vec![edit(&[(0, at(number, number - 9))], &[])]).unwrap();
+        }
+        let result = versions.log_and_apply(vec![edit(&[(0, output)], &inputs.map(|number| (0, number)))]);
+        match layout {
+            Some(layout) => assert_eq!(result.map(|()| default_layout(&versions)).unwrap(), layout),
+            None => assert!(result.unwrap_err().message().contains("seqnos"), "{inputs:?}"),
         }
     }
 }

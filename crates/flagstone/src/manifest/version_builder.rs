@@ -8,8 +8,9 @@
 //! 5. What comes out is checked. RocksDB opens a family *empty* and deletes its tables if these rules are broken, so a
 //!    change that breaks them must fail here, before it is written.
 //!
-//! A change that we write must satisfy both RocksDB 11, which orders level 0 by epoch, and 7.8, which orders it by seqno.
-//! What an existing MANIFEST says is held only to RocksDB 11's rules, and so is what is made of a level 0 that breaks the others.
+//! A change that we write must satisfy both RocksDB 11, which orders level 0 by epoch, and 7.8, which orders it by seqno, where
+//! history allows that: tables that were taken in may have been merged. What an existing MANIFEST says is held only to RocksDB
+//! 11's rules.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -292,37 +293,65 @@ impl VersionBuilder {
         }
         let added: Vec<bool> = files.iter().map(|file| matches!(file, Source::Edit(_))).collect();
         let files: Vec<&FileMetadata> = files.iter().map(Source::meta).collect();
-        self.check_level_zero_by_seqno(&files, &added, true).or_else(|error| {
-            let base: Vec<&FileMetadata> = self.level_zero.iter().map(|file| &file.meta).collect();
-            // Whoever wrote it goes by epochs alone: so does what follows, or nothing could be compacted. Nor may a table that
-            // was taken in be merged with older ones else: the result has many seqnos.
-            match self.check_level_zero_by_seqno(&base, &vec![true; base.len()], false) {
-                Ok(()) => Err(error),
-                Err(earlier) => {
-                    tracing::warn!(%error, %earlier, "RocksDB before 7.10 would not open level 0, as it would not before");
-                    Ok(())
-                }
+        self.check_level_zero_by_seqno(&files, &added).or_else(|error| {
+            if !self.keeps_history(&files, &added) {
+                return Err(error);
             }
+            tracing::warn!(%error, "RocksDB before 7.10 would not open level 0");
+            Ok(())
         })
     }
 
+    /// Whether level 0 stays in the order of history, although sequence numbers do not tell it. Readers take what they find first
+    /// by epoch, so of two tables that overlap the one with the higher epoch must be the newer, key by key.
+    ///
+    /// - What gets an epoch above all others is flushed. Memtables are flushed in their order, so it is newer than what came by
+    ///   way of other memtables. What RocksDB took in since the memtable began has no key of what the memtable held then, or that
+    ///   would have been flushed first; and what came later is newer. So it is newer than that, too, whatever that was merged
+    ///   with. Each write has a number of its own: if one is in an older table also, a write was flushed twice.
+    /// - What has no higher epoch was merged, and has the lowest epoch of its inputs. Nothing that stays may have been older than
+    ///   an input and be newer than the result, or the reverse.
+    fn keeps_history(&self, files: &[&FileMetadata], added: &[bool]) -> bool {
+        let overlap = |a: &FileMetadata, b: &FileMetadata| user_keys_overlap(&self.comparator.user, a, b);
+        let highest = self.level_zero.iter().map(|file| file.meta.epoch_number).max().unwrap_or(0);
+        let base = self.level_zero.iter().map(|file| &file.meta);
+        let gone: Vec<_> = base.filter(|meta| self.removed.contains_key(&meta.number)).collect();
+        let new = || files.iter().copied().zip(added).filter(|(_, added)| **added).map(|(file, _)| file);
+        let kept = || files.iter().copied().zip(added).filter(|(_, added)| !**added).map(|(file, _)| file);
+        let has = |file: &FileMetadata, seqno| {
+            seqno > 0 && [file.smallest_seqno, file.largest_seqno].contains(&seqno)
+        };
+        let shares = |a: &FileMetadata, b: &FileMetadata| has(a, b.smallest_seqno) || has(a, b.largest_seqno);
+        let is_flushed_once = |file: &FileMetadata| {
+            let follows = |older: &FileMetadata| {
+                older.epoch_number >= file.epoch_number || older.largest_seqno < file.smallest_seqno
+            };
+            !kept().any(|other| overlap(file, other) && shares(file, other))
+                && new().all(|older| follows(older) || !overlap(file, older))
+        };
+        let is_in_place = |file: &FileMetadata| {
+            let passes = |input: &FileMetadata, other: &FileMetadata| {
+                let epochs = [file.epoch_number, input.epoch_number];
+                let is_between =
+                    |epoch| epochs.iter().any(|one| *one < epoch) && epochs.iter().any(|one| *one > epoch);
+                is_between(other.epoch_number) && overlap(input, other)
+            };
+            !kept().any(|other| gone.iter().any(|input| passes(input, other)))
+        };
+        new().all(|file| if file.epoch_number > highest { is_flushed_once(file) } else { is_in_place(file) })
+    }
+
     /// RocksDB 7.8 knows no epochs: it must find the same order among overlapping tables by their seqnos, and refuses to open
-    /// tables whose seqnos interleave. Only what was added is checked: the rest may come from RocksDB 11.
-    /// `spares_taken_in` for tables that RocksDB took in while what is in a newer one was in a memtable, without a flush: the two
-    /// share no key.
-    fn check_level_zero_by_seqno(
-        &self,
-        files: &[&FileMetadata],
-        added: &[bool],
-        spares_taken_in: bool,
-    ) -> Result<()> {
+    /// tables whose seqnos interleave. Only what was added is checked: the rest may come from RocksDB 11, which may have taken in
+    /// the older of two tables while what is in the newer one was in a memtable, without a flush: they share no key.
+    fn check_level_zero_by_seqno(&self, files: &[&FileMetadata], added: &[bool]) -> Result<()> {
         for (at, file) in files.iter().enumerate().filter(|(at, _)| added[*at]) {
             for (other_at, other) in files.iter().enumerate() {
                 let (newer, older) = if at <= other_at { (file, other) } else { (other, file) };
                 let is_taken_in =
                     older.smallest_seqno == older.largest_seqno && newer.largest_seqno < older.smallest_seqno;
                 if newest_by_seqno(newer, older).is_gt()
-                    && !(spares_taken_in && is_taken_in)
+                    && !is_taken_in
                     && user_keys_overlap(&self.comparator.user, newer, older)
                 {
                     let why = "overlap, but the one with the higher epoch number has the lower seqnos";
