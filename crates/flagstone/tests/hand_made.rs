@@ -785,3 +785,21 @@ fn a_table_that_was_merged_before_keys_around_it_were_flushed_is_in_nobodys_way(
         assert!(db.check().unwrap().faults.is_empty());
     }
 }
+
+/// What it was merged to was said to be newer than what the WAL held, which a salvage without a MANIFEST then passed over.
+#[test]
+fn a_salvage_has_what_lies_around_a_merged_table_that_was_taken_in() {
+    let (world, older) = with_m_between_keys_of_the_wal("avoid_flush_during_recovery=true");
+    let db = world.open();
+    merge_m_with(&db, older);
+    db.close().unwrap();
+    let fs = &world.options.env.fs;
+    let names = fs.list(Path::new("/db")).unwrap();
+    let of_manifest = names.iter().filter(|name| *name == "CURRENT" || name.starts_with("MANIFEST"));
+    assert!(of_manifest.map(|name| fs.remove(&Path::new("/db").join(name)).unwrap()).count() > 1);
+    salvage(Path::new("/db"), Path::new("/new"), &world.options, &[], &mut |_| {}).unwrap();
+    let db = Db::open("/new", &world.options).unwrap();
+    let read = ["a", "large", "m", "z"].map(|key| db.get(key).unwrap().map(|value| value.to_vec()));
+    let all = [&b"written"[..], b"small", b"taken in", b"written"];
+    assert_eq!(read, all.map(|value| Some(value.to_vec())));
+}

@@ -279,9 +279,9 @@ impl TableProperties {
         bytes
     }
 
-    /// When the table was written, tables had all writes of the family up to this sequence number; 0 if it is not told.
-    pub fn flushed_until(&self) -> SequenceNumber {
-        self.number(name::FLUSHED_UNTIL).ok().flatten().unwrap_or(0)
+    /// When the table was written, tables had all writes of the family up to this sequence number; `None` if it is not told.
+    pub fn flushed_until(&self) -> Option<SequenceNumber> {
+        self.number(name::FLUSHED_UNTIL).ok().flatten()
     }
 
     /// Whether whole keys are in the filter.

@@ -213,7 +213,7 @@ impl Holdings {
         let flushed = self.flushed_until.entry(family.to_string()).or_default();
         // What is at the bottom of a tree has lost its own number.
         let noted = table.properties.as_ref().expect("properties").flushed_until();
-        *flushed = table.largest_sequence.max(noted).max(*flushed);
+        *flushed = noted.unwrap_or(table.largest_sequence).max(*flushed);
         let is_ingested = table.is_ingested();
         let mut entries = table.entries();
         while entries.advance().expect("sound") {

@@ -109,6 +109,15 @@ impl JobSpec {
         }
     }
 
+    /// Up to which sequence number tables have all writes of the family. One that was taken in may have a larger number than what
+    /// is in memory, as far as that was replayed; what was written since then has larger ones than the version's tables.
+    pub(in crate::db) fn flushed_until(&self) -> SequenceNumber {
+        let now = self.family.current.load();
+        let in_memory = now.generations().filter_map(|mem| mem.first_sequence()).min();
+        let largest = self.version.largest_seqno();
+        in_memory.map_or(largest, |oldest| largest.min(oldest.saturating_sub(1)))
+    }
+
     /// What the drop rules go by, if `snapshots` are live.
     pub(in crate::db) fn stream_settings(
         &self,

@@ -233,7 +233,7 @@ impl<'a> TableWriter<'a> {
         }
         if !spec.is_flush {
             // What it says by its own entries is lost where they lose their sequence numbers.
-            open.builder.note_flushed_until(spec.version.largest_seqno());
+            open.builder.note_flushed_until(spec.flushed_until());
         }
         let summary = open.builder.finish()?;
         self.output.raw_bytes += summary.properties.raw_key_size + summary.properties.raw_value_size;

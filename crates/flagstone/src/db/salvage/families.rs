@@ -53,18 +53,17 @@ impl Family {
     ) {
         // Only flushes know it.
         let is_flushed = properties.is_some_and(|properties| properties.oldest_key_time > 0);
-        let flushed_until = properties.map_or(0, TableProperties::flushed_until);
-        self.tells_flushed &= is_flushed || flushed_until > 0;
-        self.flushed_until = self.flushed_until.max(flushed_until);
+        let flushed_until = properties.and_then(TableProperties::flushed_until);
+        self.tells_flushed &= is_flushed || flushed_until.is_some();
+        // The sequence number of what was ingested was given it then: older writes may not have been flushed by that time. What
+        // it was merged to says so.
+        let own = if remains.is_ingested() { 0 } else { remains.largest_sequence };
+        self.flushed_until = self.flushed_until.max(flushed_until.unwrap_or(own));
         for fault in &remains.faults {
             let whole = bounds.as_ref().map(|(smallest, largest)| user_range(smallest, largest));
             self.losses.add(fault.key_range.clone().or(whole));
         }
         self.tombstones.add_table(&self.comparator, number, &remains, bounds, is_flushed);
-        if !remains.is_ingested() {
-            // Its sequence number was given when it was ingested: older writes may not have been flushed by then.
-            self.flushed_until = self.flushed_until.max(remains.largest_sequence);
-        }
         self.tables.push((number, Arc::new(remains)));
     }
 
