@@ -4,7 +4,7 @@
 //!    log that they were read with, and its sequence number. What could be wrong with it is found now, in the order of the log.
 //! 2. When the next piece begins, what was noted goes to the threads that insert, as a [`Portion`] for each. Each thread has
 //!    families of its own: so the portions of a family are inserted one after the other, and those of several families at the
-//!    same time.
+//!    same time. Of a batch that is much larger than a piece parts go, as if it were several.
 //! 3. A portion is sorted by key: what comes to lie together is inserted together, while that part of the memtable is in the
 //!    processor's cache.
 //! 4. A memtable that is full then is written to a table (`replayed`), also the largest when all together are too large.
@@ -150,6 +150,9 @@ pub(in crate::db) struct Inserts {
     /// The entries noted for each thread, or for the caller, as long as they are of this piece.
     pending: Vec<Vec<Entry>>,
     piece: Option<Arc<Vec<u8>>>,
+    /// Bytes of the log that what is noted was read from, and how many may be noted before it is handed on.
+    log_bytes: usize,
+    log_bytes_max: usize,
     blob_bytes: u64,
     blob_bytes_max: u64,
     threads: Vec<Inserter>,
@@ -188,7 +191,7 @@ impl Inserts {
             true => targets.all.len().min(inner.settings.load().max_background_jobs.max(1) as usize),
             false => 0,
         };
-        let blob_bytes_max = targets.blob_bytes_max();
+        let (log_bytes_max, blob_bytes_max) = (2 * targets.piece_size(inner), targets.blob_bytes_max());
         let shared = Arc::new(Shared {
             inner: inner.clone(),
             targets,
@@ -198,7 +201,16 @@ impl Inserts {
         });
         let threads: Vec<_> = (0..wanted).map_while(|_| Inserter::start(&shared)).collect();
         let pending = (0..threads.len().max(1)).map(|_| Vec::new()).collect();
-        Self { shared, pending, piece: None, blob_bytes: 0, blob_bytes_max, threads }
+        Self {
+            shared,
+            pending,
+            piece: None,
+            log_bytes: 0,
+            log_bytes_max,
+            blob_bytes: 0,
+            blob_bytes_max,
+            threads,
+        }
     }
 
     /// How many tables there are by now.
@@ -208,16 +220,19 @@ impl Inserts {
 
     /// Notes what a batch has for those who are to have it.
     pub(in crate::db) fn apply(&mut self, record: &ReplayRecord<'_>) -> Result<Applied> {
-        let is_same = self.piece.as_ref().is_some_and(|piece| Arc::ptr_eq(piece, record.piece));
-        if !is_same || self.blob_bytes > self.blob_bytes_max {
-            if let Err(error) = self.hand_on() {
-                return Ok(Applied::Failed(error));
-            }
-            self.piece = Some(record.piece.clone());
-        }
         let mut sequence = record.batch.sequence();
-        for operation in record.batch.iter() {
-            let operation = operation?;
+        let mut operations = record.batch.iter();
+        loop {
+            let is_same = self.piece.as_ref().is_some_and(|piece| Arc::ptr_eq(piece, record.piece));
+            if !is_same || self.log_bytes > self.log_bytes_max || self.blob_bytes > self.blob_bytes_max {
+                if let Err(error) = self.hand_on() {
+                    return Ok(Applied::Failed(error));
+                }
+                self.piece = Some(record.piece.clone());
+            }
+            let read = operations.offset();
+            let Some(operation) = operations.next().transpose()? else { break };
+            self.log_bytes += operations.offset() - read;
             if operation.is_transaction_marker() {
                 return Err(Error::not_supported("the WAL holds two-phase transactions").advise(DECIDE));
             }
@@ -284,7 +299,7 @@ impl Inserts {
     /// What became of what was handed on before, too.
     fn hand_on(&mut self) -> Result<()> {
         self.shared.check()?;
-        self.blob_bytes = 0;
+        (self.log_bytes, self.blob_bytes) = (0, 0);
         let Some(piece) = self.piece.take() else { return Ok(()) };
         for (at, noted) in self.pending.iter_mut().enumerate().filter(|(_, noted)| !noted.is_empty()) {
             let entries = std::mem::replace(noted, Vec::with_capacity(noted.len()));

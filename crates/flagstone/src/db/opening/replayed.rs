@@ -186,6 +186,7 @@ impl ProgressMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::WriteBatch;
     use crate::db::Db;
     use crate::env::Env;
     use crate::options::{FlushOptions, Options};
@@ -249,6 +250,28 @@ mod tests {
             .map(|file| file.meta.largest_seqno)
             .collect();
         assert!(largest.is_sorted_by(|newer, older| newer > older), "{largest:?}");
+    }
+
+    /// All of it came into one memtable, which became many times as large as it may, beside a list of all its operations.
+    #[test]
+    fn a_batch_that_is_larger_than_a_memtable_fills_several() {
+        let env = Env::memory();
+        let db = Db::open("/db", &options(&env, 64 << 20)).unwrap();
+        let mut batch = WriteBatch::new();
+        for i in 0..WRITES {
+            batch.put(format!("key{:03}", i % KEYS), format!("{i:0100}")).unwrap();
+        }
+        db.write(batch).unwrap();
+        db.close().unwrap();
+        drop(db);
+        let db = Db::open("/db", &options(&env, 64 << 10)).unwrap();
+        let tables = db.live_files().len();
+        assert!(tables > 10, "{tables} tables");
+        for key in 0..KEYS {
+            let found = db.get(format!("key{key:03}")).unwrap().unwrap();
+            assert_eq!(found, format!("{:0100}", WRITES - KEYS + key).as_str());
+        }
+        assert_eq!(db.latest_sequence_number(), WRITES as u64);
     }
 
     #[test]
