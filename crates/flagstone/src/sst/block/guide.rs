@@ -1,8 +1,8 @@
 //! The guide of a data block: four bytes of each of some keys, side by side.
 //!
 //! A search by restarts touches the array at the block's end, some restarts all over the block, and the entries of an
-//! interval: ten cache lines and more, most of them one after the other. The guide is made when a block is first searched,
-//! and lies beside the block's other fields.
+//! interval: ten cache lines and more, most of them one after the other. The guide is made when a block is searched for the
+//! second time, and lies beside the block's other fields.
 //!
 //! 1. All user keys start with the same `common` bytes (if there are that many), since the first and the last one do.
 //! 2. A *mark* is an entry whose user key has at least four more bytes; as one integer they never contradict the order.

@@ -194,7 +194,7 @@ impl BlockIter {
             return;
         }
         if self.comparator.is_bytewise()
-            && let Some(guide) = self.block.guide()
+            && let Some(guide) = self.block.guide_for_search()
         {
             match guide.start(self.block.data(), target.user_key()) {
                 Start::Before => self.seek_to_first(),

@@ -34,6 +34,7 @@ pub(super) use scan::Found;
 pub(crate) use walk::BlockWalk;
 
 use crate::base::coding::fixed32_at;
+use crate::base::sync::{AtomicBool, Ordering};
 use crate::base::{Error, Result, SharedPiece, SharedRoom, prefetch};
 use guide::Guide;
 use hash_index::HashIndex;
@@ -66,7 +67,9 @@ pub struct Layout {
     /// Where the values section starts, if values lie apart.
     values_offset: Option<u32>,
     hash_index: Option<HashIndex>,
-    /// Made at the first search; `None` in it if the block can have none. There is nothing in it to drop.
+    /// Whether it was searched before there was a guide.
+    is_searched: AtomicBool,
+    /// Made at the second search; `None` in it if the block can have none. There is nothing in it to drop.
     guide: ManuallyDrop<OnceLock<Option<Guide>>>,
 }
 
@@ -127,7 +130,9 @@ impl Block {
             return Err(bad("entries without a restart"));
         }
         let guide = ManuallyDrop::new(OnceLock::new());
-        Ok(Self(data.share(Layout { restarts_offset, num_restarts, values_offset, hash_index, guide })))
+        let is_searched = AtomicBool::new(false);
+        let layout = Layout { restarts_offset, num_restarts, values_offset, hash_index, is_searched, guide };
+        Ok(Self(data.share(layout)))
     }
 
     /// The bytes.
@@ -161,9 +166,28 @@ impl Block {
         self.0.capacity()
     }
 
-    /// What makes searching in byte order fast, for blocks of internal keys.
+    /// What makes searching in byte order fast, for blocks of internal keys, if it is made.
     #[inline]
     fn guide(&self) -> Option<&Guide> {
+        self.layout().guide.get()?.as_ref()
+    }
+
+    /// The same for a search, of which the second makes it: it costs as much as two or three searches by restarts, and where the
+    /// cache is small most blocks leave it after one.
+    #[inline]
+    fn guide_for_search(&self) -> Option<&Guide> {
+        match self.layout().guide.get() {
+            Some(made) => made.as_ref(),
+            None => self.guide_unless_first(),
+        }
+    }
+
+    #[cold]
+    fn guide_unless_first(&self) -> Option<&Guide> {
+        // Whoever sees it late searches by restarts once more.
+        if !self.layout().is_searched.swap(true, Ordering::Relaxed) {
+            return None;
+        }
         self.layout().guide.get_or_init(|| Guide::new(self)).as_ref()
     }
 

@@ -99,7 +99,7 @@ impl Block {
     /// Where entries behind others start, if there are few and the guide is made.
     #[inline]
     fn few_places(&self) -> Option<&[u16]> {
-        self.layout().guide.get()?.as_ref()?.few_places()
+        self.guide()?.few_places()
     }
 
     /// Asks for the beginnings of all entries up to `end`, if there are few and the guide knows them; else `false`. (Forward, the
@@ -154,12 +154,42 @@ impl Block {
         }
     }
 
-    /// Looks `target` up in byte order, without a global sequence number. `None` if a cursor must do it: the block has no
-    /// guide, the first entries of the key are too new, keys are prefixes of one another, or bytes are damaged.
+    /// The last restart whose user key is smaller, or the first; `None` if there is none, values lie apart or bytes are damaged.
+    #[cold]
+    fn start_by_restarts(&self, wanted: &[u8]) -> Option<Start> {
+        let layout = self.layout();
+        if layout.values_offset.is_some() || self.is_empty() {
+            return None;
+        }
+        let entries = &self.data()[..self.entries_end()];
+        let key_at = |restart: u32| {
+            let header = entry_header(entries, self.restart(restart)).filter(|header| header.shared == 0)?;
+            let key = entries.get(header.suffix as usize..)?.get(..header.non_shared as usize)?;
+            key.get(..key.len().checked_sub(PACKED_SIZE)?)
+        };
+        let (mut low, mut high) = (0, layout.num_restarts.checked_sub(1)?);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            match key_at(middle)? < wanted {
+                true => low = middle,
+                false => high = middle - 1,
+            }
+        }
+        key_at(low)?;
+        // No key went before: the first has all of its bytes.
+        Some(Start::At { offset: self.restart(low), common: 0 })
+    }
+
+    /// Looks `target` up in byte order, without a global sequence number. `None` if a cursor must do it: the block is empty or
+    /// has its values apart, the first entries of the key are too new, keys are prefixes of one another, or bytes are damaged.
     #[inline]
     pub(in crate::sst) fn find<'a>(&'a self, target: InternalKey<'_>) -> Option<Found<'a>> {
         let wanted = target.user_key();
-        let (mut offset, common) = match self.guide()?.start(self.data(), wanted) {
+        let start = match self.guide_for_search() {
+            Some(guide) => guide.start(self.data(), wanted),
+            None => self.start_by_restarts(wanted)?,
+        };
+        let (mut offset, common) = match start {
             Start::Before => return Some(Found::Absent),
             Start::Behind => return Some(Found::Beyond),
             Start::At { offset, common } => (offset, common),

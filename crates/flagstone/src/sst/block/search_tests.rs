@@ -64,19 +64,22 @@ fn a_block_is_searched_as_a_sorted_list_is() {
                 iter.seek(target.as_key());
                 let found = iter.valid().then(|| iter.key().to_buf());
                 assert_eq!(found.as_ref(), keys.get(at), "{}", context());
-                let Some(found) = block.find(target.as_key()) else { continue };
-                match found {
-                    Found::Absent => assert!(keys[at].user_key() > &wanted[..], "{}", context()),
-                    Found::Beyond => assert_eq!(at, keys.len(), "{}", context()),
-                    Found::Entry { sequence, value_type, value, offset, shared } => {
-                        let key = InternalKeyBuf::new(&wanted, sequence, value_type);
-                        assert_eq!(Some(&key), keys.get(at), "{}", context());
-                        assert_eq!(value.bytes(), wanted, "{}", context());
-                        iter.move_to(offset, shared, target.as_key());
-                        assert_eq!(iter.key(), key.as_key());
-                        iter.next();
-                        let next = iter.valid().then(|| iter.key().to_buf());
-                        assert_eq!(next.as_ref(), keys.get(at + 1), "{}", context());
+                // By its guide, if it can have one, and as one that nobody has searched.
+                for block in [block.clone(), Block::new(block.data()).unwrap()] {
+                    match block.find(target.as_key()) {
+                        None => {}
+                        Some(Found::Absent) => assert!(keys[at].user_key() > &wanted[..], "{}", context()),
+                        Some(Found::Beyond) => assert_eq!(at, keys.len(), "{}", context()),
+                        Some(Found::Entry { sequence, value_type, value, offset, shared }) => {
+                            let key = InternalKeyBuf::new(&wanted, sequence, value_type);
+                            assert_eq!(Some(&key), keys.get(at), "{}", context());
+                            assert_eq!(value.bytes(), wanted, "{}", context());
+                            iter.move_to(offset, shared, target.as_key());
+                            assert_eq!(iter.key(), key.as_key());
+                            iter.next();
+                            let next = iter.valid().then(|| iter.key().to_buf());
+                            assert_eq!(next.as_ref(), keys.get(at + 1), "{}", context());
+                        }
                     }
                 }
             }
@@ -155,9 +158,9 @@ fn the_guide_of_few_entries_knows_where_they_start() {
         let key = |n| InternalKeyBuf::new(format!("key{n:05}").as_bytes(), 7, ValueType::Value);
         let keys: Vec<_> = (0..count).map(key).collect();
         let block = block(&keys, 16, None);
-        assert!(block.layout().guide.get().is_none(), "nobody has searched it");
+        assert!(block.guide_for_search().is_none(), "it is made when it is searched for the second time");
         assert!(!block.prefetch_few_before(usize::MAX));
-        let guide = block.guide().expect("such keys can be told apart");
+        let guide = block.guide_for_search().expect("such keys can be told apart");
         let Some(places) = guide.few_places() else {
             assert!(!is_few, "{count} entries are few");
             continue;
