@@ -422,8 +422,10 @@ impl Life {
         }
         let written = self.promises.batches.iter().filter(|batch| batch.is_logged).map(|batch| batch.number);
         let (newest, written) = (given.last().map(|followed| followed.number), written.max());
-        // What was flushed is in no WAL, unless an archive has it, and what waits in memory is in none either.
-        let is_all = is_cut || newest.is_none() || newest == written || self.options.manual_wal_flush;
+        // What was flushed is in no WAL, unless an archive has it, and what waits in memory is in none either: then the WALs
+        // begin behind the last write.
+        let has_nothing = newest.is_none() && oldest > db.latest_sequence_number();
+        let is_all = is_cut || has_nothing || newest == written || self.options.manual_wal_flush;
         assert!(is_all || !self.is_whole, "{newest:?} is the last of {written:?} that is handed out");
         let last = self.promises.followed.iter().map(|followed| followed.number).max().unwrap_or(0);
         self.promises.followed.extend(given.into_iter().filter(|followed| followed.number > last));
