@@ -9,7 +9,7 @@ use flagstone::env::FileSystem;
 use flagstone::options::{Options, ReadOptions};
 
 use super::life::{DATABASE, Life};
-use super::past::{End, LASTING, Past, mark, number_in};
+use super::past::{End, Fate, LASTING, Past, mark, number_in};
 use crate::fault::Plan;
 use crate::seeds::Telling;
 use crate::{Survival, compare, steps};
@@ -26,6 +26,10 @@ pub fn check_open(life: &mut Life, plan: Plan) {
     life.read();
     assert_eq!(life.heard[heard..], [""; 0], "reads go on");
     if !matches!(plan, Plan::Full { .. }) {
+        // Every second one is left as the fault has left it.
+        if plan.position() % 2 == 1 {
+            check_going_on(life);
+        }
         return;
     }
     let mut attempts = 0..ATTEMPTS;
@@ -44,6 +48,23 @@ pub fn check_open(life: &mut Life, plan: Plan) {
     life.write(false, 50);
     life.read();
     assert_eq!(life.heard[heard..], [""; 0], "everything works when there is space");
+}
+
+/// Whoever asks for it has writes go on, unless the database is poisoned, and says so.
+fn check_going_on(life: &mut Life) {
+    let heard = life.heard.len();
+    if life.call("look for a family", |db, _| Ok(db.column_family(LASTING[1]).is_some())) != Some(true) {
+        return;
+    }
+    life.call("resume", |db, _| db.resume());
+    let mut attempts = 0..ATTEMPTS;
+    while !life.write(true, 50) && !life.past.batches.last().is_some_and(|last| last.fate == Fate::Refused) {
+        let said = life.heard.last();
+        assert!(attempts.next().is_some(), "writes neither go on nor are refused for good: {said:?}");
+        life.step();
+    }
+    // That it is poisoned was to be heard before.
+    life.heard.truncate(heard);
 }
 
 /// The database is closed or given up: the power may fail then, or may have failed at the fault, or the process has died.
