@@ -25,7 +25,7 @@ use crate::model::{Family, Fifo, Losses, Model};
 use crate::settings::{Chosen, Setting};
 use crate::{compare, components, steps};
 
-const DIRECTORY: &str = "/db";
+pub(super) const DIRECTORY: &str = "/db";
 
 /// What a life consisted of.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +82,7 @@ pub(super) struct Life {
     pub(super) created: usize,
     pub(super) opened: usize,
     /// When to do background work unasked, and how often in sixteen.
-    unasked: Option<(fastrand::Rng, u8)>,
+    pub(super) unasked: Option<(fastrand::Rng, u8)>,
     checkpoints: usize,
     tally: Tally,
 }
@@ -192,8 +192,12 @@ impl Life {
                 self.journal.synced(self.fs.changes());
             }
             Operation::FlushWal => {
-                self.db.flush_wal(false).expect("a flush of the WAL");
-                self.journal.written(self.fs.changes());
+                let sync = self.any(4) == 0;
+                self.db.flush_wal(sync).expect("a flush of the WAL");
+                match sync {
+                    true => self.journal.synced(self.fs.changes()),
+                    false => self.journal.written(self.fs.changes()),
+                }
             }
             Operation::Crash { power, back } => self.crash(*power, *back),
             Operation::Check => self.check(),
@@ -489,28 +493,7 @@ impl Life {
         }
     }
 
-    /// Reads the files as they are, as after the process was killed.
-    fn read_only(&mut self) {
-        let listed = self.chosen.listed(self.model.families.keys());
-        let opened = Db::open_read_only_with_families(DIRECTORY, &self.chosen.options, &listed);
-        let db = match opened {
-            // It says that it was overtaken by changes, as often as it looked.
-            Err(error) if error.code() == Code::TryAgain && self.unasked.is_none() => return,
-            opened => opened.expect("the files open"),
-        };
-        match self.contents(&db) {
-            Ok(found) => {
-                let killed = Crash { at: self.fs.changes(), is_kept: true };
-                let outcome = self.journal.check(killed, &found);
-                outcome.unwrap_or_else(|wrong| panic!("read-only: {wrong}"));
-            }
-            // A compaction may have removed a table meanwhile.
-            Err(_) if self.unasked.is_none() => {}
-            Err(error) => panic!("read-only: {error}"),
-        }
-    }
-
-    fn contents(&self, db: &Db) -> flagstone::base::Result<Model> {
+    pub(super) fn contents(&self, db: &Db) -> flagstone::base::Result<Model> {
         let mut model = Model::default();
         for family in db.column_families() {
             let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
@@ -562,6 +545,7 @@ impl Life {
             reader.walk_through();
         }
         compare::check_files(&self.db);
+        self.ask();
         self.written.check(&self.db, self.chosen.options.manual_wal_flush);
     }
 }

@@ -8,6 +8,7 @@
 //!    so that what remains when some are left out is a history, too.
 
 mod along;
+mod asked;
 mod case;
 mod experiment;
 mod generator;

@@ -1,6 +1,8 @@
 //! Writes, done to the engine and to the model.
 
+use flagstone::base::{Code, Result};
 use flagstone::batch::WriteBatch;
+use flagstone::env::IoPriority;
 use flagstone::options::WriteOptions;
 
 use super::life::Life;
@@ -26,19 +28,33 @@ impl Life {
             compare::add(&mut batch, &self.db.column_family(name).expect("it exists"), &edit);
             written.push((name.clone(), edit));
         }
+        if !batch.is_empty() && self.any(9) == 0 {
+            batch.put_log_data("for whoever reads along").expect("a small batch");
+        }
         let sync = durability == Durability::Synced;
         let disable_wal = durability == Durability::Unlogged && !must_be_logged;
         let options = WriteOptions {
             sync,
             disable_wal,
             low_pri: self.any(7) == 0,
+            no_slowdown: self.any(6) == 0,
             ignore_missing_column_families: true,
-            ..WriteOptions::default()
+            rate_limiter_priority: (self.any(8) == 0).then_some(IoPriority::User),
         };
         let begun = self.fs.changes();
-        self.db.write_with(&options, batch.clone()).expect("a write");
+        self.write_in_the_end(&options, &batch).expect("a write");
         self.written.note(&self.db, batch, !disable_wal);
         self.note_write(begun, written, &options);
+    }
+
+    /// Of a write that is refused, as it would have to wait, nothing is there: it is as if it had not been tried.
+    fn write_in_the_end(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
+        match self.db.write_with(options, batch.clone()) {
+            Err(error) if options.no_slowdown && error.code() == Code::Incomplete => {
+                self.db.write_with(&WriteOptions { no_slowdown: false, ..*options }, batch.clone())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Writes a value piece by piece, if the family may be given it.
@@ -97,8 +113,13 @@ impl Life {
         self.snapshots.clear();
         self.scans.clear();
         self.readers.retain(|reader| !reader.moves_on);
-        let range = (Some(begin), Some(end));
-        self.db.delete_files_in_ranges(&handle, &[range], include_end).expect("files are deleted");
+        // Two ranges that touch are less than one: a table may lie in neither.
+        let between = family.keys_between(begin, end);
+        let ranges = match between.get(between.len() / 2).filter(|_| self.any(3) == 0) {
+            Some(middle) => vec![(Some(begin), Some(&**middle)), (Some(&**middle), Some(end))],
+            None => vec![(Some(begin), Some(end))],
+        };
+        self.db.delete_files_in_ranges(&handle, &ranges, include_end).expect("files are deleted");
         let mut edits = vec![Edit::DeleteRange { begin: begin.to_vec(), end: end.to_vec() }];
         edits.extend(include_end.then(|| Edit::Delete { key: end.to_vec() }));
         let edits: Vec<_> = edits.into_iter().map(|edit| (name.to_string(), edit)).collect();
