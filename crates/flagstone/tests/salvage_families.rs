@@ -10,7 +10,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::*;
-use flagstone::db::{Db, SalvageReport, salvage};
+use flagstone::db::{Db, SalvageReport, salvage, salvage_with_older_options};
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::{self, ColumnFamilyOptions, FlushOptions};
 use flagstone::sst::read_table_properties;
@@ -190,6 +190,46 @@ fn a_family_whose_name_nobody_knows_does_not_take_the_place_of_another() {
     assert_eq!(homes(&target, "key"), "salvaged-2: named; salvaged-2-2: second", "{report:#?}");
     let doubts = report.notes.iter().filter(|note| note.contains("'salvaged-2-2'"));
     assert_eq!(doubts.count(), 1, "{:#?}", report.notes);
+}
+
+/// The archive was asked for before anything was known of a family of which WALs alone tell: what had been flushed of it, and
+/// is in the archive, was passed over without a word.
+#[test]
+fn of_a_family_that_only_wals_know_the_archive_is_read_too() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let mut options = create();
+    options.set("WAL_ttl_seconds", "1000000").expect("a known option");
+    options.set("avoid_flush_during_shutdown", "true").expect("a known option");
+    let db = Db::open(&source, &options).expect("a database");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    db.put_cf(&other, "flushed", "other").expect("a put");
+    db.flush_all().expect("a flush");
+    db.put_cf(&other, "late", "other").expect("a put");
+    db.close().expect("closed");
+    remove(&source, |name| ["MANIFEST", "CURRENT", ".sst"].iter().any(|part| name.contains(part)));
+    let report = rebuild(&source, &target);
+    for key in ["flushed", "late"] {
+        assert_eq!(homes(&target, key), "other: other", "{report:#?}");
+    }
+    let told =
+        report.losses.iter().filter(|loss| loss.error.to_string().contains("family 'other' has no table"));
+    assert_eq!(told.count(), 1, "{report:#?}");
+}
+
+/// An older OPTIONS file names no other family, but one may have been made since: its table became the default family's.
+#[test]
+fn older_options_do_not_tell_that_there_is_but_the_default_family() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let tables = two_families_without_manifest(&source);
+    remove(&source, |name| name.ends_with(".log") || tables[2].ends_with(name));
+    take_properties(&tables[0]);
+    let options = create();
+    let older = [("default", options.cf.clone())];
+    let report =
+        salvage_with_older_options(&source, &target, &options, &older, &mut |_| {}).expect("salvaged");
+    assert_eq!(homes(&target, "key007"), "default: default; salvaged: other", "{report:#?}");
 }
 
 /// The one hid the values of the other.

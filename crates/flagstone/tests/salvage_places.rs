@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use common::*;
 use flagstone::base::{ColumnFamilyId, Error, Result};
-use flagstone::db::{Db, SalvageReport, salvage};
+use flagstone::db::{Db, SalvageReport, salvage, salvage_with_older_options};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::os::OsFileSystem;
 use flagstone::env::{Env, FileSystem, FileSystemAround};
@@ -197,6 +197,46 @@ fn a_directory_that_is_gone_is_a_loss_where_the_manifest_does_not_name_its_files
     let report = rebuild(&source, &scratch.path().join("without WALs"), &options);
     let words = format!("{} is not there", wals.display());
     assert!(report.notes.iter().any(|note| note.starts_with(&words)), "{report:#?}");
+}
+
+/// It was a loss where older options alone name it, which may name families that were dropped since, and their directories.
+#[test]
+fn a_directory_that_is_gone_is_no_loss_where_older_options_alone_tell_of_its_family() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let own = scratch.path().join("own");
+    let options = create();
+    let db = Db::open(&source, &options).expect("a database");
+    let mut of_other = options.cf.clone();
+    of_other.cf_paths = DataPathList::of(&[(own.to_str().expect("ASCII"), 0)]);
+    let other = db.create_column_family("other", &of_other).expect("a family");
+    db.put("key", "default").expect("a put");
+    db.put_cf(&other, "key", "other").expect("a put");
+    db.flush_all().expect("a flush");
+    db.close().expect("closed");
+    drop((other, db));
+    let table = file(&own, ".sst");
+    let kept = source.join(table.file_name().expect("a name"));
+    std::fs::copy(table, &kept).expect("copied");
+    std::fs::remove_dir_all(&own).expect("removed");
+    std::fs::remove_file(file(&source, "MANIFEST")).expect("removed");
+    let families = [("default", options.cf.clone()), ("other", of_other)];
+    let is_lost = |target: &str| {
+        let target = scratch.path().join(target);
+        let report =
+            salvage_with_older_options(&source, &target, &options, &families, &mut |_| {}).expect("salvaged");
+        let words = format!("{} is not there", own.display());
+        let notes = report.notes.iter().filter(|note| note.starts_with(&words)).count();
+        let losses = report.losses.iter().filter(|loss| loss.error.path() == Some(&own)).count();
+        assert_eq!(notes + losses, 1, "{report:#?}");
+        losses == 1
+    };
+    assert!(is_lost("with"), "its own table says that there is such a family");
+    std::fs::remove_file(kept).expect("removed");
+    for log in Env::os().fs.list(&source).expect("a directory").iter().filter(|name| name.ends_with(".log")) {
+        std::fs::remove_file(source.join(log)).expect("removed");
+    }
+    assert!(!is_lost("without"), "it may have been dropped");
 }
 
 /// Of what stands in the archive alone nothing came back, without a word of it; or there were "no files of a database".

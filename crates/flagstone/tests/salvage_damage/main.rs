@@ -32,7 +32,7 @@ use std::sync::Arc;
 use common::*;
 use damage::Damage;
 use fastrand::Rng;
-use flagstone::db::{Db, SalvageReport, TtlDb, TtlFamily, salvage};
+use flagstone::db::{Db, SalvageReport, TtlDb, TtlFamily, salvage, salvage_with_older_options};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::{self, ColumnFamilyOptions, Options, ReadOptions};
@@ -98,7 +98,7 @@ fn disk_of(files: &Files) -> MemoryFileSystem {
 
 fn rebuild(fs: &MemoryFileSystem, extras: &Extras) -> SalvageReport {
     let env = Env::os().with_fs(Arc::new(fs.clone()));
-    let loaded = options::load_readable(&env, Path::new(SOURCE)).expect("a directory").0;
+    let (loaded, errors) = options::load_readable(&env, Path::new(SOURCE)).expect("a directory");
     let families = loaded.as_ref().map(|loaded| loaded.families.clone()).unwrap_or_default();
     let is_lost = loaded.is_none();
     let mut options = loaded.map(|loaded| loaded.options).unwrap_or_default();
@@ -111,6 +111,7 @@ fn rebuild(fs: &MemoryFileSystem, extras: &Extras) -> SalvageReport {
     }
     let listed: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let salvage = if errors.is_empty() { salvage } else { salvage_with_older_options };
     salvage(Path::new(SOURCE), Path::new(TARGET), &options, &listed, &mut |_| {}).expect("salvaged")
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::choose::Origin;
+use super::families::Families;
 use super::report::SalvageReport;
 use crate::base::file_name::{self, FileKind};
 use crate::base::unique_id::UniqueId;
@@ -18,6 +19,7 @@ use crate::base::{
 use crate::db::checks::verify_manifest::look_through_manifest;
 use crate::env::{FileSystem, Metadata, OpenMode};
 use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current, reader_options};
+use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{TableProperties, read_table_properties};
 use crate::wal::{Event, Reader, ReaderOptions};
 
@@ -33,6 +35,46 @@ pub(super) struct Listed {
 /// Files of a kind. Of a number there are several where they were copied from one directory to another.
 pub(super) type Files = BTreeMap<FileNumber, Vec<Listed>>;
 
+/// Whose tables lie in a directory, as the options say.
+#[derive(Debug, Clone, Default)]
+struct Namers {
+    /// Whether it is one for the tables of all families.
+    is_of_all: bool,
+    families: Vec<String>,
+}
+
+/// Where the options say that tables lie.
+#[derive(Debug, Default)]
+pub(super) struct DataDirectories(BTreeMap<PathBuf, Namers>);
+
+impl DataDirectories {
+    /// Those of a database and of its families.
+    pub(super) fn of(options: &Options, families: &[(&str, ColumnFamilyOptions)]) -> Self {
+        let mut all = Self::default();
+        for (path, _) in
+            [&options.db_paths, &options.cf.cf_paths].into_iter().flat_map(|list| list.directories())
+        {
+            all.0.entry(path).or_default().is_of_all = true;
+        }
+        for (name, family) in families {
+            for (path, _) in family.cf_paths.directories() {
+                all.0.entry(path).or_default().families.push((*name).to_string());
+            }
+        }
+        all
+    }
+
+    /// Leaves out one that is looked at anyway.
+    pub(super) fn remove(&mut self, path: &Path) {
+        self.0.remove(path);
+    }
+
+    /// Their paths.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.keys().map(PathBuf::as_path)
+    }
+}
+
 /// The files that hold data, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
@@ -47,7 +89,7 @@ pub(super) struct Directory {
     /// Directories of which not even the names can be.
     unlisted: Vec<Error>,
     /// Those of tables and blob files that are not there.
-    absent: Vec<Error>,
+    absent: Vec<(Error, Namers)>,
     /// That of WALs, if it is not there.
     absent_wals: Option<PathBuf>,
     /// What cannot be read of the archive.
@@ -62,16 +104,16 @@ impl Directory {
     pub(super) fn list(
         fs: &dyn FileSystem,
         database: &Path,
-        data: &BTreeSet<PathBuf>,
+        data: &DataDirectories,
         wals: Option<&Path>,
     ) -> Result<Self> {
         let mut directory = Self::default();
         directory.add(fs, database, |_| true)?;
-        for path in data {
+        for (path, namers) in &data.0 {
             let found =
                 directory.add(fs, path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)));
             match found {
-                Err(error) if error.is_not_found() => directory.absent.push(error),
+                Err(error) if error.is_not_found() => directory.absent.push((error, namers.clone())),
                 // It does not keep what is in others from being saved.
                 found => directory.unlisted.extend(found.err()),
             }
@@ -132,7 +174,6 @@ impl Directory {
     pub(super) fn report_unreadable(&mut self, history: &History, report: &mut SalvageReport) -> bool {
         // Else what those should hold that are not there is named, and missed.
         if !history.is_trusted {
-            self.unlisted.append(&mut self.absent);
             self.absent_wals.iter().for_each(|wals| {
                 report.note(format!(
                     "{} is not there, where the options say that WALs lie: nothing tells whether there were any.",
@@ -158,6 +199,28 @@ impl Directory {
                 matches!(kind, FileKind::Table(number) if !history.live.contains_key(&number));
         }
         has_unnamed_tables
+    }
+
+    /// Reports directories of tables that are not there, where nothing names what they had; whether something is lost with one.
+    /// Of a family that older options name, and nothing that was found, it may have gone with the family.
+    pub(super) fn report_absent(&mut self, families: &Families, report: &mut SalvageReport) -> bool {
+        let mut is_any_lost = false;
+        let absent = std::mem::take(&mut self.absent);
+        for (error, namers) in absent.into_iter().filter(|_| !families.history().is_trusted) {
+            let is_needed = families.are_given_newest()
+                || namers.is_of_all
+                || namers.families.iter().any(|name| families.is_known(name));
+            is_any_lost |= is_needed;
+            match is_needed {
+                true => report.lose(error, None),
+                false => report.note(format!(
+                    "{} is not there, where older options say that tables of family '{}' lie, which may have been dropped since.",
+                    error.path().unwrap_or(Path::new("")).display(),
+                    namers.families.join("', '")
+                )),
+            }
+        }
+        is_any_lost
     }
 }
 

@@ -174,11 +174,29 @@ impl Families {
         self.in_logs = ids.into_iter().filter(|&id| !self.history.is_dropped(id)).collect();
     }
 
-    /// Whether there is but the default family, by all that is left.
+    /// Whether there is but the default family, by all that is left. Since older options were written another may have been
+    /// made.
     pub(super) fn has_only_default(&self) -> bool {
         let known: BTreeSet<_> = self.names.keys().chain(&self.in_logs).collect();
         let counts = [known.len(), self.by_name.len(), self.given.len(), self.history.families_made()];
-        counts.iter().all(|&count| count <= 1)
+        (self.are_given_newest || self.history.is_trusted) && counts.iter().all(|&count| count <= 1)
+    }
+
+    /// Whether a family of that name is needed to hold what was found, or the MANIFEST names it.
+    pub(super) fn is_known(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// Whether the options are those that there were last.
+    pub(super) fn are_given_newest(&self) -> bool {
+        self.are_given_newest
+    }
+
+    /// Names those of which nothing but WALs tells.
+    pub(super) fn name_those_in_logs(&mut self) {
+        for id in self.in_logs.clone() {
+            self.name_by_logs(id);
+        }
     }
 
     /// Whether there is a family of that name, or may be.
@@ -411,20 +429,26 @@ impl Families {
         if self.history.is_dropped(id) {
             return None;
         }
-        if !self.names.contains_key(&id) {
-            let by_order = self.name_by_order(id);
-            self.named_by_order.extend(by_order.is_some().then_some(id));
-            let name = by_order.unwrap_or_else(|| self.replacement_name(id));
-            let given = self.given.iter().find(|(given, _)| *given == name);
-            let comparator = given.map_or(&self.options, |(_, options)| options).comparator.clone();
-            self.add(&name, comparator, FileNumber(0));
-            self.names.insert(id, name);
-        }
+        self.name_by_logs(id);
         let is_trusted = self.history.is_trusted;
         let family = self.by_name.get_mut(&self.names[&id])?;
         family.is_in_logs = true;
         let is_flushed = wal < family.log_number || !is_trusted && sequence <= family.flushed_until;
         Some((family, is_flushed))
+    }
+
+    /// Gives a family a name that has none yet.
+    fn name_by_logs(&mut self, id: ColumnFamilyId) {
+        if self.names.contains_key(&id) {
+            return;
+        }
+        let by_order = self.name_by_order(id);
+        self.named_by_order.extend(by_order.is_some().then_some(id));
+        let name = by_order.unwrap_or_else(|| self.replacement_name(id));
+        let given = self.given.iter().find(|(given, _)| *given == name);
+        let comparator = given.map_or(&self.options, |(_, options)| options).comparator.clone();
+        self.add(&name, comparator, FileNumber(0));
+        self.names.insert(id, name);
     }
 
     /// The same of a record that tables have had for long: it counts where they have lost it. Whether a family of which nothing

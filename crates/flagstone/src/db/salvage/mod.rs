@@ -25,8 +25,8 @@ mod survey;
 mod tombstones;
 mod unknown;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber, file_name};
@@ -37,7 +37,7 @@ use crate::sst::TableRemains;
 
 use blobs::Blobs;
 use choose::Origin;
-use directory::{Directory, Files, History, Listed};
+use directory::{DataDirectories, Directory, Files, History, Listed};
 use families::{Families, Family, Given, user_range};
 use files::SourceFiles;
 use keys::KeyWriter;
@@ -98,14 +98,14 @@ fn rebuild(
     let _source_lock = lock_source(fs, source, &mut report)?;
     let wals =
         Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
-    let mut data = data_directories(options, given.families);
-    data.retain(|path| path != source);
+    let mut data = DataDirectories::of(options, given.families);
+    data.remove(source);
     let mut directory = Directory::list(fs, source, &data, wals)?;
     if directory.is_empty() {
         return Err(Error::invalid_argument("there are no files of a database here").at(source));
     }
     check_target(fs, target)?;
-    let elsewhere = data.iter().map(PathBuf::as_path).filter(|path| fs.metadata(path).is_ok()).chain(wals);
+    let elsewhere = data.paths().filter(|path| fs.metadata(path).is_ok()).chain(wals);
     [source].into_iter().chain(elsewhere).for_each(|path| note_owner(fs, source, path, &mut report));
     let history = History::read(fs, source, &directory, &mut report);
     let mut families = Families::new(history, options, given)?;
@@ -134,13 +134,6 @@ fn rebuild(
 
 fn bytes_of(files: &Files) -> u64 {
     files.values().flatten().map(|listed| listed.bytes).sum()
-}
-
-/// Where the options say that tables lie.
-fn data_directories(options: &Options, families: &[(&str, ColumnFamilyOptions)]) -> BTreeSet<PathBuf> {
-    let of_families = families.iter().map(|(_, family)| family).chain([&options.cf]);
-    let lists = of_families.map(|family| &family.cf_paths).chain([&options.db_paths]);
-    lists.flat_map(|list| list.directories()).map(|(path, _)| path).collect()
 }
 
 /// Says of a directory of the source if it is another database's, by its OWNER: what is taken from there may be that one's.
@@ -212,7 +205,7 @@ struct Salvage<'a> {
 }
 
 impl Salvage<'_> {
-    fn run(mut self, directory: Directory, path: &Path, was_opened: bool) -> Result<SalvageReport> {
+    fn run(mut self, mut directory: Directory, path: &Path, was_opened: bool) -> Result<SalvageReport> {
         for (&number, files) in &directory.tables {
             self.survey_tables(number, files)?;
             self.read(files.iter().map(|listed| listed.bytes).sum());
@@ -221,6 +214,10 @@ impl Salvage<'_> {
             self.families.expect_in_logs(families_in_logs(&self.source, &directory.wals));
         }
         self.families.place_unknown(&mut self.report)?;
+        self.families.name_those_in_logs();
+        if directory.report_absent(&self.families, &mut self.report) {
+            self.families.note_loss_of_anything();
+        }
         self.note_missing_tables(&directory);
         self.note_tables_of_archive(&directory);
         self.note_missing_log(&directory, was_opened);
