@@ -105,6 +105,38 @@ fn a_table_of_another_database_under_a_number_of_this_one_is_not_mixed_in() {
     assert!(loss.error.path() == Some(&table) && loss.key_range.is_some(), "{report:#?}");
 }
 
+/// Both were left out as strangers, although all of their bytes were there.
+#[test]
+fn tables_that_bear_the_names_of_others_are_known_by_what_they_say_of_themselves() {
+    let scratch = temporary();
+    let own = scratch.path().join("own");
+    made(&own, "own");
+    let sound = salvaged(&own, &scratch.path().join("sound")).1;
+    let files = || std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let mut tables: Vec<_> = files().filter(|file| file.to_string_lossy().ends_with(".sst")).collect();
+    tables.sort();
+    let (one, other) = (tables[0].clone(), tables[1].clone());
+    let kept = std::fs::read(&one).expect("a table");
+    std::fs::rename(&other, &one).expect("renamed");
+    std::fs::write(&other, &kept).expect("written");
+    let (report, found) = salvaged(&own, &scratch.path().join("swapped"));
+    assert_eq!(found, sound, "{report:#?}");
+    assert!(report.is_complete(), "{report:#?}");
+    let told = |path: &PathBuf| report.notes.iter().any(|note| note.starts_with(&*path.to_string_lossy()));
+    assert!(told(&one) && told(&other), "{:#?}", report.notes);
+    // One lies under the number of a table that was replaced long ago, the other under its own one.
+    std::fs::rename(&one, &other).expect("renamed");
+    std::fs::write(own.join("000001.sst"), kept).expect("written");
+    let (report, found) = salvaged(&own, &scratch.path().join("renamed"));
+    assert_eq!(found, sound, "{report:#?}");
+    assert!(report.is_complete(), "{report:#?}");
+    // A second one does not count beside it.
+    std::fs::copy(own.join("000001.sst"), &one).expect("copied");
+    let (report, found) = salvaged(&own, &scratch.path().join("twice"));
+    assert_eq!(found, sound, "{report:#?}");
+    assert!(report.is_complete(), "{report:#?}");
+}
+
 /// Of a database all of whose tables another one had made, a flipped bit in IDENTITY had the MANIFEST left out.
 #[test]
 fn a_damaged_identity_does_not_cost_the_manifest() {

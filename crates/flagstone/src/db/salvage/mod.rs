@@ -46,6 +46,7 @@ use merge::Merge;
 use output::Target;
 pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
 use runs::{LogRuns, RUN_SIZE, Runs};
+use survey::Misnamed;
 
 /// Records between two calls of the progress callback.
 const PROGRESS_INTERVAL: u64 = 10_000;
@@ -206,10 +207,12 @@ struct Salvage<'a> {
 
 impl Salvage<'_> {
     fn run(mut self, mut directory: Directory, path: &Path, was_opened: bool) -> Result<SalvageReport> {
+        let mut misnamed = Misnamed::default();
         for (&number, files) in &directory.tables {
-            self.survey_tables(number, files)?;
+            self.survey_tables(number, files, &mut misnamed)?;
             self.read(files.iter().map(|listed| listed.bytes).sum());
         }
+        self.take_misnamed(&mut misnamed)?;
         if !self.families.history().is_trusted {
             self.families.expect_in_logs(families_in_logs(&self.source, &directory.wals));
         }
@@ -218,7 +221,7 @@ impl Salvage<'_> {
         if directory.report_absent(&self.families, &mut self.report) {
             self.families.note_loss_of_anything();
         }
-        self.note_missing_tables(&directory);
+        self.note_missing_tables(&directory, &misnamed);
         self.note_tables_of_archive(&directory);
         self.note_missing_log(&directory, was_opened);
         let default = &self.families.by_name[crate::base::DEFAULT_COLUMN_FAMILY_NAME];
@@ -251,12 +254,12 @@ impl Salvage<'_> {
     }
 
     /// Tables that the MANIFEST names are lost if they are not there. If it is not whole, they may have been replaced since.
-    fn note_missing_tables(&mut self, directory: &Directory) {
+    fn note_missing_tables(&mut self, directory: &Directory, misnamed: &Misnamed) {
         let history = self.families.history();
         let missing: Vec<_> = history
             .live
             .iter()
-            .filter(|(number, _)| !directory.tables.contains_key(number))
+            .filter(|(number, _)| !directory.tables.contains_key(number) && !misnamed.has(**number))
             .map(|(&number, table)| (number, table.clone()))
             .collect();
         let doubt = match history.is_trusted {

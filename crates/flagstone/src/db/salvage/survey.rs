@@ -1,4 +1,10 @@
 //! Looking at tables, and choosing among those of one number.
+//!
+//! A table that lies under another number than its own, as after a mistake in copying, is known by its identity, which the
+//! MANIFEST notes. It waits until all have been looked at, and is taken if no whole one was found under its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use super::Salvage;
 use super::directory::{Listed, RecordedTable};
@@ -7,13 +13,40 @@ use super::report::{SalvagedFile, SalvagedKind};
 use super::unknown::UnknownTable;
 use crate::base::unique_id::UniqueId;
 use crate::base::{Error, FileNumber, Result};
-use crate::sst::{SalvageSettings, TableProperties, TableRemains};
+use crate::sst::{SalvageSettings, TableProperties, TableRemains, read_table_properties};
 
 /// What tells a table from others. Without properties it cannot be told; without checksums a flipped bit would make another
 /// of it.
 fn identity(remains: &TableRemains) -> Option<UniqueId> {
     let properties = remains.properties.as_ref().filter(|_| remains.has_checksums());
     properties.and_then(TableProperties::unique_id)
+}
+
+/// Tables that may be others than their names say.
+#[derive(Default)]
+pub(super) struct Misnamed {
+    /// Numbers under which a table was found that is their own.
+    found: BTreeSet<FileNumber>,
+    /// Those of which one is whole.
+    whole: BTreeSet<FileNumber>,
+    /// Numbers under which another one lies.
+    replaced: Vec<(FileNumber, PathBuf)>,
+    /// Files that do not count by their names, and why.
+    suspects: Vec<(Listed, String)>,
+}
+
+impl Misnamed {
+    /// Whether the table of a number was found.
+    pub(super) fn has(&self, number: FileNumber) -> bool {
+        self.found.contains(&number)
+    }
+
+    fn note(&mut self, number: FileNumber, remains: &TableRemains) {
+        self.found.insert(number);
+        if remains.faults.is_empty() {
+            self.whole.insert(number);
+        }
+    }
 }
 
 /// Whether a table has an identity that is not the one recorded.
@@ -53,26 +86,38 @@ impl Flaws {
 impl Salvage<'_> {
     /// Looks at the table of a number and hands it to its family. Of several files of that number the one counts that is whole;
     /// where none is, or nothing tells whether they are copies, all do.
-    pub(super) fn survey_tables(&mut self, number: FileNumber, files: &[Listed]) -> Result<()> {
+    pub(super) fn survey_tables(
+        &mut self,
+        number: FileNumber,
+        files: &[Listed],
+        misnamed: &mut Misnamed,
+    ) -> Result<()> {
         let recorded = self.families.history().live.get(&number).cloned();
         if let Some(why) = self.families.history().leaves_out(number) {
-            files.iter().for_each(|listed| self.list_table(listed, 0, Some(why.to_string())));
+            misnamed.suspects.extend(files.iter().map(|listed| (listed.clone(), why.to_string())));
             return Ok(());
         }
-        let mut found = Vec::new();
-        for listed in files {
-            let families = &self.families;
-            let settings = SalvageSettings {
-                comparator: &|properties| families.comparator_of(number, properties),
-                largest_sequence: recorded.as_ref().map(|table| table.largest_sequence),
-            };
-            found.push((listed, TableRemains::survey(self.source.at(&listed.path), listed.bytes, &settings)));
-        }
+        let mut found: Vec<_> = files.iter().map(|listed| (listed, self.survey(number, listed))).collect();
         found.sort_by_key(|(listed, survey)| Flaws::of(recorded.as_ref(), listed, survey));
         let mut best: Option<(&Listed, Flaws, Option<UniqueId>)> = None;
         for (listed, survey) in found {
             let flaws = Flaws::of(recorded.as_ref(), listed, &survey);
             let id = survey.as_ref().ok().and_then(identity);
+            if flaws.is_another {
+                misnamed.replaced.push((number, listed.path.clone()));
+                misnamed
+                    .suspects
+                    .push((listed.clone(), "it is another database's, or of another time".to_string()));
+                continue;
+            }
+            let is_named =
+                |id| self.families.history().live.values().any(|table| table.unique_id == Some(id));
+            if recorded.is_none() && id.is_some_and(is_named) {
+                misnamed
+                    .suspects
+                    .push((listed.clone(), "the MANIFEST names it, under another number".to_string()));
+                continue;
+            }
             if let Some((known, known_flaws, known_id)) = best {
                 let is_copy = || {
                     recorded.is_some()
@@ -85,7 +130,57 @@ impl Salvage<'_> {
                 }
             }
             best.get_or_insert((listed, flaws, id));
+            survey.iter().for_each(|remains| misnamed.note(number, remains));
             self.take_survey(number, listed, survey)?;
+        }
+        Ok(())
+    }
+
+    fn survey(&self, number: FileNumber, listed: &Listed) -> Result<TableRemains> {
+        let families = &self.families;
+        let recorded = families.history().live.get(&number);
+        let settings = SalvageSettings {
+            comparator: &|properties| families.comparator_of(number, properties),
+            largest_sequence: recorded.map(|table| table.largest_sequence),
+        };
+        TableRemains::survey(self.source.at(&listed.path), listed.bytes, &settings)
+    }
+
+    /// Takes what lies under another number than its own, where that is missed; tells what is lost where another table lies.
+    pub(super) fn take_misnamed(&mut self, misnamed: &mut Misnamed) -> Result<()> {
+        let live = self.families.history().live.iter();
+        let missed = live.filter(|(number, _)| !misnamed.whole.contains(number));
+        let mut wanted: BTreeMap<[u8; 16], FileNumber> =
+            missed.filter_map(|(&number, table)| Some((table.unique_id?.0, number))).collect();
+        for (listed, why) in std::mem::take(&mut misnamed.suspects) {
+            let read = |listed: &Listed| {
+                read_table_properties(self.source.at(&listed.path), listed.bytes).ok()?.unique_id()
+            };
+            let id = if wanted.is_empty() { None } else { read(&listed) };
+            let number = id.and_then(|id| wanted.get(&id.0).copied());
+            let own = number.and_then(|number| Some((number, self.survey(number, &listed).ok()?)));
+            match own.filter(|(_, remains)| identity(remains) == id) {
+                None => self.list_table(&listed, 0, Some(why)),
+                Some((number, remains)) => {
+                    self.report.note(format!(
+                        "{} is the table {number}.sst, by what it says of itself, and was taken for that.",
+                        listed.path.display()
+                    ));
+                    misnamed.note(number, &remains);
+                    wanted.retain(|_, wanted| !misnamed.whole.contains(wanted));
+                    self.take_survey(number, &listed, Ok(remains))?;
+                }
+            }
+        }
+        for (number, path) in std::mem::take(&mut misnamed.replaced) {
+            let recorded = self.families.history().live.get(&number).filter(|_| !misnamed.has(number));
+            let Some(recorded) = recorded else { continue };
+            let error = Error::corruption(
+                "this is not the table that the MANIFEST names, but another of that number",
+            );
+            let (family, range) = (recorded.family, user_range(&recorded.smallest, &recorded.largest));
+            self.report.lose(error.at(path), Some(range.clone()));
+            self.families.note_loss(family, range);
         }
         Ok(())
     }
@@ -130,15 +225,6 @@ impl Salvage<'_> {
             recorded.as_ref().filter(|table| table.smallest_sequence == table.largest_sequence)
         {
             remains.date(table.largest_sequence);
-        }
-        if let Some(recorded) = recorded.as_ref().filter(|recorded| is_another(recorded, &remains)) {
-            let error = Error::corruption(
-                "this is not the table that the MANIFEST names, but another of that number",
-            );
-            let range = user_range(&recorded.smallest, &recorded.largest);
-            self.report.lose(error.at(remains.path()), Some(range.clone()));
-            self.families.note_loss(recorded.family, range);
-            return Ok(Some("it is another database's, or of another time".to_string()));
         }
         let whole = recorded.as_ref().map(|table| user_range(&table.smallest, &table.largest));
         if is_leftover {
