@@ -15,7 +15,7 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::{FlushOptions, Options, WriteOptions};
-use flagstone::wal::{Event, Reader};
+use flagstone::wal::{Event, Reader, Writer, WriterOptions};
 
 fn rebuild(source: &Path, target: &Path) -> SalvageReport {
     salvage(source, target, &create(), &[], &mut |_| {}).expect("salvaged")
@@ -202,4 +202,57 @@ fn a_compressed_wal_without_its_first_record_gives_the_others() {
     let report = rebuild(&source, &scratch.path().join("db"));
     assert_eq!(keys(&scratch.path().join("db")), 3, "{report:#?}");
     assert!(!report.is_complete(), "{report:#?}");
+}
+
+/// A batch: its sequence number, the number of its operations, and these.
+type Batch = (u64, u32, Vec<u8>);
+
+/// Each operation of a write-prepared transaction got a number of its own, so that the last ones hid what was written next.
+#[test]
+fn operations_of_write_prepared_transactions_share_their_numbers() {
+    let put = |key: &str, value: &str| [&[1, 1], key.as_bytes(), &[1], value.as_bytes()].concat();
+    let (mark, three) = (vec![0x0d], [put("a", "1"), put("b", "1"), put("c", "1")].concat());
+    // What is written, and the value of `c` in the end.
+    let stories: [(&[Batch], &str); 4] = [
+        (&[(10, 3, [&three[..], &mark].concat()), (11, 1, [&put("c", "2")[..], &mark].concat())], "2"),
+        // Of two writes together the second has the next number, and so has a key that is written again.
+        (
+            &[
+                (10, 4, [&three[..], &mark, &put("c", "2"), &mark].concat()),
+                (12, 1, [&put("c", "3")[..], &mark].concat()),
+            ],
+            "3",
+        ),
+        (
+            &[
+                (10, 4, [&three[..], &put("c", "2"), &mark].concat()),
+                (12, 1, [&put("c", "3")[..], &mark].concat()),
+            ],
+            "3",
+        ),
+        // Where an empty transaction was written together with others, each operation had its own.
+        (&[(10, 3, [&three[..], &mark].concat()), (13, 1, put("c", "2"))], "2"),
+    ];
+    for (nth, (batches, expected)) in stories.into_iter().enumerate() {
+        let scratch = temporary();
+        let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+        let mut options = create();
+        options.avoid_flush_during_shutdown = true;
+        let db = Db::open(&source, &options).expect("it opens");
+        db.put("other", "value").expect("a put");
+        db.close().expect("closed");
+        let log = logs(&source).pop().expect("a WAL");
+        let number = log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
+        let file = Env::os().fs.open(&log, OpenMode::Create).expect("a file");
+        let mut writer = Writer::new(file, FileNumber(number), WriterOptions::default()).expect("a log");
+        for (sequence, count, operations) in batches {
+            let record = [&sequence.to_le_bytes()[..], &count.to_le_bytes(), operations].concat();
+            writer.add_record(&record).expect("a write");
+        }
+        drop(writer);
+        let report = rebuild(&source, &target);
+        let db = Db::open(&target, &create()).expect("it opens");
+        let value = db.get("c").expect("it can be read");
+        assert_eq!(value.as_deref(), Some(expected.as_bytes()), "{nth} {report:#?}");
+    }
 }

@@ -4,7 +4,9 @@
 //!    tables have it already: by the MANIFEST's word, or because they hold newer writes, for memtables reach tables in order.
 //!    Not so where tables of the family are damaged or missing: of keys that these held it may be what is lost.
 //! 2. Damage is a loss, but for what ends every log: zeros that were reserved, and records of a file's earlier life.
-//! 3. Each log says how the one before it ended, so that a tail that is cleanly cut off is noticed.
+//! 3. Operations of write-prepared transactions share sequence numbers, as RocksDB replays them: a number goes up at a mark
+//!    without meaning behind operations, which ends a batch, and at a key that the batch has already.
+//! 4. Each log says how the one before it ended, so that a tail that is cleanly cut off is noticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use crate::base::{
     SequenceNumber, ValueType,
 };
 use crate::batch::{BatchView, Operation};
-use crate::db::writing::operations::{family_of, takes_sequence};
+use crate::db::writing::operations::{entry_of, family_of, takes_sequence};
 use crate::env::File;
 use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions};
 
@@ -58,6 +60,65 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) ends: BTreeMap<FileNumber, LogEnd>,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
+    /// Which log was asked last whether operations share numbers in it, and the answer.
+    pub(super) sharing: Option<(FileNumber, bool)>,
+}
+
+/// The sequence numbers of a batch's operations.
+struct Sequences<'a> {
+    next: SequenceNumber,
+    are_shared: bool,
+    /// The keys that have the next one, if it is shared; whether they begin a deleted range.
+    keys: BTreeSet<(ColumnFamilyId, bool, &'a [u8])>,
+}
+
+impl<'a> Sequences<'a> {
+    fn take(&mut self, operation: &Operation<'a>) -> SequenceNumber {
+        let sequence = self.next;
+        let place = family_of(operation).zip(entry_of(operation));
+        let Some((family, (kind, key, _))) = place.filter(|_| self.are_shared) else {
+            self.next += u64::from(takes_sequence(operation));
+            return sequence;
+        };
+        let place = (family, kind == ValueType::RangeDeletion, key);
+        if !self.keys.insert(place) {
+            self.end_part();
+            self.keys.insert(place);
+        }
+        self.next
+    }
+
+    /// What follows has other numbers.
+    fn end_part(&mut self) {
+        self.next += u64::from(!self.keys.is_empty());
+        self.keys.clear();
+    }
+}
+
+/// Whether batches that end at a mark have numbers for fewer operations than they hold: those of write-prepared transactions do.
+/// Others end so where an empty transaction was written together with them. What follows tells; if nothing does, they do.
+fn shares_numbers(file: Arc<dyn File>, number: FileNumber) -> bool {
+    let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+    let mut reader = Reader::with_options(file, number, options);
+    let mut behind_mark = None;
+    let mut has_other = false;
+    loop {
+        match reader.next_event() {
+            Err(_) | Ok(Event::End) => return !has_other,
+            Ok(Event::Damage(_)) => behind_mark = None,
+            Ok(Event::Record(record)) => {
+                let Ok(batch) = BatchView::parse(record) else { continue };
+                match behind_mark.take() {
+                    Some(next) if batch.sequence() < next => return true,
+                    Some(next) => has_other |= batch.sequence() == next,
+                    None => {}
+                }
+                let ends_in_mark =
+                    batch.validate().is_ok_and(|summary| summary.ends_in_noop && summary.count > 1);
+                behind_mark = ends_in_mark.then(|| batch.next_sequence());
+            }
+        }
+    }
 }
 
 /// How far a log goes.
@@ -141,7 +202,7 @@ impl Logs<'_, '_> {
                     }
                     let end = self.ends.entry(number).or_default();
                     end.good_until = reader.good_until().max(end.good_until);
-                    match self.batch(reader.record(), number, reader.timestamp_sizes()) {
+                    match self.batch(reader, number) {
                         Ok(taken) => records += taken,
                         Err(Refused::Batch(error)) => {
                             self.lose(error.at(&listed.path).at_offset(offset));
@@ -170,25 +231,22 @@ impl Logs<'_, '_> {
         }
     }
 
-    /// Takes a batch; how many of its operations are wanted. The keys of some families end in `timestamps`.
-    fn batch(
-        &mut self,
-        record: &[u8],
-        wal: FileNumber,
-        timestamps: &[(ColumnFamilyId, u16)],
-    ) -> Result<u64, Refused> {
-        let batch = BatchView::parse(record).map_err(Refused::Batch)?;
+    /// Takes the batch that was read; how many of its operations are wanted.
+    fn batch(&mut self, reader: &Reader, wal: FileNumber) -> Result<u64, Refused> {
+        let batch = BatchView::parse(reader.record()).map_err(Refused::Batch)?;
         let summary = batch.validate().map_err(Refused::Batch)?;
         if summary.has_transaction_markers {
             return Err(Refused::Batch(Error::not_supported(
                 "a batch of a two-phase transaction: whether it was committed is not looked for",
             )));
         }
+        let timestamps = reader.timestamp_sizes();
         let is_timestamped = |id| timestamps.iter().any(|(family, size)| *family == id && *size > 0);
         if batch.iter().flatten().filter_map(|operation| family_of(&operation)).any(is_timestamped) {
             return Err(Refused::Batch(Error::not_supported("a batch whose keys end in user timestamps")));
         }
-        let mut sequence = batch.sequence();
+        let are_shared = summary.ends_in_noop && summary.count > 1 && self.shares_numbers(reader, wal);
+        let mut sequences = Sequences { next: batch.sequence(), are_shared, keys: BTreeSet::new() };
         let mut taken = 0;
         for operation in batch.iter() {
             let operation = operation.map_err(Refused::Batch)?;
@@ -198,17 +256,27 @@ impl Logs<'_, '_> {
             {
                 self.check_predecessor(predecessor, Witness::Own);
             }
+            if matches!(operation, Operation::Noop) {
+                sequences.end_part();
+            }
             if family_of(&operation).is_none() {
                 continue;
             }
+            let sequence = sequences.take(&operation);
             taken += u64::from(self.take(&operation, sequence, wal).map_err(Refused::Output)?);
-            sequence += u64::from(takes_sequence(&operation));
         }
-        let last = sequence.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
+        let last = sequences.next.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
         *self.last_sequence = last.max(*self.last_sequence);
         let end = self.ends.entry(wal).or_default();
         end.last_sequence = batch.sequence().max(end.last_sequence);
         Ok(taken)
+    }
+
+    fn shares_numbers(&mut self, reader: &Reader, wal: FileNumber) -> bool {
+        let known = self.sharing.filter(|(number, _)| *number == wal);
+        let (_, shares) = known.unwrap_or_else(|| (wal, shares_numbers(reader.file().clone(), wal)));
+        self.sharing = Some((wal, shares));
+        shares
     }
 
     /// Takes an operation if its family wants it.

@@ -318,6 +318,7 @@ impl Salvage<'_> {
             last_sequence: &mut self.last_sequence,
             ends: BTreeMap::new(),
             is_archive,
+            sharing: None,
         };
         for (&number, files) in wals {
             for listed in files {
