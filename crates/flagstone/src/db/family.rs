@@ -112,6 +112,21 @@ impl Family {
         &self.order.user
     }
 
+    /// The super version, and the sequence number that `read` comes to then: it has all writes up to there.
+    ///
+    /// Were it replaced between the two, what is published by then might lie in the next memtable. A lookup would be as of the
+    /// switch; but a scan, which tells as of which number it found nothing ([`DeadRanges`]), would tell of keys that it could not
+    /// see.
+    pub(super) fn pinned<T>(&self, read: impl Fn() -> T) -> (Arc<SuperVersion>, T) {
+        loop {
+            let current = self.current.load_full();
+            let sequence = read();
+            if Arc::ptr_eq(&current, &self.current.load()) {
+                return (current, sequence);
+            }
+        }
+    }
+
     /// Bytes of memory that a memtable may use before it is flushed.
     pub(super) fn write_buffer_size(&self) -> usize {
         self.write_buffer_size.load(Ordering::Relaxed)

@@ -223,8 +223,8 @@ impl DbInner {
     ) -> Result<Iter> {
         family.check_owner(&self.obsolete)?;
         let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
-        let current = family.current.load_full();
-        let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
+        let (current, snapshot) = family.pinned(|| self.read_sequence(options));
+        let snapshot = early.unwrap_or(snapshot)?;
         let origin = Origin { since_us: self.tables.coarse_us(), made_at };
         let cursor = make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options, origin)?;
         let auto_refresh = AutoRefresh::by(options);
