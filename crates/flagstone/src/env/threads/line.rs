@@ -89,15 +89,16 @@ impl Line {
     /// Puts a member into the line; whether it was not there, and may be.
     pub(super) fn announce(&mut self, id: MemberId, role: Role) -> bool {
         let Some(known) = self.members.get_mut(&id).filter(|known| !known.is_leaving) else { return false };
-        let place = &mut known.places[role as usize];
-        match *place {
-            Place::InLine | Place::Blocked => return false,
+        match known.places[role as usize] {
+            Place::InLine => return false,
+            // It may have more jobs by now.
+            Place::Blocked if !known.may_begin(role) => return false,
             Place::Resting(due) => {
                 self.rings[role as usize].remove(&(due, id));
             }
-            Place::None => {}
+            Place::Blocked | Place::None => {}
         }
-        *place = Place::InLine;
+        known.places[role as usize] = Place::InLine;
         self.waiting[role as usize].push_back(id);
         true
     }

@@ -9,13 +9,13 @@ const WAIT: Duration = Duration::from_secs(30);
 
 /// A member of the line, which never works.
 struct Waiting {
-    most: JobLimits,
+    most: Mutex<JobLimits>,
     seats: Seats,
 }
 
 impl Waiting {
     fn new(most: JobLimits) -> Arc<Self> {
-        Arc::new(Self { most, seats: Seats::default() })
+        Arc::new(Self { most: Mutex::new(most), seats: Seats::default() })
     }
 }
 
@@ -25,7 +25,7 @@ impl Member for Waiting {
     }
 
     fn jobs_at_most(&self) -> JobLimits {
-        self.most
+        *self.most.lock()
     }
 
     fn seats(&self) -> &Seats {
@@ -78,6 +78,23 @@ fn flushes_and_compactions_may_have_limits_of_their_own() {
     assert_eq!(take(&mut line, Compaction), None);
     line.put_back(id, Compaction, Next::After(WAIT), 0);
     assert_eq!(take(&mut line, Compaction).map(|(_, role)| role), Some(Compaction));
+}
+
+/// Whoever was given more jobs while it had all of them got none of these before one of the former had ended: a compaction may
+/// take an hour.
+#[test]
+fn who_may_have_more_jobs_has_them_at_once() {
+    use Role::Compaction;
+    let mut line = Line::default();
+    let member = Waiting::new(JobLimits::together(1));
+    let id = line.enter(member.clone());
+    assert!(line.announce(id, Compaction) && take(&mut line, Compaction).is_some());
+    assert!(line.announce(id, Compaction) && take(&mut line, Compaction).is_none(), "it has its job");
+    assert!(!line.announce(id, Compaction));
+    *member.most.lock() = JobLimits::together(2);
+    assert!(line.announce(id, Compaction) && !line.announce(id, Compaction), "once");
+    assert_eq!(take(&mut line, Compaction), Some((id, Compaction)));
+    assert_eq!(line.put_back(id, Compaction, Next::After(WAIT), 0), [None, None]);
 }
 
 #[test]
