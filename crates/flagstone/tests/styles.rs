@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{create, entries, open_as_written, referee, temporary};
-use flagstone::base::Result;
+use flagstone::base::{Code, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
@@ -378,7 +378,7 @@ fn writers_do_not_wait_for_runs_that_are_left_alone() {
     db.write_with(&WriteOptions { no_slowdown: true, ..WriteOptions::default() }, batch).unwrap();
 }
 
-/// Writes of low priority give way to compactions, but where level 0 is to stay as it is they were held up for good.
+/// Writes of low priority, but not in vain or where they must not wait: those were held up for good, these slept, too.
 #[test]
 fn writes_of_low_priority_give_way_to_compactions_that_somebody_does() {
     for (text, gives_way) in [
@@ -399,7 +399,11 @@ fn writes_of_low_priority_give_way_to_compactions_that_somebody_does() {
         }
         let mut batch = WriteBatch::new();
         batch.put(b"key", b"value").unwrap();
-        db.write_with(&WriteOptions { low_pri: true, ..WriteOptions::default() }, batch).unwrap();
+        let low = WriteOptions { low_pri: true, ..WriteOptions::default() };
+        let refused = db.write_with(&WriteOptions { no_slowdown: true, ..low }, batch.clone()).err();
+        assert_eq!(refused.map(|error| error.code()), gives_way.then_some(Code::Incomplete), "{text}");
+        assert_eq!(clock.0.load(Ordering::Relaxed), 0, "{text}");
+        db.write_with(&low, batch).unwrap();
         assert_eq!(clock.0.load(Ordering::Relaxed) > 0, gives_way, "{text}");
         drop(held);
     }

@@ -66,7 +66,7 @@ pub struct WriteOptions {
     /// Skips the WAL: the write is lost if the process dies before the next flush. Refused together with `sync`.
     #[doc(alias = "disableWAL")]
     pub disable_wal: bool,
-    /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped.
+    /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped; with `low_pri` also where compaction lags.
     pub no_slowdown: bool,
     /// Waits longer than other writes when compaction lags.
     pub low_pri: bool,

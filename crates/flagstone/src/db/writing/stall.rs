@@ -28,6 +28,17 @@ impl DbInner {
         }
     }
 
+    /// Refuses a write of low priority that must not give way to compactions. Before it is paid for.
+    #[cold]
+    pub(in crate::db) fn check_gives_way(&self) -> Result<()> {
+        match self.compactions_are_behind() {
+            true => Err(Error::incomplete(
+                "the write would have to give way to compactions (low_pri), and no_slowdown is set",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Holds the writer up while the tree is behind, unless the write `is_paid` for, and who has time while compactions are.
     #[cold]
     pub(in crate::db) fn wait_for_room(
@@ -40,7 +51,7 @@ impl DbInner {
         if !is_paid {
             self.wait_until_paid(options, bytes)?;
         }
-        if options.low_pri && self.compactions_are_behind() {
+        if options.low_pri && !options.no_slowdown && self.compactions_are_behind() {
             self.env.clock.sleep(Duration::from_millis(1));
         }
         self.statistics.add(Ticker::StallMicros, self.env.clock.now_us() - start);

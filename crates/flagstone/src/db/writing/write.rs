@@ -205,6 +205,9 @@ impl DbInner {
             ));
         }
         self.check_writable()?;
+        if options.low_pri && options.no_slowdown {
+            self.check_gives_way()?;
+        }
         let is_paid = self.write_control.passes(bytes);
         if !is_paid || options.low_pri {
             self.wait_for_room(options, bytes, is_paid)?;
