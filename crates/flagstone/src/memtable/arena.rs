@@ -53,13 +53,15 @@ impl ArenaPool {
 
     /// Frees what it keeps beyond so many bytes.
     pub fn trim(&self, bytes: usize) {
-        let (mut kept, mut freed) = (0, 0);
-        self.chunks.lock().retain(|chunk| {
+        let mut kept = 0;
+        let does_not_stay = |chunk: &mut Chunk| {
             let stays = kept + chunk.size() <= bytes;
-            *(if stays { &mut kept } else { &mut freed }) += chunk.size();
-            stays
-        });
-        self.account.subtract(Holder::RecycledArenas, freed);
+            kept += if stays { chunk.size() } else { 0 };
+            !stays
+        };
+        let freed: Vec<Chunk> = self.chunks.lock().extract_if(.., does_not_stay).collect();
+        self.account.subtract(Holder::RecycledArenas, freed.iter().map(Chunk::size).sum());
+        // Given back to the system without the lock, for which a writer may wait.
     }
 
     /// Bytes kept for later use.
@@ -81,18 +83,20 @@ impl ArenaPool {
         Some(chunk)
     }
 
-    fn give(&self, given: impl Iterator<Item = Chunk>) {
+    fn give(&self, mut given: impl Iterator<Item = Chunk>) {
         let mut chunks = self.chunks.lock();
         let capacity = self.capacity.load(Ordering::Relaxed);
         let before: usize = chunks.iter().map(Chunk::size).sum();
         let mut kept = before;
-        for chunk in given {
+        // What finds no room is freed at the end, without the lock.
+        let _too_much = given.find_map(|chunk| {
             if kept + chunk.size() > capacity {
-                break;
+                return Some(chunk);
             }
             kept += chunk.size();
             chunks.push(chunk);
-        }
+            None
+        });
         drop(chunks);
         self.account.add(Holder::RecycledArenas, kept - before);
     }

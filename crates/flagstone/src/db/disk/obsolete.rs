@@ -158,7 +158,9 @@ impl DbInner {
 
     /// At close: a database that nobody uses takes no space for what it may write one day.
     pub(in crate::db) fn remove_recyclable_wals(&self) {
-        for number in std::mem::take(&mut self.state.lock().recyclable_wals) {
+        // Not in the head of the loop: the lock would be held to its end.
+        let recyclable = std::mem::take(&mut self.state.lock().recyclable_wals);
+        for number in recyclable {
             if let Err(error) = self.remove(&file_name::wal(&self.wal_directory, number)) {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
             }
