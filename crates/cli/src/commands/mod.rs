@@ -11,6 +11,7 @@ pub mod delete_range;
 pub mod doctor;
 pub mod drop_family;
 pub mod dump;
+mod edit_json;
 pub mod export;
 pub mod flush;
 pub mod get;

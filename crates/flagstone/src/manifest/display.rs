@@ -10,10 +10,11 @@ impl fmt::Display for VersionEdit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "edit of column family {}", self.family)?;
         line(f, "remaining in atomic group", self.atomic_group_remaining)?;
-        line(f, "column family added", self.family_added.as_deref())?;
+        // Names may hold anything.
+        line(f, "column family added", self.family_added.as_deref().map(str::escape_debug))?;
         line(f, "column family dropped", self.family_dropped.then_some("yes"))?;
-        line(f, "database id", self.db_id.as_deref())?;
-        line(f, "comparator", self.comparator.as_deref())?;
+        line(f, "database id", self.db_id.as_deref().map(str::escape_debug))?;
+        line(f, "comparator", self.comparator.as_deref().map(str::escape_debug))?;
         line(f, "persist user timestamps", self.persist_user_timestamps)?;
         line(f, "log number", self.log_number.map(|n| n.0))?;
         line(f, "previous log number", self.prev_log_number.map(|n| n.0))?;
