@@ -404,3 +404,72 @@ fn keys_that_are_the_same_in_more_or_fewer_bytes_find_their_large_values() {
         assert_eq!(values, [&large[..], &large, &large, &merged], "{mode}");
     }
 }
+
+/// Keys are numbers of eight bytes each; of others it knows nothing.
+struct LittleEndian;
+
+impl UserComparator for LittleEndian {
+    fn name(&self) -> &str {
+        "LittleEndian"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let number = |key: &[u8]| u64::from_le_bytes(key.try_into().expect("a key of the application"));
+        number(a).cmp(&number(b))
+    }
+}
+
+#[test]
+fn an_order_is_asked_about_the_applications_keys_alone() {
+    // An iterator over range deletions began by comparing its first key with an empty one: an order that reads eight bytes of
+    // each key panicked, or read beyond it.
+    for style in ["kCompactionStyleLevel", "kCompactionStyleUniversal"] {
+        let mut options = settings::tiny(&Env::memory());
+        options.cf.comparator = Comparator::Custom(Arc::new(LittleEndian));
+        settings::set(&mut options, &[("compaction_style", style), ("merge_operator", "stringappend")]);
+        let db = Db::open("/db", &options).expect("a new database");
+        let family = db.default_column_family();
+        let key = u64::to_le_bytes;
+        for number in 0..2000 {
+            db.put(key(number), [7; 50]).expect("a write");
+        }
+        for compact in [false, true] {
+            db.delete_range(key(100), key(300)).expect("a write");
+            db.merge(key(200), "back").expect("a write");
+            db.delete(key(301)).expect("a write");
+            let bounds = ReadOptions {
+                iterate_lower_bound: Some(key(50).to_vec()),
+                iterate_upper_bound: Some(key(1000).to_vec()),
+                ..ReadOptions::default()
+            };
+            for reading in [ReadOptions::default(), bounds] {
+                let mut cursor = db.iter(&reading).expect("an iterator");
+                cursor.seek(key(99));
+                let mut met = Vec::new();
+                while cursor.valid() && met.len() < 4 {
+                    met.push(u64::from_le_bytes(cursor.key().try_into().expect("eight bytes")));
+                    cursor.next();
+                }
+                assert_eq!(met, [99, 200, 300, 302], "{style}");
+                cursor.seek_for_prev(key(301));
+                let mut met = Vec::new();
+                while cursor.valid() && met.len() < 3 {
+                    met.push(u64::from_le_bytes(cursor.key().try_into().expect("eight bytes")));
+                    cursor.prev();
+                }
+                assert_eq!(met, [300, 200, 99], "{style}");
+                cursor.seek_to_last();
+                assert!(cursor.valid(), "{style}");
+            }
+            let found = [99, 100, 200].map(|number| db.get(key(number)).expect("a lookup").is_some());
+            assert_eq!(found, [true, false, true], "{style}");
+            db.flush_all().expect("a flush");
+            if compact {
+                let (from, to) = (key(10), key(1500));
+                let whole = CompactRangeOptions::default();
+                db.compact_range(family, Some(&from), Some(&to), &whole).expect("a compaction");
+                db.compact_range(family, None, None, &whole).expect("a compaction");
+            }
+        }
+    }
+}

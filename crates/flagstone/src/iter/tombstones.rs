@@ -58,6 +58,8 @@ struct Source {
     tombstones: TombstoneSource,
     /// The tombstones of the file of a level that was looked at last.
     loaded: Option<(usize, Option<TruncatedRangeTombstones>)>,
+    /// Whether it has looked: before, its stretch means nothing.
+    has_looked: bool,
     stretch: Stretch,
 }
 
@@ -113,11 +115,8 @@ impl TombstoneView {
         sources: Vec<(usize, TombstoneSource)>,
     ) -> Self {
         let make = |(child, tombstones)| {
-            // An empty stretch: the first question looks.
-            let mut stretch = Stretch::default();
-            stretch.until.set(BoundRef::before(b""));
-            stretch.from.set(BoundRef::before(b""));
-            Source { child, tombstones, loaded: None, stretch }
+            let stretch = Stretch::default();
+            Source { child, tombstones, loaded: None, has_looked: false, stretch }
         };
         Self {
             comparator,
@@ -168,10 +167,12 @@ impl TombstoneView {
     fn locate(&mut self, place: BoundRef<'_>) -> Result<()> {
         let comparator = &self.comparator;
         for source in &mut self.sources {
-            let known =
-                source.stretch.starts_by(place, comparator) && source.stretch.ends_after(place, comparator);
+            let known = source.has_looked
+                && source.stretch.starts_by(place, comparator)
+                && source.stretch.ends_after(place, comparator);
             if !known {
                 source.locate(place, comparator, self.snapshot)?;
+                source.has_looked = true;
             }
         }
         self.sequence = self.sources.iter().map(|source| source.stretch.sequence).max().unwrap_or(0);
