@@ -99,6 +99,26 @@ fn of_files_that_are_there_twice_the_whole_one_counts() {
     }
 }
 
+/// As after a crash of a file system that had reserved more: there was no footer where it should be, and without checksums
+/// nothing else told what is a block.
+#[test]
+fn zeros_behind_a_table_without_checksums_cost_nothing() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let mut options = create();
+    options.set("table.checksum", "kNoChecksum").expect("a known value");
+    write_some(&source, &options, "value");
+    let table = file(&source, ".sst");
+    let mut bytes = std::fs::read(&table).expect("a table");
+    bytes.resize(bytes.len() + 5000, 0);
+    std::fs::write(&table, bytes).expect("written");
+    let target = scratch.path().join("db");
+    let report = rebuild(&source, &target, &options);
+    assert_eq!(contents(&target).len(), 203, "{report:#?}");
+    assert!(report.is_complete(), "{report:#?}");
+    assert!(report.harmless.iter().any(|error| error.path() == Some(&table)), "{report:#?}");
+}
+
 /// The right table was passed over for one of that number, and all that it held was lost.
 #[test]
 fn a_stranger_elsewhere_does_not_hide_the_table_of_its_number() {

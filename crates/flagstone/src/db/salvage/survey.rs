@@ -136,6 +136,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
+    /// Looks at a table. What was put behind it hides its footer, without which one that has no checksums yields nothing: the
+    /// MANIFEST says where it ends.
     fn survey(&self, number: FileNumber, listed: &Listed) -> Result<TableRemains> {
         let families = &self.families;
         let recorded = families.history().live.get(&number);
@@ -143,7 +145,18 @@ impl Salvage<'_> {
             comparator: &|properties| families.comparator_of(number, properties),
             largest_sequence: recorded.map(|table| table.largest_sequence),
         };
-        TableRemains::survey(self.source.at(&listed.path), listed.bytes, &settings)
+        let file = self.source.at(&listed.path);
+        let ends_at = |bytes| read_table_properties(file.clone(), bytes).is_ok();
+        let shorter = recorded.map(|table| table.bytes).filter(|bytes| *bytes < listed.bytes);
+        match shorter.filter(|bytes| !ends_at(listed.bytes) && ends_at(*bytes)) {
+            None => TableRemains::survey(file, listed.bytes, &settings),
+            Some(bytes) => {
+                let mut remains = TableRemains::survey(file, bytes, &settings)?;
+                let what = format!("file has {} bytes, the MANIFEST says {bytes}", listed.bytes);
+                remains.harmless.push(Error::corruption(what).at(&listed.path));
+                Ok(remains)
+            }
+        }
     }
 
     /// Takes what lies under another number than its own, where that is missed; tells what is lost where another table lies.
