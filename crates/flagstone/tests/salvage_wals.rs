@@ -256,3 +256,30 @@ fn operations_of_write_prepared_transactions_share_their_numbers() {
         assert_eq!(value.as_deref(), Some(expected.as_bytes()), "{nth} {report:#?}");
     }
 }
+
+/// Records of another log are what is left of a recycled file's earlier life: of two WALs that had changed their names nothing
+/// came out, without a word.
+#[test]
+fn two_wals_that_have_changed_their_names_are_read() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let mut options = create();
+    options.set_all("recycle_log_file_num=2;avoid_flush_during_shutdown=true").expect("known options");
+    let db = Db::open(&source, &options).expect("it opens");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    db.put_cf(&other, "keeps", "the WAL").expect("a put");
+    db.put("first", "value").expect("a put");
+    db.flush(db.default_column_family(), &FlushOptions::default()).expect("a flush");
+    db.put_cf(&other, "second", "value").expect("a put");
+    db.put("second", "value").expect("a put");
+    db.close().expect("closed");
+    drop((other, db));
+    let [older, newer] = &logs(&source)[..] else { panic!("{:?}", logs(&source)) };
+    let kept = std::fs::read(older).expect("a file");
+    std::fs::rename(newer, older).expect("renamed");
+    std::fs::write(newer, kept).expect("written");
+    let report = rebuild(&source, &target);
+    let db = open_as_written(&target, true);
+    let other = db.column_family("other").expect("it is there");
+    assert_eq!((keys(&target), entries(&db, &other).len()), (2, 2), "{report:#?}");
+}

@@ -13,6 +13,16 @@ use super::format::{RECYCLABLE_HEADER_SIZE, number_in_header};
 use crate::base::{FileNumber, Result};
 use crate::env::{File, read_until_end};
 
+/// The number that a record of a recycled log bears which begins at `offset`.
+///
+/// # Errors
+/// `IoError`.
+pub fn number_at(file: &dyn File, offset: u64) -> Result<Option<u32>> {
+    let mut header = [0; RECYCLABLE_HEADER_SIZE];
+    let read = read_until_end(file, offset, &mut header)?;
+    Ok(number_in_header(&header[..read]))
+}
+
 /// All damage that was met between two intact records.
 #[derive(Debug, Clone)]
 pub struct Gap {
@@ -61,9 +71,7 @@ impl Gap {
             | DamageKind::Length
             | DamageKind::TruncatedHeader
             | DamageKind::TruncatedBody => {
-                let mut header = [0; RECYCLABLE_HEADER_SIZE];
-                let read = read_until_end(file, damage.offset, &mut header)?;
-                let is_own = number_in_header(&header[..read]) == Some(number.0 as u32);
+                let is_own = number_at(file, damage.offset)? == Some(number.0 as u32);
                 self.is_torn |= is_own;
                 self.has_remainder = true;
             }

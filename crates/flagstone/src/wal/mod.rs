@@ -24,7 +24,7 @@ mod writer_tests;
 
 pub use damage::{Damage, DamageKind};
 pub use format::{BLOCK_SIZE, LEGACY_HEADER_SIZE, PredecessorWal};
-pub use gap::Gap;
+pub use gap::{Gap, number_at};
 pub use mode::{RecoveryMode, Verdict};
 pub use physical::{byte_with_wrong_bit, has_unknown_type, records_within};
 pub use pieces::{Checks, Fault, Reading};

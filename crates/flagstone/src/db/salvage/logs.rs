@@ -23,7 +23,7 @@ use crate::base::{
 use crate::batch::{BatchView, Operation};
 use crate::db::writing::operations::{entry_of, family_of, takes_sequence};
 use crate::env::File;
-use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions};
+use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions, number_at};
 
 /// The families of which WALs have intact records. What is damaged is told when they are read for good.
 pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTreeSet<ColumnFamilyId> {
@@ -47,6 +47,59 @@ pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTree
         }
     }
     found
+}
+
+/// WALs by the numbers that their records bear, which tell where a file has the name of another. What is left of a recycled one's
+/// earlier life has a smaller number than its own. So a larger one is another's; and a smaller one if the file of that name is
+/// misnamed as well.
+pub(super) fn by_own_numbers(source: &Arc<SourceFiles>, wals: Files, report: &mut SalvageReport) -> Files {
+    let all: Vec<_> = wals
+        .into_iter()
+        .flat_map(|(number, files)| files.into_iter().map(move |listed| (number, listed)))
+        .map(|(number, listed)| (number, first_other_number(source, &listed, number), listed))
+        .collect();
+    let mut misnamed = BTreeSet::new();
+    loop {
+        let known = misnamed.len();
+        for (number, other, _) in &all {
+            if other.is_some_and(|other| other > *number || misnamed.contains(&other)) {
+                misnamed.insert(*number);
+            }
+        }
+        if misnamed.len() == known {
+            break;
+        }
+    }
+    let mut found = Files::new();
+    for (number, other, listed) in all {
+        let own = other.filter(|_| misnamed.contains(&number)).unwrap_or(number);
+        if own != number {
+            report.note(format!(
+                "{} is the WAL {own}.log, by what its records say, and was read as that.",
+                listed.path.display()
+            ));
+        }
+        found.entry(own).or_default().push(listed);
+    }
+    found
+}
+
+/// The number of another log that the first intact record of a file bears.
+fn first_other_number(source: &Arc<SourceFiles>, listed: &Listed, number: FileNumber) -> Option<FileNumber> {
+    // Records have no room for more.
+    u32::try_from(number.0).ok()?;
+    let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+    let file = source.at(&listed.path);
+    let mut reader = Reader::with_options(file.clone(), number, options);
+    loop {
+        match reader.next_event() {
+            Err(_) | Ok(Event::End | Event::Record(_)) => return None,
+            Ok(Event::Damage(Damage { kind: DamageKind::OldRecord { .. }, offset, .. })) => {
+                return number_at(&*file, offset).ok()?.map(|number| FileNumber(number.into()));
+            }
+            Ok(Event::Damage(_)) => {}
+        }
+    }
 }
 
 /// Reads WALs, oldest first.

@@ -41,7 +41,7 @@ use directory::{DataDirectories, Directory, Files, History, Listed};
 use families::{Families, Family, Given, user_range};
 use files::SourceFiles;
 use keys::KeyWriter;
-use logs::{Logs, families_in_logs};
+use logs::{Logs, by_own_numbers, families_in_logs};
 use merge::Merge;
 use output::Target;
 pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
@@ -213,6 +213,7 @@ impl Salvage<'_> {
             self.read(files.iter().map(|listed| listed.bytes).sum());
         }
         self.take_misnamed(&mut misnamed)?;
+        directory.wals = by_own_numbers(&self.source, directory.wals, &mut self.report);
         if !self.families.history().is_trusted {
             self.families.expect_in_logs(families_in_logs(&self.source, &directory.wals));
         }
