@@ -51,7 +51,7 @@ total=$(wc -l < "$work/keys")
 awk -v total="$total" 'int(NR * 10 / total) > int((NR - 1) * 10 / total)' "$work/keys" | while IFS= read -r key; do
     for tree in "${trees[@]}"; do
         if [ -f "$tree/$key" ]; then
-            "$flagstone" get --db "$db" "$key" | cmp - "$tree/$key"
+            "$flagstone" get --db "$db" -- "$key" | cmp - "$tree/$key"
             echo "same: $key"
             break
         fi

@@ -288,6 +288,10 @@ fn a_file_that_may_not_grow_is_an_error() {
     printed(&format!("put --db {} large --file {}", db.display(), file.display()));
     let output = limited(&format!("dump --db {} > {}", db.display(), dump.display()));
     assert!(output.status.code() == Some(1) && text(&output).contains("(ulimit -f)"), "{output:?}");
+    // Who repeated it, as was advised, was refused for what it had left.
+    let files = scratch.path().join("files");
+    let output = limited(&format!("export --db {} {}", db.display(), files.display()));
+    assert!(output.status.code() == Some(1) && text(&output).contains("remove it before"), "{output:?}");
     assert_eq!(printed(&format!("get --db {} small", db.display())), "value");
 }
 

@@ -16,7 +16,7 @@ use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, reported, say};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::stamped::Ttl;
+use crate::stamped::{Cursor, Ttl};
 use crate::text;
 
 /// Write every value to a file in DIR, named by its key: the inverse of import.
@@ -61,14 +61,49 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let is_bounded = bounds.0.is_some() || bounds.1.is_some();
     let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded);
     let mut iter = db.cursor(&family, bounds, false)?;
-    let (mut files, mut bytes, mut refused) = (0u64, 0u64, 0u64);
+    let mut done = Done::default();
+    if let Err(failure) = write_all(fs, &arguments.dir, &mut iter, &progress, &mut done) {
+        drop(progress);
+        // Else whoever repeats the command is refused for it.
+        let dir = arguments.dir.display();
+        say(format_args!("{dir} has only a part of the values: remove it before you repeat the command"));
+        return Err(failure);
+    }
+    drop(progress);
+    let Done { files, bytes, refused } = done;
+    let seconds = (env.clock.now_us() - start_us) as f64 / 1e6;
+    let line = match common.json {
+        true => json!({ "files": files, "bytes": bytes, "refused": refused, "seconds": seconds }).to_string(),
+        false => format!("{files} files, {} in {seconds:.2} s, {refused} keys refused", text::bytes(bytes)),
+    };
+    let mut output = Output::new();
+    let verdict = if refused == 0 { Verdict::Sound } else { Verdict::Faulty };
+    reported(verdict, output.line(line).and_then(|()| output.finish()))
+}
+
+/// How far an export is.
+#[derive(Default)]
+struct Done {
+    files: u64,
+    bytes: u64,
+    refused: u64,
+}
+
+/// Writes a file for each key from where the cursor stands on.
+fn write_all(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    iter: &mut Cursor,
+    progress: &Progress,
+    done: &mut Done,
+) -> Result<(), Failure> {
     let mut directory = PathBuf::new();
     while iter.valid() {
         let written = match safe_path(iter.key()) {
             None => Err("names no file within the directory".to_string()),
             Some(relative) => {
                 let value = iter.value()?;
-                match write_file(fs, &arguments.dir.join(relative), value, &mut directory) {
+                match write_file(fs, &dir.join(relative), value, &mut directory) {
                     Ok(()) => Ok(value.len() as u64),
                     Err(error) if names_no_place(&error) => Err(format!("has no place there: {error}")),
                     Err(error) => return Err(error.into()),
@@ -76,26 +111,17 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             }
         };
         match written {
-            Ok(size) => (files, bytes) = (files + 1, bytes + size),
+            Ok(size) => (done.files, done.bytes) = (done.files + 1, done.bytes + size),
             Err(why) => {
-                refused += 1;
+                done.refused += 1;
                 say(format_args!("key '{}' {why}", iter.key().escape_ascii()));
             }
         }
         progress.add(1);
-        progress.say(text::bytes(bytes));
+        progress.say(text::bytes(done.bytes));
         iter.step(false);
     }
-    iter.status()?;
-    drop(progress);
-    let seconds = (env.clock.now_us() - start_us) as f64 / 1e6;
-    let done = match common.json {
-        true => json!({ "files": files, "bytes": bytes, "refused": refused, "seconds": seconds }).to_string(),
-        false => format!("{files} files, {} in {seconds:.2} s, {refused} keys refused", text::bytes(bytes)),
-    };
-    let mut output = Output::new();
-    let verdict = if refused == 0 { Verdict::Sound } else { Verdict::Faulty };
-    reported(verdict, output.line(done).and_then(|()| output.finish()))
+    iter.status()
 }
 
 /// The file that a key names below any directory, if it names one.
