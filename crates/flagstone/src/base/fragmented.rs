@@ -252,11 +252,11 @@ impl FragmentedRangeTombstones {
         self.bounds.seek(user_key)
     }
 
-    /// Whether it is known already that `snapshot` sees a tombstone over the key that was sought.
+    /// Whether `snapshot` sees a tombstone over the key that was sought; `None` if to tell that takes a search of many keys, as
+    /// in an order of the application's.
     #[inline]
-    pub(crate) fn covers_surely(&self, within: Within, snapshot: SequenceNumber) -> bool {
-        let (least, largest) = self.newest;
-        matches!(within, Within::Yes(_)) && least > 0 && largest <= snapshot
+    pub(crate) fn covers(&self, within: Within, user_key: &[u8], snapshot: SequenceNumber) -> Option<bool> {
+        self.bounds.are_numbers().then(|| self.covering_at(within, user_key, snapshot, 0) > 0)
     }
 
     /// The newest tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.

@@ -134,6 +134,12 @@ impl SortedKeys {
         &self.bytes[start..self.ends[index]]
     }
 
+    /// Whether they are sought as numbers, so that few of them are compared as keys.
+    #[inline]
+    pub fn are_numbers(&self) -> bool {
+        self.numbers.is_some()
+    }
+
     /// Begins to look for the range that holds `key`: the memory that the rest will wait for is on its way. `None` if none
     /// does.
     #[inline]

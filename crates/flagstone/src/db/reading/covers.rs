@@ -3,8 +3,8 @@
 //! To ask a hundred thousand of them takes longer than to hear from a filter that a table does not have the key. So a lookup
 //! takes note of the sources that it passes, and asks them before it
 //!
-//! 1. looks for the block of an entry, where that takes no more than a look at bits (of most keys that nothing covers; where
-//!    ranges lie close together, of all): the block need not be searched, or the range tombstones not asked,
+//! 1. looks for the block of an entry, where keys are sought as numbers: bits tell most keys that nothing covers, and most of the
+//!    others are covered, so that the block need not be searched. A table's own ones are only begun with: its entry may be newer,
 //! 2. takes an entry (the memory that the answers will wait for is fetched while the entry's block is looked for and searched),
 //! 3. reads anything from a file.
 //!
@@ -101,13 +101,19 @@ impl<'a> Covers<'a> {
             let Some(tombstones) = self.unasked[at].and_then(|tombstones| self.look(tombstones)) else {
                 continue;
             };
-            if self.covers_surely(tombstones) {
-                self.count = 0;
-                lookup.end();
-                return ControlFlow::Break(());
+            match self.covers(tombstones) {
+                Some(true) => {
+                    self.count = 0;
+                    lookup.end();
+                    return ControlFlow::Break(());
+                }
+                Some(false) if matches!(tombstones, Tombstones::SoughtInMemTable) => self.begun = None,
+                Some(false) => {}
+                None => {
+                    self.unasked[self.count] = Some(tombstones);
+                    self.count += 1;
+                }
             }
-            self.unasked[self.count] = Some(tombstones);
-            self.count += 1;
         }
         ControlFlow::Continue(())
     }
@@ -133,14 +139,15 @@ impl<'a> Covers<'a> {
         }
     }
 
+    /// Whether the key lies under these tombstones, if that is told soon.
     #[inline]
-    fn covers_surely(&self, tombstones: Tombstones<'_>) -> bool {
+    fn covers(&self, tombstones: Tombstones<'_>) -> Option<bool> {
         let (fragments, within) = match tombstones {
-            Tombstones::MemTable(_) | Tombstones::Table(_) => return false,
+            Tombstones::MemTable(_) | Tombstones::Table(_) => return None,
             Tombstones::SoughtInTable(fragments, within) => (fragments, within),
             Tombstones::SoughtInMemTable => self.begun(),
         };
-        fragments.covers_surely(within, self.snapshot)
+        fragments.covers(within, self.user_key, self.snapshot)
     }
 
     #[inline]
