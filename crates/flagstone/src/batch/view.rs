@@ -165,7 +165,7 @@ impl<'a> BatchView<'a> {
         BatchIter::new(self.body())
     }
 
-    /// Reads every operation and compares their number with the header.
+    /// Reads every operation, but none behind more than the header counts, and compares their number with it.
     ///
     /// # Errors
     /// `Corruption` for an unknown tag, a field that is cut off, a wrong count, or a sequence number out of range.
@@ -175,15 +175,20 @@ impl<'a> BatchView<'a> {
         for operation in self.iter() {
             let operation = operation?;
             found += u64::from(operation.is_counted());
+            if found > u64::from(self.count()) {
+                // What is compressed may have billions more.
+                break;
+            }
             summary.names_blobs |= matches!(operation, Operation::BlobIndex { .. });
             summary.has_transaction_markers |= operation.is_transaction_marker();
             summary.ends_in_noop = matches!(operation, Operation::Noop);
         }
         summary.count = self.count();
         if found != u64::from(summary.count) {
-            let header = summary.count;
+            let (header, or_more) =
+                (summary.count, if found > u64::from(summary.count) { " or more" } else { "" });
             return Err(Error::corruption(format!(
-                "WriteBatch has wrong count: {found} operations, the header says {header}"
+                "WriteBatch has wrong count: {found} operations{or_more}, the header says {header}"
             )));
         }
         if self.sequence() > MAX_SEQUENCE_NUMBER || self.next_sequence() > MAX_SEQUENCE_NUMBER + 1 {

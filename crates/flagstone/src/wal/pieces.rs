@@ -64,6 +64,8 @@ pub struct Reading {
     pub piece_size: usize,
     /// See [`ReaderOptions::readahead_size`].
     pub readahead_size: usize,
+    /// See [`ReaderOptions::decompressed_size_max`].
+    pub decompressed_size_max: usize,
     /// What looks at batches that name blobs.
     pub checks: Option<Arc<dyn Checks>>,
     /// Where the thread comes from that reads ahead; without, or if there is none left, the caller reads.
@@ -72,7 +74,8 @@ pub struct Reading {
 
 impl Default for Reading {
     fn default() -> Self {
-        Self { piece_size: 1 << 20, readahead_size: 0, checks: None, spawner: None }
+        let ReaderOptions { decompressed_size_max, readahead_size, .. } = ReaderOptions::default();
+        Self { piece_size: 1 << 20, readahead_size, decompressed_size_max, checks: None, spawner: None }
     }
 }
 
@@ -152,8 +155,8 @@ impl PieceReader {
         while bytes.len() + findings.len() * size_of::<Finding>() < self.reading.piece_size
             && let Some((number, file)) = self.wals.get(self.at)
         {
-            let options =
-                ReaderOptions { readahead_size: self.reading.readahead_size, ..ReaderOptions::default() };
+            let Reading { readahead_size, decompressed_size_max, .. } = self.reading;
+            let options = ReaderOptions { readahead_size, decompressed_size_max, ..ReaderOptions::default() };
             let log = self.reader.get_or_insert_with(|| OneLog {
                 reader: Reader::with_options(file.clone(), *number, options),
                 looked_at: 0,

@@ -255,6 +255,7 @@ fn ways_to_read() -> Vec<Reading> {
         readahead_size: piece_size,
         checks: Some(Arc::new(Refusing)),
         spawner,
+        ..Reading::default()
     };
     both.map(reading).collect()
 }

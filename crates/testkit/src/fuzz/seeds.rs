@@ -177,7 +177,19 @@ fn wals() -> Seeds {
         seeds.push([&number.to_le_bytes()[..], &bytes].concat());
     }
     seeds.retain(|seed| seed.len() > 4);
+    seeds.push([&[1, 0, 0, 0], &*wal_of_bombs()].concat());
     seeds
+}
+
+/// A compressed WAL whose records claim gigabytes of zeros in a few kilobytes. Whoever reads it puts the checksums right.
+fn wal_of_bombs() -> Vec<u8> {
+    let record = |kind: u8, payload: &[u8]| {
+        [&[0; 4][..], &(payload.len() as u16).to_le_bytes(), &[kind], payload].concat()
+    };
+    // Of zstd: the number of the format, a window of 128 KiB, then as many zeros again and again; the last bit ends it.
+    let zeros = [2, 0, 16, 0].repeat(4000);
+    let frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3][..], &zeros, &[3, 0, 16, 0]].concat();
+    [record(9, &[7, 0, 0, 0]), record(1, &frame), record(1, &frame)].concat()
 }
 
 fn batch() -> WriteBatch {

@@ -21,8 +21,9 @@ pub const MODES: [RecoveryMode; 4] = [
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
 
-/// The most that a compressed record may decompress to here.
-const DECOMPRESSED_MAX: usize = 1 << 20;
+/// The most that a compressed record may decompress to here. A few bytes are enough for that, and an input has room for thousands
+/// of such records.
+const DECOMPRESSED_MAX: usize = 64 << 10;
 
 /// Reads a WAL record by record, as it is and with its checksums put right: a number, then the file.
 pub fn wal(data: &[u8]) {
@@ -67,7 +68,11 @@ fn events(bytes: &[u8], number: FileNumber, search_behind_damage: bool) {
 pub fn wal_replay(data: &[u8]) {
     let mut input = Input::new(data);
     let split = usize::from(input.u16());
-    let reading = Reading { piece_size: 1 + split % 500, ..Reading::default() };
+    let reading = Reading {
+        piece_size: 1 + split % 500,
+        decompressed_size_max: DECOMPRESSED_MAX,
+        ..Reading::default()
+    };
     let numbers = [FileNumber(u64::from(input.u8())), FileNumber(u64::from(input.u8()) + 256)];
     let (mut first, mut second) = (input.bytes(split).to_vec(), input.rest().to_vec());
     mend::log(&mut first);

@@ -63,6 +63,7 @@ impl DbInner {
             readahead_size: self.settings.load().log_readahead_size as usize,
             checks: Some(checks.clone()),
             spawner: with_threads.then(|| self.env.spawner.clone()),
+            ..Reading::default()
         };
         let mut inserts = Inserts::new(self, targets, with_threads);
         meter.replays(&wals);
