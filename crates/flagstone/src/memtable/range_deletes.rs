@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::base::range_tombstone::{Keep, RangeTombstoneRef};
 use crate::base::sync::{ArcSwap, AtomicU64, AtomicUsize, Guard, Mutex, Ordering};
 use crate::base::{Comparator, FragmentedRangeTombstones, RangeTombstone, SequenceNumber, Within};
+use crate::cache::{Holder, MemoryAccount};
 
 /// For so many snapshots the visible part of a run is kept.
 const PARTS_MAX: usize = 4;
@@ -33,6 +34,8 @@ pub(super) struct RangeDeletes {
     making: Mutex<()>,
     count: AtomicUsize,
     memory: AtomicUsize,
+    /// Hears of that memory, too.
+    account: Option<Arc<MemoryAccount>>,
     /// The smallest sequence number that is in no run; larger than any if there is none.
     unread: AtomicU64,
     runs: ArcSwap<Runs>,
@@ -125,19 +128,6 @@ impl Runs {
     }
 }
 
-impl Default for RangeDeletes {
-    fn default() -> Self {
-        Self {
-            all: Mutex::default(),
-            making: Mutex::default(),
-            count: AtomicUsize::new(0),
-            memory: AtomicUsize::new(0),
-            unread: AtomicU64::new(u64::MAX),
-            runs: ArcSwap::from_pointee(Runs::default()),
-        }
-    }
-}
-
 impl Run {
     fn new(
         comparator: &Comparator,
@@ -161,6 +151,19 @@ impl Run {
 }
 
 impl RangeDeletes {
+    /// None yet; `account` has their memory among that of memtables.
+    pub(super) fn new(account: Option<Arc<MemoryAccount>>) -> Self {
+        Self {
+            all: Mutex::default(),
+            making: Mutex::default(),
+            count: AtomicUsize::new(0),
+            memory: AtomicUsize::new(0),
+            account,
+            unread: AtomicU64::new(u64::MAX),
+            runs: ArcSwap::from_pointee(Runs::default()),
+        }
+    }
+
     pub(super) fn add(&self, tombstone: RangeTombstone) {
         // Its keys twice, once among the fragments, of which it may make two.
         let size = size_of::<RangeTombstone>()
@@ -174,6 +177,10 @@ impl RangeDeletes {
         self.unread.store(unread, Ordering::Release);
         self.memory.fetch_add(size, Ordering::Relaxed);
         self.count.store(all.len(), Ordering::Release);
+        drop(all);
+        if let Some(account) = &self.account {
+            account.add(Holder::Memtables, size);
+        }
     }
 
     #[inline]
@@ -358,6 +365,14 @@ impl RangeDeletes {
         }
         parts.push(Part { from, until, newest: newest.clone() });
         newest
+    }
+}
+
+impl Drop for RangeDeletes {
+    fn drop(&mut self) {
+        if let Some(account) = self.account.as_ref().filter(|_| self.count() > 0) {
+            account.subtract(Holder::Memtables, self.memory_usage());
+        }
     }
 }
 

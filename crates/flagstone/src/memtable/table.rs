@@ -135,7 +135,8 @@ impl MemTable {
         };
         let filter = settings.filter.clone();
         let filter = filter.map(|filter| Arc::new(MemTableFilter::new(filter, settings.arena_pool.clone())));
-        Self { comparator, index, range_deletes: RangeDeletes::default(), filter, counts }
+        let account = settings.arena_pool.as_ref().map(|pool| pool.account().clone());
+        Self { comparator, index, range_deletes: RangeDeletes::new(account), filter, counts }
     }
 
     /// The order of the entries.

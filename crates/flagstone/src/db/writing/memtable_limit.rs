@@ -73,6 +73,7 @@ impl DbInner {
 
 #[cfg(test)]
 mod tests {
+    use super::Holder;
     use crate::db::memory::tests::{fill, opened};
     use crate::db::{Db, Ticker};
     use crate::options::{ColumnFamilyOptions, ReadOptions};
@@ -115,6 +116,35 @@ mod tests {
         let replayed = db.live_files().len() - tables;
         assert!((2..20).contains(&replayed), "{replayed} tables of what was replayed");
         assert!(db.get(19_999u32.to_be_bytes()).unwrap().is_some());
+    }
+
+    /// They were in no account: neither did writers wait for the flush of memtables full of them, nor did an opening flush any.
+    #[test]
+    fn range_deletions_are_within_the_limit() {
+        const LIMIT: u64 = 1 << 20;
+        let db = opened(&[("disable_auto_compactions", "true")]);
+        for at in 0..12_000u32 {
+            let start = [&at.to_be_bytes()[..], &[0; 60]].concat();
+            db.delete_range(&start, [&start[..], b"end"].concat()).unwrap();
+        }
+        let usage = db.memory_usage();
+        let held = db.inner().tables.account().held(Holder::Memtables) as u64;
+        assert!(
+            held > 3 * LIMIT && (usage.active_memtables, usage.kept_memtables) == (held, 0),
+            "{held}, {usage}"
+        );
+        let path = db.path().to_path_buf();
+        let mut options = (*db.inner().settings.load_full()).clone();
+        db.close().unwrap();
+        drop(db);
+        options.db_write_buffer_size = LIMIT;
+        let db = Db::open(path, &options).unwrap();
+        let replayed = db.live_files().len();
+        assert!((2..20).contains(&replayed), "{replayed} tables of what was replayed");
+
+        db.flush_all().unwrap();
+        db.inner().wait_until_idle().unwrap();
+        assert!(db.inner().tables.account().held(Holder::Memtables) < 100_000);
     }
 
     /// What an iterator had kept once let the limit of those written to rise by as much, and it stayed there when it was gone.

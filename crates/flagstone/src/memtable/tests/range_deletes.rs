@@ -24,7 +24,7 @@ fn sizes(deletes: &RangeDeletes) -> Vec<usize> {
 /// Sorting everything again at each read made it quadratic.
 #[test]
 fn reads_and_deletions_that_take_turns_leave_few_runs() {
-    let deletes = RangeDeletes::default();
+    let deletes = RangeDeletes::new(None);
     for sequence in 1..=1000 {
         let first = (sequence as usize * 7919) % 1000;
         delete(&deletes, sequence, 2 * first..2 * first + 1);
@@ -37,7 +37,7 @@ fn reads_and_deletions_that_take_turns_leave_few_runs() {
 
 #[test]
 fn runs_that_are_asked_often_are_merged() {
-    let deletes = RangeDeletes::default();
+    let deletes = RangeDeletes::new(None);
     for sequence in 1..=7 {
         delete(&deletes, sequence, 2 * sequence as usize..2 * sequence as usize + 1);
         covering(&deletes, 0, sequence);
@@ -51,7 +51,7 @@ fn runs_that_are_asked_often_are_merged() {
 /// Keys that bits said nothing covers did not count: where readers asked for no others, each asked all runs for ever.
 #[test]
 fn runs_that_are_asked_often_in_vain_are_merged() {
-    let deletes = RangeDeletes::default();
+    let deletes = RangeDeletes::new(None);
     for sequence in 1..=7 {
         delete(&deletes, sequence, 2 * sequence as usize..2 * sequence as usize + 1);
         covering(&deletes, 0, sequence);
@@ -69,7 +69,7 @@ fn runs_that_are_asked_often_in_vain_are_merged() {
 /// Each range began where the one before did: every fragment held the numbers of all that followed.
 #[test]
 fn nested_ranges_take_no_more_memory_than_others() {
-    let deletes = RangeDeletes::default();
+    let deletes = RangeDeletes::new(None);
     const COUNT: u64 = 3000;
     for sequence in 1..=COUNT {
         delete(&deletes, sequence, 0..sequence as usize);
@@ -83,7 +83,7 @@ fn nested_ranges_take_no_more_memory_than_others() {
 
 #[test]
 fn what_nobody_sees_yet_is_not_read() {
-    let deletes = RangeDeletes::default();
+    let deletes = RangeDeletes::new(None);
     delete(&deletes, 1, 0..2);
     delete(&deletes, 5, 0..9);
     assert_eq!((covering(&deletes, 1, 3), covering(&deletes, 5, 3)), (1, 0));
@@ -96,7 +96,7 @@ fn what_nobody_sees_yet_is_not_read() {
 
 #[test]
 fn snapshots_see_a_part_of_a_run() {
-    let deletes = RangeDeletes::default();
+    let deletes = RangeDeletes::new(None);
     (1..=50).for_each(|sequence| delete(&deletes, sequence, 0..sequence as usize));
     assert_eq!(covering(&deletes, 30, 50), 50);
     for snapshot in (1..=50).rev().chain(1..=50) {
@@ -127,7 +127,7 @@ impl UserComparator for Interrupted {
 /// With many deletions it waited until all had been sorted, for hundreds of milliseconds.
 #[test]
 fn a_writer_does_not_wait_for_a_reader_that_sorts() {
-    let deletes = RangeDeletes::default();
+    let deletes = RangeDeletes::new(None);
     (1..=20).for_each(|sequence| delete(&deletes, sequence, 0..sequence as usize));
     let ((ask, asked), (tell, added)) = (channel(), channel());
     std::thread::scope(|scope| {
