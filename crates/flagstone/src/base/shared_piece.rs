@@ -10,6 +10,7 @@
 //! **Invariants**
 //! 1. The count is that of the handles, and the memory lives while there is one.
 //! 2. The bytes do not change once there is a handle, nor what is known of them but by its own, shared means.
+//! 3. A companion is the memory's from the moment it is set, and is taken once, by who gives up the last handle.
 #![expect(unsafe_code, reason = "a count and the memory's owner within the memory")]
 
 use std::fmt;
@@ -18,7 +19,7 @@ use std::mem::{ManuallyDrop, needs_drop};
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 // Like that of an `Arc`: no schedule depends on it.
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 
 use super::prefetch;
 use super::slab::{ALIGNMENT, Piece};
@@ -29,6 +30,8 @@ struct Head<K> {
     count: AtomicUsize,
     piece: Piece,
     begin: usize,
+    /// What goes with the memory; null if nothing does.
+    companion: AtomicPtr<Companion>,
     known: K,
 }
 
@@ -38,6 +41,9 @@ impl<K> Head<K> {
         size_of::<Self>()
     };
 }
+
+/// What is dropped when nobody has a share any more; in a box of its own, as a pointer of one word leads to it.
+type Companion = Box<dyn Send>;
 
 /// Room for bytes that are to be shared, and for what will be known of them.
 pub struct SharedRoom<K = ()> {
@@ -67,7 +73,15 @@ impl<K> SharedRoom<K> {
         let head = piece.start().cast::<Head<K>>();
         // SAFETY: the piece is aligned and has room for the head, and nobody else looks at it yet. It moves into its own
         // memory, which stays where it is.
-        unsafe { head.write(Head { count: AtomicUsize::new(1), piece, begin: Head::<K>::SIZE, known }) };
+        unsafe {
+            head.write(Head {
+                count: AtomicUsize::new(1),
+                piece,
+                begin: Head::<K>::SIZE,
+                companion: AtomicPtr::new(ptr::null_mut()),
+                known,
+            });
+        }
         SharedPiece { head }
     }
 }
@@ -150,6 +164,20 @@ impl<K> SharedPiece<K> {
         prefetch(start, Head::<K>::SIZE.div_ceil(64) + more);
     }
 
+    /// Has what `make` returns dropped when nobody has a share any more, unless something is to be already.
+    pub fn accompany(&self, make: impl FnOnce() -> Box<dyn Send>) {
+        let place = &self.head().companion;
+        if !place.load(Ordering::Relaxed).is_null() {
+            return;
+        }
+        let made = Box::into_raw(Box::new(make()));
+        // What was written there is seen by who takes it: he gives up the last share after this one.
+        if place.compare_exchange(ptr::null_mut(), made, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            // SAFETY: it is this call's own, since another's was set.
+            drop(unsafe { Box::from_raw(made) });
+        }
+    }
+
     /// The same share, for who only wants the bytes.
     pub fn without_known(self) -> SharedPiece {
         const { assert!(!needs_drop::<K>(), "the last handle may not know that there is something to drop") };
@@ -178,10 +206,15 @@ impl<K> SharedPiece<K> {
         // What other handles' owners did with the bytes came before.
         fence(Ordering::Acquire);
         // SAFETY: this was the last handle (1), so nobody looks at the head again, and it is moved out once.
-        let Head { piece, begin, .. } = unsafe { ptr::read(head.as_ptr()) };
+        let Head { piece, begin, companion, .. } = unsafe { ptr::read(head.as_ptr()) };
         // SAFETY: the head lies in the first `begin` bytes of the piece, which is this thread's alone now. What is left of it
         // may not be bytes (gaps, what was never set), and who has the piece next is to find some.
         unsafe { head.cast::<u8>().write_bytes(0, begin) };
+        let companion = companion.into_inner();
+        if !companion.is_null() {
+            // SAFETY: `accompany` made it of a box, and it is taken once (3).
+            drop(unsafe { Box::from_raw(companion) });
+        }
         Some(piece)
     }
 }
@@ -279,6 +312,22 @@ mod tests {
         assert_eq!((shared.known(), &shared[..]), (&[6; 9], &other[..]));
         drop(shared);
         assert!(other.clone().iter().all(|&byte| byte == 5) && other.len() == 1500);
+    }
+
+    #[test]
+    fn a_companion_goes_with_the_last_share() {
+        let [first, second] = [(); 2].map(Arc::new);
+        let shared = SharedPiece::copy_of(&[9; 1500]).expect("the slab has such pieces");
+        let other = shared.clone();
+        shared.accompany(|| Box::new(first.clone()));
+        std::thread::scope(|scope| {
+            scope.spawn(|| other.accompany(|| Box::new(second.clone())));
+            scope.spawn(|| shared.accompany(|| Box::new(second.clone())));
+        });
+        assert_eq!([&first, &second].map(Arc::strong_count), [2, 1], "there is one already");
+        drop(shared);
+        assert_eq!(Arc::strong_count(&first), 2);
+        assert!(other.into_room().is_some() && Arc::strong_count(&first) == 1);
     }
 
     /// What is known is made by whoever looks first, shared with all, and dropped once with the last; of any size.

@@ -31,9 +31,11 @@ pub enum Holder {
     WalBuffers,
     /// Large values that were read from blob files, and that somebody holds outside the cache and the buffers of a cursor.
     Values,
+    /// Blocks, and small values of blob files, that somebody uses and the cache let go of.
+    KeptBlocks,
 }
 
-const HOLDERS: usize = 8;
+const HOLDERS: usize = 9;
 
 /// What is smaller, in bytes, is not told of by itself if it lives for one call, or one value: to write or read so much takes a
 /// thousand times as long as to count it, and a thousand threads with less have some dozen megabytes.

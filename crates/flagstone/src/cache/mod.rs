@@ -38,6 +38,7 @@ pub(crate) use slots::slot_size;
 pub use trace::{TraceFormat, TraceOptions, TraceSummary};
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::base::sync::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Counters, Result};
@@ -121,6 +122,8 @@ pub struct Cache<V> {
     /// Hits and misses.
     lookups: Counters<2>,
     tracer: trace::Tracer,
+    /// Who hears of what leaves while somebody uses it.
+    kept: OnceLock<Weak<MemoryAccount>>,
 }
 
 /// Keeps shards off each other's cache lines.
@@ -141,9 +144,28 @@ impl<V: CacheValue> Cache<V> {
             owners: AtomicU64::new(0),
             lookups: Counters::default(),
             tracer: trace::Tracer::default(),
+            kept: OnceLock::new(),
         };
         cache.set_capacity(settings.capacity);
         cache
+    }
+
+    /// From now on what leaves while somebody uses it is counted in `account`, until nobody does. The first account counts.
+    pub fn count_kept_in(&self, account: &Arc<MemoryAccount>) {
+        let _ = self.kept.set(Arc::downgrade(account));
+    }
+
+    /// Drops what left a shard, without its lock.
+    fn let_go(&self, dropped: Vec<V>) {
+        for value in dropped {
+            if let Some(account) = self.kept.get()
+                && value.is_pinned()
+                && let Some(account) = account.upgrade()
+            {
+                value.count_kept(&account);
+            }
+            value.discard();
+        }
     }
 
     /// Whoever puts entries in, with keys that no other owner has.
@@ -279,7 +301,7 @@ impl<V: CacheValue> Cache<V> {
     fn put(&self, insertion: Insertion<V>) -> bool {
         let mut dropped = Vec::new();
         let is_in = self.shard(insertion.hash).insert(insertion, &mut dropped);
-        dropped.into_iter().for_each(V::discard);
+        self.let_go(dropped);
         is_in
     }
 
@@ -287,7 +309,9 @@ impl<V: CacheValue> Cache<V> {
     pub fn erase(&self, key: CacheKey) -> Option<V> {
         let hash = key.hash();
         let mut dropped = Vec::new();
-        self.shard(hash).erase(hash, key, &mut dropped)
+        let erased = self.shard(hash).erase(hash, key, &mut dropped);
+        self.let_go(dropped);
+        erased
     }
 
     /// Takes out all entries of an owner. Looks at every entry of the cache, and holds up changes of a shard meanwhile.
@@ -306,7 +330,7 @@ impl<V: CacheValue> Cache<V> {
         for shard in &self.shards {
             let mut dropped = Vec::new();
             shard.0.erase_if(&is_meant, &mut dropped);
-            dropped.into_iter().for_each(V::discard);
+            self.let_go(dropped);
         }
     }
 
@@ -351,6 +375,7 @@ impl<V: CacheValue> Cache<V> {
         for shard in &self.shards {
             let mut dropped = Vec::new();
             shard.0.set_capacity(capacity >> self.shard_bits, &mut dropped);
+            self.let_go(dropped);
         }
     }
 

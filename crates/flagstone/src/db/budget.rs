@@ -1,30 +1,32 @@
 //! One number for all memory: `memory_budget`, and what follows from it.
 //!
 //! ```text
-//! budget = 1/6 what nobody counts: the allocator's waste, stacks, blocks that only iterators hold, small values and batches
+//! budget = 1/6 what nobody counts: the allocator's waste, stacks, blocks that were never in the cache, small values and batches
 //!        + memtables:   1/4 (or db_write_buffer_size, at most 1/2), whether they use it or not; nothing if read-only
 //!        + jobs:        what flushes and compactions have in buffers, at least 1/8 and 8 MiB (or 1/3); nothing if read-only
 //!        + tables:      what open tables hold; from 1/8 on, index and filter of those opened later go to the cache
-//!        + cursors, WAL buffers, and what is large of writes on their way and of values that somebody holds, but for the
-//!                       first 1/32
+//!        + cursors, and blocks that iterators and values keep and the cache let go of
+//!        + WAL buffers, and what is large of writes on their way and of values that somebody holds, but for the first 1/32
 //!        + block cache: the rest, at least 1/32 (or block_cache, if that is less); of it, compressed_secondary_cache_size for
 //!                       its second tier and blob_cache for values, together at most 3/4
 //! ```
 //!
 //! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
 //! little use to the allocator for arenas and buffers, so that both together would in time take more than they ever have at
-//! once. What comes and goes with each write and each read has a little in that sixth, so that the cache need not shrink for
-//! ordinary ones. And each time a sixteenth of the budget was freed, by the cache as it shrinks, by a job at its end, or by
-//! blocks of one thread that went for those of another, the allocator is asked to give back what it keeps of that.
+//! once. Where others leave nothing, the memory of former memtables is not kept for the next. What comes and goes with each
+//! write and each read has a little in that sixth, so that the cache need not shrink for ordinary ones. And each time a sixteenth
+//! of the budget was freed, by the cache as it shrinks, by a job at its end, or by blocks of one thread that went for those of
+//! another, the allocator is asked to give back what it keeps of that.
 //!
 //! A budget of `auto` becomes smaller as other databases of the process are opened, and larger as they are closed
 //! (`MemoryBudget::join`): whoever needs a share asks for it anew, and the caches and the writers' limit are told.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::DbInner;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::cache::{Holder, MemoryAccount};
+use crate::memtable::ArenaPool;
 use crate::options::{DbSettings, MemoryBudget};
 
 /// What a flush and a compaction have in buffers together, about.
@@ -66,13 +68,27 @@ pub(super) struct BudgetRule {
     /// As the options say now; for all who have the rule.
     db_write_buffer_size: Arc<AtomicU64>,
     read_only: bool,
+    arenas: Weak<ArenaPool>,
 }
 
 impl BudgetRule {
     pub(super) fn new(settings: &DbSettings, read_only: bool) -> Self {
         let &DbSettings { memory_budget, db_write_buffer_size, .. } = settings;
         let db_write_buffer_size = Arc::new(AtomicU64::new(db_write_buffer_size));
-        Self { memory_budget, db_write_buffer_size, read_only }
+        Self { memory_budget, db_write_buffer_size, read_only, arenas: Weak::new() }
+    }
+
+    /// The same for who keeps memory of former memtables there.
+    pub(super) fn with_arenas(self, arenas: &Arc<ArenaPool>) -> Self {
+        Self { arenas: Arc::downgrade(arenas), ..self }
+    }
+
+    /// Frees what is kept of former memtables if nothing is left for it; how many bytes.
+    pub(super) fn free_if_pressed(&self, budget: &Budget, account: &MemoryAccount) -> usize {
+        if account.held(Holder::RecycledArenas) == 0 || budget.left(account) > 0 {
+            return 0;
+        }
+        self.arenas.upgrade().map_or(0, |arenas| arenas.trim(0))
     }
 
     /// Takes over what may change while the database is open; whether it did.
@@ -117,13 +133,18 @@ impl Budget {
 
     /// What is left to all caches.
     fn cache(&self, account: &MemoryAccount) -> usize {
+        self.left(account).max(self.total / 32) as usize
+    }
+
+    /// What all others leave.
+    fn left(&self, account: &MemoryAccount) -> u64 {
         let held = |holder| account.held(holder) as u64;
         let memtables = (held(Holder::Memtables) + held(Holder::RecycledArenas)).max(self.memtables);
         let jobs = held(Holder::Jobs).max(self.jobs);
         let passing = held(Holder::WalBuffers) + held(Holder::Writes) + held(Holder::Values);
         let passing = passing.saturating_sub(self.total / 32);
-        let others = memtables + jobs + held(Holder::Tables) + held(Holder::Cursors) + passing;
-        (self.total - self.total / 6).saturating_sub(others).max(self.total / 32) as usize
+        let read = held(Holder::Tables) + held(Holder::Cursors) + held(Holder::KeptBlocks);
+        (self.total - self.total / 6).saturating_sub(memtables + jobs + read + passing)
     }
 
     /// How much others may change until the cache hears of it.
@@ -229,6 +250,26 @@ mod tests {
         assert_eq!(capacity(), before + 12, "a quarter was for memtables");
         db.set_db_options(&[("db_write_buffer_size", "0")]).unwrap();
         assert_eq!(capacity(), before);
+    }
+
+    /// A quarter of the budget was kept for the next memtable while iterators or tables took more than there was.
+    #[test]
+    fn nothing_is_kept_for_the_next_memtable_where_others_leave_nothing() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        options.set("memory_budget", "64m").unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        (0..6_000u32).for_each(|key| db.put(key.to_be_bytes(), [7; 1_000]).unwrap());
+        db.flush_all().unwrap();
+        db.inner().wait_until_idle().unwrap();
+        let recycled = || db.memory_usage().recycled_arenas;
+        assert!(recycled() > 1 << 20);
+        let account = db.inner().tables.account();
+        let others = account.hold(Holder::Tables, 10 << 20);
+        assert!(recycled() > 1 << 20, "there is room for all");
+        let more = account.hold(Holder::Cursors, 54 << 20);
+        assert_eq!(recycled(), 0);
+        drop((others, more));
     }
 
     #[test]

@@ -159,12 +159,14 @@ struct OwnCaches {
 impl OwnCaches {
     /// From now on the caches have what others leave them of the budget.
     fn follow(self, rule: BudgetRule, now: Budget, account: &Arc<MemoryAccount>, wanted: CachesWanted) {
+        let own = self.blocks.iter().chain(&self.blobs);
+        own.for_each(|cache| cache.count_kept_in(account));
         let held = Arc::downgrade(account);
         account.follow(now.step(), move |_| {
             let (Some(held), Some(budget)) = (held.upgrade(), rule.now()) else { return };
             held.follow_every(budget.step());
             held.release_every(budget.release_step());
-            held.freed(self.set(&budget.caches(&held, &wanted)));
+            held.freed(self.set(&budget.caches(&held, &wanted)) + rule.free_if_pressed(&budget, &held));
         });
         account.release_every(now.release_step());
     }

@@ -66,6 +66,8 @@ pub struct MemoryUsage {
     pub open_tables: u64,
     /// Cursors and what they read ahead, without the blocks that they stand on.
     pub cursors: u64,
+    /// Blocks, and small values of blob files, that iterators and values keep and the cache let go of.
+    pub kept_blocks: u64,
     /// How many cursors there are: in use, and kept for the next iterator.
     pub open_cursors: u64,
     /// Buffers of running flushes and compactions, about.
@@ -96,8 +98,8 @@ impl MemoryUsage {
     /// Bytes of everything.
     pub fn total(&self) -> u64 {
         let caches = self.cache.usage() + self.blob_cache.usage() + self.compressed_cache;
-        let others = self.tables + self.cursors + self.jobs + self.wal_buffers + self.writes + self.values;
-        self.memtables() + self.recycled_arenas + caches + others
+        let read = self.tables + self.cursors + self.kept_blocks + self.values;
+        self.memtables() + self.recycled_arenas + caches + read + self.jobs + self.wal_buffers + self.writes
     }
 
     /// The figures by name, for display: those in bytes have names that end in `_bytes`.
@@ -127,6 +129,7 @@ impl MemoryUsage {
             ("open_tables", self.open_tables),
             ("cursor_bytes", self.cursors),
             ("open_cursors", self.open_cursors),
+            ("kept_block_bytes", self.kept_blocks),
             ("job_bytes", self.jobs),
             ("wal_buffer_bytes", self.wal_buffers),
             ("wal_mapping_bytes", self.wal_mapping),
@@ -181,6 +184,7 @@ impl DbInner {
             tables: held(Holder::Tables),
             open_tables: account.pieces(Holder::Tables) as u64,
             cursors: held(Holder::Cursors),
+            kept_blocks: held(Holder::KeptBlocks),
             open_cursors: account.pieces(Holder::Cursors) as u64,
             jobs: held(Holder::Jobs),
             wal_buffers: held(Holder::WalBuffers),
@@ -396,6 +400,42 @@ pub(super) mod tests {
         };
         let error = Db::open("/other", &too_small).unwrap_err();
         assert!(error.to_string().contains("memory_budget=1 is too small"), "{error}");
+    }
+
+    /// Nobody counted them: iterators that stood on many more blocks than the cache could hold took more than the budget.
+    #[test]
+    fn blocks_that_the_cache_let_go_of_are_counted_while_somebody_keeps_them() {
+        let db = opened(&[("memory_budget", "24m"), ("compression", "kNoCompression")]);
+        for key in 0..4_000u32 {
+            db.put(key.to_be_bytes(), [key as u8; 1_000]).unwrap();
+        }
+        db.flush_all().unwrap();
+        db.inner().wait_until_idle().unwrap();
+        let mut iters: Vec<_> = (0..500).map(|_| db.iter(&ReadOptions::default()).unwrap()).collect();
+        for (iter, key) in iters.iter_mut().zip((0u32..).step_by(8)) {
+            iter.seek(key.to_be_bytes());
+        }
+        let usage = db.memory_usage();
+        let (pinned, capacity) = (usage.cache.pinned, usage.cache.capacity);
+        assert!(pinned > 500 * 4_000 && usage.kept_blocks == 0, "{usage}");
+        // Others want all the memory there is.
+        let account = db.inner().tables.account().clone();
+        let others = account.hold(Holder::Tables, 24 << 20);
+        let usage = db.memory_usage();
+        assert!(usage.kept_blocks > 500 * 2_000, "{usage}");
+        assert_eq!(usage.cache.pinned + usage.kept_blocks, pinned, "{usage}");
+        drop(others);
+        // What is kept is not the cache's, which hears of it in steps.
+        let step = (24 << 20) / 128;
+        let left = capacity - usage.kept_blocks;
+        assert!(
+            (left - 2 * step..left + 2 * step).contains(&db.memory_usage().cache.capacity),
+            "{capacity}, {usage}"
+        );
+        assert!(usage.total() > usage.kept_blocks && iters.iter().all(|iter| iter.valid()));
+        drop(iters);
+        let usage = db.memory_usage();
+        assert!(usage.kept_blocks == 0 && usage.cache.capacity > capacity - 2 * step, "{capacity}, {usage}");
     }
 
     /// They were in no account, and neither a budget nor `stats` knew of them.

@@ -51,8 +51,8 @@ impl ArenaPool {
         self.trim(capacity);
     }
 
-    /// Frees what it keeps beyond so many bytes.
-    pub fn trim(&self, bytes: usize) {
+    /// Frees what it keeps beyond so many bytes; how many it freed.
+    pub fn trim(&self, bytes: usize) -> usize {
         let mut kept = 0;
         let does_not_stay = |chunk: &mut Chunk| {
             let stays = kept + chunk.size() <= bytes;
@@ -60,8 +60,10 @@ impl ArenaPool {
             !stays
         };
         let freed: Vec<Chunk> = self.chunks.lock().extract_if(.., does_not_stay).collect();
-        self.account.subtract(Holder::RecycledArenas, freed.iter().map(Chunk::size).sum());
+        let freed_bytes = freed.iter().map(Chunk::size).sum();
+        self.account.subtract(Holder::RecycledArenas, freed_bytes);
         // Given back to the system without the lock, for which a writer may wait.
+        freed_bytes
     }
 
     /// Bytes kept for later use.

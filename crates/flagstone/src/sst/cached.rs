@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::block::Block;
+use super::block::{Block, count_in};
 use super::filter::Filter;
 use super::format::BlockHandle;
 use super::heap;
 use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
-use crate::cache::{Cache, CacheValue, SlotHint};
+use crate::cache::{Cache, CacheValue, MemoryAccount, SlotHint};
 
 /// What the block cache holds. A slot of the cache is a cache line if this is not more than 32 bytes: as many as a `Bytes`, in
 /// which a word that is never zero tells it from the others, which leave that word alone.
@@ -62,6 +62,15 @@ impl CacheValue for CachedBlock {
             Self::Slim(Slim::Filter(filter)) => filter.is_pinned(),
             Self::Slim(Slim::Blob(value)) => !value.is_unique(),
             Self::Slim(Slim::Pieces(checksums)) => Arc::strong_count(checksums) > 1,
+        }
+    }
+
+    /// Of large values, indexes and filters nobody hears: there are few of them.
+    fn count_kept(&self, account: &Arc<MemoryAccount>) {
+        match self {
+            Self::Slim(Slim::Data(block)) => block.count_in(account),
+            Self::Slim(Slim::Blob(value)) => count_in(value, account),
+            _ => {}
         }
     }
 

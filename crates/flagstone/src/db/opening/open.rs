@@ -443,7 +443,7 @@ impl Opening<'_> {
             );
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
-        let budget = BudgetRule::new(&self.options.db, self.read_only);
+        let budget = BudgetRule::new(&self.options.db, self.read_only).with_arenas(&arenas);
         let tables = Arc::new(Tables::new(self.options, account, budget));
         let options = Options { open_progress: None, ..self.options.clone() };
         DbInner::new(self.path, options, self.read_only, versions, families, (tables, arenas))

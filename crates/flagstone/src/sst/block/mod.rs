@@ -24,7 +24,7 @@ mod walk;
 use std::fmt;
 use std::mem::{ManuallyDrop, needs_drop};
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub use builder::BlockBuilder;
 pub(crate) use builder::common_prefix;
@@ -36,6 +36,7 @@ pub(crate) use walk::BlockWalk;
 use crate::base::coding::fixed32_at;
 use crate::base::sync::{AtomicBool, Ordering};
 use crate::base::{Error, Result, SharedPiece, SharedRoom, prefetch};
+use crate::cache::{Holder, MemoryAccount};
 use guide::Guide;
 use hash_index::HashIndex;
 
@@ -156,6 +157,11 @@ impl Block {
         !self.0.is_unique()
     }
 
+    /// Its memory is somebody's in `account` until nobody has the block any more.
+    pub(super) fn count_in(&self, account: &Arc<MemoryAccount>) {
+        count_in(&self.0, account);
+    }
+
     /// Its memory, to be used again, unless somebody else has the block.
     pub(super) fn into_room(self) -> Option<BlockRoom> {
         self.0.into_room()
@@ -231,6 +237,11 @@ impl fmt::Debug for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Block({} bytes, {} restarts)", self.data().len(), self.layout().num_restarts)
     }
+}
+
+/// What the cache let go of, and somebody uses still, has memory until nobody does.
+pub(super) fn count_in<K>(shared: &SharedPiece<K>, account: &Arc<MemoryAccount>) {
+    shared.accompany(|| Box::new(account.hold(Holder::KeptBlocks, shared.capacity())));
 }
 
 /// A piece of a block that keeps the block alive: a value without a copy.
