@@ -47,6 +47,9 @@ struct Changing {
     held: Vec<Option<Incoming>>,
     slots: Changes,
     policy: Box<dyn Policy + Send>,
+    /// In bytes, with what the policy remembers.
+    capacity: u64,
+    remembered: u64,
 }
 
 impl<V: CacheValue> Shard<V> {
@@ -60,7 +63,7 @@ impl<V: CacheValue> Shard<V> {
             len: AtomicUsize::new(0),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
-            changing: Mutex::new(Changing { held: Vec::new(), slots, policy }),
+            changing: Mutex::new(Changing { held: Vec::new(), slots, policy, capacity: 0, remembered: 0 }),
         }
     }
 
@@ -174,6 +177,7 @@ impl<V: CacheValue> Shard<V> {
         }
         changing.held[number as usize] = Some(incoming);
         changing.policy.inserted(number, incoming);
+        changing.leave_room_for_memory();
         self.usage.fetch_add(charge, Ordering::Relaxed);
         self.len.fetch_add(1, Ordering::Relaxed);
         self.inserts.fetch_add(1, Ordering::Relaxed);
@@ -207,14 +211,19 @@ impl<V: CacheValue> Shard<V> {
     /// Changes the capacity; what no longer fits leaves, also if it is in use.
     pub(super) fn set_capacity(&self, capacity: usize, dropped: &mut Dropped<V>) {
         let mut changing = self.begin(dropped);
-        changing.policy.set_capacity(capacity as u64);
+        changing.capacity = capacity as u64;
+        changing.divide();
         self.make_room(&mut changing, 0, false, dropped);
+        // Of what went the policy may remember more.
+        while changing.leave_room_for_memory() {
+            self.make_room(&mut changing, 0, false, dropped);
+        }
     }
 
     /// Begins a change: the policy hears of the hits since the last one, and what somebody looked at then can go.
     fn begin(&self, dropped: &mut Dropped<V>) -> MutexGuard<'_, Changing> {
         let mut guard = self.changing.lock();
-        let Changing { held, slots, policy } = &mut *guard;
+        let Changing { held, slots, policy, .. } = &mut *guard;
         self.table.sweep(slots, dropped);
         self.hits.read(|number| {
             if held.get(number as usize).is_some_and(Option::is_some) {
@@ -273,10 +282,37 @@ impl<V: CacheValue> Shard<V> {
         self.len.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Bytes of what the policy remembers.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.changing.lock().policy.memory() as usize
+    }
+
     #[cfg(test)]
     pub(super) fn keys(&self) -> Vec<CacheKey> {
         let changing = self.changing.lock();
         numbered(&changing.held).map(|(number, _)| self.table.key_of(number)).collect()
+    }
+}
+
+impl Changing {
+    /// What the policy remembers of entries that are gone is memory, too: when that becomes more, the entries have less.
+    /// Returns whether it has changed.
+    #[inline]
+    fn leave_room_for_memory(&mut self) -> bool {
+        let has_changed = self.policy.memory() != self.remembered;
+        if has_changed {
+            self.divide();
+        }
+        has_changed
+    }
+
+    /// Divides the capacity anew.
+    fn divide(&mut self) {
+        // May let it forget some.
+        self.policy.set_capacity(self.capacity.saturating_sub(self.remembered.min(self.capacity / 2)));
+        self.remembered = self.policy.memory();
+        self.policy.set_capacity(self.capacity - self.remembered.min(self.capacity / 2));
     }
 }
 

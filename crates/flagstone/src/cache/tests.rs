@@ -250,6 +250,32 @@ fn what_is_in_use_keeps_no_other_out() {
     }
 }
 
+/// With small entries it was a fifth of the capacity, and nobody's.
+#[test]
+fn what_a_policy_remembers_is_within_the_capacity() {
+    const CAPACITY: usize = 1 << 20;
+    for policy in [PolicyKind::S3Fifo, PolicyKind::WTinyLfu] {
+        let settings = CacheSettings::with_capacity(CAPACITY);
+        let cache: Cache<u64> = Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
+        (0..50_000).for_each(|i| assert!(cache.insert(key(i), i, 100)));
+        // What became too much with the last entry leaves before the next.
+        cache.set_capacity(CAPACITY);
+        let remembered = cache.shards[0].0.remembered();
+        assert!(
+            remembered > CAPACITY / 20 && cache.usage() + remembered <= CAPACITY,
+            "{policy:?}: {remembered}"
+        );
+        assert!(cache.usage() > CAPACITY / 3, "{policy:?}: {}", cache.usage());
+        cache.set_capacity(CAPACITY / 64);
+        let remembered = cache.shards[0].0.remembered();
+        assert!(
+            policy == PolicyKind::WTinyLfu || cache.usage() + remembered <= CAPACITY / 64,
+            "{remembered}"
+        );
+        assert!(cache.insert(key(0), 0, 100));
+    }
+}
+
 /// The table grows by another array, which must have all that the old one had.
 #[test]
 fn a_table_that_grows_keeps_its_entries() {

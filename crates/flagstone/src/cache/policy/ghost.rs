@@ -36,6 +36,11 @@ pub trait Ghosts: Default {
     /// Whether an id is in the queue; it is taken out.
     fn take(&mut self, id: u64) -> bool;
 
+    /// Bytes for more than a few ids.
+    fn memory(&self) -> u64 {
+        0
+    }
+
     /// Reads what is kept of an id that may soon be asked for.
     #[inline]
     fn touch(&self, _id: u64) {}
@@ -79,19 +84,26 @@ pub struct HashedGhosts {
     places: Vec<Place>,
     /// How many places are not free.
     used: usize,
+    /// The largest capacity since they were made.
+    made_for: u64,
     clock: u64,
     capacity: u64,
 }
 
 impl Default for HashedGhosts {
     fn default() -> Self {
-        Self { places: vec![Place::EMPTY; MIN_PLACES], used: 0, clock: 0, capacity: 0 }
+        Self { places: vec![Place::EMPTY; MIN_PLACES], used: 0, made_for: 0, clock: 0, capacity: 0 }
     }
 }
 
 impl Ghosts for HashedGhosts {
     fn set_capacity(&mut self, capacity: u64) {
         self.capacity = capacity;
+        // A cache of a budget shrinks in many small steps.
+        if capacity < self.made_for / 2 {
+            self.rebuild(None);
+        }
+        self.made_for = self.made_for.max(capacity);
     }
 
     #[inline]
@@ -104,10 +116,14 @@ impl Ghosts for HashedGhosts {
             self.used += 1;
             self.places[at] = place;
         } else {
-            self.rebuild(place);
+            self.rebuild(Some(place));
         }
         // What costs nothing must leave again, too.
         self.clock += charge.max(1);
+    }
+
+    fn memory(&self) -> u64 {
+        ((self.places.len() - MIN_PLACES) * size_of::<Place>()) as u64
     }
 
     #[inline]
@@ -162,17 +178,16 @@ impl HashedGhosts {
         if self.places[at].stamp == FREE { left.unwrap_or(at) } else { at }
     }
 
-    /// Makes the table at most a third full and puts one more in. (Half full, a search in vain looks at two or three
+    /// Makes the table at most a third full, and maybe puts one more in. (Half full, a search in vain looks at two or three
     /// places; three quarters full, at eight.)
     #[cold]
-    fn rebuild(&mut self, more: Place) {
+    fn rebuild(&mut self, more: Option<Place>) {
         let is_queued = |place: &Place| self.is_queued(*place);
         let mut queued: Vec<Place> = self.places.iter().copied().filter(is_queued).collect();
-        queued.push(more);
+        queued.extend(more);
         let places = (queued.len() * 3).next_power_of_two().max(MIN_PLACES);
-        self.places.clear();
-        self.places.resize(places, Place::EMPTY);
-        self.used = queued.len();
+        self.places = vec![Place::EMPTY; places];
+        (self.used, self.made_for) = (queued.len(), self.capacity);
         for place in queued {
             let at = self.find(place.id);
             self.places[at] = place;
@@ -218,5 +233,12 @@ mod tests {
         ghosts.set_capacity(500);
         (0..100_000).for_each(|id| ghosts.push(id, 1));
         assert!(ghosts.places.len() <= 2048, "{} places", ghosts.places.len());
+        // Nor has it room for what the queue had room for once.
+        let before = ghosts.memory();
+        ghosts.set_capacity(300);
+        assert_eq!(ghosts.memory(), before);
+        ghosts.set_capacity(10);
+        assert_eq!(ghosts.memory(), 0);
+        assert!((99_990..100_000).all(|id| ghosts.take(id)) && !ghosts.take(99_989));
     }
 }

@@ -80,6 +80,11 @@ pub trait Policy {
     /// An entry has left for another reason.
     fn removed(&mut self, slot: u32);
 
+    /// Bytes for what it remembers of entries that may be gone, beyond what a few take.
+    fn memory(&self) -> u64 {
+        0
+    }
+
     /// Reads what is kept of an id whose entry may soon come in, for callers that know what comes next: memory then need
     /// not be waited for. It changes nothing.
     #[inline]

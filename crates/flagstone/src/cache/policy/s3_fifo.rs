@@ -96,6 +96,10 @@ impl<G: Ghosts> Policy for S3Fifo<G> {
         victim.or_else(|| self.evict_main()).or_else(|| self.evict_small())
     }
 
+    fn memory(&self) -> u64 {
+        self.ghosts.memory()
+    }
+
     #[inline]
     fn touch(&self, id: u64) {
         self.ghosts.touch(id);

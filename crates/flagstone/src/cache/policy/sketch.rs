@@ -28,6 +28,11 @@ impl Default for Sketch {
 }
 
 impl Sketch {
+    /// Bytes beyond those of a small one.
+    pub(super) fn memory(&self) -> u64 {
+        ((self.words.len() - MIN_WORDS) * size_of::<u64>()) as u64
+    }
+
     /// There are so many entries now. The sketch only grows; what it knows stays.
     #[inline]
     pub(super) fn make_room(&mut self, entries: usize) {

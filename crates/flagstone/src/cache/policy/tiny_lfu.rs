@@ -106,6 +106,10 @@ impl Policy for TinyLfu {
         Some(slot)
     }
 
+    fn memory(&self) -> u64 {
+        self.sketch.memory()
+    }
+
     fn removed(&mut self, slot: u32) {
         self.entries -= 1;
         self.segments.unlink(slot);
