@@ -1,4 +1,7 @@
-//! Large pieces of memory from the allocator.
+//! Large pieces of memory: of huge pages' size from the system itself, others from the allocator.
+//!
+//! `malloc` keeps what is freed, and cuts what it is asked for next out of it. What comes from the system and goes there again
+//! is resident only while somebody has it, and takes no more than was touched.
 #![expect(unsafe_code, reason = "raw memory, owned as a whole")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -15,6 +18,8 @@ pub const ALIGNMENT: usize = 8;
 pub struct Chunk {
     start: NonNull<u8>,
     layout: Layout,
+    /// Whether it is a mapping of its own.
+    is_mapped: bool,
 }
 
 // SAFETY: the chunk owns its memory; what others do with pieces of it is their own proof.
@@ -40,9 +45,14 @@ impl Chunk {
         let layout =
             Layout::from_size_align(size, alignment).expect("a chunk is smaller than the address space");
         assert_ne!(size, 0, "a chunk has bytes");
+        if alignment == HUGE_PAGE_SIZE
+            && let Some(start) = mapping::make(size)
+        {
+            return Self { start, layout, is_mapped: true };
+        }
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
-        Self { start, layout }
+        Self { start, layout, is_mapped: false }
     }
 
     /// Where it begins; valid as long as the chunk is.
@@ -54,11 +64,121 @@ impl Chunk {
     pub fn size(&self) -> usize {
         self.layout.size()
     }
+
+    /// Whether it came full of zeros, which take no memory where nobody looks at them.
+    pub fn is_zeroed(&self) -> bool {
+        self.is_mapped
+    }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        // SAFETY: the memory came from `alloc` with this layout and is freed nowhere else.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        match self.is_mapped {
+            // SAFETY: `make` returned it for this size, and it is removed nowhere else.
+            true => unsafe { mapping::remove(self.start, self.size()) },
+            // SAFETY: the memory came from `alloc` with this layout and is freed nowhere else.
+            false => unsafe { dealloc(self.start.as_ptr(), self.layout) },
+        }
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod mapping {
+    use std::ptr::{NonNull, null_mut};
+
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+    use super::HUGE_PAGE_SIZE;
+
+    /// A mapping of zeros, aligned to huge pages; `None` if the system gives none: there are only so many for a process.
+    pub(super) fn make(size: usize) -> Option<NonNull<u8>> {
+        // Newer kernels align what is so large.
+        let start = map(size)?;
+        if start.addr().get().is_multiple_of(HUGE_PAGE_SIZE) {
+            return Some(start);
+        }
+        // SAFETY: it was just made, and nobody knows it.
+        unsafe { unmap(start, size) };
+        let larger = size.checked_add(HUGE_PAGE_SIZE)?;
+        let start = map(larger)?;
+        let before = start.align_offset(HUGE_PAGE_SIZE);
+        // SAFETY: what is before the aligned part and behind it lies in the mapping, which is larger by a huge page, and nobody
+        // knows it.
+        unsafe {
+            let aligned = start.add(before);
+            unmap(start, before);
+            unmap(aligned.add(size), larger - before - size);
+            Some(aligned)
+        }
+    }
+
+    /// # Safety
+    /// It came from `make`, of this size, and is not used any more.
+    pub(super) unsafe fn remove(start: NonNull<u8>, size: usize) {
+        // SAFETY: as the caller says.
+        unsafe { unmap(start, size) };
+    }
+
+    fn map(size: usize) -> Option<NonNull<u8>> {
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a mapping at a place that the system chooses is nobody else's.
+        let start = unsafe { mmap_anonymous(null_mut(), size, access, flags) };
+        NonNull::new(start.ok()?.cast())
+    }
+
+    /// # Safety
+    /// The range is of a mapping of this module, and not used any more.
+    unsafe fn unmap(start: NonNull<u8>, size: usize) {
+        let start = start.as_ptr().cast();
+        // SAFETY: as the caller says. To cut a mapping in two may be one too many: then at least its memory goes.
+        unsafe {
+            if size > 0 && munmap(start, size).is_err() {
+                let _ = madvise(start, size, Advice::LinuxDontNeed);
+            }
+        }
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+mod mapping {
+    use std::ptr::NonNull;
+
+    /// None here.
+    pub(super) fn make(_size: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    /// # Safety
+    /// There is none.
+    pub(super) unsafe fn remove(_start: NonNull<u8>, _size: usize) {
+        unreachable!("nothing was mapped");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_aligned_and_keep_what_is_written() {
+        let sizes = [1 << 12, HUGE_PAGE_SIZE, HUGE_PAGE_SIZE + 8, 2 * HUGE_PAGE_SIZE];
+        let chunks = sizes.map(Chunk::in_small_pages);
+        for (chunk, mark) in chunks.iter().zip(1..) {
+            let alignment =
+                if chunk.size().is_multiple_of(HUGE_PAGE_SIZE) { HUGE_PAGE_SIZE } else { ALIGNMENT };
+            assert!(chunk.start().addr().get().is_multiple_of(alignment));
+            let (first, last) = (chunk.start(), chunk.size() - 1);
+            // SAFETY: both lie within the chunk, which nobody else has; where it is zeroed they may be read.
+            unsafe {
+                assert!(!chunk.is_zeroed() || (first.read(), first.add(last).read()) == (0, 0));
+                first.write(mark);
+                first.add(last).write(mark);
+            }
+        }
+        for (chunk, mark) in chunks.iter().zip(1u8..) {
+            // SAFETY: the same, and they were written.
+            let ends = unsafe { [chunk.start().read(), chunk.start().add(chunk.size() - 1).read()] };
+            assert_eq!(ends, [mark; 2]);
+        }
     }
 }

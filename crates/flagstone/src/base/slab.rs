@@ -26,7 +26,8 @@
 //! 1. A piece lies in a span of its class, between those before and behind it; from `take` to `give` it is one owner's.
 //! 2. A chunk lives while any of its spans is not free, a span is not free while any of its small ones is not, and either has a
 //!    class while any of its pieces is owned.
-//! 3. All bytes of a span were written (with zeros) before its first class had it, or a part of it; a piece holds bytes.
+//! 3. All bytes of a span were written (with zeros) before its first class had it, or a part of it, unless the chunk came full of
+//!    zeros; a piece holds bytes.
 //! 4. A span, small or not, is with one class, or free, or cut into small ones, or one thread's on its way between these.
 #![expect(unsafe_code, reason = "pieces of memory that is owned elsewhere")]
 
@@ -392,7 +393,7 @@ struct Chunks {
     unused: usize,
 }
 
-/// A chunk, and which of its spans are free, and which were written, by bit.
+/// A chunk, and which of its spans are free, and which hold bytes, by bit.
 struct Cut {
     chunk: Chunk,
     free: u8,
@@ -418,7 +419,8 @@ impl Chunks {
                 Chunk::new(HUGE_PAGE_SIZE)
             };
             let address = chunk.start().addr().get();
-            self.all.insert(address, Cut { chunk, free: u8::MAX, written: 0 });
+            let written = if chunk.is_zeroed() { u8::MAX } else { 0 };
+            self.all.insert(address, Cut { chunk, free: u8::MAX, written });
             self.with_room.insert(address);
             self.unused += 1;
             address
