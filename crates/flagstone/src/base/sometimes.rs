@@ -46,6 +46,8 @@ markers! {
     AllRunsMerged,
     /// A part of the oldest two runs was chosen in place of all.
     RunsMergedInPart,
+    /// On a full disk a compaction waited until another had found out whether there is room again.
+    CompactionAloneOnFullDisk,
     /// A piece of all runs was chosen, as one compaction of all would have been too large.
     RunsMergedInPieces,
     /// A table that a compaction could not read was set aside.

@@ -318,8 +318,8 @@ pub(super) struct FamilyState {
     pub(super) running: Vec<RunningCompaction>,
     /// A merging of all runs in pieces that has begun.
     pub(super) merging: Option<Merging>,
-    /// Pieces of such that are merged, or whose inputs are being removed: what they take is for the next.
-    pub(super) make_room: usize,
+    /// Compactions that take turns, and have not ended, or whose inputs are being removed.
+    pub(super) in_turn: usize,
     /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
     /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
     pub(super) forced_gc_below: FileNumber,
@@ -371,7 +371,7 @@ impl FamilyState {
             manual_compactions: 0,
             running: Vec::new(),
             merging: None,
-            make_room: 0,
+            in_turn: 0,
             forced_gc_below: FileNumber(0),
             collecting: BTreeSet::new(),
             deleted: Vec::new(),

@@ -56,6 +56,8 @@ pub(super) struct State {
     /// Flushes and compactions that are running now.
     pub(super) running_flushes: usize,
     pub(super) running_compactions: usize,
+    /// Of these, compactions that nobody asked for.
+    pub(super) running_unasked: usize,
     /// Checkpoints that callers make now.
     pub(super) running_checkpoints: usize,
     /// While above zero, obsolete files stay (checkpoints, backups).
@@ -86,6 +88,7 @@ impl State {
             seals: 0,
             running_flushes: 0,
             running_compactions: 0,
+            running_unasked: 0,
             running_checkpoints: 0,
             deletions_paused: 0,
             compactions_paused: 0,

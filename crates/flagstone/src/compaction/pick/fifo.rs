@@ -230,6 +230,7 @@ impl FifoPicker<'_> {
             smallest,
             largest,
             rest: None,
+            takes_turn: false,
             inputs,
         }
     }

@@ -47,7 +47,8 @@ impl UniversalPicker<'_> {
         }
         let path_id = self.path_of(total_bytes(oldest.files));
         let output = Output { level: oldest.level, path_id, is_oldest: true, compressed: true };
-        Some(self.planned(CompactionReason::SizeAmplification, inputs, output))
+        let plan = self.planned(CompactionReason::SizeAmplification, inputs, output);
+        Some(CompactionPlan { takes_turn: true, ..plan })
     }
 
     fn windows(&self, second: &Run<'_>, oldest: &Run<'_>) -> Vec<Window> {

@@ -419,6 +419,7 @@ impl<'a> Picker<'a> {
             smallest,
             largest,
             rest: None,
+            takes_turn: false,
         }
     }
 

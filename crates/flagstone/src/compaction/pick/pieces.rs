@@ -223,7 +223,7 @@ fn rewriting(plan: CompactionPlan) -> CompactionPlan {
 }
 
 fn ready(plan: CompactionPlan, rest: Option<Vec<u8>>) -> RangePlan {
-    RangePlan::Ready { plan: Box::new(CompactionPlan { rest: rest.clone(), ..plan }), rest }
+    RangePlan::Ready { plan: Box::new(CompactionPlan { rest: rest.clone(), takes_turn: true, ..plan }), rest }
 }
 
 fn bytes_of(runs: &[Run<'_>]) -> u64 {

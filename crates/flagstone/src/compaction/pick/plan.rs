@@ -121,6 +121,9 @@ pub struct CompactionPlan {
     pub largest: Vec<u8>,
     /// Where the next piece begins, if it is one of those in which all is merged (universal).
     pub rest: Option<Vec<u8>>,
+    /// It merges all runs, or a piece or part of them, for which there is room once: no other such begins before its inputs are
+    /// removed (universal).
+    pub takes_turn: bool,
 }
 
 impl CompactionPlan {
@@ -150,6 +153,7 @@ impl CompactionPlan {
             smallest: smallest.to_vec(),
             largest: largest.to_vec(),
             rest: None,
+            takes_turn: false,
             inputs,
         })
     }
@@ -203,6 +207,7 @@ impl CompactionPlan {
             smallest,
             largest,
             rest: None,
+            takes_turn: false,
             inputs,
         }
     }

@@ -152,7 +152,7 @@ pub struct PickContext<'a> {
     pub forced_gc_below: FileNumber,
     /// A merging of all runs that has begun (universal).
     pub merging: Option<&'a Merging>,
-    /// A piece of one is being merged, or its inputs are being removed: what they take is for the next.
+    /// All runs, or a piece or part of them, are being merged, or the inputs of that removed: what they take is for the next.
     pub makes_room: bool,
     /// The blob files that are being emptied to keep the family within its space.
     pub collecting: &'a BTreeSet<FileNumber>,

@@ -91,7 +91,7 @@ pub fn plan_full(
         ..Whole::for_reason(CompactionReason::Manual)
     };
     if let Some(begin) = begin {
-        return picker.next_piece(whole, begin);
+        return picker.in_turn(picker.next_piece(whole, begin));
     }
     match &picker.runs[..] {
         [] => RangePlan::Nothing,
@@ -102,14 +102,15 @@ pub fn plan_full(
             let all = 0..runs.len();
             let plan = match picker.first_piece(whole, all.clone()) {
                 RangePlan::Nothing => {
-                    let plan = Box::new(picker.merged_in(path_id, CompactionReason::Manual, all, true));
+                    let plan = picker.merged_in(path_id, CompactionReason::Manual, all, true);
+                    let plan = Box::new(CompactionPlan { takes_turn: true, ..plan });
                     RangePlan::Ready { plan, rest: None }
                 }
                 first => first,
             };
             match plan {
                 RangePlan::Ready { plan, .. } if picker.is_in_the_way(&plan) => RangePlan::Blocked,
-                plan => plan,
+                plan => picker.in_turn(plan),
             }
         }
     }
@@ -186,6 +187,14 @@ impl<'a> UniversalPicker<'a> {
         !in_vain && !self.is_in_the_way(plan)
     }
 
+    /// What somebody has asked for waits for its room.
+    fn in_turn(&self, plan: RangePlan) -> RangePlan {
+        match plan {
+            RangePlan::Ready { .. } if self.makes_room => RangePlan::Blocked,
+            plan => plan,
+        }
+    }
+
     /// Which level the merged runs go to, up to but not including this one.
     fn output_level(&self, end: usize) -> usize {
         let last = self.version.levels.len() - 1;
@@ -219,7 +228,9 @@ impl<'a> UniversalPicker<'a> {
             return None;
         }
         match self.first_piece(Whole::for_reason(reason), runs.clone()) {
-            RangePlan::Nothing => Some(self.merged(reason, runs, true)),
+            RangePlan::Nothing => {
+                Some(CompactionPlan { takes_turn: true, ..self.merged(reason, runs, true) })
+            }
             first => first.into_plan(),
         }
     }
@@ -358,9 +369,13 @@ impl<'a> UniversalPicker<'a> {
     /// few at a time; those of level 0 with all others.
     fn by_blob_space(&self, work: &BlobWork, context: &PickContext<'_>) -> Option<CompactionPlan> {
         let all = 0..self.runs.len();
-        let idle = !self.runs.iter().any(|run| run.busy);
+        let idle = !self.makes_room && !self.runs.iter().any(|run| run.busy);
+        let at_once = || {
+            let plan = self.merged(CompactionReason::BlobGarbage, all, true);
+            CompactionPlan { takes_turn: true, ..plan }
+        };
         if work.uncovers && self.runs.len() > 1 {
-            return idle.then(|| self.merged(CompactionReason::BlobGarbage, all, true));
+            return idle.then(at_once);
         }
         let targets = LevelTargets::new(self.version, self.settings);
         let tables =
@@ -371,7 +386,7 @@ impl<'a> UniversalPicker<'a> {
         });
         where_it_is.or_else(|| {
             let of_level0 = idle && tables.empties(0, &work.emptied);
-            let plan = of_level0.then(|| self.merged(CompactionReason::BlobGarbage, all, true))?;
+            let plan = of_level0.then(at_once)?;
             Some(CompactionPlan { emptied: work.emptied.clone(), trivial_move: false, ..plan })
         })
     }
@@ -457,6 +472,7 @@ impl<'a> UniversalPicker<'a> {
             smallest: smallest.to_vec(),
             largest: largest.to_vec(),
             rest: None,
+            takes_turn: false,
             inputs,
         }
     }

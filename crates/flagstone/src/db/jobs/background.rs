@@ -260,10 +260,7 @@ impl DbInner {
             Role::Flush if !worked && self.state.lock().running_flushes > 0 => {}
             // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
             Role::Flush => self.resume_writes(),
-            Role::Compaction => {
-                self.poison.record_starved(None);
-                self.regain_reserve();
-            }
+            Role::Compaction => self.regain_reserve(),
         }
         Ok(worked)
     }

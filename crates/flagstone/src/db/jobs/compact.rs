@@ -85,32 +85,20 @@ impl DbInner {
     /// Does one compaction if any family wants one; whether one did.
     pub(in crate::db) fn compact_one(&self) -> Result<bool> {
         let Some(job) = self.take_compaction(&mut self.state.lock()) else { return Ok(false) };
-        let (family, is_piece) = (job.family.id, job.plan.rest.is_some());
+        let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
         let outcome = self.run_compaction(&job);
         // Nobody else picks these inputs, and the next plan is another one.
         let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
         drop(job);
-        if outcome.is_ok() && self.has_more_pieces(family) {
+        if outcome.is_ok() && (takes_turn || self.goes_on_in_pieces(family)) {
             // The next takes the room that this one frees: also where another thread is about to remove its inputs.
             self.purge_all_obsolete_files();
         }
-        if is_piece {
+        if takes_turn {
             // What failed is tried again in a while.
-            self.end_piece(family, outcome.is_ok() || is_given_up);
+            self.end_turn(family, outcome.is_ok() || is_given_up);
         }
         if is_given_up { Ok(true) } else { outcome.map(|_| true) }
-    }
-
-    /// The next piece may begin, and does at once if this one says so.
-    fn end_piece(&self, family: ColumnFamilyId, at_once: bool) {
-        let mut state = self.state.lock();
-        if let Some(known) = state.families.get_mut(&family) {
-            known.make_room -= 1;
-            state.note(family);
-            if at_once {
-                self.announce_work(&mut state);
-            }
-        }
     }
 
     /// Whether a compaction that failed so harms nothing: it is left, or its inputs are.
@@ -120,16 +108,16 @@ impl DbInner {
         waits_for_snapshots || job.is_in_vain.load(Ordering::Relaxed) || self.is_set_aside(error)
     }
 
-    /// Whether a compaction in pieces, made so for their scratch, goes on.
-    fn has_more_pieces(&self, family: ColumnFamilyId) -> bool {
+    /// Whether all runs are merged in pieces, or blob files emptied by way of a few tables at a time, for the sake of scratch.
+    fn goes_on_in_pieces(&self, family: ColumnFamilyId) -> bool {
         let state = self.state.lock();
         let known = state.families.get(&family);
         known.is_some_and(|known| known.merging.is_some() || !known.collecting.is_empty())
     }
 
     /// The first plan of a family that wants one, level 0 first; its inputs are marked.
-    fn take_compaction(&self, state: &mut State) -> Option<CompactionJob> {
-        if state.compactions_paused > 0 {
+    pub(super) fn take_compaction(&self, state: &mut State) -> Option<CompactionJob> {
+        if state.compactions_paused > 0 || self.waits_for_space(state) {
             return None;
         }
         state.note_time(self.env.clock.now_us());
@@ -140,13 +128,14 @@ impl DbInner {
             state.note_all();
             job = self.find_compaction(state);
         }
-        let job = job?;
+        let Some(job) = job else {
+            if state.running_unasked == 0 {
+                // Nobody wants space any longer.
+                self.poison.record_starved(None);
+            }
+            return None;
+        };
         self.begin_compaction(state, &job);
-        if job.plan.rest.is_some()
-            && let Some(known) = state.families.get_mut(&job.family.id)
-        {
-            known.make_room += 1;
-        }
         // There may be one for another thread, too.
         self.announce(Role::Compaction);
         Some(job)
@@ -173,7 +162,7 @@ impl DbInner {
             return None;
         }
         let version = known.family.current.load().version.clone();
-        let context = PickContext { makes_room: known.make_room > 0, ..self.pick_context(state, known) };
+        let context = PickContext { makes_room: known.in_turn > 0, ..self.pick_context(state, known) };
         let mut plan = pick_compaction(&options, &version, &context)?;
         if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
             // What passes by anyway need not be rewritten for their sake.
@@ -224,8 +213,10 @@ impl DbInner {
             assert!(!was || takes_marked, "a file is an input of one compaction at a time");
         }
         state.running_compactions += 1;
+        state.running_unasked += usize::from(!job.is_manual);
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.running.push(job.plan.running());
+            known.in_turn += usize::from(job.plan.takes_turn);
             if !job.plan.emptied.is_empty() {
                 known.collecting.clone_from(&job.plan.emptied);
             }
@@ -239,6 +230,7 @@ impl DbInner {
         let outcome = self.guarded("compaction", || self.run_and_install(job));
         let mut state = self.state.lock();
         state.running_compactions -= 1;
+        state.running_unasked -= usize::from(!job.is_manual);
         self.progress.notify_all();
         outcome
     }
@@ -266,6 +258,10 @@ impl DbInner {
             self.install_compaction(&mut state, job, &output)?;
             Ok(output.tables.iter().map(|table| table.number).collect())
         });
+        // What is moved as it is wants no space.
+        if outcome.is_ok() && !job.plan.trivial_move {
+            self.poison.record_starved(None);
+        }
         let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
         self.note_apart(&mut state, job);
         release_inputs(job, &aside);

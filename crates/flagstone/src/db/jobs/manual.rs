@@ -18,7 +18,8 @@ use super::output::check_not_canceled;
 use crate::base::sync::MutexGuard;
 use crate::base::{Error, FileNumber, Result, Sometimes};
 use crate::compaction::pick::{
-    CompactionPlan, LevelTargets, RangePlan, RangeRequest, plan_full, plan_range, plan_refit, sorted_runs,
+    CompactionPlan, LevelTargets, PickContext, RangePlan, RangeRequest, plan_full, plan_range, plan_refit,
+    sorted_runs,
 };
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::settings::{leveled_settings, pick_compaction};
@@ -280,12 +281,19 @@ impl Manual<'_> {
             let Some((job, rest)) = self.take_piece(|state| plan(state, begin.as_deref()))? else {
                 return Ok(());
             };
-            self.inner.run_compaction(&job)?;
-            let Some(next) = rest else { return Ok(()) };
-            begin = Some(next);
+            let takes_turn = job.plan.takes_turn;
+            let outcome = self.inner.run_compaction(&job);
             // What a piece has replaced makes room for the next, once nobody holds its inputs.
             drop(job);
-            self.inner.purge_all_obsolete_files();
+            if outcome.is_ok() && (takes_turn || rest.is_some()) {
+                self.inner.purge_all_obsolete_files();
+            }
+            if takes_turn {
+                self.inner.end_turn(self.family.id, true);
+            }
+            outcome?;
+            let Some(next) = rest else { return Ok(()) };
+            begin = Some(next);
         }
     }
 
@@ -373,7 +381,7 @@ impl Manual<'_> {
         let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
         let options = self.family.options.load();
         let universal = &options.compaction_options_universal;
-        let context = self.inner.pick_context(state, known);
+        let context = PickContext { makes_room: known.in_turn > 0, ..self.inner.pick_context(state, known) };
         let version = self.version();
         let common = leveled_settings(&options, &version.paths);
         let output = (self.options.target_path_id, self.rewrites_last());

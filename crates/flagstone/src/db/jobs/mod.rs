@@ -18,6 +18,7 @@ pub(super) mod part;
 pub(super) mod placement;
 pub(super) mod quarantine;
 mod range_cuts;
+mod room;
 pub(super) mod seek_cost;
 mod table_settings;
 mod table_writer;

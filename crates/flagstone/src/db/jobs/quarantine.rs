@@ -24,7 +24,7 @@ use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Code, Comparator, Error, FileNumber, Result, Sometimes, SubCode};
 use crate::compaction::pick::kept_by_damage;
 use crate::db::events::Event;
-use crate::db::family::{ColumnFamily, Family};
+use crate::db::family::{ColumnFamily, Family, FamilyState};
 use crate::db::state::State;
 use crate::db::{Db, DbInner};
 use crate::env::is_out_of_descriptors;
@@ -132,7 +132,8 @@ impl DbInner {
 
     /// What a manual compaction of the family would wait for in vain.
     pub(in crate::db) fn blocked_by_damage(&self, state: &State, family: &Family) -> Result<()> {
-        let is_running = state.families.get(&family.id).is_some_and(|known| !known.running.is_empty());
+        let goes_on = |known: &FamilyState| !known.running.is_empty() || known.in_turn > 0;
+        let is_running = state.families.get(&family.id).is_some_and(goes_on);
         let damaged = state.damaged.values().find(|file| file.family == family.id && !is_running);
         match damaged {
             None => Ok(()),

@@ -71,8 +71,8 @@ impl Known {
 
     /// Other jobs run than before.
     fn note_running(&self) {
-        let beyond = self.running.iter().sum::<usize>().saturating_sub(self.member.jobs_at_most().together);
-        self.member.seats().set_beyond(beyond);
+        let compactions = self.running[Role::Compaction as usize];
+        self.member.seats().set_running(compactions, self.member.jobs_at_most().together);
     }
 }
 

@@ -4,7 +4,6 @@
 //! writers wait for compactions. A flush cannot wait until a compaction has ended, so it begins at once, and a compaction pauses
 //! at its next entry for as long as the flush works. A flush that works waits for no compaction, so each pause ends. What an
 //! application is told of a flush, and what a flush waits for another one, is no work: it keeps no compaction waiting by itself.
-//! It counts as a job all the same, so that beside another flush that works a compaction may pause with fewer at work.
 
 use crate::base::Sometimes;
 use crate::base::sync::{AtomicUsize, Condvar, Mutex, Ordering};
@@ -20,8 +19,10 @@ pub struct Seats {
 
 #[derive(Debug, Default)]
 struct Pauses {
-    /// Jobs beyond those that may run.
-    beyond: usize,
+    /// Compactions that run, paused or not.
+    compactions: usize,
+    /// Jobs that may work at a time.
+    together: usize,
     /// Flushes that work.
     flushing: usize,
     /// Compactions that have ever paused,
@@ -34,9 +35,9 @@ struct Pauses {
 pub(crate) struct Flushing<'a>(&'a Seats);
 
 impl Seats {
-    /// So many more jobs run than may.
-    pub(super) fn set_beyond(&self, beyond: usize) {
-        self.change(|state| state.beyond = beyond);
+    /// So many compactions run, and so many jobs may work at a time.
+    pub(super) fn set_running(&self, compactions: usize, together: usize) {
+        self.change(|state| (state.compactions, state.together) = (compactions, together));
     }
 
     /// A flush works for as long as the caller has this.
@@ -83,9 +84,10 @@ impl Seats {
         self.wanted.store(state.owed().saturating_sub(state.paused()), Ordering::Relaxed);
     }
 
+    /// How many compactions are to pause.
     #[cfg(test)]
-    pub(super) fn beyond(&self) -> usize {
-        self.state.lock().beyond
+    pub(super) fn owed(&self) -> usize {
+        self.state.lock().owed()
     }
 
     #[cfg(test)]
@@ -102,7 +104,8 @@ impl Pauses {
 
     /// How many compactions are to pause. Where fewer jobs may run than before, those that run go on, but for flushes.
     fn owed(&self) -> usize {
-        self.beyond.min(self.flushing)
+        let working = self.compactions.saturating_add(self.flushing);
+        working.saturating_sub(self.together).min(self.flushing).min(self.compactions)
     }
 }
 

@@ -116,17 +116,38 @@ fn flushes_come_before_compactions_and_never_wait_for_them() {
     assert_eq!(line.take(Compaction, 1).map(|job| (job.id, job.role)), Some((one, Compaction)));
     line.announce(one, Compaction);
     assert!(line.take(Compaction, 1).is_none(), "it has its jobs");
-    assert_eq!(first.seats.beyond(), 0);
+    assert_eq!(first.seats.owed(), 0);
     line.announce(one, Flush);
     assert_eq!(take(&mut line, Flush), Some((two, Flush)));
     assert_eq!(take(&mut line, Flush), Some((one, Flush)));
     assert_eq!(take(&mut line, Flush), None, "a thread for flushes does nothing else");
-    assert_eq!(first.seats.beyond(), 1, "of three jobs one is to pause");
+    let flush = first.seats.flush();
+    assert_eq!(first.seats.owed(), 1, "of three jobs one is to pause");
     // Whichever ends, that one goes on.
     assert_eq!(line.put_back(one, Compaction, Next::Again, 0), [None, Some(Compaction)]);
-    assert_eq!((first.seats.beyond(), take(&mut line, Compaction)), (0, None));
+    assert_eq!((first.seats.owed(), take(&mut line, Compaction)), (0, None));
+    drop(flush);
     assert_eq!(line.put_back(one, Flush, Next::After(Duration::ZERO), 0), [None, Some(Compaction)]);
     assert_eq!(take(&mut line, Compaction), Some((one, Compaction)));
+}
+
+/// It counted as a job: a compaction paused though no more worked than may.
+#[test]
+fn a_flush_that_waits_for_another_keeps_no_compaction_waiting() {
+    use Role::{Compaction, Flush};
+    let (mut line, member) = (Line::default(), Waiting::new(JobLimits::together(4)));
+    let id = line.enter(member.clone());
+    for role in [Compaction, Compaction, Compaction, Flush, Flush] {
+        line.announce(id, role);
+        assert_eq!(take(&mut line, role), Some((id, role)));
+    }
+    let older = member.seats.flush();
+    assert_eq!(member.seats.owed(), 0, "three compactions and a flush work");
+    let newer = member.seats.flush();
+    assert_eq!(member.seats.owed(), 1);
+    drop(newer);
+    assert_eq!(member.seats.owed(), 0);
+    drop(older);
 }
 
 #[test]
@@ -172,7 +193,7 @@ fn who_has_nothing_to_do_is_asked_after_a_while() {
 #[test]
 fn compactions_pause_for_flushes() {
     let seats = Arc::new(Seats::default());
-    seats.set_beyond(2);
+    seats.set_running(3, 3);
     // No flush works yet.
     seats.make_room();
     let [first, second] = [seats.flush(), seats.flush()];
@@ -197,7 +218,7 @@ fn compactions_pause_for_flushes() {
 #[test]
 fn who_has_paused_for_a_flush_goes_on_before_the_next() {
     let seats = Arc::new(Seats::default());
-    seats.set_beyond(1);
+    seats.set_running(1, 1);
     let (went_on, seen) = channel();
     for _ in 0..100 {
         let flush = seats.flush();
