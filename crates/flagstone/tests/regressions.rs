@@ -5,10 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flagstone::base::{Code, Comparator, UserComparator};
-use flagstone::db::{Db, salvage};
+use flagstone::batch::WriteBatch;
+use flagstone::db::{ColumnFamily, Db, salvage};
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions};
+use flagstone::options::{
+    BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
+};
 use testkit::history::{Case, live};
 use testkit::{CrashFs, Survival, settings};
 
@@ -472,4 +475,30 @@ fn an_order_is_asked_about_the_applications_keys_alone() {
             }
         }
     }
+}
+
+#[test]
+fn an_empty_batch_with_a_sync_leaves_no_record_in_memory() {
+    // Its record waited in memory for a sync that nobody did, as all that was written before had been synced. Who read along was
+    // told that there is nothing more yet, where a write is missing in the WALs.
+    let options = settings::tiny(&Env::memory().with_fs(Arc::new(CrashFs::new())));
+    let db = Db::open("/db", &options).expect("a new database");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    let of = |family: &ColumnFamily, key| {
+        let mut batch = WriteBatch::new();
+        batch.put_cf(family, key, "v").expect("a small batch");
+        batch
+    };
+    db.write_with(&WriteOptions::default(), of(&other, "1")).expect("a write");
+    db.write_with(&unlogged, of(db.default_column_family(), "2")).expect("a write");
+    db.flush(&other, &FlushOptions::default()).expect("a flush");
+    db.write_with(&synced, of(&other, "3")).expect("a write");
+    db.flush(&other, &FlushOptions::default()).expect("a flush");
+    db.write_with(&synced, WriteBatch::new()).expect("nothing is written");
+    let mut updates = db.get_updates_since(1).expect("the first write");
+    assert_eq!(updates.next_update().expect("an update").expect("the first one").next_sequence, 2);
+    let error = updates.next_update().expect_err("the second write is in no WAL");
+    assert_eq!(error.code(), Code::NotFound, "{error}");
 }

@@ -245,8 +245,9 @@ impl DbInner {
         let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
         let is_unnumbered = batch.count() == 0 && !batch.is_empty();
         if !options.disable_wal {
-            let joins_sync =
-                asks_for_sync || self.is_sync_awaited(&commit) && self.settings.load().manual_wal_flush;
+            // Nothing of an empty batch is to be synced: what was before it may have been, and then nobody writes its record.
+            let joins_sync = asks_for_sync && !batch.is_empty()
+                || self.is_sync_awaited(&commit) && self.settings.load().manual_wal_flush;
             self.append_to_wal(&mut commit, batch, joins_sync)?;
             commit.unnumbered += u64::from(is_unnumbered);
             let wal = commit.wal_number;
