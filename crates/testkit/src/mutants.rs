@@ -79,7 +79,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("ForgetFailedSync", "failed-syncs", "is synced again after a failed sync"),
     experiment("ForgetDoubtfulDrop", "doubtful-drops", "a family with an acknowledged write is gone"),
     experiment("ForgetLostNames", "lost-names", "the MANIFEST lists this file, but it is missing"),
-    experiment("LatchFullDisk", "faults-compactions", "writes do not resume when there is space"),
+    experiment("LatchFullDisk", "faults-compactions", "writes do not resume|writes neither go on"),
     experiment("KeepRecycledNumber", "crashes-recycled", "is lost and was written"),
     experiment("SkipLastFragmentCheck", "crashes-log-plain", "cut off at byte|WriteBatch has wrong count"),
     experiment("TolerateHoleInWal", "crashes-log", WRONG),
