@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{failed, printed, run};
-use flagstone::base::{Comparator, UserComparator};
+use flagstone::base::{Comparator, FileNumber, UserComparator};
 use flagstone::db::Db;
-use flagstone::env::Env;
+use flagstone::env::{Env, OpenMode};
 use flagstone::options::Options;
+use flagstone::wal::{Writer, WriterOptions};
 
 /// Numbers in decimal, the largest first.
 struct LargestFirst;
@@ -193,6 +194,33 @@ fn the_operations_of_a_wal_are_objects_in_json() {
     assert!(operations == [range.clone()] || operations == [put, range], "{operations:?}");
     let (code, message) = failed(&format!("wal {db}"));
     assert!(code == 2 && message.contains("is a directory"), "{message}");
+}
+
+/// Of transactions of two phases a program got the words of a debugger, and never the time of a timed put.
+#[test]
+fn the_records_of_transactions_have_fields_in_json() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("000007.log");
+    let file = Env::os().fs.open(&path, OpenMode::Create).unwrap();
+    let mut writer = Writer::new(file, FileNumber(7), WriterOptions::default()).unwrap();
+    // Sequence 1, one counted operation.
+    let mut batch = vec![1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
+    batch.extend(b"\x12\x18\x01k\x09v\x05\0\0\0\0\0\0\0\x0a\x0212\x0b\x0212\x0c\x0213\x15\x02ts\x0214");
+    writer.add_record(&batch).unwrap();
+    let path = path.display();
+    let said = printed(&format!("wal {path} --operations --json"));
+    let line: serde_json::Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+    let expected = serde_json::json!([
+        { "type": "BeginPrepare", "policy": "WritePrepared" },
+        { "type": "TimedPut", "column_family_id": 0, "key": "k", "value": "v", "write_time": 5 },
+        { "type": "EndPrepare", "xid": "12" },
+        { "type": "Commit", "xid": "12" },
+        { "type": "Rollback", "xid": "13" },
+        { "type": "CommitWithTimestamp", "timestamp": "ts", "xid": "14" },
+    ]);
+    assert_eq!(line["operations"], expected);
+    let said = printed(&format!("wal {path} --operations"));
+    assert!(said.contains("TimedPut\t0\tk\tv\t5\n") && said.contains("EndPrepare\t12\n"), "{said}");
 }
 
 /// Half of what the properties of this table counted was not there.

@@ -156,10 +156,12 @@ impl Printer<'_> {
 
 /// An operation as it is shown: its type, and what it has.
 struct Shown<'a> {
-    kind: String,
+    kind: &'static str,
     family: Option<ColumnFamilyId>,
     /// Names for JSON, and the bytes.
     fields: Vec<(&'static str, &'a [u8])>,
+    /// What is no bytes, with its name for JSON.
+    plain: Option<(&'static str, Value)>,
 }
 
 impl<'a> Shown<'a> {
@@ -173,19 +175,42 @@ impl<'a> Shown<'a> {
             Operation::BlobIndex { cf, key, index } => ("BlobIndex", cf, key, Some(("blob_index", index))),
             Operation::PutEntity { cf, key, entity } => ("PutEntity", cf, key, Some(("entity", entity))),
             Operation::TimedPut { cf, key, value, .. } => ("TimedPut", cf, key, Some(("value", value))),
-            Operation::LogData(data) => {
-                return Self { kind: "LogData".to_string(), family: None, fields: vec![("data", data)] };
+            Operation::LogData(data) => return Self::of_none("LogData", vec![("data", data)]),
+            Operation::Noop => return Self::of_none("Noop", Vec::new()),
+            Operation::BeginPrepare(policy) => {
+                let plain = Some(("policy", json!(format!("{policy:?}"))));
+                return Self { plain, ..Self::of_none("BeginPrepare", Vec::new()) };
             }
-            ref other => return Self { kind: format!("{other:?}"), family: None, fields: Vec::new() },
+            Operation::EndPrepare { xid } => return Self::of_none("EndPrepare", vec![("xid", xid)]),
+            Operation::Commit { xid } => return Self::of_none("Commit", vec![("xid", xid)]),
+            Operation::Rollback { xid } => return Self::of_none("Rollback", vec![("xid", xid)]),
+            Operation::CommitWithTimestamp { timestamp, xid } => {
+                let fields = vec![("timestamp", timestamp), ("xid", xid)];
+                return Self::of_none("CommitWithTimestamp", fields);
+            }
+        };
+        let plain = match *operation {
+            Operation::TimedPut { write_time, .. } => Some(("write_time", json!(write_time))),
+            _ => None,
         };
         let fields = [("key", key)].into_iter().chain(other).collect();
-        Self { kind: kind.to_string(), family: Some(cf), fields }
+        Self { kind, family: Some(cf), fields, plain }
+    }
+
+    /// What belongs to no family.
+    fn of_none(kind: &'static str, fields: Vec<(&'static str, &'a [u8])>) -> Self {
+        Self { kind, family: None, fields, plain: None }
     }
 
     fn text(&self, notation: Notation) -> String {
         let family = self.family.map(|family| family.0.to_string());
         let fields = self.fields.iter().map(|(_, bytes)| notation.show(bytes));
-        let parts: Vec<_> = [self.kind.clone()].into_iter().chain(family).chain(fields).collect();
+        let plain = self
+            .plain
+            .iter()
+            .map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), String::from));
+        let parts: Vec<_> =
+            [self.kind.to_string()].into_iter().chain(family).chain(fields).chain(plain).collect();
         parts.join("\t")
     }
 
@@ -194,6 +219,7 @@ impl<'a> Shown<'a> {
         facts.insert("type".to_string(), json!(self.kind));
         facts.extend(self.family.map(|family| ("column_family_id".to_string(), json!(family.0))));
         facts.extend(self.fields.iter().map(|(name, bytes)| (name.to_string(), json!(notation.show(bytes)))));
+        facts.extend(self.plain.iter().map(|(name, value)| (name.to_string(), value.clone())));
         Value::Object(facts)
     }
 }
