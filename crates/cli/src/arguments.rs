@@ -8,7 +8,7 @@ use flagstone::base::Comparator;
 use flagstone::db::ColumnFamily;
 
 use crate::failure::Failure;
-use crate::text::Notation;
+use crate::text::{self, Notation};
 
 /// Under what the help lists them.
 const COMMON: &str = "Common options";
@@ -120,8 +120,8 @@ impl Range {
         }
         Err(Failure::Usage(format!(
             "--prefix goes by the order of bytes, and column family '{}' has {}: give --from and --to",
-            family.name(),
-            family.comparator().name()
+            text::name(family.name()),
+            text::name(family.comparator().name())
         )))
     }
 }
@@ -130,8 +130,8 @@ impl Range {
 pub fn not_ascending(family: &ColumnFamily, from: &str, to: &str) -> Failure {
     Failure::Usage(format!(
         "{from} comes after {to} in the order of column family '{}', {}: exchange them",
-        family.name(),
-        family.comparator().name()
+        text::name(family.name()),
+        text::name(family.comparator().name())
     ))
 }
 

@@ -16,6 +16,7 @@ use flagstone::options::{
 use crate::arguments::Common;
 use crate::failure::{Failure, say};
 use crate::opening;
+use crate::text;
 use crate::unreserved;
 
 /// What a command wants to do with the database.
@@ -260,7 +261,8 @@ fn warn(loaded: &LoadedOptions) {
 /// The column family of that name.
 pub fn family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
     db.column_family(name).ok_or_else(|| {
-        let names: Vec<_> = db.column_families().iter().map(|family| family.name().to_string()).collect();
+        let names: Vec<_> = db.column_families().iter().map(|family| text::name(family.name())).collect();
+        let name = text::name(name);
         Failure::Usage(format!("there is no column family '{name}'; the database has {}", names.join(", ")))
     })
 }

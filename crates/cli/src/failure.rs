@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use flagstone::base::Error;
 
+use crate::text;
+
 /// What a command that did its work found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -134,7 +136,7 @@ fn remedy(error: &io::Error) -> Option<&'static str> {
 
 /// Tells of something on stderr. Where nobody listens, or a log is full, the work goes on all the same.
 pub fn say(message: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "flagstone: {message}");
+    let _ = writeln!(io::stderr(), "flagstone: {}", text::lines(&message.to_string()));
 }
 
 /// Says that something is read from standard input if that is a terminal, where it would look like a program that hangs.

@@ -102,6 +102,18 @@ pub fn name(name: &str) -> String {
     Notation::Plain.show(name.as_bytes())
 }
 
+/// Text of the engine, which may hold names: its lines, without what would change the terminal.
+pub fn lines(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char.is_control() && char != '\n' {
+            true => shown.extend(char.escape_default()),
+            false => shown.push(char),
+        }
+    }
+    shown
+}
+
 /// One line of a dump.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DumpLine<'a> {

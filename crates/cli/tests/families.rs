@@ -1,13 +1,19 @@
 //! Column families on the command line: made, dropped, and named as a line can bear it.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod common;
 
 use std::path::Path;
 
-use common::{failed, printed};
+use common::{failed, printed, run};
+use flagstone::env::Env;
+use flagstone::options::load_latest;
 
 /// There was no way but a program, or a dump written by hand.
 #[test]
@@ -40,6 +46,52 @@ fn families_are_made_and_dropped() {
     assert_eq!(printed(&format!("list-families --db {db}")), "default\n");
 }
 
+/// The new family's part of a struct with a block cache, which is the database's, went to all families that were there, and
+/// not to the new one if it stood behind.
+#[test]
+fn what_is_set_of_a_new_family_changes_no_other() {
+    for factory in [
+        "block_based_table_factory={block_size=8k;block_cache=64M}",
+        "table_factory={block_cache=64M;id=BlockBasedTable;block_size=8k}",
+        "table_factory={block_size=8k} --set max_background_jobs=3",
+    ] {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("db");
+        let db = path.display();
+        printed(&format!("put --db {db} key value"));
+        printed(&format!("create-family --db {db} cats --set {factory}"));
+        let loaded = load_latest(&Env::os(), &path).unwrap().unwrap();
+        let sizes: Vec<_> =
+            loaded.families.iter().map(|(name, family)| (name.as_str(), family.table.block_size)).collect();
+        assert_eq!(sizes, [("default", 4096), ("cats", 8192)], "{factory}");
+        let (code, said) =
+            failed(&format!("create-family --db {db} dogs --set table_factory={{block_size=8k;blok=1}}"));
+        assert!(code == 2 && said.contains("blok"), "{said}");
+        assert_eq!(printed(&format!("list-families --db {db}")), "default\ncats\n");
+    }
+}
+
+/// Who asked for a property that exists was told that it does not.
+#[test]
+fn a_property_that_a_table_does_not_tell_is_no_wrong_usage() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let db = path.display();
+    printed(&format!("put --db {db} key value"));
+    printed(&format!("flush --db {db}"));
+    let fs = Env::os().fs;
+    let table = fs.list(&path).unwrap().into_iter().find(|name| name.ends_with(".sst")).unwrap();
+    let mut bytes = std::fs::read(path.join(&table)).unwrap();
+    let footer = bytes.len() - 53;
+    bytes[footer..].fill(0);
+    std::fs::write(path.join(&table), bytes).unwrap();
+    let (code, said) = failed(&format!("stats --db {db} --property rocksdb.aggregated-table-properties"));
+    let is_told = said.contains("cannot be read") && said.contains("flagstone verify");
+    assert!(code == 1 && is_told, "{code} {said}");
+    let (code, said) = failed(&format!("stats --db {db} --property rocksdb.nonsense"));
+    assert!(code == 2 && said.contains("there is no property"), "{said}");
+}
+
 /// It cleared the screen of whoever asked for figures, and broke lines apart.
 #[test]
 fn what_a_family_is_called_stays_on_its_line() {
@@ -64,6 +116,24 @@ fn what_a_family_is_called_stays_on_its_line() {
         let said = printed(&line);
         assert!(!said.contains('\x1b') && said.contains(r"[2J\nb"), "{line}: {said}");
     }
+    for line in [
+        format!("get --db {path} --cf nonsense key"),
+        format!("stats --db {path} --cf a\x1b[2J --property rocksdb.stats"),
+        format!("stats --db {path} --property rocksdb.stats"),
+        format!("stats --db {path} --property rocksdb.cfstats"),
+        format!("doctor --db {path}"),
+        format!("verify --db {path}"),
+    ] {
+        let output = run(&line);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(
+            !said.is_empty() && !said.contains(|char: char| char.is_control() && char != '\n'),
+            "{line}: {said:?}"
+        );
+        if line.contains("nonsense") {
+            assert!(said.contains(r"[2J\nb"), "{line}: {said:?}");
+        }
+    }
 }
 
 /// A program had to read sentences.
@@ -85,4 +155,15 @@ fn the_edits_of_a_manifest_are_objects_in_json() {
         assert_eq!(table[fact], live[fact], "{fact}");
     }
     assert!(edits.iter().all(|edit| edit["deleted_files"].as_array().is_none_or(|list| !list.is_empty())));
+    // The sequence numbers of bounds and cursors, identities and more were in the sentences only.
+    let sentences = printed(&format!("manifest --db {}", cfs.display()));
+    let numbers = |text: &str| -> Vec<String> {
+        let runs = text.split(|char: char| !char.is_ascii_alphanumeric());
+        let runs = runs.filter(|run| run.contains(|char: char| char.is_ascii_digit()));
+        runs.map(|run| run.trim_start_matches('0').to_string()).collect()
+    };
+    let told = numbers(&said);
+    let missing: Vec<_> = numbers(&sentences).into_iter().filter(|number| !told.contains(number)).collect();
+    assert_eq!(missing, [""; 0]);
+    assert!(table["smallest_key_type"].is_string() && table["largest_key_type"].is_string(), "{table}");
 }

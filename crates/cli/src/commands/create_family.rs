@@ -1,7 +1,7 @@
 //! `flagstone create-family`
 
 use clap::Args;
-use flagstone::options::ColumnFamilyOptions;
+use flagstone::options::{ColumnFamilyOptions, names};
 
 use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
@@ -24,8 +24,20 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     // What is no option of a family, or no value of it, the opening takes or refuses.
     let mut options = ColumnFamilyOptions::default();
-    let of_others = common.settings.iter().filter(|(name, value)| options.set(name, value).is_err());
-    let of_others = Common { settings: of_others.cloned().collect(), ..common.clone() };
+    let mut of_others = Common { settings: Vec::new(), ..common.clone() };
+    for (name, value) in &common.settings {
+        let parts = names::taken_apart(name, value);
+        for (name, value) in
+            parts.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?
+        {
+            // What is refused half-way leaves nothing.
+            let mut with_it = options.clone();
+            match with_it.set(&name, &value) {
+                Ok(()) => options = with_it,
+                Err(_) => of_others.settings.push((name, value)),
+            }
+        }
+    }
     options.validate_for_writing().map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     let db = database::open(&of_others, &arguments.database.db, Access::Write)?;
     db.create_column_family(&arguments.name, &options)?;

@@ -15,6 +15,7 @@ use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, reported, tell_if_typed};
 use crate::input::Input;
 use crate::output::Output;
+use crate::text;
 
 /// Say in words what is wrong with a database, why its writes are slow, and what to change.
 ///
@@ -166,7 +167,7 @@ fn print(findings: &[Finding], is_doubtful: bool, common: &Common) -> Result<(),
         return output.finish();
     }
     for finding in findings {
-        output.line(finding.to_string())?;
+        output.line(text::lines(&finding.to_string()))?;
     }
     let (broken, slow) = (count(findings, Severity::Broken), count(findings, Severity::Slow));
     output.line(match (broken, slow) {

@@ -29,7 +29,10 @@ pub fn edit_json(edit: &VersionEdit) -> Value {
     tell("max_column_family", json!(edit.max_column_family.map(|family| family.0)));
     tell("full_history_ts_low_hex", json!(edit.full_history_ts_low.as_deref().map(hex)));
     let cursors = edit.compact_cursors.iter();
-    let cursors = cursors.map(|cursor| json!({ "level": cursor.level, "key": key(&cursor.key) }));
+    let cursors = cursors.map(|cursor| {
+        let at = &cursor.key;
+        json!({ "level": cursor.level, "key": key(at), "sequence": at.as_key().sequence(), "type": kind(at) })
+    });
     tell("compact_cursors", cursors.collect());
     let deleted = edit.deleted_files.iter();
     let deleted = deleted.map(|(level, number)| json!({ "level": level, "number": number.0 }));
@@ -56,6 +59,11 @@ fn key(key: &InternalKeyBuf) -> String {
     Notation::Plain.show(key.as_key().user_key())
 }
 
+fn kind(key: &InternalKeyBuf) -> Value {
+    let key = key.as_key();
+    key.value_type().map_or_else(|| json!(key.packed() as u8), |kind| json!(format!("{kind:?}")))
+}
+
 fn file_json(level: usize, file: &FileMetadata) -> Value {
     json!({
         "level": level,
@@ -64,6 +72,10 @@ fn file_json(level: usize, file: &FileMetadata) -> Value {
         "bytes": file.size,
         "smallest_key": key(&file.smallest),
         "largest_key": key(&file.largest),
+        "smallest_key_sequence": file.smallest.as_key().sequence(),
+        "smallest_key_type": kind(&file.smallest),
+        "largest_key_sequence": file.largest.as_key().sequence(),
+        "largest_key_type": kind(&file.largest),
         "smallest_sequence": file.smallest_seqno,
         "largest_sequence": file.largest_seqno,
         "epoch_number": file.epoch_number,
@@ -71,6 +83,9 @@ fn file_json(level: usize, file: &FileMetadata) -> Value {
         "created_seconds": file.file_creation_time,
         "oldest_blob_file": file.oldest_blob_file.map(|number| number.0),
         "temperature": file.temperature.to_string(),
+        "unique_id": file.unique_id.map(|id| id.to_string()),
+        "tail_bytes": file.tail_size,
+        "compensated_range_deletion_bytes": file.compensated_range_deletion_size,
         "marked_for_compaction": file.marked_for_compaction,
     })
 }

@@ -90,7 +90,7 @@ fn print(report: &SalvageReport, common: &Common) -> Result<(), Failure> {
         output.line(report_json(report).to_string())?;
     } else {
         for line in words(report) {
-            output.line(line)?;
+            output.line(text::lines(&line))?;
         }
     }
     output.finish()

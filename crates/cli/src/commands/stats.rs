@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         let value = db.property(&family, name).ok_or_else(|| no_property(name))?;
         output.line(match common.json {
             true => json!({ "property": name, "value": value }).to_string(),
-            false => value,
+            false => text::lines(&value),
         })?;
         output.finish()?;
         return Ok(Verdict::Sound);
@@ -73,6 +73,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 fn no_property(name: &str) -> Failure {
+    if PROPERTY_NAMES.contains(&name) {
+        return Failure::Other(format!("{name} is not known: a table cannot be read; see flagstone verify"));
+    }
     let name = text::name(name);
     Failure::Usage(format!("there is no property '{name}' here; there are {}", PROPERTY_NAMES.join(", ")))
 }

@@ -10,7 +10,7 @@ use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
 use super::secondary_cache::{BLOB_CACHE, SECONDARY_CACHE};
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
-use super::text::nearest;
+use super::text::{nearest, pairs, without_braces};
 
 /// Names of components, which are set by the name of something built in.
 const COMPONENT_NAMES: [&str; 10] = [
@@ -28,6 +28,21 @@ const COMPONENT_NAMES: [&str; 10] = [
 
 /// Names under which a struct of table settings is set.
 pub(super) const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
+
+/// A setting's parts where it is a struct of table settings (`block_based_table_factory={name=value;...}`), each under a name
+/// of its own, and else the setting: RocksDB has the block cache in that struct, which here is the database's.
+///
+/// # Errors
+/// `InvalidArgument` saying what is malformed.
+pub fn taken_apart(name: &str, value: &str) -> Result<Vec<(String, String)>> {
+    if !TABLE_FACTORY_NAMES.contains(&name) || !value.contains('=') {
+        return Ok(vec![(name.to_string(), value.to_string())]);
+    }
+    let parts = pairs(without_braces(value))?.into_iter();
+    let own_name =
+        |part: &str| if part == "block_cache" { part.to_string() } else { format!("table.{part}") };
+    Ok(parts.map(|(part, value)| (own_name(part), value.to_string())).collect())
+}
 
 /// A shorter name of a setting.
 const ALIASES: [(&str, &str); 1] = [("memtable", "memtable_factory")];
