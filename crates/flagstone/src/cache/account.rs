@@ -1,7 +1,8 @@
 //! Who holds memory beside the cache, and what that leaves to the cache.
 //!
-//! Holders tell of whole pieces (a chunk of an arena, an open table, the buffers of a job), never of entries or lookups: no
-//! hot path meets these counts.
+//! Holders tell of whole pieces (a chunk of an arena, an open table, the buffers of a job), of range deletions in memtables, and
+//! of each block that a cache lets go of while somebody uses it. No put, and no lookup that finds its block in the cache, meets
+//! these counts.
 //!
 //! **Thread safety.** The counts are relaxed sums. Who follows their total hears of it from one thread at a time, and last
 //! of a total that was right when nobody changed it any more.

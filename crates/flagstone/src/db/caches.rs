@@ -3,7 +3,7 @@
 //! Others may have the first and the last, too (`Options::block_cache`, `Options::blob_cache`). Those of its own follow a
 //! `memory_budget`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::budget::{Budget, BudgetRule, CacheShares, CachesWanted};
 use crate::cache::{CacheOwner, CacheSettings, MemoryAccount};
@@ -61,9 +61,9 @@ impl Caches {
         if let Some(now) = now {
             let own_blobs = blobs.as_ref().filter(|blobs| !blobs.is_shared);
             let caches = OwnCaches {
-                blocks: (!is_shared).then(|| blocks.clone()),
-                second_tier: second_tier.clone(),
-                blobs: own_blobs.map(|blobs| blobs.cache.clone()),
+                blocks: if is_shared { Weak::new() } else { Arc::downgrade(&blocks) },
+                second_tier: second_tier.as_ref().map_or(Weak::new(), Arc::downgrade),
+                blobs: own_blobs.map_or(Weak::new(), |blobs| Arc::downgrade(&blobs.cache)),
             };
             caches.follow(budget.clone(), now, account, wanted);
         }
@@ -149,17 +149,17 @@ impl BlobCache {
     }
 }
 
-/// The caches that a budget sizes.
+/// The caches that a budget sizes. The account, to which these belong, outlives them: a value that somebody keeps has it.
 struct OwnCaches {
-    blocks: Option<Arc<BlockCache>>,
-    second_tier: Option<Arc<CompressedCache>>,
-    blobs: Option<Arc<BlockCache>>,
+    blocks: Weak<BlockCache>,
+    second_tier: Weak<CompressedCache>,
+    blobs: Weak<BlockCache>,
 }
 
 impl OwnCaches {
     /// From now on the caches have what others leave them of the budget.
     fn follow(self, rule: BudgetRule, now: Budget, account: &Arc<MemoryAccount>, wanted: CachesWanted) {
-        let own = self.blocks.iter().chain(&self.blobs);
+        let own = [&self.blocks, &self.blobs].into_iter().filter_map(Weak::upgrade);
         own.for_each(|cache| cache.count_kept_in(account));
         let held = Arc::downgrade(account);
         account.follow(now.step(), move |_| {
@@ -174,15 +174,15 @@ impl OwnCaches {
     /// How many bytes they gave up.
     fn set(&self, shares: &CacheShares) -> usize {
         let mut freed = 0;
-        let of_values = self.blobs.iter().map(|blobs| (blobs, shares.blobs));
-        for (cache, bytes) in self.blocks.iter().map(|cache| (cache, shares.blocks)).chain(of_values) {
+        for (cache, bytes) in [(&self.blocks, shares.blocks), (&self.blobs, shares.blobs)] {
+            let Some(cache) = cache.upgrade() else { continue };
             let before = cache.capacity();
             if before != bytes {
                 cache.set_capacity(bytes);
                 freed += before.saturating_sub(bytes);
             }
         }
-        if let Some(tier) = self.second_tier.as_ref().filter(|tier| tier.capacity() != shares.second_tier) {
+        if let Some(tier) = self.second_tier.upgrade().filter(|tier| tier.capacity() != shares.second_tier) {
             freed += tier.capacity().saturating_sub(shares.second_tier);
             tier.set_capacity(shares.second_tier);
         }

@@ -66,7 +66,8 @@ pub struct MemoryUsage {
     pub open_tables: u64,
     /// Cursors and what they read ahead, without the blocks that they stand on.
     pub cursors: u64,
-    /// Blocks, and small values of blob files, that iterators and values keep and the cache let go of.
+    /// Blocks, and small values of blob files, that iterators and values keep and the cache let go of. Counted only with a
+    /// `memory_budget`, and not of caches that others have, too (`Options::block_cache`, `Options::blob_cache`).
     pub kept_blocks: u64,
     /// How many cursors there are: in use, and kept for the next iterator.
     pub open_cursors: u64,
@@ -242,6 +243,8 @@ fn add_tables(usage: &mut MemoryUsage, version: &Version) {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::Arc;
+
     use crate::cache::Holder;
     use crate::db::Db;
     use crate::env::Env;
@@ -436,6 +439,23 @@ pub(super) mod tests {
         drop(iters);
         let usage = db.memory_usage();
         assert!(usage.kept_blocks == 0 && usage.cache.capacity > capacity - 2 * step, "{capacity}, {usage}");
+    }
+
+    /// It kept the caches of a closed database, with all that they held, by way of the account that its block is counted in.
+    #[test]
+    fn a_value_keeps_its_block_and_not_the_caches() {
+        let db = opened(&[("memory_budget", "24m"), ("compression", "kNoCompression")]);
+        fill(&db, 0..4_000);
+        db.flush_all().unwrap();
+        db.inner().wait_until_idle().unwrap();
+        let value = db.get(7u32.to_be_bytes()).unwrap().unwrap();
+        let cache = Arc::downgrade(db.inner().tables.caches().blocks());
+        db.inner().tables.caches().blocks().set_capacity(0);
+        let usage = db.memory_usage();
+        assert!(usage.kept_blocks > 0, "{usage}");
+        drop(db);
+        assert!(cache.upgrade().is_none());
+        assert_eq!(value, [7; 100][..]);
     }
 
     /// They were in no account, and neither a budget nor `stats` knew of them.
