@@ -1,6 +1,7 @@
 //! The engine's state: everything that is changed under one lock.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Weak;
 
 use super::family::FamilyState;
 use super::jobs::agenda::Agenda;
@@ -56,8 +57,8 @@ pub(super) struct State {
     /// Flushes and compactions that are running now.
     pub(super) running_flushes: usize,
     pub(super) running_compactions: usize,
-    /// Of these, compactions that nobody asked for.
-    pub(super) running_unasked: usize,
+    /// The compaction that finds out whether the disk has space again, while it is there.
+    pub(super) finds_out: Weak<()>,
     /// Checkpoints that callers make now.
     pub(super) running_checkpoints: usize,
     /// While above zero, obsolete files stay (checkpoints, backups).
@@ -88,7 +89,7 @@ impl State {
             seals: 0,
             running_flushes: 0,
             running_compactions: 0,
-            running_unasked: 0,
+            finds_out: Weak::new(),
             running_checkpoints: 0,
             deletions_paused: 0,
             compactions_paused: 0,

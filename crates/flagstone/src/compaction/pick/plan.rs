@@ -177,6 +177,11 @@ impl CompactionPlan {
         Some(Self { drops_inputs: true, ..plan })
     }
 
+    /// Whether tables are written.
+    pub fn rewrites(&self) -> bool {
+        !self.trivial_move && !self.drops_inputs
+    }
+
     /// Whether tables go with keys that somebody could read, or deletions below which older versions come back. Of those that
     /// range deletions leave nothing of, nobody misses anything.
     pub fn drops_keys(&self) -> bool {

@@ -13,6 +13,7 @@ use super::background::Role;
 use super::job::{JobOutput, JobSpec};
 use super::part::{PartRange, epochs};
 use super::quarantine::release_inputs;
+use super::room::passes;
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
     ColumnFamilyId, CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
@@ -51,6 +52,8 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) is_outnumbered: AtomicBool,
     /// The oldest snapshot when it began to read.
     pub(in crate::db) oldest_snapshot: AtomicU64,
+    /// Others wait for it, which finds out whether there is space.
+    pub(super) finds_out: Option<Arc<()>>,
 }
 
 impl CompactionJob {
@@ -67,6 +70,7 @@ impl CompactionJob {
             is_in_vain: AtomicBool::new(false),
             is_outnumbered: AtomicBool::new(false),
             oldest_snapshot: AtomicU64::new(MAX_SEQUENCE_NUMBER),
+            finds_out: None,
         }
     }
 }
@@ -117,7 +121,7 @@ impl DbInner {
 
     /// The first plan of a family that wants one, level 0 first; its inputs are marked.
     pub(super) fn take_compaction(&self, state: &mut State) -> Option<CompactionJob> {
-        if state.compactions_paused > 0 || self.waits_for_space(state) {
+        if state.compactions_paused > 0 {
             return None;
         }
         state.note_time(self.env.clock.now_us());
@@ -128,13 +132,11 @@ impl DbInner {
             state.note_all();
             job = self.find_compaction(state);
         }
-        let Some(job) = job else {
-            if state.running_unasked == 0 {
-                // Nobody wants space any longer.
-                self.poison.record_starved(None);
-            }
+        let Some(mut job) = job else {
+            self.note_nothing_to_do(state);
             return None;
         };
+        self.find_out(state, &mut job);
         self.begin_compaction(state, &job);
         // There may be one for another thread, too.
         self.announce(Role::Compaction);
@@ -143,13 +145,15 @@ impl DbInner {
 
     /// The first plan of the families that may want one. Those that do not are not asked again until something changes.
     fn find_compaction(&self, state: &mut State) -> Option<CompactionJob> {
+        let waits = self.waits_for_space(state);
         let mut idle = Vec::new();
         let job = state.agenda.to_compact().find_map(|id| {
             let known = state.families.get(&id)?;
             // Who holds it lets it go with a word.
             let job = if known.manual_compactions == 0 { self.compaction_of(state, known) } else { None };
             idle.extend(job.is_none().then_some(id));
-            job
+            // It is asked again, since nothing of it changes when there is space.
+            job.filter(|job| !waits || passes(&job.plan))
         });
         self.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
         idle.into_iter().for_each(|id| state.wants_none(id));
@@ -213,7 +217,6 @@ impl DbInner {
             assert!(!was || takes_marked, "a file is an input of one compaction at a time");
         }
         state.running_compactions += 1;
-        state.running_unasked += usize::from(!job.is_manual);
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.running.push(job.plan.running());
             known.in_turn += usize::from(job.plan.takes_turn);
@@ -230,7 +233,6 @@ impl DbInner {
         let outcome = self.guarded("compaction", || self.run_and_install(job));
         let mut state = self.state.lock();
         state.running_compactions -= 1;
-        state.running_unasked -= usize::from(!job.is_manual);
         self.progress.notify_all();
         outcome
     }
@@ -258,9 +260,8 @@ impl DbInner {
             self.install_compaction(&mut state, job, &output)?;
             Ok(output.tables.iter().map(|table| table.number).collect())
         });
-        // What is moved as it is wants no space.
-        if outcome.is_ok() && !job.plan.trivial_move {
-            self.poison.record_starved(None);
+        if outcome.is_ok() && job.plan.rewrites() {
+            self.found_space(&mut state);
         }
         let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
         self.note_apart(&mut state, job);
@@ -317,7 +318,7 @@ impl DbInner {
     pub(in crate::db) fn follow(&self, job: &CompactionJob) {
         let Some(control) = &job.control else { return };
         let (mut tables, mut entries) = (0u64, 0u64);
-        if !job.plan.trivial_move && !job.plan.drops_inputs {
+        if job.plan.rewrites() {
             for (_, file) in job.plan.files() {
                 tables = tables.saturating_add(file.meta.size);
                 // What is wrong with it the compaction will say.

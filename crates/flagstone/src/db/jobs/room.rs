@@ -2,11 +2,17 @@
 //!
 //! - Of those that merge all runs of a family, or a piece or part of them, one has its turn at a time, whoever asked for it: the
 //!   scratch that `compaction/pick/scratch.rs` tells is there once. Its turn ends when its inputs are removed.
-//! - On a full disk, where one has found no room, those that nobody asked for go one at a time until one of them has ended well:
-//!   two together could take the space from each other, again and again.
+//! - On a full disk, where one has found no room, those that nobody asked for and that write tables begin one at a time until
+//!   one has ended well: two together could take the space from each other, again and again. One that began before is not
+//!   waited for: it may take hours, and there may be space in a moment.
 
+use std::sync::{Arc, Weak};
+
+use super::compact::CompactionJob;
 use crate::base::{ColumnFamilyId, Sometimes};
+use crate::compaction::pick::CompactionPlan;
 use crate::db::DbInner;
+use crate::db::family::FamilyState;
 use crate::db::state::State;
 
 impl DbInner {
@@ -23,14 +29,45 @@ impl DbInner {
         self.progress.notify_all();
     }
 
-    /// Whether a compaction is to find out whether there is room again before another begins.
-    pub(in crate::db) fn waits_for_space(&self, state: &State) -> bool {
-        let waits = state.running_unasked > 0 && self.poison.check_starved().is_err();
-        if waits {
-            Sometimes::CompactionAloneOnFullDisk.reached();
-        }
-        waits
+    /// Whether a compaction finds out whether there is room again, for which those that want some wait.
+    pub(super) fn waits_for_space(&self, state: &State) -> bool {
+        state.finds_out.strong_count() > 0 && self.poison.check_starved().is_err()
     }
+
+    /// One that is about to begin finds out whether there is room again, where that is the question.
+    pub(super) fn find_out(&self, state: &mut State, job: &mut CompactionJob) {
+        if job.plan.rewrites() && self.poison.check_starved().is_err() {
+            let found_out = job.finds_out.insert(Arc::new(()));
+            state.finds_out = Arc::downgrade(found_out);
+        }
+    }
+
+    /// There is room: those that run now were begun while there was some, if it is gone again.
+    pub(super) fn found_space(&self, state: &mut State) {
+        self.poison.record_starved(None);
+        state.finds_out = Weak::new();
+    }
+
+    /// A look found no compaction that could begin: nobody wants room any longer, unless it passed over a family.
+    pub(super) fn note_nothing_to_do(&self, state: &mut State) {
+        if self.poison.check_starved().is_ok() || state.finds_out.strong_count() > 0 {
+            return;
+        }
+        let is_held = |known: &FamilyState| {
+            known.manual_compactions > 0 || known.in_turn > 0 || !known.running.is_empty()
+        };
+        if !state.families.values().any(is_held) {
+            self.found_space(state);
+        }
+    }
+}
+
+/// Whether a compaction needs no room, so that it may begin where others wait for some.
+pub(super) fn passes(plan: &CompactionPlan) -> bool {
+    if plan.rewrites() {
+        Sometimes::CompactionAloneOnFullDisk.reached();
+    }
+    !plan.rewrites()
 }
 
 #[cfg(test)]
@@ -41,11 +78,10 @@ mod tests {
     use crate::base::sync::yield_now;
     use crate::base::{Code, Error, SubCode};
     use crate::compaction::pick::CompactionReason;
-    use crate::db::Db;
     use crate::db::jobs::background::Role;
-    use crate::db::jobs::compact::CompactionJob;
+    use crate::db::{ColumnFamily, Db};
     use crate::env::Env;
-    use crate::options::{CompactRangeOptions, Options};
+    use crate::options::{CompactRangeOptions, CompactionControl, Options};
 
     fn options(changes: &str) -> Options {
         let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -90,29 +126,111 @@ mod tests {
         db
     }
 
-    /// Two compactions took the last space from each other, and both failed, again and again.
-    #[test]
-    fn on_a_full_disk_compactions_find_out_one_by_one_whether_there_is_space() {
-        let options = options("");
-        let db = Db::open("/db", &options).unwrap();
-        let inner = db.inner();
-        inner.state.lock().compactions_paused = 1;
-        let other = db.create_column_family("other", &options.cf).unwrap();
+    fn full_disk() -> Error {
+        Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace)
+    }
+
+    /// Two tables of level 0, which are to be merged, or dropped if there may be none.
+    fn fill(db: &Db, family: &ColumnFamily) {
         for _ in 0..2 {
-            db.put("key", "value").unwrap();
-            db.put_cf(&other, "key", "value").unwrap();
+            db.put_cf(family, "key", "value").unwrap();
             db.flush_all().unwrap();
         }
-        let first = take(inner).unwrap();
-        let full = Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace);
-        inner.poison.record_starved(Some(&full));
-        let too_early = run_next(inner);
-        let known = inner.poison.check_starved();
+    }
+
+    /// Of two families with the same options each has tables to merge; a third drops its own.
+    fn with_others() -> (Db, ColumnFamily, ColumnFamily) {
+        let db = Db::open("/db", &options("")).unwrap();
+        db.inner().state.lock().compactions_paused = 1;
+        let dropping = options(
+            "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={max_table_files_size=1;}",
+        );
+        let dropping = db.create_column_family("dropping", &dropping.cf).unwrap();
+        let other = db.create_column_family("other", &options("").cf).unwrap();
+        fill(&db, db.default_column_family());
+        (db, other, dropping)
+    }
+
+    /// Two compactions took the last space from each other, and both failed, again and again. Then all waited for one that had
+    /// begun before there was too little, perhaps for hours, also those that want no space.
+    #[test]
+    fn on_a_full_disk_one_compaction_finds_out_whether_there_is_space() {
+        let (db, other, dropping) = with_others();
+        let inner = db.inner();
+        let before = take(inner).unwrap();
+        inner.poison.record_starved(Some(&full_disk()));
+        fill(&db, &other);
+        let first = take(inner).expect("it need not wait for one that began before");
+        let third = db.create_column_family("third", &options("").cf).unwrap();
+        fill(&db, &third);
+        assert!(take(inner).is_none(), "one at a time");
+        fill(&db, &dropping);
+        assert_eq!(run_next(inner), Some(CompactionReason::FifoSize), "it wants no space");
+        assert!(inner.poison.check_starved().is_err(), "who writes nothing knows nothing of space");
+        assert!(take(inner).is_none(), "still one at a time");
+        assert!(inner.poison.check_starved().is_err(), "one waits for space");
         inner.run_compaction(&first).unwrap();
-        assert_eq!(too_early, None);
-        assert!(known.is_err(), "who found nothing to do knows nothing of space");
         inner.poison.check_starved().unwrap();
+        let next = take(inner).unwrap();
+        inner.poison.record_starved(Some(&full_disk()));
+        fill(&db, &other);
+        let again = take(inner).expect("the others began before");
+        for job in [before, next, again] {
+            inner.run_compaction(&job).unwrap();
+        }
+        assert!(take(inner).is_none());
+    }
+
+    /// The next waited for ever for one that had failed.
+    #[test]
+    fn another_finds_out_when_one_has_failed() {
+        let (db, other, _) = with_others();
+        let inner = db.inner();
+        inner.poison.record_starved(Some(&full_disk()));
+        let mut first = take(inner).unwrap();
+        fill(&db, &other);
+        assert!(take(inner).is_none());
+        first.control = Some(Arc::new(CompactionControl::default()));
+        first.control.as_ref().unwrap().cancel();
+        inner.run_compaction(&first).unwrap_err();
+        drop(first);
+        assert!(inner.poison.check_starved().is_err());
         assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
+    }
+
+    /// That one had found no room was taken back by a look that passed over the families that somebody held.
+    #[test]
+    fn who_passes_over_families_knows_nothing_of_space() {
+        let (db, ..) = with_others();
+        let inner = db.inner();
+        let hold = |count| {
+            let mut state = inner.state.lock();
+            state.families.get_mut(&ColumnFamilyId::DEFAULT).unwrap().manual_compactions = count;
+            state.note(ColumnFamilyId::DEFAULT);
+        };
+        hold(1);
+        inner.poison.record_starved(Some(&full_disk()));
+        assert!(take(inner).is_none());
+        let known = inner.poison.check_starved();
+        hold(0);
+        assert!(known.is_err(), "one that somebody asked for holds the family");
+        assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
+        inner.poison.check_starved().unwrap();
+    }
+
+    /// The same, where one has its turn until its inputs are removed.
+    #[test]
+    fn who_passes_over_what_waits_for_its_turn_knows_nothing_of_space() {
+        let db = in_pieces();
+        let inner = db.inner();
+        let piece = take(inner).unwrap();
+        inner.run_compaction(&piece).unwrap();
+        inner.poison.record_starved(Some(&full_disk()));
+        assert!(take(inner).is_none());
+        assert!(inner.poison.check_starved().is_err());
+        inner.end_turn(piece.family.id, true);
+        drop(piece);
+        assert_eq!(run_next(inner), Some(CompactionReason::SizeAmplification));
     }
 
     /// A look at which no compaction was to begin took back that one had found no room.
@@ -121,8 +239,7 @@ mod tests {
         let db = Db::open("/db", &options("")).unwrap();
         let inner = db.inner();
         inner.state.lock().compactions_paused = 1;
-        let full = Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace);
-        inner.poison.record_starved(Some(&full));
+        inner.poison.record_starved(Some(&full_disk()));
         assert!(!inner.run_one(Role::Compaction).unwrap());
         assert!(inner.poison.check_starved().is_err());
         assert!(take(inner).is_none());
