@@ -206,6 +206,11 @@ fn edits_that_do_not_fit_change_nothing() {
 fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
     let at =
         |number, keys, seqnos, epoch_number| FileMetadata { epoch_number, ..table(number, keys, seqnos) };
+    // With an entry for each of its sequence numbers.
+    let dense = |table: FileMetadata| {
+        let entries = table.largest_seqno - table.smallest_seqno + 1;
+        FileMetadata { entry_stats: Some(EntryStats { entries, ..EntryStats::default() }), ..table }
+    };
     for (first, second, why) in [
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (6, 9), 1), Some("same epoch")),
         // Two tables that were taken in, or one and what is older, have been merged.
@@ -215,6 +220,10 @@ fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
         // A write was flushed twice.
         (at(10, ("a", "c"), (1, 9), 1), at(11, ("b", "d"), (1, 5), 2), Some("lower seqnos")),
         (at(10, ("a", "c"), (2, 9), 1), at(11, ("b", "d"), (1, 9), 2), Some("lower seqnos")),
+        (at(10, ("a", "c"), (3, 9), 1), dense(at(11, ("b", "d"), (1, 5), 2)), Some("lower seqnos")),
+        (at(10, ("a", "c"), (6, 9), 1), dense(at(11, ("b", "d"), (1, 5), 2)), None),
+        // It comes with an epoch below others although nothing was merged.
+        (at(10, ("a", "c"), (6, 9), 2), at(11, ("b", "d"), (10, 12), 1), Some("lower seqnos")),
         (at(10, ("a", "c"), (6, 6), 1), at(11, ("b", "d"), (1, 5), 2), None),
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (1, 9), 2), Some("interleaved")),
         (at(10, ("a", "c"), (1, 5), 1), at(11, ("d", "e"), (6, 9), 1), None),

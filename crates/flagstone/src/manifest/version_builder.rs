@@ -308,7 +308,8 @@ impl VersionBuilder {
     /// - What gets an epoch above all others is flushed. Memtables are flushed in their order, so it is newer than what came by
     ///   way of other memtables. What RocksDB took in since the memtable began has no key of what the memtable held then, or that
     ///   would have been flushed first; and what came later is newer. So it is newer than that, too, whatever that was merged
-    ///   with. Each write has a number of its own: if one is in an older table also, a write was flushed twice.
+    ///   with. Each write has a number of its own: if one is in an older table also, a write was flushed twice. Where what is
+    ///   flushed has as many entries as numbers, it has each of these; else nothing tells whether one of them was taken in.
     /// - What has no higher epoch was merged, and has the lowest epoch of its inputs. Nothing that stays may have been older than
     ///   an input and be newer than the result, or the reverse.
     fn keeps_history(&self, files: &[&FileMetadata], added: &[bool]) -> bool {
@@ -322,11 +323,22 @@ impl VersionBuilder {
             seqno > 0 && [file.smallest_seqno, file.largest_seqno].contains(&seqno)
         };
         let shares = |a: &FileMetadata, b: &FileMetadata| has(a, b.smallest_seqno) || has(a, b.largest_seqno);
+        let is_dense = |file: &FileMetadata| {
+            // Pieces of a range deletion have the number of the whole.
+            let numbers = file.largest_seqno.saturating_sub(file.smallest_seqno).saturating_add(1);
+            file.entry_stats.is_some_and(|of| of.entries.saturating_sub(of.range_deletions) >= numbers)
+        };
+        let reaches_into = |a: &FileMetadata, b: &FileMetadata| {
+            let within = b.smallest_seqno.max(1)..=b.largest_seqno;
+            within.contains(&a.smallest_seqno) || within.contains(&a.largest_seqno)
+        };
         let is_flushed_once = |file: &FileMetadata| {
             let follows = |older: &FileMetadata| {
                 older.epoch_number >= file.epoch_number || older.largest_seqno < file.smallest_seqno
             };
-            !kept().any(|other| overlap(file, other) && shares(file, other))
+            let is_twice =
+                |other: &FileMetadata| shares(file, other) || is_dense(file) && reaches_into(other, file);
+            !kept().any(|other| overlap(file, other) && is_twice(other))
                 && new().all(|older| follows(older) || !overlap(file, older))
         };
         let is_in_place = |file: &FileMetadata| {
@@ -336,7 +348,7 @@ impl VersionBuilder {
                     |epoch| epochs.iter().any(|one| *one < epoch) && epochs.iter().any(|one| *one > epoch);
                 is_between(other.epoch_number) && overlap(input, other)
             };
-            !kept().any(|other| gone.iter().any(|input| passes(input, other)))
+            !gone.is_empty() && !kept().any(|other| gone.iter().any(|input| passes(input, other)))
         };
         new().all(|file| if file.epoch_number > highest { is_flushed_once(file) } else { is_in_place(file) })
     }
