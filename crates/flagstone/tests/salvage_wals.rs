@@ -207,6 +207,18 @@ fn a_compressed_wal_without_its_first_record_gives_the_others() {
 /// A batch: its sequence number, the number of its operations, and these.
 type Batch = (u64, u32, Vec<u8>);
 
+/// Writes these batches in place of the last WAL of a directory.
+fn replace_log(directory: &Path, batches: &[Batch]) {
+    let log = logs(directory).pop().expect("a WAL");
+    let number = log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
+    let file = Env::os().fs.open(&log, OpenMode::Create).expect("a file");
+    let mut writer = Writer::new(file, FileNumber(number), WriterOptions::default()).expect("a log");
+    for (sequence, count, operations) in batches {
+        let record = [&sequence.to_le_bytes()[..], &count.to_le_bytes(), operations].concat();
+        writer.add_record(&record).expect("a write");
+    }
+}
+
 /// Each operation of a write-prepared transaction got a number of its own, so that the last ones hid what was written next.
 #[test]
 fn operations_of_write_prepared_transactions_share_their_numbers() {
@@ -241,15 +253,7 @@ fn operations_of_write_prepared_transactions_share_their_numbers() {
         let db = Db::open(&source, &options).expect("it opens");
         db.put("other", "value").expect("a put");
         db.close().expect("closed");
-        let log = logs(&source).pop().expect("a WAL");
-        let number = log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
-        let file = Env::os().fs.open(&log, OpenMode::Create).expect("a file");
-        let mut writer = Writer::new(file, FileNumber(number), WriterOptions::default()).expect("a log");
-        for (sequence, count, operations) in batches {
-            let record = [&sequence.to_le_bytes()[..], &count.to_le_bytes(), operations].concat();
-            writer.add_record(&record).expect("a write");
-        }
-        drop(writer);
+        replace_log(&source, batches);
         let report = rebuild(&source, &target);
         let db = Db::open(&target, &create()).expect("it opens");
         let value = db.get("c").expect("it can be read");
@@ -282,4 +286,60 @@ fn two_wals_that_have_changed_their_names_are_read() {
     let db = open_as_written(&target, true);
     let other = db.column_family("other").expect("it is there");
     assert_eq!((keys(&target), entries(&db, &other).len()), (2, 2), "{report:#?}");
+}
+
+/// Batches that are refused named families, and without a MANIFEST each of them was made, with nothing in it.
+#[test]
+fn batches_that_do_not_count_name_no_family() {
+    let put = [&[5, 7, 1][..], b"k", &[1], b"v"].concat();
+    let prepared = [&[9][..], &put, &[0x0a, 1], b"x"].concat();
+    for (count, operations) in [(1, prepared), (2, put)] {
+        let scratch = temporary();
+        let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+        let db = Db::open(&source, &create()).expect("it opens");
+        db.put("flushed", "value").expect("a put");
+        db.flush_all().expect("a flush");
+        db.close().expect("closed");
+        replace_log(&source, &[(10, count, operations)]);
+        for entry in std::fs::read_dir(&source).expect("a directory").map(|entry| entry.expect("an entry")) {
+            if ["MANIFEST", "CURRENT"].iter().any(|part| entry.file_name().to_string_lossy().contains(part)) {
+                std::fs::remove_file(entry.path()).expect("removed");
+            }
+        }
+        let report = rebuild(&source, &target);
+        let names = Db::list_column_families(&target, &create()).expect("a database");
+        assert_eq!(names, ["default"], "{report:#?}");
+        assert!(!report.is_complete(), "{report:#?}");
+    }
+}
+
+/// Of two WALs of a number the second went by what the first says of shared sequence numbers.
+#[test]
+fn of_two_wals_of_a_number_each_says_itself_whether_numbers_are_shared() {
+    let put = |key: &str, value: &str| [&[1, 1], key.as_bytes(), &[1], value.as_bytes()].concat();
+    let mark = [0x0d];
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let mut options = create();
+    let wals = scratch.path().join("wals");
+    options.avoid_flush_during_shutdown = true;
+    options.db.wal_dir = wals.to_str().expect("text").to_string();
+    let db = Db::open(&source, &options).expect("it opens");
+    db.put("other", "value").expect("a put");
+    db.close().expect("closed");
+    let log = logs(&wals).pop().expect("a WAL");
+    std::fs::copy(&log, source.join(log.file_name().expect("a name"))).expect("copied");
+    // Here each operation has a number of its own, there the three share one.
+    let own = [put("x", "1"), put("y", "1"), put("z", "1"), mark.to_vec()].concat();
+    let shared = [put("a", "1"), put("b", "1"), put("c", "1"), mark.to_vec()].concat();
+    let (own, shared) = ([(30, 3, own), (33, 1, put("z", "2"))], [(40, 3, shared), (41, 1, put("c", "2"))]);
+    let (first, second) = if source < wals { (&source, &wals) } else { (&wals, &source) };
+    replace_log(first, &own);
+    replace_log(second, &shared);
+    let report = salvage(&source, &target, &options, &[], &mut |_| {}).expect("salvaged");
+    let db = Db::open(&target, &create()).expect("it opens");
+    for key in ["c", "z"] {
+        let value = db.get(key).expect("it can be read");
+        assert_eq!(value.as_deref(), Some(&b"2"[..]), "{key} {report:#?}");
+    }
 }

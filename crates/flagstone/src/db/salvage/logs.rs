@@ -25,7 +25,7 @@ use crate::db::writing::operations::{entry_of, family_of, takes_sequence};
 use crate::env::File;
 use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions, number_at};
 
-/// The families of which WALs have intact records. What is damaged is told when they are read for good.
+/// The families of which WALs have batches that count. What is damaged is told when they are read for good.
 pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTreeSet<ColumnFamilyId> {
     let mut found = BTreeSet::new();
     for (&number, listed) in
@@ -38,7 +38,11 @@ pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTree
                 Err(_) | Ok(Event::End) => break,
                 Ok(Event::Damage(_)) => {}
                 Ok(Event::Record(record)) => {
-                    let operations = BatchView::parse(record).into_iter().flat_map(|batch| batch.iter());
+                    let counts = |batch: &BatchView<'_>| {
+                        batch.validate().is_ok_and(|summary| !summary.has_transaction_markers)
+                    };
+                    let batch = BatchView::parse(record).ok().filter(counts);
+                    let operations = batch.into_iter().flat_map(|batch| batch.iter());
                     found.extend(
                         operations.map_while(Result::ok).filter_map(|operation| family_of(&operation)),
                     );
@@ -113,8 +117,8 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) ends: BTreeMap<FileNumber, LogEnd>,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
-    /// Which log was asked last whether operations share numbers in it, and the answer.
-    pub(super) sharing: Option<(FileNumber, bool)>,
+    /// Whether operations share numbers in the file that is being read, once that was asked.
+    pub(super) sharing: Option<bool>,
 }
 
 /// The sequence numbers of a batch's operations.
@@ -200,6 +204,8 @@ impl Logs<'_, '_> {
     pub(super) fn read(&mut self, file: Arc<dyn File>, number: FileNumber, listed: &Listed) -> Result<()> {
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
         self.ends.entry(number).or_default();
+        // Files of a number need not be copies.
+        self.sharing = None;
         let mut reader = Reader::with_options(file, number, options);
         let records = self.read_all(&mut reader, number, listed)?;
         if let Some(predecessor) = reader.predecessor().filter(|_| !self.is_archive) {
@@ -326,10 +332,7 @@ impl Logs<'_, '_> {
     }
 
     fn shares_numbers(&mut self, reader: &Reader, wal: FileNumber) -> bool {
-        let known = self.sharing.filter(|(number, _)| *number == wal);
-        let (_, shares) = known.unwrap_or_else(|| (wal, shares_numbers(reader.file().clone(), wal)));
-        self.sharing = Some((wal, shares));
-        shares
+        *self.sharing.get_or_insert_with(|| shares_numbers(reader.file().clone(), wal))
     }
 
     /// Takes an operation if its family wants it.

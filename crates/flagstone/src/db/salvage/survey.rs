@@ -166,9 +166,15 @@ impl Salvage<'_> {
         let mut wanted: BTreeMap<[u8; 16], FileNumber> =
             missed.filter_map(|(&number, table)| Some((table.unique_id?.0, number))).collect();
         for (listed, why) in std::mem::take(&mut misnamed.suspects) {
-            let read = |listed: &Listed| {
-                read_table_properties(self.source.at(&listed.path), listed.bytes).ok()?.unique_id()
+            // What was put behind one hides where it ends.
+            let live = &self.families.history().live;
+            let shorter = || {
+                let sizes = wanted.values().filter_map(|number| Some(live.get(number)?.bytes));
+                sizes.filter(|bytes| *bytes < listed.bytes).collect::<BTreeSet<_>>()
             };
+            let id_at = |bytes| read_table_properties(self.source.at(&listed.path), bytes).ok()?.unique_id();
+            let read =
+                |listed: &Listed| id_at(listed.bytes).or_else(|| shorter().into_iter().find_map(id_at));
             let id = if wanted.is_empty() { None } else { read(&listed) };
             let number = id.and_then(|id| wanted.get(&id.0).copied());
             let own = number.and_then(|number| Some((number, self.survey(number, &listed).ok()?)));
