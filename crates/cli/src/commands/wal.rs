@@ -131,11 +131,12 @@ impl Printer<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let (sequence, count, bytes) = (batch.sequence(), batch.count(), record.len());
-        let operations: Vec<Operation<'_>> = match batch.iter().collect() {
-            Ok(operations) => operations,
-            Err(error) => return Ok(Err(error)),
-        };
-        let listed = operations.iter().filter(|_| self.operations).map(Shown::of);
+        // Read twice rather than kept: a compressed record may have billions.
+        if let Some(error) = batch.iter().find_map(Result::err) {
+            return Ok(Err(error));
+        }
+        let operations = self.operations.then(|| batch.iter()).into_iter().flatten();
+        let listed = operations.map_while(Result::ok).map(|operation| Shown::of(&operation));
         if self.common.json {
             let listed: Vec<_> = listed.map(|shown| shown.json(self.notation)).collect();
             self.output.line(

@@ -165,7 +165,8 @@ impl<'a> BatchView<'a> {
         BatchIter::new(self.body())
     }
 
-    /// Reads every operation, but none behind more than the header counts, and compares their number with it.
+    /// Reads every operation, but none behind more than the header counts, and compares their number with it. Log data, markers
+    /// and the like, which it does not count, are read whatever their number.
     ///
     /// # Errors
     /// `Corruption` for an unknown tag, a field that is cut off, a wrong count, or a sequence number out of range.
