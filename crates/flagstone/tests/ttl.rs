@@ -1,11 +1,14 @@
 //! Databases whose values expire, with a clock in hand; RocksDB's `ldb --ttl` as referee.
 
 mod common;
+#[path = "common/expiry.rs"]
+mod expiry;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use common::{create, open_as_written, referee, temporary};
+use expiry::{NOON, entries, world};
 use flagstone::base::Code;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, TtlDb, TtlOptions};
@@ -15,35 +18,7 @@ use flagstone::options::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Options, ReadOptions,
     TableFileCreationReason, WriteOptions, load_latest,
 };
-use testkit::{HandClock, compare, settings};
-
-const NOON: u64 = 1_700_000_000;
-
-fn world() -> (Env, Arc<HandClock>) {
-    let clock = Arc::new(HandClock::at(NOON));
-    (Env { clock: clock.clone(), ..Env::memory() }, clock)
-}
-
-fn entries(db: &TtlDb) -> Vec<(String, String)> {
-    let mut iter = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).expect("a cursor");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (mut forwards, mut backwards) = (Vec::new(), Vec::new());
-    iter.seek_to_first();
-    while iter.valid() {
-        forwards.push((text(iter.key()), text(iter.value().expect("a value"))));
-        iter.next();
-    }
-    iter.status().expect("no error");
-    iter.seek_to_last();
-    while iter.valid() {
-        backwards.push((text(iter.key()), text(iter.value().expect("a value"))));
-        iter.prev();
-    }
-    iter.status().expect("no error");
-    backwards.reverse();
-    assert_eq!(forwards, backwards);
-    forwards
-}
+use testkit::{compare, settings};
 
 fn keys(db: &TtlDb) -> String {
     entries(db).into_iter().map(|(key, _)| key).collect::<Vec<_>>().join(" ")

@@ -1,42 +1,18 @@
 //! A random life of a database whose values expire, with a clock in hand.
 
+#[path = "common/expiry.rs"]
+mod expiry;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use expiry::{entries, world};
 use flagstone::db::{TtlDb, TtlOptions};
-use flagstone::env::{Clock, Env};
+use flagstone::env::Clock;
 use flagstone::options::{
     BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions, WriteOptions,
 };
-use testkit::{CrashFs, HandClock, compare, settings};
-
-const NOON: u64 = 1_700_000_000;
-
-fn world() -> (Env, Arc<HandClock>) {
-    let clock = Arc::new(HandClock::at(NOON));
-    (Env { clock: clock.clone(), ..Env::memory() }, clock)
-}
-
-fn entries(db: &TtlDb) -> Vec<(String, String)> {
-    let mut iter = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).expect("a cursor");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (mut forwards, mut backwards) = (Vec::new(), Vec::new());
-    iter.seek_to_first();
-    while iter.valid() {
-        forwards.push((text(iter.key()), text(iter.value().expect("a value"))));
-        iter.next();
-    }
-    iter.status().expect("no error");
-    iter.seek_to_last();
-    while iter.valid() {
-        backwards.push((text(iter.key()), text(iter.value().expect("a value"))));
-        iter.prev();
-    }
-    iter.status().expect("no error");
-    backwards.reverse();
-    assert_eq!(forwards, backwards);
-    forwards
-}
+use testkit::{CrashFs, compare, settings};
 
 fn compact(db: &TtlDb) {
     let everything = CompactRangeOptions {
