@@ -8,29 +8,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{create, open_as_written, referee, temporary};
-use expiry::{NOON, entries, world};
+use expiry::{NOON, compact, entries, world};
 use flagstone::base::Code;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, TtlDb, TtlOptions};
 use flagstone::env::{Clock, Env};
 use flagstone::options::{
-    BottommostLevelCompaction, ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions,
-    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Options, ReadOptions,
-    TableFileCreationReason, WriteOptions, load_latest,
+    ColumnFamilyOptions, CompactFilesOptions, CompactionFilter, CompactionFilterContext,
+    CompactionFilterFactory, Options, ReadOptions, TableFileCreationReason, WriteOptions, load_latest,
 };
 use testkit::{compare, settings};
 
 fn keys(db: &TtlDb) -> String {
     entries(db).into_iter().map(|(key, _)| key).collect::<Vec<_>>().join(" ")
-}
-
-fn compact(db: &TtlDb) {
-    let everything = CompactRangeOptions {
-        bottommost_level_compaction: BottommostLevelCompaction::Force,
-        ..CompactRangeOptions::default()
-    };
-    let family = db.base().default_column_family();
-    db.base().compact_range(family, None, None, &everything).expect("a compaction");
 }
 
 #[test]

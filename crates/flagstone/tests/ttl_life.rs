@@ -6,22 +6,11 @@ mod expiry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use expiry::{entries, world};
+use expiry::{compact, entries, world};
 use flagstone::db::{TtlDb, TtlOptions};
 use flagstone::env::Clock;
-use flagstone::options::{
-    BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions, WriteOptions,
-};
+use flagstone::options::{Options, ReadOptions, WriteOptions};
 use testkit::{CrashFs, compare, settings};
-
-fn compact(db: &TtlDb) {
-    let everything = CompactRangeOptions {
-        bottommost_level_compaction: BottommostLevelCompaction::Force,
-        ..CompactRangeOptions::default()
-    };
-    let family = db.base().default_column_family();
-    db.base().compact_range(family, None, None, &everything).expect("a compaction");
-}
 
 /// The process dies: what was written is there for the next one.
 fn kill(db: &TtlDb, disk: &mut CrashFs, options: &mut Options) {

@@ -347,7 +347,7 @@ fn compression(short: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
 
@@ -357,7 +357,7 @@ mod tests {
     use crate::bench::translate;
     use crate::command_line::{Command, CommandLine};
 
-    fn parse(line: &str) -> (Flags, Vec<(String, String)>) {
+    pub(in crate::bench) fn parse(line: &str) -> (Flags, Vec<(String, String)>) {
         let translated = translate(line.split(' ').map(OsString::from));
         let parsed = CommandLine::try_parse_from(translated).unwrap_or_else(|error| panic!("{error}"));
         match parsed.command {

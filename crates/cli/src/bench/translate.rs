@@ -100,16 +100,8 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::command_line::{self, CommandLine};
-
-    fn parse(line: &str) -> (Flags, Vec<(String, String)>) {
-        let translated = translate(line.split(' ').map(OsString::from));
-        let parsed = CommandLine::try_parse_from(translated).unwrap_or_else(|error| panic!("{error}"));
-        match parsed.command {
-            command_line::Command::Bench(flags) => (*flags, parsed.common.settings),
-            _ => panic!("not a benchmark"),
-        }
-    }
+    use crate::bench::flags::tests::parse;
+    use crate::command_line::CommandLine;
 
     /// They were refused there, but for those that are flags of this program.
     #[test]

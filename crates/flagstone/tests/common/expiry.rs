@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flagstone::db::TtlDb;
 use flagstone::env::Env;
-use flagstone::options::ReadOptions;
+use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, ReadOptions};
 use testkit::HandClock;
 
 /// When it begins, in seconds since 1970.
@@ -36,4 +36,14 @@ pub fn entries(db: &TtlDb) -> Vec<(String, String)> {
     backwards.reverse();
     assert_eq!(forwards, backwards);
     forwards
+}
+
+/// All of it, so that what has expired goes.
+pub fn compact(db: &TtlDb) {
+    let everything = CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    };
+    let family = db.base().default_column_family();
+    db.base().compact_range(family, None, None, &everything).expect("a compaction");
 }
