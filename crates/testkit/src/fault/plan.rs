@@ -191,6 +191,11 @@ impl Plan {
         }
     }
 
+    /// Whether the database is closed before the fault is over, so that closing may fail, too: of those that last every second.
+    pub fn lasts_to_the_end(self) -> bool {
+        matches!(self, Self::Lasting { .. } | Self::ReadOnly { .. }) && self.position() % 2 == 1
+    }
+
     /// What becomes of the call number `number`, which perhaps `takes_space`; `begun` is the kind of call that the plan has begun
     /// to fail.
     pub(super) fn verdict(

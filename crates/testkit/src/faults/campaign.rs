@@ -168,10 +168,8 @@ fn live(scenario: &Scenario, seed: u64, plan: Plan) -> Outcome {
     life.fs.limit_calls(CALLS_FACTOR * 1000);
     life.begin(plan);
     (scenario.live)(&mut life);
-    // Closing may fail, too.
     let at = plan.position();
-    let lasts = matches!(plan, Plan::Lasting { .. } | Plan::ReadOnly { .. }) && at % 2 == 1;
-    if lasts || life.fs.failed().is_empty() {
+    if plan.lasts_to_the_end() || life.fs.failed().is_empty() {
         life.close();
     }
     life.heal();

@@ -10,7 +10,7 @@ use flagstone::options::{Options, ReadOptions};
 
 use super::life::{DATABASE, Life};
 use super::past::{End, Fate, LASTING, Past, mark, number_in};
-use crate::fault::Plan;
+use crate::fault::{Call, Failure, Injection, Plan, Sort, sort_of};
 use crate::seeds::Telling;
 use crate::{Survival, compare, steps};
 
@@ -26,8 +26,7 @@ pub fn check_open(life: &mut Life, plan: Plan) {
     life.read();
     assert_eq!(life.heard[heard..], [""; 0], "reads go on");
     if !matches!(plan, Plan::Full { .. }) {
-        // Every second one is left as the fault has left it.
-        if plan.position() % 2 == 1 {
+        if asks_to_go_on(plan) {
             check_going_on(life);
         }
         return;
@@ -50,6 +49,23 @@ pub fn check_open(life: &mut Life, plan: Plan) {
     assert_eq!(life.heard[heard..], [""; 0], "everything works when there is space");
 }
 
+/// Every second life is left as the fault has left it; by another rule than that by which [`Plan::lasts_to_the_end`] says what is
+/// closed already.
+fn asks_to_go_on(plan: Plan) -> bool {
+    plan.position() / 4 % 2 == 1
+}
+
+/// Whether the database may accept nothing any more after this: not for a full disk, but where a sync finds it so, or what has
+/// waited for one in memory cannot be written to the WAL, whose space was reserved.
+fn may_poison(failure: &Failure) -> bool {
+    let is_wal = sort_of(&failure.path) == Sort::Wal;
+    match failure.call {
+        _ if failure.injection != Injection::NoSpace => true,
+        Call::Sync | Call::SyncDirectory => true,
+        call => call == Call::Write && is_wal,
+    }
+}
+
 /// Whoever asks for it has writes go on, unless the database is poisoned, and says so.
 fn check_going_on(life: &mut Life) {
     let heard = life.heard.len();
@@ -63,6 +79,13 @@ fn check_going_on(life: &mut Life) {
         assert!(attempts.next().is_some(), "writes neither go on nor are refused for good: {said:?}");
         life.step();
     }
+    let is_poisoned = life.past.batches.last().is_some_and(|last| last.fate == Fate::Refused);
+    let failed = life.fs.failed();
+    assert!(
+        !is_poisoned || failed.iter().any(may_poison),
+        "a full disk poisons, {failed:?}: {:?}",
+        life.heard.last()
+    );
     // That it is poisoned was to be heard before.
     life.heard.truncate(heard);
 }
@@ -154,4 +177,26 @@ fn contents(db: &Db, past: &Past, end: End) -> Vec<bool> {
         compare::check_scans(db, &family, &model, &ReadOptions::default());
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of faults that last, those after which somebody was to ask for writes were those under which the database is closed.
+    #[test]
+    fn writes_are_asked_for_after_every_kind_of_fault() {
+        const IO: Injection = Injection::Io;
+        let plans: [fn(u64) -> Plan; 4] = [
+            |at| Plan::Once { at, injection: IO },
+            |at| Plan::Twice { at, injection: IO, gap: 1 },
+            |at| Plan::Lasting { at, injection: IO },
+            |at| Plan::ReadOnly { at },
+        ];
+        for plan in plans {
+            let open: Vec<_> = (0..80).map(plan).filter(|plan| !plan.lasts_to_the_end()).collect();
+            let asked = open.iter().filter(|plan| asks_to_go_on(**plan)).count();
+            assert_eq!(asked * 2, open.len(), "{:?}", open[0]);
+        }
+    }
 }
