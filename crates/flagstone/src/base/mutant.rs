@@ -204,6 +204,8 @@ mutants! {
     MoveLevelOverOthers,
     /// Whoever reads along goes on by sequence number alone, whatever a power loss has taken.
     TrustUpdatePosition,
+    /// Whoever reads along and comes back is told that the WALs no longer tell, though they do.
+    ForgetUpdates,
     /// Nobody is woken when a flush is done.
     ForgetWakeUp,
     /// Writers that were stopped or delayed stay so.

@@ -58,6 +58,9 @@ pub(super) struct Examiner<'a> {
     read_options: HashMap<u128, u64>,
     /// Closed directories with their contents that were opened again.
     reopened: HashSet<u128>,
+    /// Whether no power loss had taken anything before this life, and none has by now.
+    was_whole: bool,
+    is_whole: bool,
 }
 
 impl<'a> Examiner<'a> {
@@ -71,14 +74,17 @@ impl<'a> Examiner<'a> {
             read_options: HashMap::new(),
             reopened: HashSet::new(),
             reads_first: false,
+            was_whole: life.is_whole,
+            is_whole: false,
         }
     }
 
-    /// What a directory holds.
+    /// What a directory holds, in which all `is_kept` that there was, but for the process.
     ///
     /// # Panics
     /// If it cannot be opened, or holds what never was.
-    pub fn examine(&mut self, state: &State, hash: u128, at: Moment) -> Outcome {
+    pub fn examine(&mut self, state: &State, hash: u128, at: Moment, is_kept: bool) -> Outcome {
+        self.is_whole = is_kept && self.was_whole;
         let directory = Path::new(self.scenario.path);
         let option = self.option(state, directory);
         let fs = state.to_memory();
@@ -141,7 +147,7 @@ impl<'a> Examiner<'a> {
         let strays = db.check().expect("a listing").strays;
         assert!(strays.is_empty(), "these lie about: {strays:?}");
         if let Some(at) = at {
-            self.promises.check_followed(&db, &found, at);
+            self.promises.check_followed(&db, &found, at, self.is_whole);
         }
         self.go_on(&db, fs, contents, at.map(|at| (&found, at)));
         Some(found)
@@ -166,7 +172,7 @@ impl<'a> Examiner<'a> {
             entries.insert(place, (LATER.to_vec(), b"on".to_vec()));
         }
         if let Some((found, at)) = original {
-            self.promises.check_lost(db, found, at);
+            self.promises.check_lost(db, found, at, self.is_whole);
         }
         db.close().expect("a clean close");
         if !self.reopened.insert(hash(fs, &contents)) {
@@ -182,7 +188,7 @@ impl<'a> Examiner<'a> {
         }
         compare::check_files(&again);
         if let Some((found, at)) = original {
-            self.promises.check_lost(&again, found, at);
+            self.promises.check_lost(&again, found, at, self.is_whole);
         }
         again.close().expect("a clean close");
     }

@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
             Some(known) => Ok(known.clone()),
             None => {
                 count(&self.explorer.opened);
-                catch(|| self.examiner.examine(&state, hash, at))
+                catch(|| self.examiner.examine(&state, hash, at, aftermath.is_kept()))
             }
         };
         let judged = outcome.and_then(|outcome| {
@@ -385,6 +385,7 @@ impl<'a> Walk<'a> {
         };
         let seed = self.life.seed.wrapping_add(seed_of(&Mark { at, choice }));
         let mut life = Life::on(self.life.scenario, self.life.variant, seed, CrashFs::on(disk), promises);
+        life.is_whole = choice.is_none() && self.life.is_whole;
         let lived = catch(|| {
             life.open();
             life.go_on();

@@ -3,7 +3,7 @@
 //! - Whoever holds what a power loss has taken is refused, also when as much was written since.
 //! - Whoever holds what is there goes on behind it, whole batch by whole batch; or is told that the WALs no longer tell.
 
-use flagstone::base::{Code, Result};
+use flagstone::base::{Code, Error, Result, SequenceNumber};
 use flagstone::batch::{Operation, WriteBatch};
 use flagstone::db::{Db, UpdatePosition};
 
@@ -39,6 +39,22 @@ pub(super) fn told<T>(outcome: Result<T>) -> Option<T> {
     }
 }
 
+/// Whether a large value is gone that was overwritten, as others have its space now.
+pub(super) fn is_given_back(error: &Error) -> bool {
+    let in_blob_file = error.path().is_some_and(|path| path.extension().is_some_and(|end| end == "blob"));
+    error.is_not_found() && in_blob_file
+}
+
+/// The oldest write that the WALs have; `None` where nobody can rely on it.
+fn oldest(db: &Db, is_whole: bool) -> Option<SequenceNumber> {
+    db.oldest_update().expect("a look at the WALs").filter(|_| is_whole)
+}
+
+/// Whether the WALs have the last write of this batch, and so all that tells of what is behind it.
+fn has(oldest: Option<SequenceNumber>, followed: &Followed) -> bool {
+    oldest.is_some_and(|oldest| oldest < followed.position.next_sequence)
+}
+
 impl Promises {
     /// How many batches had been handed out at this moment.
     pub(super) fn followed_at(&self, at: Moment) -> usize {
@@ -49,11 +65,13 @@ impl Promises {
         number <= found.logged && self.batches.iter().any(|batch| batch.number == number)
     }
 
-    /// Asks a database that holds `found` for what follows each of them.
+    /// Asks a database that holds `found` for what follows each of them. If it `is_whole`, no power loss has taken anything of its
+    /// WALs: they tell of all that is behind the oldest write that they have.
     ///
     /// # Panics
     /// If it says what is not so.
-    pub(super) fn check_followed(&self, db: &Db, found: &Found, at: Moment) {
+    pub(super) fn check_followed(&self, db: &Db, found: &Found, at: Moment, is_whole: bool) {
+        let oldest = oldest(db, is_whole);
         for followed in self.followed.iter().filter(|followed| followed.at <= at) {
             let number = followed.number;
             let is_there = self.is_there(number, found);
@@ -61,15 +79,26 @@ impl Promises {
                 Ok(_) if !is_there => panic!("who was given batch {number}, which is lost, is not told so"),
                 Ok(mut updates) => {
                     let mut last = number;
-                    while let Some(update) = told(updates.next_update()).flatten() {
+                    let mut is_cut = false;
+                    loop {
+                        let update = updates.next_update();
+                        is_cut |= update.as_ref().is_err_and(is_given_back);
+                        assert!(
+                            is_cut || !is_whole || update.is_ok(),
+                            "behind batch {last}: {:?}",
+                            update.err()
+                        );
+                        let Some(update) = told(update).flatten() else { break };
                         let next = number_of(&update.batch);
                         let mut between = self.batches.iter().filter(|batch| batch.is_logged);
                         let is_missed = between.any(|batch| last < batch.number && batch.number < next);
                         assert!(last < next && !is_missed, "behind batch {last} batch {next} is handed out");
                         last = next;
                     }
+                    let (is_all, end) = (is_cut || last >= found.logged, found.logged);
+                    assert!(is_all || !is_whole, "batch {last} is the last of {end} behind batch {number}");
                 }
-                Err(error) if error.code() == Code::NotFound => {}
+                Err(error) if error.code() == Code::NotFound && !has(oldest, followed) => {}
                 Err(error) if error.code() == Code::InvalidArgument && !is_there => {}
                 Err(error) => panic!("behind batch {number}, which is there ({is_there}): {error}"),
             }
@@ -80,7 +109,8 @@ impl Promises {
     ///
     /// # Panics
     /// If it is taken for what is there.
-    pub(super) fn check_lost(&self, db: &Db, found: &Found, at: Moment) {
+    pub(super) fn check_lost(&self, db: &Db, found: &Found, at: Moment, is_whole: bool) {
+        let oldest = oldest(db, is_whole);
         for followed in self.followed.iter().filter(|followed| followed.at <= at) {
             let number = followed.number;
             let is_there = self.is_there(number, found);
@@ -88,7 +118,7 @@ impl Promises {
                 Ok(_) => {
                     assert!(is_there, "who was given batch {number}, which is lost, is not told so later")
                 }
-                Err(error) if error.code() == Code::NotFound => {}
+                Err(error) if error.code() == Code::NotFound && !has(oldest, followed) => {}
                 Err(error) if error.code() == Code::InvalidArgument && !is_there => {}
                 Err(error) => panic!("behind batch {number}, later, which is there ({is_there}): {error}"),
             }

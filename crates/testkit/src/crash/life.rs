@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flagstone::base::{Code, Error};
 use flagstone::db::{BlobWriter, Db};
 use flagstone::env::Env;
 use flagstone::options::{
@@ -49,7 +48,7 @@ pub struct Life {
     pub(super) seed: u64,
     value_length_max: usize,
     /// No power loss has taken anything yet.
-    is_whole: bool,
+    pub(super) is_whole: bool,
 }
 
 impl Life {
@@ -436,12 +435,7 @@ impl Life {
         if !self.is_whole {
             return followed::told(outcome);
         }
-        let is_given_back = |error: &Error| {
-            let in_blob_file =
-                error.path().is_some_and(|path| path.extension().is_some_and(|end| end == "blob"));
-            error.code() == Code::NotFound && in_blob_file
-        };
-        outcome.inspect_err(|error| assert!(is_given_back(error), "all is there: {error}")).ok()
+        outcome.inspect_err(|error| assert!(followed::is_given_back(error), "all is there: {error}")).ok()
     }
 
     /// What a user might do after a recovery; some of it by chance.

@@ -159,6 +159,9 @@ impl DbInner {
         if Mutant::TrustUpdatePosition.is_on() {
             return Ok(());
         }
+        if Mutant::ForgetUpdates.is_on() {
+            return Err(position.unknown());
+        }
         let next = position.next_sequence;
         let wals = self.readable_wals();
         let mut later: Vec<Later> = Vec::new();
