@@ -32,7 +32,7 @@ pub enum Holder {
     WalBuffers,
     /// Large values that were read from blob files, and that somebody holds outside the cache and the buffers of a cursor.
     Values,
-    /// Blocks, and small values of blob files, that somebody uses and the cache let go of.
+    /// Blocks, indexes, and small values of blob files, that somebody uses and the cache let go of.
     KeptBlocks,
 }
 

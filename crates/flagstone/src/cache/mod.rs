@@ -12,8 +12,11 @@
 //! the value's own count, for the first hits after a change the hit log, and a hint that was wrong. A change takes
 //! the shard's lock, under which no value is dropped.
 //!
-//! **Invariants.** The charges of a shard's entries never exceed its part of the capacity. What is in use stays in the cache
-//! and in its charge as long as it can, since to let go of it would free no memory.
+//! **Invariants.** The charges of a shard's entries, and what it takes to find them and to know which goes first, never exceed
+//! its part of the capacity but for one entry's time: room for more entries than ever before is made with an entry, and given
+//! up by others with the next. Only if that is more than a half of the capacity, as where this was lowered to little or entries
+//! are of a few bytes, they have the other half all the same. What is in use stays in the cache and in its charge as long as it
+//! can, since to let go of it would free no memory.
 
 mod account;
 mod entry;
@@ -47,7 +50,7 @@ use crate::env::Env;
 /// How a cache is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheSettings {
-    /// The most that the entries may be charged together, in bytes.
+    /// The most that the entries' charges may be, with what it takes to find them, in bytes.
     pub capacity: usize,
     /// The logarithm of the number of shards, at most 16; `None` makes up to 8 of at least 512 KiB each, and up to 64 of at
     /// least 32 MiB: entries of a mebibyte would fill small ones unevenly, and leave some before the cache is full.
@@ -254,7 +257,7 @@ impl<V: CacheValue> Cache<V> {
     }
 
     /// Puts a value in, at low priority, in place of any that the key has. `charge` is all the memory it stands for,
-    /// in bytes. Returns `false` if it does not fit even into an empty shard, or only in the place of others that are in use;
+    /// in bytes, without what the cache needs beside it. Returns `false` if it does not fit even into an empty shard, or only in the place of others that are in use;
     /// the old value is gone all the same.
     pub fn insert(&self, key: CacheKey, value: V, charge: usize) -> bool {
         self.insert_with_priority(key, value, charge, Priority::Low)
@@ -334,12 +337,18 @@ impl<V: CacheValue> Cache<V> {
         }
     }
 
-    /// The charge of all entries, in bytes.
+    /// The charge of all entries, and what it takes to find them, in bytes.
     pub fn usage(&self) -> usize {
-        self.shards.iter().map(|shard| shard.0.usage()).sum()
+        self.overhead() + self.shards.iter().map(|shard| shard.0.charged()).sum::<usize>()
     }
 
-    /// The part of it that is in use outside the cache.
+    /// The part of it that is no entry's: places for them, and what the policy knows of them. Beyond some kilobytes a shard, so
+    /// that one of few entries may be of any size.
+    pub fn overhead(&self) -> usize {
+        self.shards.iter().map(|shard| shard.0.overhead()).sum()
+    }
+
+    /// The part of all charges that is in use outside the cache.
     pub fn pinned_usage(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.pinned_usage()).sum()
     }
@@ -359,7 +368,7 @@ impl<V: CacheValue> Cache<V> {
         self.len() == 0
     }
 
-    /// The most that the entries may be charged together, in bytes.
+    /// The most that all takes, in bytes.
     pub fn capacity(&self) -> usize {
         self.capacity.load(Ordering::Relaxed)
     }

@@ -4,12 +4,13 @@
 //! lock of `changing`, in this order: the log's hits are told to the policy; what must go leaves policy, table and usage; what
 //! comes in enters them. Values are dropped by the caller, after the lock.
 //!
-//! **Invariants.** `usage` is the charge of all entries in the table and never above the capacity. Entries in the table, in
-//! `held` and in the policy's order are the same.
+//! **Invariants.** `charged` is the charge of all entries in the table; with `overhead`, the memory of the table, of `held` and of
+//! the policy, it is not above the capacity, but for what the last insertion added to the overhead, and unless that is more than
+//! a half of the capacity. Entries in the table, in `held` and in the policy's order are the same.
 
 use super::entry::CacheValue;
 use super::hits::HitLog;
-use super::policy::{Incoming, Policy};
+use super::policy::{Incoming, Policy, memory_of};
 use super::slots::{Changes, SlotHint};
 use super::table::Table;
 use super::{CacheKey, Priority};
@@ -34,7 +35,8 @@ pub(super) struct Insertion<V> {
 pub(super) struct Shard<V> {
     table: Table<V>,
     hits: HitLog,
-    usage: AtomicUsize,
+    charged: AtomicUsize,
+    overhead: AtomicUsize,
     len: AtomicUsize,
     inserts: AtomicU64,
     evictions: AtomicU64,
@@ -47,9 +49,10 @@ struct Changing {
     held: Vec<Option<Incoming>>,
     slots: Changes,
     policy: Box<dyn Policy + Send>,
-    /// In bytes, with what the policy remembers.
+    /// In bytes, for all that the shard takes.
     capacity: u64,
-    remembered: u64,
+    /// What it takes beside its entries' charges, as the policy knows it.
+    overhead: u64,
 }
 
 impl<V: CacheValue> Shard<V> {
@@ -59,16 +62,23 @@ impl<V: CacheValue> Shard<V> {
         Self {
             table,
             hits: HitLog::new(),
-            usage: AtomicUsize::new(0),
+            charged: AtomicUsize::new(0),
+            overhead: AtomicUsize::new(0),
             len: AtomicUsize::new(0),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
-            changing: Mutex::new(Changing { held: Vec::new(), slots, policy, capacity: 0, remembered: 0 }),
+            changing: Mutex::new(Changing { held: Vec::new(), slots, policy, capacity: 0, overhead: 0 }),
         }
     }
 
-    pub(super) fn usage(&self) -> usize {
-        self.usage.load(Ordering::Relaxed)
+    /// Bytes of entries.
+    pub(super) fn charged(&self) -> usize {
+        self.charged.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that are needed to find them and to know which goes first.
+    pub(super) fn overhead(&self) -> usize {
+        self.overhead.load(Ordering::Relaxed)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -177,8 +187,8 @@ impl<V: CacheValue> Shard<V> {
         }
         changing.held[number as usize] = Some(incoming);
         changing.policy.inserted(number, incoming);
-        changing.leave_room_for_memory();
-        self.usage.fetch_add(charge, Ordering::Relaxed);
+        self.leave_room_for_overhead(changing);
+        self.charged.fetch_add(charge, Ordering::Relaxed);
         self.len.fetch_add(1, Ordering::Relaxed);
         self.inserts.fetch_add(1, Ordering::Relaxed);
         true
@@ -212,10 +222,10 @@ impl<V: CacheValue> Shard<V> {
     pub(super) fn set_capacity(&self, capacity: usize, dropped: &mut Dropped<V>) {
         let mut changing = self.begin(dropped);
         changing.capacity = capacity as u64;
-        changing.divide();
+        self.divide(&mut changing);
         self.make_room(&mut changing, 0, false, dropped);
         // Of what went the policy may remember more.
-        while changing.leave_room_for_memory() {
+        while self.leave_room_for_overhead(&mut changing) {
             self.make_room(&mut changing, 0, false, dropped);
         }
     }
@@ -278,41 +288,40 @@ impl<V: CacheValue> Shard<V> {
     fn free(&self, changing: &mut Changing, number: u32, dropped: &mut Dropped<V>) {
         let held = changing.held[number as usize].take().expect("a slot is freed once");
         dropped.extend(self.table.remove(&mut changing.slots, number));
-        self.usage.fetch_sub(held.charge as usize, Ordering::Relaxed);
+        self.charged.fetch_sub(held.charge as usize, Ordering::Relaxed);
         self.len.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Bytes of what the policy remembers.
-    #[cfg(test)]
-    pub(super) fn remembered(&self) -> usize {
-        self.changing.lock().policy.memory() as usize
+    /// Places for entries, and what the policy knows of them and remembers of those that are gone, are memory, too: when that
+    /// becomes more, the entries have less. Returns whether it has changed.
+    #[inline]
+    fn leave_room_for_overhead(&self, changing: &mut Changing) -> bool {
+        let has_changed = self.overhead_now(changing) != changing.overhead;
+        if has_changed {
+            self.divide(changing);
+        }
+        has_changed
+    }
+
+    #[inline]
+    fn overhead_now(&self, changing: &Changing) -> u64 {
+        changing.policy.memory() + memory_of(&changing.held) + self.table.memory(&changing.slots)
+    }
+
+    /// Divides the capacity anew.
+    fn divide(&self, changing: &mut Changing) {
+        let capacity = changing.capacity;
+        // May let the policy forget some.
+        changing.policy.set_capacity(capacity - changing.overhead.min(capacity / 2));
+        changing.overhead = self.overhead_now(changing);
+        changing.policy.set_capacity(capacity - changing.overhead.min(capacity / 2));
+        self.overhead.store(changing.overhead as usize, Ordering::Relaxed);
     }
 
     #[cfg(test)]
     pub(super) fn keys(&self) -> Vec<CacheKey> {
         let changing = self.changing.lock();
         numbered(&changing.held).map(|(number, _)| self.table.key_of(number)).collect()
-    }
-}
-
-impl Changing {
-    /// What the policy remembers of entries that are gone is memory, too: when that becomes more, the entries have less.
-    /// Returns whether it has changed.
-    #[inline]
-    fn leave_room_for_memory(&mut self) -> bool {
-        let has_changed = self.policy.memory() != self.remembered;
-        if has_changed {
-            self.divide();
-        }
-        has_changed
-    }
-
-    /// Divides the capacity anew.
-    fn divide(&mut self) {
-        // May let it forget some.
-        self.policy.set_capacity(self.capacity.saturating_sub(self.remembered.min(self.capacity / 2)));
-        self.remembered = self.policy.memory();
-        self.policy.set_capacity(self.capacity - self.remembered.min(self.capacity / 2));
     }
 }
 

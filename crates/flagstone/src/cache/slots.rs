@@ -17,6 +17,7 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 use super::CacheKey;
+use super::policy::FEW_SLOTS;
 use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The value may be looked at.
@@ -172,6 +173,15 @@ impl<V> Slots<V> {
     pub(super) fn get_if_used(&self, slot: u32) -> Option<&Slot<V>> {
         let (array, at) = place_of(slot);
         self.arrays.get(array)?.get()?.get(at)
+    }
+
+    /// Bytes of all slots but the first few.
+    pub(super) fn memory(&self, changes: &Changes) -> u64 {
+        let slots = match changes.used.checked_sub(1) {
+            Some(last) => (1u64 << (place_of(last).0 as u32 + 1 + FIRST_BITS)) - (1 << FIRST_BITS),
+            None => 0,
+        };
+        slots.saturating_sub(FEW_SLOTS as u64) * size_of::<Slot<V>>() as u64
     }
 
     /// Puts a value into a free slot, which becomes live, and then visible to those who are led to it.

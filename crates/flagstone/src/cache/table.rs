@@ -12,6 +12,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use super::CacheKey;
+use super::policy::FEW_SLOTS;
 use super::slots::{Changes, NONE, Pin, Slot, SlotHint, Slots};
 use crate::base::prefetch;
 use crate::base::sync::{AtomicU32, Ordering};
@@ -163,6 +164,14 @@ impl<V> Table<V> {
         // Those who stand on the slot go on from there as before.
         place.store(slot.next.load(Ordering::Relaxed), Ordering::Release);
         self.slots.take(changes, number)
+    }
+
+    /// Bytes of all that leads to entries, and of their places, beyond what a few take.
+    pub(super) fn memory(&self, changes: &Changes) -> u64 {
+        // All arrays together are twice as long as the present one.
+        let buckets = 2u64 << self.bits.load(Ordering::Relaxed);
+        let buckets = buckets.saturating_sub(4 * FEW_SLOTS as u64) * size_of::<AtomicU32>() as u64;
+        buckets + self.slots.memory(changes)
     }
 
     /// Hands out the values that somebody looked at when they were removed.

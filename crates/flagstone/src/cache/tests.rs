@@ -246,33 +246,52 @@ fn what_is_in_use_keeps_no_other_out() {
         for i in 100..200 {
             assert!(cache.insert(key(i), Arc::new(i), 1), "{policy:?}, {ratio}: {i}");
         }
-        assert!(cache.peek(key(0)).is_some() && cache.usage() <= 40, "{policy:?}");
+        assert!(cache.peek(key(0)).is_some() && cache.usage() - cache.overhead() <= 40, "{policy:?}");
     }
 }
 
-/// With small entries it was a fifth of the capacity, and nobody's.
+/// It was nobody's, and with small entries as much as they. RocksDB charges it, too (`kFullChargeCacheMetadata`).
 #[test]
-fn what_a_policy_remembers_is_within_the_capacity() {
+fn what_it_takes_to_find_entries_is_within_the_capacity() {
     const CAPACITY: usize = 1 << 20;
-    for policy in [PolicyKind::S3Fifo, PolicyKind::WTinyLfu] {
+    for (name, policy) in PolicyKind::NAMES.iter().copied() {
         let settings = CacheSettings::with_capacity(CAPACITY);
         let cache: Cache<u64> = Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
-        (0..50_000).for_each(|i| assert!(cache.insert(key(i), i, 100)));
+        (0..50_000).for_each(|i| assert!(cache.insert(key(i), i, 400)));
         // What became too much with the last entry leaves before the next.
         cache.set_capacity(CAPACITY);
-        let remembered = cache.shards[0].0.remembered();
-        assert!(
-            remembered > CAPACITY / 20 && cache.usage() + remembered <= CAPACITY,
-            "{policy:?}: {remembered}"
-        );
-        assert!(cache.usage() > CAPACITY / 3, "{policy:?}: {}", cache.usage());
+        let (usage, overhead, entry) = (cache.usage(), cache.overhead(), slots::slot_size::<u64>() + 4 * 4);
+        assert!(overhead > cache.len() * entry, "{name}: {overhead} of {}", cache.len());
+        assert_eq!(usage, overhead + cache.len() * 400);
+        // What was never hit has a quarter of an `s4lru`.
+        let least = if policy == PolicyKind::S4Lru { CAPACITY / 4 } else { CAPACITY * 9 / 10 };
+        assert!((least..=CAPACITY).contains(&usage), "{name}: {usage}, {overhead}");
+        // Room for entries stays, whatever their places take.
         cache.set_capacity(CAPACITY / 64);
-        let remembered = cache.shards[0].0.remembered();
+        let charged = cache.usage() - cache.overhead();
         assert!(
-            policy == PolicyKind::WTinyLfu || cache.usage() + remembered <= CAPACITY / 64,
-            "{remembered}"
+            cache.overhead() > CAPACITY / 64 && charged <= CAPACITY / 128 && charged > 0,
+            "{name}: {charged}"
         );
-        assert!(cache.insert(key(0), 0, 100));
+        assert!(cache.insert(key(0), 0, 400));
+    }
+}
+
+/// It was beyond the capacity, and that of W-TinyLFU kept its size when the cache shrank.
+#[test]
+fn what_a_policy_remembers_goes_as_the_capacity_does() {
+    const CAPACITY: usize = 1 << 20;
+    let remembered = |policy| {
+        let settings = CacheSettings::with_capacity(CAPACITY);
+        let cache: Cache<u64> = Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
+        (0..50_000).for_each(|i| assert!(cache.insert(key(i), i, 400)));
+        let full = cache.overhead();
+        cache.set_capacity(CAPACITY / 64);
+        full - cache.overhead()
+    };
+    assert_eq!(remembered(PolicyKind::Lru), 0, "no place goes");
+    for policy in [PolicyKind::S3Fifo, PolicyKind::WTinyLfu] {
+        assert!(remembered(policy) > CAPACITY / 100, "{policy:?}: {}", remembered(policy));
     }
 }
 
@@ -359,7 +378,7 @@ fn threads_see_only_what_was_inserted() {
             });
         }
     });
-    assert!(cache.usage() <= 400);
+    assert!(cache.usage() - cache.overhead() <= 400);
 }
 
 /// The policy as its description has it, on plain vectors, newest last.

@@ -83,6 +83,13 @@ impl Caches {
         blocks + blobs.map_or(0, |blobs| blobs.cache.usage()) + second_tier
     }
 
+    /// What the cache of blocks, and that of values, takes beside its entries; nothing of one that others have, too.
+    pub(super) fn own_overheads(&self) -> [usize; 2] {
+        let blocks = if self.is_shared { 0 } else { self.blocks.overhead() };
+        let blobs = self.blobs.as_ref().filter(|blobs| !blobs.is_shared);
+        [blocks, blobs.map_or(0, |blobs| blobs.cache.overhead())]
+    }
+
     /// Who this database is in the cache.
     pub(super) fn owner(&self) -> &CacheOwner {
         &self.owner

@@ -21,14 +21,16 @@ pub struct CacheMemory {
     pub filter: u64,
     /// Values from blob files.
     pub blob: u64,
-    /// The part of all these that somebody uses now.
+    /// What it takes to find all these and to know which goes first; 0 of a cache that others have, too (`BlockCache::overhead`).
+    pub overhead: u64,
+    /// The part of all kinds that somebody uses now.
     pub pinned: u64,
 }
 
 impl CacheMemory {
-    /// Bytes of all kinds.
+    /// Bytes of all kinds, and the overhead.
     pub fn usage(&self) -> u64 {
-        self.data + self.index + self.filter + self.blob
+        self.data + self.index + self.filter + self.blob + self.overhead
     }
 }
 
@@ -66,7 +68,7 @@ pub struct MemoryUsage {
     pub open_tables: u64,
     /// Cursors and what they read ahead, without the blocks that they stand on.
     pub cursors: u64,
-    /// Blocks, and small values of blob files, that iterators and values keep and the cache let go of. Counted only with a
+    /// Blocks, indexes, and small values of blob files, that iterators and values keep and the cache let go of. Counted only with a
     /// `memory_budget`, and not of caches that others have, too (`Options::block_cache`, `Options::blob_cache`).
     pub kept_blocks: u64,
     /// How many cursors there are: in use, and kept for the next iterator.
@@ -118,6 +120,7 @@ impl MemoryUsage {
             ("cache_index_bytes", cache.index),
             ("cache_filter_bytes", cache.filter),
             ("cache_blob_bytes", cache.blob),
+            ("cache_overhead_bytes", cache.overhead),
             ("cache_pinned_bytes", cache.pinned),
             ("blob_cache_capacity_bytes", self.blob_cache.capacity),
             ("blob_cache_bytes", self.blob_cache.usage()),
@@ -194,6 +197,8 @@ impl DbInner {
             oldest_snapshot: self.snapshots.oldest(),
             ..MemoryUsage::default()
         };
+        let [of_blocks, of_blobs] = self.tables.caches().own_overheads();
+        (usage.cache.overhead, usage.blob_cache.overhead) = (of_blocks as u64, of_blobs as u64);
         if let Some(wal) = &self.commit.lock().wal {
             usage.wal_mapping = wal.mapped_bytes();
         }
@@ -439,6 +444,27 @@ pub(super) mod tests {
         drop(iters);
         let usage = db.memory_usage();
         assert!(usage.kept_blocks == 0 && usage.cache.capacity > capacity - 2 * step, "{capacity}, {usage}");
+    }
+
+    /// Of indexes nobody heard: those that a cursor stands in may be megabytes.
+    #[test]
+    fn an_index_that_the_cache_let_go_of_is_counted_while_a_cursor_stands_in_it() {
+        let db = opened(&[
+            ("memory_budget", "64m"),
+            ("cache_index_and_filter_blocks", "true"),
+            ("compression", "kNoCompression"),
+        ]);
+        fill(&db, 0..20_000);
+        db.flush_all().unwrap();
+        db.inner().wait_until_idle().unwrap();
+        let mut iters = [(); 3].map(|()| db.iter(&ReadOptions::default()).unwrap());
+        iters.iter_mut().for_each(|iter| iter.seek_to_first());
+        let (index, pinned) = (db.memory_usage().cache.index, db.memory_usage().cache.pinned);
+        assert!(index > 10_000 && pinned > index);
+        db.inner().tables.caches().blocks().set_capacity(0);
+        assert_eq!(db.memory_usage().kept_blocks, pinned);
+        drop(iters);
+        assert_eq!(db.memory_usage().kept_blocks, 0);
     }
 
     /// It kept the caches of a closed database, with all that they held, by way of the account that its block is counted in.

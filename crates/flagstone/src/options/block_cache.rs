@@ -30,12 +30,17 @@ impl BlockCache {
         self.0.set_capacity(bytes);
     }
 
-    /// What it holds, in bytes.
+    /// What it holds, in bytes, with its overhead.
     pub fn usage(&self) -> usize {
         self.0.usage()
     }
 
-    /// The part of it that values and iterators hold now.
+    /// What it takes to find all that and to know which goes first, in bytes. It stays when the entries go.
+    pub fn overhead(&self) -> usize {
+        self.0.overhead()
+    }
+
+    /// The part of all entries that values and iterators hold now.
     pub fn pinned_usage(&self) -> usize {
         self.0.pinned_usage()
     }

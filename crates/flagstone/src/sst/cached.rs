@@ -1,7 +1,8 @@
 //! The block cache: what tables keep in memory of their blocks.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -11,7 +12,7 @@ use super::format::BlockHandle;
 use super::heap;
 use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
-use crate::cache::{Cache, CacheValue, MemoryAccount, SlotHint};
+use crate::cache::{Cache, CacheValue, Held, Holder, MemoryAccount, SlotHint};
 
 /// What the block cache holds. A slot of the cache is a cache line if this is not more than 32 bytes: as many as a `Bytes`, in
 /// which a word that is never zero tells it from the others, which leave that word alone.
@@ -65,12 +66,13 @@ impl CacheValue for CachedBlock {
         }
     }
 
-    /// Of large values, indexes and filters nobody hears: there are few of them.
+    /// Of large values nobody hears, nor of filters, which a lookup has for a moment.
     fn count_kept(&self, account: &Arc<MemoryAccount>) {
         match self {
             Self::Slim(Slim::Data(block)) => block.count_in(account),
             Self::Slim(Slim::Blob(value)) => count_in(value, account),
-            _ => {}
+            Self::Slim(Slim::Index(partition)) => partition.count_in(account),
+            Self::Blob(_) | Self::Slim(Slim::Filter(_) | Slim::Pieces(_)) => {}
         }
     }
 
@@ -154,9 +156,36 @@ impl Whereabouts {
     }
 }
 
-/// A decoded partition of an index.
-#[derive(Debug)]
-pub struct IndexPartition(pub(super) IndexBlock);
+/// A decoded partition of an index, or all of it.
+pub struct IndexPartition {
+    pub(super) index: IndexBlock,
+    /// Where its memory is counted since the cache let go of it. Nobody waits for another by it.
+    kept: OnceLock<Held>,
+}
+
+impl IndexPartition {
+    pub(super) fn new(index: IndexBlock) -> Self {
+        Self { index, kept: OnceLock::new() }
+    }
+
+    /// What it takes in memory, in bytes.
+    pub(super) fn memory_usage(&self) -> usize {
+        self.index.memory_usage()
+    }
+
+    fn count_in(&self, account: &Arc<MemoryAccount>) {
+        if self.kept.get().is_none() {
+            // Not within an initialization: who follows the account may have the cache let go of others.
+            let _ = self.kept.set(account.hold(Holder::KeptBlocks, self.memory_usage()));
+        }
+    }
+}
+
+impl fmt::Debug for IndexPartition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.index.fmt(f)
+    }
+}
 
 /// The cache that tables share.
 pub type BlockCache = Cache<CachedBlock>;

@@ -81,7 +81,7 @@ impl IndexCursor {
             return None;
         }
         match &self.partition {
-            Some(partition) => Some((&partition.0, self.inner)),
+            Some(partition) => Some((&partition.index, self.inner)),
             None => Some((&table.index.top, self.top)),
         }
     }
@@ -107,7 +107,7 @@ impl IndexCursor {
             return Ok(());
         }
         if self.load(table, settings)? {
-            self.inner = self.partition.as_ref().map_or(0, |partition| partition.0.seek(target));
+            self.inner = self.partition.as_ref().map_or(0, |partition| partition.index.seek(target));
             self.skip_empty(table, settings)?;
         }
         Ok(())
@@ -208,7 +208,7 @@ impl IndexCursor {
             if !self.load(table, settings)? {
                 return Ok(());
             }
-            self.inner = self.partition.as_ref().map_or(0, |partition| partition.0.len());
+            self.inner = self.partition.as_ref().map_or(0, |partition| partition.index.len());
         }
         self.inner -= 1;
         self.valid = true;
@@ -217,7 +217,7 @@ impl IndexCursor {
 
     /// Stands on `inner` of the current partition, or on the first entry of a later one.
     fn skip_empty(&mut self, table: &Table, settings: &ReadSettings) -> Result<()> {
-        while self.partition.as_ref().is_some_and(|partition| self.inner >= partition.0.len()) {
+        while self.partition.as_ref().is_some_and(|partition| self.inner >= partition.index.len()) {
             self.top += 1;
             self.inner = 0;
             if !self.load(table, settings)? {

@@ -477,8 +477,8 @@ impl BlockSource {
         self.refuse_if_cache_only(handle, settings)?;
         let block = self.read_block(handle, settings.verify_checksums, false)?;
         let decoded = IndexBlock::decode(&block, flavor, comparator, self.file_size);
-        let partition = Arc::new(IndexPartition(decoded.map_err(|error| self.locate(error, handle))?));
-        let charge = partition.0.memory_usage();
+        let partition = Arc::new(IndexPartition::new(decoded.map_err(|error| self.locate(error, handle))?));
+        let charge = partition.memory_usage();
         self.keep(handle, CachedBlock::Slim(Slim::Index(partition.clone())), charge, settings);
         Ok(partition)
     }
@@ -486,7 +486,7 @@ impl BlockSource {
     /// Puts an index that was read already into the cache.
     pub fn keep_index(&self, handle: BlockHandle, index: IndexBlock) {
         let charge = index.memory_usage();
-        let index = CachedBlock::Slim(Slim::Index(Arc::new(IndexPartition(index))));
+        let index = CachedBlock::Slim(Slim::Index(Arc::new(IndexPartition::new(index))));
         self.keep(handle, index, charge, &ReadSettings::default());
     }
 

@@ -22,8 +22,8 @@ use crate::base::slab::Piece;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::cache::{Cache, CacheKey, CacheSettings, CacheStatistics};
 
-/// What an entry takes beside its bytes: a slot, its place in the table and in the policy's order, and the counts of an `Arc`.
-const ENTRY_OVERHEAD: usize = 160 + size_of::<StoredBlock>();
+/// What a block takes beside its bytes: what knows where they are, and the counts of an `Arc`.
+const ENTRY_OVERHEAD: usize = size_of::<StoredBlock>() + 2 * size_of::<usize>();
 
 /// Bytes of the capacity for each block that [`Seen`] can remember: twice as many as the tier holds, or more.
 const BYTES_PER_SEEN: usize = 1024;

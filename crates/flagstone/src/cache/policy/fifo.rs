@@ -37,6 +37,10 @@ impl Policy for Fifo {
         self.queue.pop(QUEUE)
     }
 
+    fn memory(&self) -> u64 {
+        self.queue.memory()
+    }
+
     fn removed(&mut self, slot: u32) {
         self.queue.unlink(slot);
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Incoming, Policy, at_slot};
+use super::{FEW_SLOTS, Incoming, Policy, at_slot, memory_of};
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
@@ -67,6 +67,12 @@ impl Policy for Lfu {
         let (_, _, slot) = self.order.pop_first()?;
         self.used -= self.uses[slot as usize].charge;
         Some(slot)
+    }
+
+    fn memory(&self) -> u64 {
+        // In its nodes there is room for a half more, about.
+        let ordered = self.order.len().saturating_sub(FEW_SLOTS) * size_of::<(u64, u64, u32)>() * 3 / 2;
+        memory_of(&self.uses) + ordered as u64
     }
 
     fn removed(&mut self, slot: u32) {

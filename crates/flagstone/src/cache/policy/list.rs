@@ -1,6 +1,6 @@
 //! Doubly linked lists of slots, several over the same slots.
 
-use super::{Incoming, at_slot};
+use super::{Incoming, at_slot, memory_of};
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -132,6 +132,12 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub(super) fn total(&self) -> u64 {
         self.ends.iter().map(|ends| ends.charge).sum()
+    }
+
+    /// See [`super::Policy::memory`].
+    #[inline]
+    pub(super) fn memory(&self) -> u64 {
+        memory_of(&self.nodes)
     }
 
     /// Whether a list has just one slot, or none.

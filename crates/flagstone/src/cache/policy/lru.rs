@@ -72,6 +72,10 @@ impl Policy for Lru {
         self.pools.pop(LOW).or_else(|| self.pools.pop(HIGH))
     }
 
+    fn memory(&self) -> u64 {
+        self.pools.memory()
+    }
+
     fn removed(&mut self, slot: u32) {
         self.pools.unlink(slot);
     }

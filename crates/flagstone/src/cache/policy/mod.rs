@@ -80,7 +80,7 @@ pub trait Policy {
     /// An entry has left for another reason.
     fn removed(&mut self, slot: u32);
 
-    /// Bytes for what it remembers of entries that may be gone, beyond what a few take.
+    /// Bytes that it has for entries, and for what it remembers of those that are gone, beyond what a few take.
     fn memory(&self) -> u64 {
         0
     }
@@ -141,9 +141,18 @@ impl PolicyKind {
     }
 }
 
+/// Of so many slots nobody counts what they take: a shard may be of any size.
+pub(super) const FEW_SLOTS: usize = 64;
+
 /// A part of a capacity.
 fn part(capacity: u64, numerator: u64, denominator: u64) -> u64 {
     (u128::from(capacity) * u128::from(numerator) / u128::from(denominator)) as u64
+}
+
+/// What a vector with something for each slot takes beyond its first few, in bytes.
+#[inline]
+pub(super) fn memory_of<T>(per_slot: &Vec<T>) -> u64 {
+    (per_slot.capacity().saturating_sub(FEW_SLOTS) * size_of::<T>()) as u64
 }
 
 /// The place of a slot in a vector with something for each slot, which grows as slots come into use.

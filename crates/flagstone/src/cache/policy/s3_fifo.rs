@@ -14,7 +14,7 @@
 
 use super::ghost::{Ghosts, HashedGhosts};
 use super::list::Lists;
-use super::{Incoming, Policy, at_slot, part};
+use super::{Incoming, Policy, at_slot, memory_of, part};
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
@@ -97,7 +97,7 @@ impl<G: Ghosts> Policy for S3Fifo<G> {
     }
 
     fn memory(&self) -> u64 {
-        self.ghosts.memory()
+        self.queues.memory() + memory_of(&self.frequency) + self.ghosts.memory()
     }
 
     #[inline]

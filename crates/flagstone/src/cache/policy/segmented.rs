@@ -98,6 +98,10 @@ impl Policy for Segmented {
         (0..=self.top).find_map(|segment| self.segments.pop(segment))
     }
 
+    fn memory(&self) -> u64 {
+        self.segments.memory()
+    }
+
     fn removed(&mut self, slot: u32) {
         self.segments.unlink(slot);
     }

@@ -5,7 +5,7 @@
 //!    stopped last, takes the mark from visited entries, and stops beyond the first one that has none: the victim.
 
 use super::list::Lists;
-use super::{Incoming, Policy, at_slot};
+use super::{Incoming, Policy, at_slot, memory_of};
 
 const QUEUE: usize = 0;
 
@@ -61,6 +61,10 @@ impl Policy for Sieve {
         self.hand = Some(slot);
         self.unlink(slot);
         Some(slot)
+    }
+
+    fn memory(&self) -> u64 {
+        self.queue.memory() + memory_of(&self.visited)
     }
 
     fn removed(&mut self, slot: u32) {

@@ -11,8 +11,8 @@ const HALVES: u64 = 0x7777_7777_7777_7777;
 const MIN_WORDS: usize = 256;
 /// Uses for each entry until counters are halved.
 const SAMPLES_PER_ENTRY: u64 = 10;
-/// Where a cache has shrunk, so many words count as an entry: halving them all takes time.
-const WORDS_PER_ENTRY_MAX: usize = 1024;
+/// With more words an entry the cache has shrunk, and the sketch does so, too.
+const WORDS_PER_ENTRY_MAX: usize = 8;
 
 /// Frequencies of ids.
 #[derive(Debug)]
@@ -33,13 +33,31 @@ impl Sketch {
         ((self.words.len() - MIN_WORDS) * size_of::<u64>()) as u64
     }
 
-    /// There are so many entries now. The sketch only grows; what it knows stays.
+    /// There are more entries now: so many. What the sketch knows stays.
     #[inline]
     pub(super) fn make_room(&mut self, entries: usize) {
         if entries > self.words.len() {
             // A place is chosen by the low bits of a hash: doubled, each id finds its counters in both halves.
             self.words.extend_from_within(..);
         }
+    }
+
+    /// There are fewer entries now. Of two counters that become one the larger is right: that of both ids, as far as these were
+    /// one before the sketch grew.
+    #[inline]
+    pub(super) fn fit(&mut self, entries: usize) {
+        while self.words.len() > MIN_WORDS && self.words.len() / WORDS_PER_ENTRY_MAX > entries {
+            self.fold();
+        }
+    }
+
+    #[cold]
+    fn fold(&mut self) {
+        let half = self.words.len() / 2;
+        let (kept, folded) = self.words.split_at_mut(half);
+        kept.iter_mut().zip(folded).for_each(|(word, other)| *word = larger(*word, *other));
+        self.words.truncate(half);
+        self.words.shrink_to_fit();
     }
 
     /// An id was used, with so many entries in the cache.
@@ -52,8 +70,7 @@ impl Sketch {
             }
         }
         self.uses += 1;
-        let entries = entries.max(self.words.len() / WORDS_PER_ENTRY_MAX).max(1);
-        if self.uses >= SAMPLES_PER_ENTRY * entries as u64 {
+        if self.uses >= SAMPLES_PER_ENTRY * entries.max(1) as u64 {
             self.words.iter_mut().for_each(|word| *word = (*word >> 1) & HALVES);
             self.uses /= 2;
         }
@@ -76,6 +93,19 @@ impl Sketch {
     }
 }
 
+/// The larger one of each two counters.
+fn larger(a: u64, b: u64) -> u64 {
+    // Each second counter, with four bits above it: one of them stays where the difference is not below nothing.
+    const COUNTERS: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+    const ABOVE: u64 = 0x1010_1010_1010_1010;
+    let of_bytes = |a: u64, b: u64| {
+        let is_a = (((a | ABOVE) - b) & ABOVE) >> 4;
+        let of_a = is_a * COUNTER_MAX;
+        a & of_a | b & !of_a
+    };
+    of_bytes(a & COUNTERS, b & COUNTERS) | of_bytes(a >> 4 & COUNTERS, b >> 4 & COUNTERS) << 4
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,12 +125,33 @@ mod tests {
         assert_eq!(sketch.uses, 15);
     }
 
-    /// Where a cache had shrunk, all counters that it once needed were halved after every few uses.
+    /// It kept the size that the largest cache so far had needed.
     #[test]
-    fn counters_are_halved_no_more_often_than_there_are_uses_for_them() {
+    fn a_sketch_shrinks_and_what_it_knows_stays() {
         let mut sketch = Sketch::default();
-        (0..20).for_each(|_| sketch.make_room(1 << 20));
-        (0..10_000).for_each(|id| sketch.count(id, 1));
-        assert_eq!(sketch.uses, 10_000);
+        (0..20).for_each(|_| sketch.make_room(1 << 16));
+        (0..50u64).for_each(|id| (0..id % 17).for_each(|_| sketch.count(id, 1 << 16)));
+        sketch.fit(1 << 13);
+        assert_eq!(sketch.words.len(), 1 << 16, "an eighth");
+        sketch.fit((1 << 13) - 1);
+        assert_eq!(sketch.words.len(), 1 << 15);
+        sketch.fit(500);
+        assert_eq!((sketch.words.len(), sketch.words.capacity()), (2048, 2048));
+        let known = (0..50u64).filter(|&id| sketch.frequency(id) == (id % 17).min(15)).count();
+        assert!(known >= 48, "of 50 ids {known} are as they were");
+        sketch.fit(0);
+        assert_eq!((sketch.words.len(), sketch.memory()), (MIN_WORDS, 0));
+        (0..1000).for_each(|_| sketch.make_room(100_000));
+        assert_eq!(sketch.words.len(), 1 << 17);
+    }
+
+    #[test]
+    fn the_larger_of_each_two_counters_is_taken() {
+        let (a, b) = (0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210);
+        assert_eq!(larger(a, b), 0xfedc_ba98_89ab_cdef);
+        assert_eq!(
+            [larger(b, a), larger(a, a), larger(0, a), larger(u64::MAX, a)],
+            [larger(a, b), a, a, u64::MAX]
+        );
     }
 }

@@ -107,11 +107,12 @@ impl Policy for TinyLfu {
     }
 
     fn memory(&self) -> u64 {
-        self.sketch.memory()
+        self.segments.memory() + self.sketch.memory()
     }
 
     fn removed(&mut self, slot: u32) {
         self.entries -= 1;
         self.segments.unlink(slot);
+        self.sketch.fit(self.entries);
     }
 }

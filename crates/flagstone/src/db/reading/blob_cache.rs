@@ -10,14 +10,14 @@ use crate::db::family::Family;
 use crate::db::files::Tables;
 use crate::sst::{CachedBlock, ReadSettings, Slim};
 
-/// What a cached value takes beside its bytes.
+/// What a large value takes beside its bytes: what counts who holds it.
 const BLOB_OVERHEAD: usize = 64;
 
 impl Tables {
     /// Puts a value into the cache; a copy of it if it `is_part` of something larger, which it would keep in memory.
     pub(super) fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) -> bool {
         self.note_cached_blob();
-        self.caches().blobs().insert_made(key, value.len() + BLOB_OVERHEAD, || {
+        self.caches().blobs().insert_made(key, value.len(), || {
             cached_form(user_key, value, || match is_part {
                 true => colour::shared_copy(value),
                 false => value.clone(),
@@ -35,7 +35,7 @@ impl Tables {
     ) {
         if let Some(key) = self.blob_cache_key(family, index) {
             self.note_cached_blob();
-            self.caches().blobs().prepopulate_made(key, value.len() + BLOB_OVERHEAD, || {
+            self.caches().blobs().prepopulate_made(key, value.len(), || {
                 cached_form(user_key, value, || colour::shared_copy(value))
             });
         }
@@ -103,7 +103,7 @@ fn cached_form(user_key: &[u8], value: &[u8], owned: impl FnOnce() -> Bytes) -> 
     match SharedPiece::copy_of(value) {
         Some(copy) => {
             let size = copy.capacity();
-            (CachedBlock::Slim(Slim::Blob(copy)), size + BLOB_OVERHEAD)
+            (CachedBlock::Slim(Slim::Blob(copy)), size)
         }
         None => {
             let size = value.len() + RECORD_HEADER_SIZE + user_key.len() + colour::padding(value.len());
