@@ -1,12 +1,15 @@
 //! Reading along: the writes of a database out of its WALs, applied to another one.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use flagstone::base::Code;
+use flagstone::base::{Code, FileNumber, file_name};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Updates};
+use flagstone::env::OpenMode;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{Options, WriteOptions};
+use flagstone::wal::{Writer, WriterOptions};
 use testkit::{settings, steps};
 
 mod lives;
@@ -65,6 +68,61 @@ fn whoever_asks_for_the_middle_of_a_batch_has_all_of_it() {
     db.put("d", "value").unwrap();
     let update = db.get_updates_since(2).unwrap().next_update().unwrap().unwrap();
     assert_eq!((update.sequence, update.next_sequence, update.batch.count()), (1, 4, 3));
+}
+
+/// Writes a log of one batch, as RocksDB writes it.
+fn make_log(options: &Options, path: &Path, number: FileNumber, batch: WriteBatch, sequence: u64) {
+    let file = options.env.fs.open(path, OpenMode::Create).expect("a file");
+    let mut writer = Writer::new(file, number, WriterOptions::default()).expect("a log");
+    let mut record = batch.into_bytes();
+    record[..8].copy_from_slice(&sequence.to_le_bytes());
+    writer.add_record(&record).expect("a write");
+}
+
+/// Puts a key and deletes nothing.
+fn with_an_empty_range(key: &str) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    batch.put(key, "value").unwrap();
+    batch.delete_range("k", "k").unwrap();
+    batch
+}
+
+/// RocksDB counts the deletion of an empty range when it is written, and not when it is replayed: after a recovery the next write
+/// begins at a number that the one before seems to have. It was passed over.
+#[test]
+fn what_rocksdb_wrote_behind_the_deletion_of_an_empty_range_is_not_passed_over() {
+    let options = options(&[("WAL_ttl_seconds", "100")]);
+    open(&options).close().unwrap();
+    let path = |number| file_name::wal(Path::new(PRIMARY), FileNumber(number));
+    make_log(&options, &path(900), FileNumber(900), with_an_empty_range("a"), 1);
+    let mut behind = WriteBatch::new();
+    behind.put("b", "value").unwrap();
+    make_log(&options, &path(901), FileNumber(901), behind, 2);
+    let db = open(&options);
+    let mut updates = db.get_updates_since(1).unwrap();
+    assert_eq!(keys(&mut updates), ["a", "b"]);
+    db.put("c", "value").unwrap();
+    assert_eq!(keys(&mut updates), ["c"]);
+}
+
+/// The same where the recovery was RocksDB's: what came last waited for a number to be published that no write has.
+#[test]
+fn the_deletion_of_an_empty_range_that_rocksdb_replayed_does_not_hold_up_its_write() {
+    let options = options(&[("WAL_ttl_seconds", "100")]);
+    let db = open(&options);
+    db.put("a", "value").unwrap();
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    let db = open(&options);
+    let log = db.wal_files().into_iter().find(|log| log.archived).expect("it is archived");
+    db.close().unwrap();
+    make_log(&options, &log.path, log.number, with_an_empty_range("a"), 1);
+    let db = open(&options);
+    assert_eq!(db.latest_sequence_number(), 1);
+    let mut updates = db.get_updates_since(1).unwrap();
+    assert_eq!(keys(&mut updates), ["a"]);
+    db.put("b", "value").unwrap();
+    assert_eq!(keys(&mut updates), ["b"]);
 }
 
 #[test]

@@ -20,6 +20,7 @@ use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::db::writing::archive::WalFile;
+use crate::db::writing::operations::takes_sequence;
 use crate::db::{Db, DbInner};
 use crate::env::OpenMode;
 use crate::options::ReadOptions;
@@ -47,6 +48,9 @@ pub struct Updates {
     inner: Arc<DbInner>,
     /// The sequence number that is wanted next.
     next: SequenceNumber,
+    /// Less where the write before deletes empty ranges: RocksDB counts these, and does not when it replays them, after which it
+    /// goes on here.
+    lowest: SequenceNumber,
     wal: OpenWal,
     /// Damage that ended the WAL before, if nothing has followed yet: it may be why.
     damage: Option<Error>,
@@ -150,7 +154,8 @@ impl Db {
             )));
         }
         let wal = inner.wal_with(wanted, last)?;
-        Ok(Updates { inner: inner.clone(), next: wanted, wal, damage: None, waiting: None, failed: None })
+        let inner = inner.clone();
+        Ok(Updates { inner, next: wanted, lowest: wanted, wal, damage: None, waiting: None, failed: None })
     }
 
     /// The sequence number of the oldest write that the WALs have; `None` if they have none.
@@ -301,14 +306,19 @@ pub(super) fn missing(wanted: SequenceNumber, why: &str) -> Error {
         .advise(format!("{NEW_COPY}; WAL_ttl_seconds and WAL_size_limit_MB keep WALs for longer"))
 }
 
-/// What a batch is, if the write that begins at `next` is wanted.
-fn fit(batch: BatchView<'_>, next: SequenceNumber) -> Fit {
+/// What a batch is, if the write is wanted that begins at `next`, or no earlier than at `lowest`.
+fn fit(batch: BatchView<'_>, lowest: SequenceNumber, next: SequenceNumber) -> Fit {
     let (begin, end) = (batch.sequence(), batch.next_sequence());
-    match (begin > next, end > next || batch.count() == 0 && begin == next) {
+    match (begin > next, end > next || begin >= lowest) {
         (true, _) => Fit::TooLate,
         (false, true) => Fit::Next,
         (false, false) => Fit::Before,
     }
+}
+
+/// Where a batch ends, if the deletion of an empty range takes no sequence number.
+fn end_without_empty_ranges(batch: BatchView<'_>) -> Result<SequenceNumber> {
+    batch.iter().try_fold(batch.sequence(), |end, operation| Ok(end + u64::from(takes_sequence(&operation?))))
 }
 
 /// Whether a batch is nobody's write: what the engine notes for its own recovery.
@@ -358,7 +368,9 @@ impl Updates {
             self.waiting = self.read()?;
         }
         let published = self.inner.snapshots.published.load(Ordering::Acquire);
-        Ok(self.waiting.take_if(|update| update.next_sequence <= published + 1))
+        let (sequence, lowest) = (self.next_sequence(), self.lowest);
+        let end = move |update: &Update| if lowest > sequence { lowest } else { update.next_sequence };
+        Ok(self.waiting.take_if(|update| end(update) <= published + 1))
     }
 
     fn read(&mut self) -> Result<Option<Update>> {
@@ -377,7 +389,7 @@ impl Updates {
 
     /// Looks at the next record of the WAL.
     fn step(&mut self) -> Result<Step> {
-        let Self { inner, next, wal, damage: before, .. } = self;
+        let Self { inner, next, lowest, wal, damage: before, .. } = self;
         if wal.left.is_some() {
             return Ok(Step::End);
         }
@@ -399,7 +411,7 @@ impl Updates {
         let (offset, path) = (wal.reader.record_offset(), wal.reader.file().path());
         let locate = |error: Error| error.at(path).at_offset(offset);
         let batch = BatchView::parse(wal.reader.record()).map_err(locate)?;
-        match fit(batch, *next) {
+        match fit(batch, *lowest, *next) {
             Fit::Before => return Ok(Step::Passed),
             Fit::TooLate => {
                 let what = format!("what follows begins at {}", batch.sequence());
@@ -423,7 +435,7 @@ impl Updates {
             batch: inner.resolved(batch, summary.names_blobs)?,
             position: UpdatePosition::behind(batch.data(), next_sequence, wal.number),
         };
-        (*next, *before) = (update.next_sequence, None);
+        (*next, *lowest, *before) = (update.next_sequence, end_without_empty_ranges(batch)?, None);
         Ok(Step::Update(update))
     }
 
