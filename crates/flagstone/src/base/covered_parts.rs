@@ -65,9 +65,29 @@ impl CoveredParts {
         let few_enough = |&shift: &u32| parts_less_one(shift) < PARTS_PER_RANGE * count;
         let shift = (0..u64::BITS).find(few_enough).expect("one part is few enough");
         match narrowest(ranges.clone(), first, shift) {
-            Some(shift) => Self::filter(ranges, first, shift),
+            Some(shift) => Self::filter(ranges.map(|(from, to)| (0, from, to)), first, shift),
             None => Self::ordered(ranges, (first, last), shift, Form::Ordered),
         }
+    }
+
+    /// A filter of ranges in groups, each with the group's hash and its first and last number there.
+    pub fn in_groups(ranges: &[(u64, u64, u64)]) -> Self {
+        if ranges.is_empty() {
+            return Self::default();
+        }
+        const WIDEST: u32 = u64::BITS - 1;
+        let numbers = ranges.iter().map(|&(_, from, to)| (from, to));
+        let parts = |shift: u32| numbers.clone().map(|(from, to)| (to >> shift) - (from >> shift) + 1).sum();
+        let mut shift = narrowest(numbers.clone(), 0, WIDEST).unwrap_or(WIDEST);
+        // Where parts twice as wide are little more than half as many, nearly all ranges are made of these.
+        let mut count: u64 = parts(shift);
+        while shift < WIDEST
+            && let wider = parts(shift + 1)
+            && 5 * wider <= 3 * count
+        {
+            (shift, count) = (shift + 1, wider);
+        }
+        Self::filter(ranges.iter().copied(), 0, shift)
     }
 
     fn ordered(
@@ -84,12 +104,12 @@ impl CoveredParts {
         parts
     }
 
-    fn filter(ranges: impl ExactSizeIterator<Item = (u64, u64)>, first: u64, shift: u32) -> Self {
+    fn filter(ranges: impl ExactSizeIterator<Item = (u64, u64, u64)>, first: u64, shift: u32) -> Self {
         let words = (ranges.len() as u64 * FILTER_BITS_PER_RANGE).div_ceil(u64::from(u64::BITS));
         let mut bits = vec![0; words as usize];
-        for (from, to) in ranges {
+        for (group, from, to) in ranges {
             for part in (from - first) >> shift..=(to - first) >> shift {
-                let (word, two) = in_filter(bits.len(), part);
+                let (word, two) = in_filter(bits.len(), group ^ part);
                 bits[word] |= two;
             }
         }
@@ -112,8 +132,7 @@ impl CoveredParts {
         let Some(distance) = number.checked_sub(self.first) else { return Covered::No };
         let part = distance >> self.shift;
         if self.form == Form::Filter {
-            let (word, two) = in_filter(self.bits.len(), part);
-            return if self.bits[word] & two == two { Covered::Maybe } else { Covered::No };
+            return self.in_filter(part);
         }
         let word = usize::try_from(part / u64::from(u64::BITS)).ok().and_then(|at| self.bits.get(at));
         match word.map_or(0, |word| word >> (part % u64::from(u64::BITS)) & 1) {
@@ -121,6 +140,18 @@ impl CoveredParts {
             _ if self.form == Form::Exact => Covered::Yes,
             _ => Covered::Maybe,
         }
+    }
+
+    /// Of a number in a group, by [`CoveredParts::in_groups`].
+    #[inline]
+    pub fn at_in(&self, group: u64, number: u64) -> Covered {
+        if self.bits.is_empty() { Covered::No } else { self.in_filter(group ^ number >> self.shift) }
+    }
+
+    #[inline]
+    fn in_filter(&self, part: u64) -> Covered {
+        let (word, two) = in_filter(self.bits.len(), part);
+        if self.bits[word] & two == two { Covered::Maybe } else { Covered::No }
     }
 
     /// Bytes of memory that they take.
@@ -157,7 +188,7 @@ fn narrowest(
     Some(from).filter(|&shift| shift < wide)
 }
 
-/// The word of a part among so many, and its two bits there.
+/// The word of a part, or of one with its group, among so many, and its two bits there.
 #[inline]
 fn in_filter(words: usize, part: u64) -> (usize, u64) {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -10,7 +10,7 @@
 //!    kept that somebody will ask for ([`Keep`]): of nested ranges there may be as many in each of as many fragments.
 //! 3. Neighbours that keep the same sequence numbers become one fragment.
 //! 4. A lookup counts the starts and ends up to a key (`sorted_keys`): an odd one lies in a fragment. Before, it asks bits that
-//!    know of most keys in no fragment that they are not (`covered_parts`).
+//!    know of most keys in no fragment that they are not (`covered_parts`, `covered_groups`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

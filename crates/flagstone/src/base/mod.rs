@@ -8,6 +8,7 @@ pub(crate) mod colour;
 mod compaction_filter;
 pub mod comparator;
 pub mod compression;
+mod covered_groups;
 mod covered_parts;
 mod data_paths;
 mod digits;

@@ -201,14 +201,15 @@ impl UserComparator for LengthFirst {
     }
 }
 
-/// Keys of up to 30 bytes with a common beginning and sometimes a common end: numbers that follow one another, or a few far
-/// from many, or any bytes.
+/// Keys of up to 38 bytes with a common beginning and sometimes a common end: numbers that follow one another, or a few far
+/// from many, or any bytes, or groups with some of their own.
 fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u8> + use<> {
     let bytes =
         |random: &mut fastrand::Rng, length| -> Vec<u8> { (0..length).map(|_| random.u8(..)).collect() };
     let (common, tail) = (random.usize(..12), random.usize(..10));
     let (common, tail) = (bytes(random, common), bytes(random, tail));
-    let (shape, unit) = (random.u8(..5), random.u32(..40));
+    let (shape, unit) = (random.u8(..6), random.u32(..40));
+    let group_len = 8 + random.usize(..10);
     move |random| {
         let number = match shape {
             0 => random.u64(..8000) << unit,
@@ -217,6 +218,13 @@ fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u
             3 => {
                 let digits = format!("{:09}", random.u64(..3000 << (unit / 4)));
                 return [&common[..], digits.as_bytes(), &tail].concat();
+            }
+            // Many share eight bytes and more, or fewer that end in zeros.
+            4 => {
+                let group = [random.u8(..20) / 7; 18];
+                let length = random.usize(..9);
+                let item = [random.u8(..3) / 2, random.u8(..), 0, random.u8(..2), 0, 0, random.u8(..), 0, 1];
+                return [&common[..], &group[..group_len - random.usize(..2)], &item[..length]].concat();
             }
             _ => {
                 let length = random.usize(..30 - common.len());
@@ -292,16 +300,24 @@ fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
     assert!(sure.iter().all(|&sure| sure > 20), "{sure:?}");
 }
 
-/// Of keys in text, and of hashes with something behind them, nothing told that they are not deleted but the tombstones' keys.
+/// Of keys in text, of hashes with something behind them, and of keys that share eight bytes with deleted ones, nothing told that
+/// they are not deleted but the tombstones' keys.
 #[test]
 fn of_keys_of_any_kind_bits_tell_most_that_are_not_deleted() {
     let hash = |n: u64| n.wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let kinds: [&dyn Fn(u64) -> Vec<u8>; 5] = [
+    let joined = |words: &[u64]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let kinds: [&dyn Fn(u64) -> Vec<u8>; 10] = [
         &|n| format!("user{n:012}").into_bytes(),
         &|n| format!("{:016x}", hash(n)).into_bytes(),
         &|n| [&hash(n).to_be_bytes()[..], b"00000000"].concat(),
         &|n| [&n.to_be_bytes()[..], b"00000000"].concat(),
         &|n| format!("{}/{n:05}{}", n % 7, &"abcdef"[..n as usize % 6]).into_bytes(),
+        // Of those that share something many are deleted, or one.
+        &|n| joined(&[hash(n / 100), hash(n)]),
+        &|n| joined(&[hash(n / 4), hash(n)]),
+        &|n| joined(&[7, hash(n / 100), hash(n / 100), n]),
+        &|n| [&hash(n / 12).to_be_bytes()[..], &[(n % 12) as u8]].concat(),
+        &|n| format!("{:07}:{:03}", n / 100, n % 100).into_bytes(),
     ];
     for (kind, key) in kinds.iter().enumerate() {
         let last_byte_larger = |mut key: Vec<u8>| {

@@ -6,12 +6,14 @@
 //!    a few ways, as the first and the last key of a range do that is one key, a byte tells in which.
 //! 3. The first key and the second, the third and the fourth, and so on, are the bounds of ranges. Most keys in none of these
 //!    are told by bits (`covered_parts`), and where ranges lie close together all keys are. Numbers in decimal digits are
-//!    taken as what they say: few of the numbers that eight bytes can be are digits.
+//!    taken as what they say: few of the numbers that eight bytes can be are digits. Where keys end in more than a way or
+//!    two, bits look at more than eight bytes (`covered_groups`).
 
 use std::cmp::Ordering;
 use std::num::NonZeroUsize;
 
 use super::comparator::Comparator;
+use super::covered_groups::CoveredGroups;
 use super::covered_parts::{Covered, CoveredParts};
 use super::digits::{decimal, decimal_bound};
 use super::prefetch;
@@ -44,6 +46,8 @@ struct Numbers {
     /// Where the numbers lie of keys in the ranges, or what these say in decimal digits.
     covered: CoveredParts,
     are_decimal: bool,
+    /// Where keys have more than a way or two to end, the ranges that are not among `covered`.
+    groups: Option<CoveredGroups>,
 }
 
 /// What keys have behind their numbers.
@@ -118,6 +122,10 @@ impl SortedKeys {
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|index| self.get(index))
+    }
+
+    fn ranges(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> + Clone {
+        (0..self.len() / 2).map(|index| (self.get(2 * index), self.get(2 * index + 1)))
     }
 
     /// The key at that position.
@@ -284,6 +292,8 @@ impl Numbers {
         let sorted = SortedNumbers::new(&numbers);
         let said =
             tail_len.and_then(|_| numbers.iter().map(|&one| decimal_bound(one)).collect::<Option<Vec<_>>>());
+        let end_in_many_ways = tails.as_ref().is_none_or(|tails| tails.distinct.len() > 2);
+        let groups = end_in_many_ways.then(|| CoveredGroups::of(keys.ranges(), number_at)).flatten();
         let covered = match (&said, tail_len) {
             (Some(said), _) => {
                 // No digits lie between what ends behind `9` and what says the same.
@@ -296,10 +306,16 @@ impl Numbers {
                 let ranges = numbers.chunks_exact(2).map(|range| (range[0] + 1, range[1]));
                 CoveredParts::of(ranges, Some(sorted.unit()))
             }
-            (None, None) => CoveredParts::of(numbers.chunks_exact(2).map(|range| (range[0], range[1])), None),
+            (None, None) => {
+                let is_left =
+                    |(start, end)| groups.as_ref().is_none_or(|groups| !groups.is_in_one(start, end));
+                let ranges = numbers.chunks_exact(2).zip(keys.ranges()).filter(|&(_, range)| is_left(range));
+                let ranges: Vec<_> = ranges.map(|(range, _)| (range[0], range[1])).collect();
+                CoveredParts::of(ranges.iter().copied(), None)
+            }
         };
         let (common, are_decimal) = (first[..number_at].to_vec(), said.is_some());
-        Self { common, tails, frame, sorted, covered, are_decimal }
+        Self { common, tails, frame, sorted, covered, are_decimal, groups }
     }
 
     /// What all keys have behind their numbers, if that is the same.
@@ -324,7 +340,8 @@ impl Numbers {
 
     fn memory_usage(&self) -> usize {
         let tails = self.tails.as_ref().map_or(0, |tails| tails.of_each.capacity());
-        tails + self.sorted.memory_usage() + self.covered.memory_usage()
+        let groups = self.groups.as_ref().map_or(0, CoveredGroups::memory_usage);
+        tails + self.sorted.memory_usage() + self.covered.memory_usage() + groups
     }
 
     #[inline]
@@ -337,9 +354,9 @@ impl Numbers {
             false => self.covered.at(bound),
         };
         match covered {
-            Covered::No => None,
+            Covered::No if self.groups.as_ref().is_none_or(|groups| groups.at(key) == Covered::No) => None,
             Covered::Yes => Some(Within::Yes(bound)),
-            Covered::Maybe => Some(Within::Maybe(self.place_of(bound))),
+            Covered::No | Covered::Maybe => Some(Within::Maybe(self.place_of(bound))),
         }
     }
 
@@ -422,7 +439,7 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
 
 /// The first eight bytes as a number.
 #[inline]
-fn number(bytes: &[u8]) -> u64 {
+pub(super) fn number(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(bytes) => u64::from_be_bytes(*bytes),
         None => {
