@@ -65,6 +65,8 @@ const DATABASE: &[Choice] = &[
     (Both, "skip_stats_update_on_db_open", BOOL),
     (Both, "write_dbid_to_manifest", BOOL),
     (Both, "allow_concurrent_memtable_write", BOOL),
+    (Both, "use_direct_reads", &["false", "false", "true"]),
+    (Both, "use_direct_io_for_flush_and_compaction", &["false", "false", "true"]),
     (Flagstone, "wal_write_mode", &["mapped", "mapped", "plain"]),
     (Flagstone, "reserved_disk_space", &["0", "0", "20000"]),
     (RocksDb, "track_and_verify_wals_in_manifest", BOOL),
@@ -242,6 +244,9 @@ const CHANGED_WHILE_OPEN: [&str; 24] = [
     "block_restart_interval",
 ];
 
+/// What not every file system permits.
+pub const DIRECT: [&str; 2] = ["use_direct_reads", "use_direct_io_for_flush_and_compaction"];
+
 /// Options by name, those of tables apart.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -338,6 +343,9 @@ impl Settings {
         }
         if self.is("atomic_flush", "true") {
             self.leave_out(&["enable_pipelined_write"]);
+        }
+        if DIRECT.iter().any(|name| self.is(name, "true")) {
+            self.leave_out(&["allow_mmap_reads"]);
         }
         if self.is("two_write_queues", "true") {
             // RocksDB keeps what a WAL buffers to itself then.

@@ -1,10 +1,15 @@
 //! `peers agree`: plays lives, one process for each turn, so that a process can be killed and an engine may crash.
 
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
+
+use super::choices::DIRECT;
 use super::life::{Ending, Life};
 use super::play::Stage;
 use crate::engine::Result;
@@ -81,14 +86,15 @@ pub fn turn(arguments: &TurnArguments) -> Result<()> {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let (mut failed, mut turns) = (Vec::new(), 0);
     let seeds = arguments.first..arguments.first + arguments.count;
+    let without = left_out(arguments)?;
     for seed in seeds.clone() {
         let directory = arguments.directory.join(format!("agree-{seed}"));
-        let life = Life::draw(seed, &arguments.without);
+        let life = Life::draw(seed, &without);
         turns += life.turns.len();
         if arguments.show {
             println!("{life:#?}");
         }
-        let outcome = live(seed, &life, &directory, arguments);
+        let outcome = live(seed, &life, &directory, &without, arguments.keep);
         if let Err(error) = &outcome {
             println!("seed {seed}: {error}");
             println!("again: {}\n", again(arguments, seed));
@@ -117,22 +123,33 @@ fn again(arguments: &Arguments, seed: u64) -> String {
     format!("peers agree --directory {directory} --first {seed} --count 1 --keep{without}")
 }
 
-fn live(seed: u64, life: &Life, directory: &Path, arguments: &Arguments) -> Result<()> {
+/// With what the file system does not permit.
+fn left_out(arguments: &Arguments) -> Result<Vec<String>> {
+    std::fs::create_dir_all(&arguments.directory)?;
+    let probe = arguments.directory.join("direct");
+    let flags = i32::try_from(OFlags::DIRECT.bits())?;
+    let is_permitted = OpenOptions::new().create(true).write(true).custom_flags(flags).open(&probe).is_ok();
+    std::fs::remove_file(probe)?;
+    let direct = DIRECT.iter().filter(|_| !is_permitted).map(|name| name.to_string());
+    Ok(arguments.without.iter().cloned().chain(direct).collect())
+}
+
+fn live(seed: u64, life: &Life, directory: &Path, without: &[String], keep: bool) -> Result<()> {
     if directory.exists() {
         std::fs::remove_dir_all(directory)?;
     }
     std::fs::create_dir_all(directory)?;
     for (number, turn) in life.turns.iter().enumerate() {
-        if arguments.keep {
+        if keep {
             let before = directory.with_extension("before");
             copy_anew(directory, &before)?;
         }
         let told = |error| format!("turn {number}, of {:?}, {:?}: {error}", turn.who, turn.ending);
-        let process = |look| start(seed, number, directory, &arguments.without, look);
+        let process = |look| start(seed, number, directory, without, look);
         play(process(false)?, turn.ending).map_err(told)?;
         finish(process(true)?).map_err(|error| told(format!("what it has left: {error}").into()))?;
     }
-    if arguments.keep {
+    if keep {
         std::fs::remove_dir_all(directory.with_extension("before"))?;
     }
     Ok(())

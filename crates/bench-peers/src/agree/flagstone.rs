@@ -2,17 +2,20 @@
 
 use std::path::Path;
 
-use flagstone::batch::WriteBatch;
+use flagstone::base::Code;
+use flagstone::batch::{BatchView, Operation, WriteBatch};
 use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlIter, TtlOptions};
 use flagstone::env::Env;
 use flagstone::options::{
-    BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, FlushOptions, LoadedOptions,
-    Options, ReadOptions, WriteOptions, load_latest,
+    BottommostLevelCompaction, ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, FlushOptions,
+    LoadedOptions, Options, ReadOptions, WriteOptions, load_latest,
 };
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
 
 use super::choices::Settings;
 use super::model::{Edit, Pair};
-use super::party::{Access, How, Opening, Party, Place, Start, Table, View, Walk};
+use super::party::{Access, Depth, How, Opening, Party, Place, Start, Table, View, Walk};
 use crate::engine::Result;
 
 struct Flagstone {
@@ -176,6 +179,11 @@ impl Flagstone {
     }
 }
 
+/// What is said where the levels in between are not empty, or there are none.
+fn stays(code: Code) -> bool {
+    [Code::NotSupported, Code::InvalidArgument, Code::Aborted].contains(&code)
+}
+
 /// The two kinds of cursors.
 trait Cursor {
     fn go(self, walk: &Walk) -> Result<Vec<Pair>>;
@@ -244,6 +252,12 @@ impl Party for Flagstone {
     }
 
     fn write(&self, batch: &[(String, Edit)], how: How) -> Result<()> {
+        if let ([(name, Edit::Put { key, value })], true, None) = (batch, how.streamed, &self.ttl) {
+            let options = WriteOptions { sync: how.sync, ..WriteOptions::default() };
+            let mut stream = self.db.put_stream(&self.family(name)?, key, &options)?.with_buffer(10);
+            value.chunks(100).try_for_each(|piece| stream.append(piece))?;
+            return Ok(stream.commit()?);
+        }
         let mut written = WriteBatch::new();
         for (name, edit) in batch {
             add(&mut written, &self.family(name)?, edit)?;
@@ -271,17 +285,43 @@ impl Party for Flagstone {
         Ok(self.db.wait_for_compactions()?)
     }
 
-    fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], to_the_bottom: bool) -> Result<()> {
-        let bottommost_level_compaction = match to_the_bottom {
+    fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], depth: Depth) -> Result<()> {
+        let bottommost_level_compaction = match depth.to_the_bottom {
             true => BottommostLevelCompaction::Force,
             false => BottommostLevelCompaction::IfHaveCompactionFilter,
         };
-        let options = CompactRangeOptions { bottommost_level_compaction, ..CompactRangeOptions::default() };
-        Ok(self.db.compact_range(&self.family(family)?, begin, end, &options)?)
+        let options = CompactRangeOptions {
+            bottommost_level_compaction,
+            change_level: depth.then_to.is_some(),
+            target_level: depth.then_to.unwrap_or(-1),
+            ..CompactRangeOptions::default()
+        };
+        match self.db.compact_range(&self.family(family)?, begin, end, &options) {
+            // It is compacted, and stays where it is.
+            Err(error) if depth.then_to.is_some() && stays(error.code()) => Ok(()),
+            done => Ok(done?),
+        }
     }
 
     fn delete_files(&self, family: &str, begin: &[u8], end: &[u8]) -> Result<()> {
         Ok(self.db.delete_files_in_ranges(&self.family(family)?, &[(Some(begin), Some(end))], true)?)
+    }
+
+    fn compact_files(&self, family: &str, seed: u64) -> Result<bool> {
+        let of_family = self.family(family)?;
+        let levels: usize = of_family.options().get("num_levels").ok_or("it has levels")?.parse()?;
+        let mut random = SmallRng::seed_from_u64(seed);
+        let files = self.db.live_files();
+        let tables = files.iter().filter(|file| file.column_family == family && file.level.is_some());
+        let chosen: Vec<_> = tables.filter(|_| random.random_bool(0.4)).collect();
+        let Some(deepest) = chosen.iter().filter_map(|file| file.level).max() else { return Ok(false) };
+        let to = random.random_range(deepest..levels.max(deepest + 1));
+        let numbers: Vec<_> = chosen.iter().map(|file| file.number).collect();
+        match self.db.compact_files(&of_family, &numbers, to, &CompactFilesOptions::default()) {
+            // Another compaction has got there first.
+            Err(error) if [Code::Aborted, Code::InvalidArgument].contains(&error.code()) => Ok(false),
+            done => Ok(done.map(|_| true)?),
+        }
     }
 
     fn create_family(&self, name: &str, settings: &Settings) -> Result<()> {
@@ -302,11 +342,17 @@ impl Party for Flagstone {
         Ok(self.db.set_options(&self.family(family)?, &changes)?)
     }
 
-    fn ingest(&self, _family: &str, _edits: &[Edit], _settings: &Settings, _scratch: &Path) -> Result<bool> {
+    fn ingest(
+        &self,
+        _family: &str,
+        _tables: &[Vec<Edit>],
+        _settings: &Settings,
+        _scratch: &Path,
+    ) -> Result<bool> {
         Ok(false)
     }
 
-    fn checkpoint(&self, directory: &Path) -> Result<()> {
+    fn checkpoint(&self, _flushed: bool, directory: &Path) -> Result<()> {
         Ok(self.db.checkpoint(directory)?)
     }
 
@@ -317,6 +363,15 @@ impl Party for Flagstone {
     fn snapshot(&self) -> Box<dyn View + '_> {
         let read = ReadOptions { snapshot: Some(self.db.snapshot()), ..ReadOptions::default() };
         Box::new(Past { flagstone: self, read })
+    }
+
+    fn logged(&self) -> Result<Vec<Pair>> {
+        let Some(first) = self.db.oldest_update()? else { return Ok(Vec::new()) };
+        let (mut all, mut updates) = (Vec::new(), self.db.get_updates_since(first)?);
+        while let Some(update) = updates.next_update()? {
+            all.extend(logged(&update.batch.into_bytes())?);
+        }
+        Ok(all)
     }
 
     fn last_sequence(&self) -> u64 {
@@ -361,6 +416,39 @@ pub fn entity_batch(key: &[u8], columns: &[Pair]) -> Result<Vec<u8>> {
     Ok(batch.into_bytes())
 }
 
+/// What is in a batch.
+pub fn logged(batch: &[u8]) -> Result<Vec<Pair>> {
+    let edit = |operation| {
+        Ok(match operation? {
+            Operation::Put { key, value, .. } => Some(Edit::Put { key: key.to_vec(), value: value.to_vec() }),
+            Operation::Delete { key, .. } => Some(Edit::Delete { key: key.to_vec() }),
+            Operation::SingleDelete { key, .. } => Some(Edit::SingleDelete { key: key.to_vec() }),
+            Operation::Merge { key, operand, .. } => {
+                Some(Edit::Merge { key: key.to_vec(), operand: operand.to_vec() })
+            }
+            Operation::DeleteRange { begin, end, .. } => {
+                Some(Edit::DeleteRange { begin: begin.to_vec(), end: end.to_vec() })
+            }
+            Operation::LogData(_) | Operation::Noop => None,
+            other => return Err(format!("the log has {other:?}").into()),
+        })
+    };
+    let edits = BatchView::parse(batch)?.iter().map(edit);
+    edits.filter_map(|edit| edit.map(|edit| edit.map(|edit| edit.logged())).transpose()).collect()
+}
+
+/// A batch with nothing but a put of the default family that says when its value was written.
+pub fn timed_batch(key: &[u8], value: &[u8], time: u64) -> Result<Vec<u8>> {
+    const HEADER: usize = 12;
+    const TIMED_PUT: u8 = 0x18;
+    let mut batch = WriteBatch::new();
+    // But for the tag it is a put of what is longer by the time.
+    batch.put(key, [value, &time.to_le_bytes()].concat())?;
+    let mut bytes = batch.into_bytes();
+    bytes[HEADER] = TIMED_PUT;
+    Ok(bytes)
+}
+
 /// Version 1: the number of columns, the name of each and how long its value is, the values.
 fn entity(columns: &[Pair]) -> Vec<u8> {
     let small =
@@ -377,7 +465,7 @@ fn entity(columns: &[Pair]) -> Vec<u8> {
 
 fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) -> Result<()> {
     match edit {
-        Edit::Put { key, value } => batch.put_cf(family, key, value)?,
+        Edit::Put { key, value } | Edit::TimedPut { key, value, .. } => batch.put_cf(family, key, value)?,
         Edit::PutEntity { key, columns } => batch.put_entity(family, key, entity(columns))?,
         Edit::Delete { key } => batch.delete_cf(family, key)?,
         Edit::SingleDelete { key } => batch.single_delete_cf(family, key)?,

@@ -168,7 +168,7 @@ fn shown(value: &[u8]) -> String {
     format!("{}.. ({} bytes)", value[..value.len().min(30)].escape_ascii(), value.len())
 }
 
-fn same(way: &str, found: &[Pair], expected: &[Pair]) -> Result<()> {
+pub fn same(way: &str, found: &[Pair], expected: &[Pair]) -> Result<()> {
     let at = found.iter().zip(expected).position(|(one, other)| one != other);
     let at = at.unwrap_or_else(|| found.len().min(expected.len()));
     let entry = |entries: &[Pair]| {

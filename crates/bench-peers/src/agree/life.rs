@@ -7,8 +7,8 @@ use rand::{RngExt, SeedableRng};
 
 use super::choices::Settings;
 use super::material::Material;
-use super::model::{Edit, Family, MergeOperator, Model, Traits};
-use super::party::{Access, How, Opening, Who};
+use super::model::{Edit, Family, MergeOperator, Model, Pair, Traits};
+use super::party::{Access, Depth, How, Opening, Who};
 
 /// RocksDB's order of bytes backwards.
 pub const REVERSE: &str = "rocksdb.ReverseBytewiseComparator";
@@ -39,7 +39,12 @@ pub enum Step {
         family: String,
         begin: Option<Vec<u8>>,
         end: Option<Vec<u8>>,
-        to_the_bottom: bool,
+        depth: Depth,
+    },
+    /// Compacts tables that are chosen by lot, as which there are nobody knows before.
+    CompactFiles {
+        family: String,
+        seed: u64,
     },
     /// Removes the tables that lie within a range, and then what else there is: which tables there are nobody knows before.
     /// Snapshots end.
@@ -60,14 +65,16 @@ pub enum Step {
         family: String,
         settings: Settings,
     },
-    /// Takes in a table that was made elsewhere, with these settings.
+    /// Takes in tables that were made elsewhere, with these settings, the later the newer.
     Ingest {
         family: String,
-        edits: Vec<Edit>,
+        tables: Vec<Vec<Edit>>,
         settings: Settings,
     },
     /// Both engines look at the copy, and one may go on with it.
     Checkpoint {
+        /// Memtables are flushed before.
+        flushed: bool,
         who: Option<Who>,
     },
     /// The same with a backup, restored.
@@ -107,11 +114,21 @@ pub struct Turn {
     pub ending: Ending,
 }
 
+impl Turn {
+    /// Whether what it leaves is for Flagstone alone: values that were written to blob files at the commit RocksDB would not find
+    /// after a crash.
+    pub fn is_for_itself(&self) -> bool {
+        self.who == Who::Flagstone && self.ending == Ending::Kill && !self.opening.for_a_crash
+    }
+}
+
 /// The whole.
 #[derive(Debug, Clone)]
 pub struct Life {
     pub has_wal_dir: bool,
     pub has_paths: bool,
+    /// Whether all logs are archived from the beginning, and each turn reads them.
+    pub keeps_logs: bool,
     /// Whether values have a time to live.
     has_ttl: bool,
     pub turns: Vec<Turn>,
@@ -152,26 +169,30 @@ impl Life {
             kept.iter_mut().for_each(|(_, kept)| kept.may_have_blobs = false);
         }
         let has_ttl = !has_paths && random.random_bool(0.15);
+        let keeps_logs = !has_ttl && random.random_bool(0.15);
         let mut life = Self {
             has_wal_dir: random.random_bool(0.15) && !has_ttl,
             has_paths,
+            keeps_logs,
             has_ttl,
             turns: Vec::new(),
             after: Model::default(),
             kept: kept.into_iter().collect(),
             without: without.to_vec(),
         };
-        let has_entities = random.random_bool(0.3) && !has_ttl;
-        let mut material = Material::new(&mut random, has_entities);
+        let has_entities = random.random_bool(0.3) && !has_ttl && !keeps_logs;
+        let has_times = random.random_bool(0.3) && !has_ttl && !keeps_logs;
+        let mut material = Material::new(&mut random, has_entities, has_times);
         for name in FAMILIES.iter().take(random.random_range(1..=FAMILIES.len())) {
             life.add_family(name);
         }
         let mut who = one(&mut random, &[Who::Flagstone, Who::RocksDb]);
         for _ in 0..random.random_range(3..=TURNS_MAX) {
             let turn = life.draw_turn(who, &mut random, &mut material);
+            let is_for_itself = turn.is_for_itself();
             life.turns.push(turn);
             // Mostly the other's turn, but what one engine alone makes of it may matter, too.
-            if random.random_bool(0.85) {
+            if random.random_bool(0.85) && !is_for_itself {
                 who = who.other();
             }
         }
@@ -191,6 +212,25 @@ impl Life {
 
     fn add_family(&mut self, name: &str) {
         self.after.families.insert(name.to_string(), self.new_family(name));
+    }
+
+    /// All batches until the end of a turn.
+    fn batches(&self, turn: usize) -> impl Iterator<Item = &Vec<(String, Edit)>> {
+        self.turns[..=turn].iter().flat_map(|turn| &turn.steps).filter_map(|step| match step {
+            Step::Write { batch, .. } | Step::DeleteFiles { rest: batch, .. } => Some(batch),
+            _ => None,
+        })
+    }
+
+    /// All that was written until the end of a turn.
+    pub fn logged(&self, turn: usize) -> Vec<Pair> {
+        self.batches(turn).flatten().map(|(_, edit)| edit.logged()).collect()
+    }
+
+    /// Whether the last batch that was written until then deletes an empty range.
+    pub fn ends_with_nothing(&self, turn: usize) -> bool {
+        let is_nothing = |edit: &Edit| matches!(edit, Edit::DeleteRange { begin, end } if begin == end);
+        self.batches(turn).last().is_some_and(|batch| batch.iter().any(|(_, edit)| is_nothing(edit)))
     }
 
     /// How families are opened by who wants nothing special.
@@ -222,16 +262,20 @@ impl Life {
     fn draw_turn(&mut self, who: Who, random: &mut SmallRng, material: &mut Material) -> Turn {
         let before = self.after.clone();
         let ending = one(random, &[Ending::Close, Ending::Close, Ending::Kill]);
-        let for_a_crash = who == Who::Flagstone && ending == Ending::Kill;
+        let for_a_crash = who == Who::Flagstone && ending == Ending::Kill && random.random_bool(0.6);
         let mut families: BTreeMap<&str, Settings> = BTreeMap::new();
         for name in FAMILIES {
             let mut drawn = Settings::of_family(random, &self.without);
-            if for_a_crash {
+            if for_a_crash || self.keeps_logs {
                 drawn.write_blobs_at_flushes();
             }
             if material.has_entities && name == super::DEFAULT {
                 // An entity of which columns lie in blob files is one that only RocksDB has.
                 drawn.set("enable_blob_files", "false");
+            }
+            if self.keeps_logs || material.has_times && name == super::DEFAULT {
+                // What the log has must be the values, and a time goes with a value.
+                drawn.leave_out(&["enable_blob_direct_write"]);
             }
             if self.has_paths || ending == Ending::Kill {
                 // RocksDB 11.8 writes to the database's directory, and looks in the first path; and it does not find what
@@ -243,6 +287,10 @@ impl Life {
         let mut database = Settings::of_database(random, &self.without);
         if families.values().any(Settings::wants_writers_one_by_one) {
             database.set("allow_concurrent_memtable_write", "false");
+        }
+        if self.keeps_logs {
+            database.set("WAL_ttl_seconds", "100000");
+            database.set("WAL_size_limit_MB", "0");
         }
         database.make_legal();
         let is_first = self.turns.is_empty();
@@ -269,25 +317,26 @@ impl Life {
             ttl: self.has_ttl.then(|| one(random, &[0, 1_000_000])),
         };
         // RocksDB refuses them where WALs are recycled, which an OPTIONS file may say.
-        let may_be_unlogged = who == Who::Flagstone
-            || !opening.from_file && ["", "0"].contains(&opening.database.get("recycle_log_file_num"));
-        let steps = self.draw_steps(who, ending, may_be_unlogged, &families, random, material);
+        let may_be_unlogged = !self.keeps_logs
+            && (who == Who::Flagstone
+                || !opening.from_file && ["", "0"].contains(&opening.database.get("recycle_log_file_num")));
+        let may_be_visited = who == Who::RocksDb || for_a_crash;
+        let steps =
+            self.draw_steps((who, ending), may_be_unlogged, may_be_visited, &families, random, material);
         Turn { who, opening, before, steps, ending }
     }
 
     fn draw_steps(
         &mut self,
-        who: Who,
-        ending: Ending,
+        (who, ending): (Who, Ending),
         may_be_unlogged: bool,
+        may_be_visited: bool,
         families: &BTreeMap<&str, Settings>,
         random: &mut SmallRng,
         material: &mut Material,
     ) -> Vec<Step> {
         let mut steps = Vec::new();
         let mut is_unlogged = false;
-        // RocksDB would not find values that the log says are in blob files.
-        let is_for_a_crash = who == Who::RocksDb || ending == Ending::Kill;
         for _ in 0..one(random, &[10, 60, 60, 200]) {
             let names: Vec<String> = self.after.families.keys().cloned().collect();
             let name = names[random.random_range(0..names.len())].clone();
@@ -306,7 +355,7 @@ impl Life {
                     self.after.families.remove(&name);
                     Step::DropFamily { name }
                 }
-                18..21 if who == Who::RocksDb && !self.has_ttl => {
+                18..21 if who == Who::RocksDb && !self.has_ttl && !self.keeps_logs => {
                     match self.draw_ingestion(name, families, material, random) {
                         Some(step) => step,
                         None => continue,
@@ -315,7 +364,8 @@ impl Life {
                 // RocksDB makes none of a database with several directories.
                 21 if who == Who::Flagstone || !self.has_paths => draw_copy(who, is_unlogged, random),
                 32 => self.draw_deletion_of_files(name, random, material),
-                31 if !is_unlogged && is_for_a_crash => Step::Visit,
+                31 if !is_unlogged && may_be_visited => Step::Visit,
+                33..35 if who == Who::Flagstone => Step::CompactFiles { family: name, seed: random.random() },
                 22..25 => Step::TakeSnapshot,
                 25..27 => Step::DropSnapshot { index: random.random_range(0..100) },
                 27..29 => Step::Check { seed: random.random() },
@@ -327,9 +377,15 @@ impl Life {
                 _ => {
                     let unlogged = random.random_bool(0.05) && may_be_unlogged;
                     let (sync, committed) = (random.random_bool(0.1) && !unlogged, random.random_bool(0.1));
-                    let how = How { sync, unlogged, committed };
                     is_unlogged |= unlogged;
-                    Step::Write { batch: material.batch(&mut self.after, random), how }
+                    let batch = material.batch(&mut self.after, random);
+                    // Where its file is another one's than the log's, RocksDB would not find it after a crash.
+                    let streamed = random.random_bool(0.1)
+                        && !unlogged
+                        && !self.keeps_logs
+                        && !(who == Who::Flagstone && may_be_visited)
+                        && batch.iter().all(|(name, _)| self.kept[name.as_str()].may_have_blobs);
+                    Step::Write { batch, how: How { sync, unlogged, committed, streamed } }
                 }
             };
             steps.push(step);
@@ -343,7 +399,7 @@ impl Life {
         steps
     }
 
-    /// A table for a family, mostly of the kind that the family itself would write.
+    /// Tables for a family, mostly of the kind that the family itself would write.
     fn draw_ingestion(
         &mut self,
         family: String,
@@ -351,14 +407,20 @@ impl Life {
         material: &mut Material,
         random: &mut SmallRng,
     ) -> Option<Step> {
-        let edits = material.table(&self.after.families[&family], random);
-        let batch: Vec<_> = edits.iter().map(|edit| (family.clone(), edit.clone())).collect();
-        self.after.apply(&batch);
+        let mut tables = Vec::new();
+        for _ in 0..one(random, &[1, 1, 2, 3]) {
+            let edits = material.table(&self.after.families[&family], random);
+            let batch: Vec<_> = edits.iter().map(|edit| (family.clone(), edit.clone())).collect();
+            self.after.apply(&batch);
+            if !edits.is_empty() {
+                tables.push(edits);
+            }
+        }
         let settings = match random.random_bool(0.7) {
             true => families[family.as_str()].clone(),
             false => self.kept[family.as_str()].settings(TURNS_MAX - 1, Settings::default()),
         };
-        (!edits.is_empty()).then_some(Step::Ingest { family, edits, settings })
+        (!tables.is_empty()).then_some(Step::Ingest { family, tables, settings })
     }
 
     /// Options to change while the family is open, if any.
@@ -394,16 +456,18 @@ impl Life {
             (begin, end) = (end, begin);
         }
         let (begin, end) = if whole { (None, None) } else { (Some(begin), Some(end)) };
-        Step::Compact { family, begin, end, to_the_bottom }
+        let then_to = random.random_bool(0.25).then(|| random.random_range(-1..7));
+        Step::Compact { family, begin, end, depth: Depth { to_the_bottom, then_to } }
     }
 }
 
-/// Without a flush RocksDB's backups have what is in the log alone.
+/// Without a flush RocksDB's backups and checkpoints have what is in the log alone.
 fn draw_copy(who: Who, is_unlogged: bool, random: &mut SmallRng) -> Step {
     let led_by = one(random, &[None, Some(who), Some(who.other())]);
+    let flushed = is_unlogged || random.random_bool(0.5);
     match who == Who::RocksDb && random.random_bool(0.5) {
-        true => Step::BackUp { flushed: is_unlogged || random.random_bool(0.5), who: led_by },
-        false => Step::Checkpoint { who: led_by },
+        true => Step::BackUp { flushed, who: led_by },
+        false => Step::Checkpoint { flushed, who: led_by },
     }
 }
 

@@ -15,15 +15,18 @@ pub struct Material {
     /// Begins most keys: a long one moves what differs out of the first bytes.
     prefix: &'static str,
     pub has_entities: bool,
+    /// Whether some puts of the default family say when their values were written.
+    pub has_times: bool,
 }
 
 impl Material {
-    pub fn new(random: &mut SmallRng, has_entities: bool) -> Self {
+    pub fn new(random: &mut SmallRng, has_entities: bool, has_times: bool) -> Self {
         Self {
             keys: [8, 60, 400][random.random_range(0..3)],
             value_length_max: [20, 200, 1200][random.random_range(0..3)],
             prefix: ["k", "k", "k", "kkkkkkkkkkkkkkkkkkkkkkkk"][random.random_range(0..4)],
             has_entities,
+            has_times,
         }
     }
 
@@ -78,6 +81,18 @@ impl Material {
         Edit::PutEntity { key, columns: names.into_iter().map(column).collect() }
     }
 
+    /// Written before all times, long ago, or in a time to come.
+    fn timed_put(&mut self, random: &mut SmallRng) -> Edit {
+        let time = [0, 1_700_000_000, 4_000_000_000][random.random_range(0..3)];
+        let key = loop {
+            let key = self.key(random);
+            if key.first() != Some(&SINGLE) {
+                break key;
+            }
+        };
+        Edit::TimedPut { key, value: self.value(random), time }
+    }
+
     fn range(&mut self, family: &Family, random: &mut SmallRng) -> Edit {
         let (mut begin, mut end) = (self.key(random), self.key(random));
         if random.random_bool(0.5) {
@@ -109,6 +124,11 @@ impl Material {
         if self.has_entities && random.random_bool(0.2) {
             let key = [b"e", &self.key(random)[..]].concat();
             let batch = vec![(super::DEFAULT.to_string(), self.entity(key, random))];
+            model.apply(&batch);
+            return batch;
+        }
+        if self.has_times && random.random_bool(0.1) {
+            let batch = vec![(super::DEFAULT.to_string(), self.timed_put(random))];
             model.apply(&batch);
             return batch;
         }

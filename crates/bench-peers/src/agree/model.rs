@@ -14,6 +14,12 @@ pub enum Edit {
         key: Vec<u8>,
         columns: Vec<(Vec<u8>, Vec<u8>)>,
     },
+    /// A put that says when its value was written, where the engine can; in seconds.
+    TimedPut {
+        key: Vec<u8>,
+        value: Vec<u8>,
+        time: u64,
+    },
     Delete {
         key: Vec<u8>,
     },
@@ -30,6 +36,22 @@ pub enum Edit {
         begin: Vec<u8>,
         end: Vec<u8>,
     },
+}
+
+impl Edit {
+    /// As [`super::party::Party::logged`] shows it.
+    pub fn logged(&self) -> Pair {
+        let (kind, key, value): (&[u8], _, &[u8]) = match self {
+            Self::Put { key, value } => (b"put ", key, value),
+            Self::PutEntity { key, .. } => (b"entity ", key, b""),
+            Self::TimedPut { key, .. } => (b"timed ", key, b""),
+            Self::Delete { key } => (b"delete ", key, b""),
+            Self::SingleDelete { key } => (b"single delete ", key, b""),
+            Self::Merge { key, operand } => (b"merge ", key, operand),
+            Self::DeleteRange { begin, end } => (b"delete range ", begin, end),
+        };
+        ([kind, key].concat(), value.to_vec())
+    }
 }
 
 /// What merge operands come to; each engine has an operator of this name.
@@ -111,7 +133,9 @@ impl Family {
 
     pub fn apply(&mut self, edit: &Edit) {
         match edit {
-            Edit::Put { key, value } => drop(self.entries.insert(key.clone(), value.clone())),
+            Edit::Put { key, value } | Edit::TimedPut { key, value, .. } => {
+                drop(self.entries.insert(key.clone(), value.clone()))
+            }
             Edit::PutEntity { key, columns } => {
                 let default = columns.iter().find(|(name, _)| name.is_empty());
                 let value = default.map(|(_, value)| value.clone()).unwrap_or_default();

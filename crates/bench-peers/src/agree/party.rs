@@ -68,6 +68,17 @@ pub struct How {
     pub unlogged: bool,
     /// RocksDB writes it as a transaction's commit would.
     pub committed: bool,
+    /// Flagstone writes the value piece by piece, to a blob file of its own. It is one put.
+    pub streamed: bool,
+}
+
+/// How a range is compacted.
+#[derive(Debug, Clone, Copy)]
+pub struct Depth {
+    /// The last level is rewritten, too.
+    pub to_the_bottom: bool,
+    /// The level that the result moves to, if that can be; -1 for the first that should hold as much.
+    pub then_to: Option<i32>,
 }
 
 /// Where a cursor is sent first.
@@ -119,19 +130,25 @@ pub trait Party: View {
     fn flush_wal(&self) -> Result<()>;
     /// Waits until nothing goes on in the background.
     fn settle(&self) -> Result<()>;
-    fn compact(&self, family: &str, range: [Option<&[u8]>; 2], to_the_bottom: bool) -> Result<()>;
+    fn compact(&self, family: &str, range: [Option<&[u8]>; 2], depth: Depth) -> Result<()>;
+    /// Compacts some tables, chosen by lot, to a level of theirs or a deeper one; whether the engine can, and there were any.
+    fn compact_files(&self, family: &str, seed: u64) -> Result<bool>;
     /// Removes the tables that lie between these keys.
     fn delete_files(&self, family: &str, begin: &[u8], end: &[u8]) -> Result<()>;
     fn create_family(&self, name: &str, settings: &Settings) -> Result<()>;
     fn drop_family(&self, name: &str) -> Result<()>;
     /// Changes options while the family is open.
     fn set_options(&self, family: &str, settings: &Settings) -> Result<()>;
-    /// Takes in a table of these edits, in order, that is written with these settings; whether the engine can.
-    fn ingest(&self, family: &str, edits: &[Edit], settings: &Settings, scratch: &Path) -> Result<bool>;
-    fn checkpoint(&self, directory: &Path) -> Result<()>;
+    /// Takes in tables that are written with these settings, of each list of edits one, the later the newer; whether the engine can.
+    fn ingest(&self, family: &str, tables: &[Vec<Edit>], settings: &Settings, scratch: &Path)
+    -> Result<bool>;
+    /// Makes a checkpoint, with memtables `flushed` before, or the log copied if the engine can.
+    fn checkpoint(&self, flushed: bool, directory: &Path) -> Result<()>;
     /// Makes a backup, with memtables `flushed` before or not, and restores it elsewhere; whether the engine can.
     fn back_up(&self, flushed: bool, backup: &Path, restored: &Path) -> Result<bool>;
     fn snapshot(&self) -> Box<dyn View + '_>;
+    /// All that was written, as the logs have it that are still there: what it is and where, and the value.
+    fn logged(&self) -> Result<Vec<Pair>>;
     fn last_sequence(&self) -> u64;
     fn tables(&self) -> Result<Vec<Table>>;
     /// Reads every byte and checks it, as far as the engine can.

@@ -1,6 +1,6 @@
 //! RocksDB leads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use rocksdb::{
 };
 
 use super::choices::Settings;
-use super::flagstone::entity_batch;
+use super::flagstone::{entity_batch, logged, timed_batch};
 use super::model::{Edit, Pair};
-use super::party::{Access, How, Opening, Party, Place, Start, Table, View, Walk};
+use super::party::{Access, Depth, How, Opening, Party, Place, Start, Table, View, Walk};
 use crate::engine::Result;
 
 type Db = DBWithThreadMode<MultiThreaded>;
@@ -191,6 +191,24 @@ fn committed(batch: &WriteBatch) -> WriteBatch {
     marked
 }
 
+/// Writes a table to be taken in.
+fn table(edits: &[Edit], options: &Options, index: usize, scratch: &Path) -> Result<PathBuf> {
+    let file = scratch.join(format!("{index}.sst"));
+    let mut writer = SstFileWriter::create(options);
+    writer.open(&file)?;
+    for edit in edits {
+        match edit {
+            Edit::Put { key, value } => writer.put(key, value)?,
+            Edit::Delete { key } => writer.delete(key)?,
+            Edit::Merge { key, operand } => writer.merge(key, operand)?,
+            Edit::DeleteRange { begin, end } => writer.delete_range(begin, end)?,
+            other => return Err(format!("no table is written with {other:?}").into()),
+        }
+    }
+    writer.finish()?;
+    Ok(file)
+}
+
 impl Party for RocksDb {
     fn families(&self) -> Result<Vec<String>> {
         Ok(Db::list_cf(&Options::default(), self.db.path())?)
@@ -206,7 +224,12 @@ impl Party for RocksDb {
                 Edit::PutEntity { key, columns } if batch.len() == 1 && name == super::DEFAULT => {
                     written = WriteBatch::from_data(&entity_batch(key, columns)?);
                 }
-                Edit::PutEntity { .. } => return Err("an entity has a batch of the default family".into()),
+                Edit::TimedPut { key, value, time } if batch.len() == 1 && name == super::DEFAULT => {
+                    written = WriteBatch::from_data(&timed_batch(key, value, *time)?);
+                }
+                Edit::PutEntity { .. } | Edit::TimedPut { .. } => {
+                    return Err("this has a batch of the default family".into());
+                }
                 Edit::Delete { key } => written.delete_cf(&family, key),
                 // `DBWithTTL` takes none in a batch.
                 Edit::SingleDelete { key } if self.has_ttl => written.delete_cf(&family, key),
@@ -240,18 +263,24 @@ impl Party for RocksDb {
         Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
     }
 
-    fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], to_the_bottom: bool) -> Result<()> {
+    fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], depth: Depth) -> Result<()> {
         let mut options = CompactOptions::default();
-        options.set_bottommost_level_compaction(match to_the_bottom {
+        options.set_bottommost_level_compaction(match depth.to_the_bottom {
             true => BottommostLevelCompaction::Force,
             false => BottommostLevelCompaction::IfHaveCompactionFilter,
         });
+        options.set_change_level(depth.then_to.is_some());
+        options.set_target_level(depth.then_to.unwrap_or(-1));
         self.db.compact_range_cf_opt(&self.family(family)?, begin, end, &options);
         Ok(())
     }
 
     fn delete_files(&self, family: &str, begin: &[u8], end: &[u8]) -> Result<()> {
         Ok(self.db.delete_file_in_range_cf(&self.family(family)?, begin, end)?)
+    }
+
+    fn compact_files(&self, _family: &str, _seed: u64) -> Result<bool> {
+        Ok(false)
     }
 
     fn create_family(&self, name: &str, settings: &Settings) -> Result<()> {
@@ -268,24 +297,21 @@ impl Party for RocksDb {
         Ok(self.db.set_options_cf(&self.family(family)?, &changes)?)
     }
 
-    fn ingest(&self, family: &str, edits: &[Edit], settings: &Settings, scratch: &Path) -> Result<bool> {
+    fn ingest(
+        &self,
+        family: &str,
+        tables: &[Vec<Edit>],
+        settings: &Settings,
+        scratch: &Path,
+    ) -> Result<bool> {
         let options = parsed(settings)?;
-        let mut writer = SstFileWriter::create(&options);
-        writer.open(scratch)?;
-        for edit in edits {
-            match edit {
-                Edit::Put { key, value } => writer.put(key, value)?,
-                Edit::Delete { key } => writer.delete(key)?,
-                Edit::Merge { key, operand } => writer.merge(key, operand)?,
-                Edit::DeleteRange { begin, end } => writer.delete_range(begin, end)?,
-                other => return Err(format!("no table is written with {other:?}").into()),
-            }
-        }
-        writer.finish()?;
+        let files: Result<Vec<_>> =
+            tables.iter().enumerate().map(|(index, edits)| table(edits, &options, index, scratch)).collect();
+        let files = files?;
         let mut how = IngestExternalFileOptions::default();
-        how.set_move_files(edits.len().is_multiple_of(2));
+        how.set_move_files(tables.iter().map(Vec::len).sum::<usize>().is_multiple_of(2));
         let family = self.family(family)?;
-        let take_in = || self.db.ingest_external_file_cf_opts(&family, &how, vec![scratch]);
+        let take_in = || self.db.ingest_external_file_cf_opts(&family, &how, files.iter().collect());
         match take_in() {
             // It met a memtable that an atomic flush had not come to yet, and wants to be asked again.
             Err(error) if error.kind() == ErrorKind::TryAgain => {
@@ -297,8 +323,9 @@ impl Party for RocksDb {
         Ok(true)
     }
 
-    fn checkpoint(&self, directory: &Path) -> Result<()> {
-        Ok(Checkpoint::new(&self.db)?.create_checkpoint(directory)?)
+    fn checkpoint(&self, flushed: bool, directory: &Path) -> Result<()> {
+        let size = if flushed { 0 } else { u64::MAX };
+        Ok(Checkpoint::new(&self.db)?.create_checkpoint_with_log_size(directory, size)?)
     }
 
     fn back_up(&self, flushed: bool, backup: &Path, restored: &Path) -> Result<bool> {
@@ -310,6 +337,14 @@ impl Party for RocksDb {
 
     fn snapshot(&self) -> Box<dyn View + '_> {
         Box::new(Past { rocksdb: self, snapshot: self.db.snapshot() })
+    }
+
+    fn logged(&self) -> Result<Vec<Pair>> {
+        let mut all = Vec::new();
+        for update in self.db.get_updates_since(0)? {
+            all.extend(logged(update?.1.data())?);
+        }
+        Ok(all)
     }
 
     fn last_sequence(&self) -> u64 {
