@@ -18,6 +18,7 @@ use flagstone::base::{Comparator, FileNumber, UserComparator};
 use flagstone::db::Db;
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::Options;
+use flagstone::sst::{TableBuilder, TableBuilderSettings};
 use flagstone::wal::{Writer, WriterOptions};
 
 /// Numbers in decimal, the largest first.
@@ -75,7 +76,7 @@ fn tables_in_an_application_s_order_are_looked_into() {
     assert!(shown.contains("rocksdb.num.entries: 2001") && !shown.contains("FAULT"), "{shown}");
     let entries = printed(&format!("sst {} --entries", table.display()));
     let keys: Vec<_> = entries.lines().map(|line| line.split('\t').next().unwrap()).collect();
-    assert_eq!((keys.len(), keys[0], keys[1999]), (2000, "1999", "0"));
+    assert_eq!((keys.len(), keys[0], keys[1], keys[2000]), (2001, "9001", "1999", "0"));
     // It is nothing to open a database with: no key would be found.
     let mut options = Options::default();
     options.cf.comparator = Comparator::unknown("my.LargestFirst");
@@ -221,6 +222,20 @@ fn the_records_of_transactions_have_fields_in_json() {
     assert_eq!(line["operations"], expected);
     let said = printed(&format!("wal {path} --operations"));
     assert!(said.contains("TimedPut\t0\tk\tv\t5\n") && said.contains("EndPrepare\t12\n"), "{said}");
+}
+
+/// Each piece between two ends of any of them passed for an entry, with a line for each range over it: four of these two.
+#[test]
+fn range_deletions_are_listed_as_they_were_written() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("000007.sst");
+    let file = Env::os().fs.open(&path, OpenMode::Create).unwrap();
+    let mut builder = TableBuilder::new(file, TableBuilderSettings::default()).unwrap();
+    builder.add_range_tombstone(b"a", b"m", 3);
+    builder.add_range_tombstone(b"c", b"p", 5);
+    builder.finish().unwrap();
+    let said = printed(&format!("sst {} --entries", path.display()));
+    assert_eq!(said, "a\t3\tRangeDeletion\tm\nc\t5\tRangeDeletion\tp\n");
 }
 
 /// Half of what the properties of this table counted was not there.

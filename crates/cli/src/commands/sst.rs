@@ -22,7 +22,7 @@ use crate::text::Notation;
 ///
 /// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the same. In a database's directory
 /// a table that is being written, or goes meanwhile, is only a note. Of a table whose comparator is an application's own, the
-/// order of the entries is not checked, and range deletions are not listed.
+/// order of the entries is not checked.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify"
@@ -218,8 +218,8 @@ fn print_entries(
     output: &mut Output,
 ) -> Result<(), Failure> {
     // First, so that no damaged block keeps them from being seen.
-    for range in table.range_tombstones().tombstones() {
-        let (start, end) = (notation.show(range.start), notation.show(range.end));
+    for range in table.stored_range_deletions()? {
+        let (start, end) = (notation.show(&range.start), notation.show(&range.end));
         let (sequence, kind) = (range.sequence, "RangeDeletion");
         output.line(match common.json {
             true => json!({

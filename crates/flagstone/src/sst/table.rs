@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::base::compression::DecompressionDictionary;
 use crate::base::{
-    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, Result,
-    SequenceNumber, ValueType,
+    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, RangeTombstone,
+    Result, SequenceNumber, ValueType,
 };
 use crate::cache::{Held, Holder, Measured};
 use crate::env::File;
@@ -17,9 +17,10 @@ use super::block::{Block, BlockIter, Found, ValueRef};
 use super::cursor::{IndexCursor, TableIndex};
 use super::fetch::BlockSource;
 use super::filter::{Filter, FilterKey};
-use super::format::{BlockHandle, Footer, IndexType};
+use super::format::{BlockHandle, Footer, IndexType, meta_name};
 use super::index::{IndexBlock, IndexFlavor, PrefixHash};
 use super::iter::TableIterator;
+use super::open::read_range_tombstones;
 use super::properties::TableProperties;
 use super::readahead::OwnFile;
 use super::settings::{IterSettings, ReadSettings, TableReadSettings};
@@ -362,6 +363,17 @@ impl Table {
     /// The range tombstones, fragmented; not restricted to the file's bounds in the MANIFEST.
     pub fn range_tombstones(&self) -> &Arc<FragmentedRangeTombstones> {
         &self.range_tombstones
+    }
+
+    /// The range deletions as they were written, in the order of the file; [`Table::range_tombstones`] has what they come to.
+    ///
+    /// # Errors
+    /// `Corruption`; `IoError`.
+    pub fn stored_range_deletions(&self) -> Result<Vec<RangeTombstone>> {
+        let block = self.meta_blocks.iter().find(|(name, _)| name == meta_name::RANGE_DELETIONS);
+        block.map_or(Ok(Vec::new()), |&(_, handle)| {
+            read_range_tombstones(&self.source, handle, self.global_sequence, self.verify_checksums)
+        })
     }
 
     /// Whether it has anything but range tombstones.
