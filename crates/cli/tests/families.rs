@@ -90,6 +90,24 @@ fn a_property_that_a_table_does_not_tell_is_no_wrong_usage() {
     assert!(code == 1 && is_told, "{code} {said}");
     let (code, said) = failed(&format!("stats --db {db} --property rocksdb.nonsense"));
     assert!(code == 2 && said.contains("there is no property"), "{said}");
+    // Those of levels were said not to be there.
+    for (property, code, says) in [
+        ("rocksdb.aggregated-table-properties-at-level0", 1, "cannot be read; see flagstone verify"),
+        ("rocksdb.compression-ratio-at-level0", 1, "cannot be read; see flagstone verify"),
+        ("rocksdb.aggregated-table-properties-at-level7", 2, "column family 'default' has 0 to 6"),
+        ("rocksdb.num-files-at-level", 2, "ends in a level"),
+        ("rocksdb.live-sst-files-size-at-temperature300", 2, "ends in a temperature"),
+        ("rocksdb.estimate-oldest-key-time", 1, "kCompactionStyleFIFO"),
+        ("rocksdb.blob-cache-usage", 1, "cache_blobs"),
+        ("rocksdb.cf-file-histogram", 1, "rocksdb.cfstats-no-file-histogram"),
+        ("rocksdb.block-cache-entry-stats", 1, "stats without --property"),
+        ("rocksdb.min-obsolete-sst-number-to-keep", 1, "one by one"),
+    ] {
+        let (found, said) = failed(&format!("stats --db {db} --property {property}"));
+        assert!(found == code && said.contains(says), "{property}: {found} {said}");
+    }
+    let told = printed(&format!("stats --db {db} --property rocksdb.aggregated-table-properties-at-level6"));
+    assert!(told.contains("# entries=0; "), "{told}");
 }
 
 /// It cleared the screen of whoever asked for figures, and broke lines apart.

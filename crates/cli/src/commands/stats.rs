@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut output = Output::new();
     if let Some(name) = &arguments.property {
         let family = database::family(&db, &arguments.cf)?;
-        let value = db.property(&family, name).ok_or_else(|| no_property(name))?;
+        let value = db.property(&family, name).ok_or_else(|| no_property(&family, name))?;
         output.line(match common.json {
             true => json!({ "property": name, "value": value }).to_string(),
             false => text::lines(&value),
@@ -72,12 +72,69 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     Ok(Verdict::Sound)
 }
 
-fn no_property(name: &str) -> Failure {
-    if PROPERTY_NAMES.contains(&name) {
+/// Properties that end in a level.
+const OF_LEVELS: [&str; 3] = [
+    "rocksdb.num-files-at-level",
+    "rocksdb.compression-ratio-at-level",
+    "rocksdb.aggregated-table-properties-at-level",
+];
+
+/// The one that ends in a temperature.
+const OF_TEMPERATURES: &str = "rocksdb.live-sst-files-size-at-temperature";
+
+/// Of RocksDB's properties those that are told only with some options, and those that are not here; why.
+const NOT_TOLD: [(&str, &str); 8] = [
+    (
+        "rocksdb.estimate-oldest-key-time",
+        "it is known with compaction_style=kCompactionStyleFIFO alone, as long as that merges no tables",
+    ),
+    ("rocksdb.blob-cache-capacity", NO_BLOB_CACHE),
+    ("rocksdb.blob-cache-usage", NO_BLOB_CACHE),
+    ("rocksdb.blob-cache-pinned-usage", NO_BLOB_CACHE),
+    (
+        "rocksdb.cf-file-histogram",
+        "how long reads of files take is not measured; rocksdb.cfstats-no-file-histogram has the rest",
+    ),
+    ("rocksdb.block-cache-entry-stats", CACHE_BY_KIND),
+    ("rocksdb.fast-block-cache-entry-stats", CACHE_BY_KIND),
+    (
+        "rocksdb.min-obsolete-sst-number-to-keep",
+        "tables that are not needed any more are known one by one, and not by their numbers",
+    ),
+];
+const NO_BLOB_CACHE: &str =
+    "values in blob files are not cached: blob_cache_size or cache_blobs has them kept";
+const CACHE_BY_KIND: &str = "stats without --property says what the cache holds, by kind";
+
+/// Why there is no such property, or no value of it.
+fn no_property(family: &ColumnFamily, name: &str) -> Failure {
+    let property = name.trim_end_matches(|char: char| char.is_ascii_digit());
+    let level: Option<i32> = name[property.len()..].parse().ok();
+    let levels = family.options().num_levels.max(1);
+    if let Some((_, why)) = NOT_TOLD.iter().find(|(known, _)| *known == name) {
+        return Failure::Other(format!("{name} is not known: {why}"));
+    }
+    if OF_LEVELS.contains(&property) && level.is_none_or(|level| level >= levels) {
+        let family = text::name(family.name());
+        return Failure::Usage(format!(
+            "{property} ends in a level: column family '{family}' has 0 to {}",
+            levels - 1
+        ));
+    }
+    if property == OF_TEMPERATURES {
+        return Failure::Usage(format!(
+            "{property} ends in a temperature, 0 to 255, of which 0 is that of files without any"
+        ));
+    }
+    if PROPERTY_NAMES.contains(&name) || OF_LEVELS.contains(&property) {
         return Failure::Other(format!("{name} is not known: a table cannot be read; see flagstone verify"));
     }
     let name = text::name(name);
-    Failure::Usage(format!("there is no property '{name}' here; there are {}", PROPERTY_NAMES.join(", ")))
+    Failure::Usage(format!(
+        "there is no property '{name}' here; there are {}, with a level behind {}, and with a temperature {OF_TEMPERATURES}",
+        PROPERTY_NAMES.join(", "),
+        OF_LEVELS.join(", "),
+    ))
 }
 
 /// The figures shown, by property and by the name that they are shown under.
