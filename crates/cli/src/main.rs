@@ -25,14 +25,29 @@ mod stress;
 mod text;
 mod unreserved;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use command_line::CommandLine;
+use failure::Failure;
 
 fn main() -> ExitCode {
     signals::outlive_limits();
-    let line = CommandLine::parse_from(bench::translate(std::env::args_os()));
-    failure::exit_code(&line.run())
+    match CommandLine::try_parse_from(bench::translate(std::env::args_os())) {
+        Ok(line) => failure::exit_code(&line.run()),
+        Err(told) => answered(&told),
+    }
+}
+
+/// Prints help, or what is wrong with the command line. Help that finds no room on a disk is none.
+fn answered(told: &clap::Error) -> ExitCode {
+    let printed = told.print().and_then(|()| io::stdout().flush());
+    match printed {
+        Err(error) if !told.use_stderr() => {
+            failure::exit_code(&Err(Failure::Stream("write to standard output", error)))
+        }
+        _ => ExitCode::from(if told.use_stderr() { 2 } else { 0 }),
+    }
 }

@@ -264,6 +264,21 @@ fn a_range_that_ends_before_it_begins_is_wrong_usage() {
     printed(&format!("{line} z --to a"));
 }
 
+/// Help that was cut off, or was not there at all, counted as given.
+#[test]
+fn no_answer_that_finds_no_room_counts_as_given() {
+    let db = fixtures().join("cfs").display().to_string();
+    for line in ["--help", "--version", "help scan", "scan --help", &format!("list-families --db {db}")] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flagstone"));
+        let output = command.args(line.split_whitespace()).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        assert!(text(&output).contains("Make space"), "{line}: {output:?}");
+    }
+    assert!(printed("scan --help").contains("Example"));
+    assert_eq!(failed("scan --nonsense").0, 2);
+}
+
 /// The process was killed by a signal, in the middle of a write and without a word.
 #[test]
 fn a_file_that_may_not_grow_is_an_error() {
