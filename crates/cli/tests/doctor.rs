@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::db::Db;
-use flagstone::options::Options;
+use flagstone::options::{Options, RecoveryMode};
 
 /// What the doctor says of a database, and its exit code.
 fn asked(path: &Path, mode: &str) -> (String, i32) {
@@ -141,6 +141,45 @@ fn a_wal_that_is_missing_is_named() {
     std::fs::remove_file(&wal).unwrap();
     let (said, _) = asked(&path, "kPointInTimeRecovery");
     assert!(said.contains("missing") && said.contains(wal.file_name().unwrap().to_str().unwrap()), "{said}");
+}
+
+/// It had one and looked at no other, and JSON had nothing of it.
+#[test]
+fn a_wal_that_cannot_be_opened_is_a_finding_beside_those_of_others() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    // Each opening without a flush keeps the WALs before it.
+    let mut options = options();
+    options.set("avoid_flush_during_recovery", "true").unwrap();
+    for round in 0..3 {
+        let db = Db::open(&path, &options).unwrap();
+        for key in 10..30 {
+            db.put(format!("{round}key{key}"), [b'v'; 100]).unwrap();
+        }
+        db.close().unwrap();
+    }
+    let wals: Vec<_> =
+        wals(&path).into_iter().filter(|wal| std::fs::metadata(wal).unwrap().len() > 1000).collect();
+    assert_eq!(wals.len(), 3, "{wals:?}");
+    let db = Db::open_read_only(&path, &options).unwrap();
+    std::fs::remove_file(&wals[0]).unwrap();
+    std::fs::create_dir(&wals[0]).unwrap();
+    damage(&wals[1]);
+    damage(&wals[2]);
+    let facts = db.facts_under(RecoveryMode::TolerateCorruptedTailRecords).unwrap();
+    let name = |wal: &PathBuf| wal.file_name().unwrap().to_str().unwrap().to_string();
+    assert!(facts.faults.iter().any(|fault| fault.contains(&name(&wals[0]))), "{facts:?}");
+    assert_eq!(facts.logs.len(), 2, "{facts:?}");
+    for (log, wal) in facts.logs.iter().zip(&wals[1..]) {
+        assert!(log.what.contains(&name(wal)) && log.records_behind == 15, "{facts:?}");
+    }
+    let faults: Vec<_> = db.verify(|_| {}).faults.iter().map(|fault| fault.error.to_string()).collect();
+    for wal in &wals {
+        assert_eq!(faults.iter().filter(|fault| fault.contains(&name(wal))).count(), 1, "{faults:?}");
+    }
+    drop(db);
+    let (said, code) = asked(&path, "kPointInTimeRecovery");
+    assert!(code == 1 && said.contains("BROKEN") && said.contains(&name(&wals[0])), "{said}");
 }
 
 /// A record that is being written is not damaged, whatever is seen behind it a moment later.

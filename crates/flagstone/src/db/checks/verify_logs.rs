@@ -10,7 +10,7 @@
 //!    records behind it. That the last one is missing is noted only: RocksDB's checkpoints leave out an empty one.
 //! 5. Another process may be writing: what is damaged is so at a second look, too (see `doctor/logs.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl DbInner {
     /// Reads the WALs that an opening would replay.
     ///
     /// # Errors
-    /// `IoError` if their directory cannot be listed, or one of them not be read.
+    /// `IoError` if their directory cannot be listed.
     pub(in crate::db) fn verify_logs(self: &Arc<Self>) -> Result<LogReport> {
         twice_if_need_be(|| self.look_through_logs())
     }
@@ -76,9 +76,11 @@ impl DbInner {
             ends: BTreeMap::new(),
             expected: None,
             torn: Vec::new(),
+            unreadable: BTreeSet::new(),
         };
         for (number, file) in &logs {
-            scan.read(*number, file)?;
+            let read = file.as_ref().map_err(Error::clone).and_then(|file| scan.read(*number, file));
+            read.unwrap_or_else(|error| scan.pass_over(*number, error));
         }
         let mut report = scan.finish();
         report.notes.extend(self.missing_log(&logs, newest));
@@ -144,6 +146,8 @@ struct Scan {
     expected: Option<Expected>,
     /// What no record has followed yet.
     torn: Vec<Torn>,
+    /// Those of which nobody knows how far they go.
+    unreadable: BTreeSet<FileNumber>,
 }
 
 impl Scan {
@@ -176,6 +180,14 @@ impl Scan {
         self.noted_at_front(&mut noted, &reader, number);
         self.torn.retain(|torn| !matches!(torn, Torn::Log(_, gap, _) if gap.is_end()));
         Ok(())
+    }
+
+    /// Nothing tells where one behind this one should begin, and so not whether what was torn before it was an end.
+    fn pass_over(&mut self, number: FileNumber, error: Error) {
+        self.unreadable.insert(number);
+        self.expected = None;
+        self.report.notes.extend(self.torn.drain(..).map(Torn::into_error).map(torn_end));
+        self.fault(error);
     }
 
     /// RocksDB's own record of the WAL before stands in front of all others. `noted` is what was looked at already.
@@ -290,6 +302,7 @@ impl Scan {
     fn check_predecessor(&mut self, wal: FileNumber, noted: PredecessorWal, is_own: bool) -> Result<()> {
         let before = FileNumber(noted.number);
         let end = match self.ends.get(&before) {
+            _ if self.unreadable.contains(&before) => return Ok(()),
             Some(end) => *end,
             None if before < self.oldest => return Ok(()),
             None => End::default(),

@@ -106,7 +106,9 @@ impl Db {
         facts.key_faults.extend(inner.key_faults_in_words());
         // Who writes has replayed them.
         if inner.read_only {
-            facts.logs = inner.log_facts(mode)?;
+            let (logs, unreadable) = inner.log_facts(mode)?;
+            facts.logs = logs;
+            unreadable.iter().for_each(|error| facts.note(error, error.to_string()));
         }
         // Where files are being written, and old ones are kept for readers, nothing is known of what is left over.
         let strays = if inner.read_only { checked.strays.len() as u64 } else { 0 };

@@ -2,7 +2,8 @@
 //!
 //! 1. They are replayed under the mode, and nothing is applied: that says what recovery would refuse, and where it would end.
 //! 2. Behind each such place intact records are counted. If there is none, the WAL ends as it may.
-//! 3. Another process may be writing. Its records become visible one after the other, so that a WAL may seem to be damaged
+//! 3. A WAL that cannot be read is told of, and those before it and behind it are replayed apart.
+//! 4. Another process may be writing. Its records become visible one after the other, so that a WAL may seem to be damaged
 //!    where one is being written, and to go on behind it when that is read a moment later. What was seen behind it was written
 //!    after it: what is damaged still at a second look is damaged.
 
@@ -25,6 +26,9 @@ use crate::wal::{
 };
 
 pub(in crate::db) type Log = (FileNumber, Arc<dyn File>);
+
+/// A WAL, or why it cannot be opened.
+pub(in crate::db) type Opened = (FileNumber, Result<Arc<dyn File>>);
 
 /// Something that is wrong.
 struct Found {
@@ -56,17 +60,20 @@ fn try_record(record: &ReplayRecord<'_>) -> Result<Applied> {
 }
 
 impl DbInner {
-    /// What an opening under `mode` would make of damage in WALs. A database that is open for writing has replayed its own.
+    /// What an opening under `mode` would make of damage in WALs, and those that cannot be read. A database that is open for
+    /// writing has replayed its own.
     ///
     /// # Errors
-    /// `IoError`.
-    pub(super) fn log_facts(self: &Arc<Self>, mode: RecoveryMode) -> Result<Vec<LogFacts>> {
-        let seen: Vec<_> = self.look_at_logs(mode)?.iter().map(Found::place).collect();
-        if seen.is_empty() {
-            return Ok(Vec::new());
+    /// `IoError` if their directory cannot be listed.
+    pub(super) fn log_facts(self: &Arc<Self>, mode: RecoveryMode) -> Result<(Vec<LogFacts>, Vec<Error>)> {
+        let seen = self.look_at_logs(mode)?;
+        if seen.0.is_empty() && seen.1.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
         }
-        let mut found = self.look_at_logs(mode)?;
-        found.retain(|found| seen.contains(&found.place()));
+        let (mut found, mut unreadable) = self.look_at_logs(mode)?;
+        let places: Vec<_> = seen.0.iter().map(Found::place).collect();
+        found.retain(|found| places.contains(&found.place()));
+        unreadable.retain(|error| seen.1.iter().any(|seen| seen.path() == error.path()));
         let facts = found.into_iter().map(|found| LogFacts {
             what: found.error.without_remedy().to_string(),
             fate: found.fate,
@@ -74,25 +81,52 @@ impl DbInner {
             records_behind: found.behind.records,
             bytes_behind: found.behind.bytes,
         });
-        Ok(facts.collect())
+        Ok((facts.collect(), unreadable))
     }
 
-    fn look_at_logs(self: &Arc<Self>, mode: RecoveryMode) -> Result<Vec<Found>> {
+    fn look_at_logs(self: &Arc<Self>, mode: RecoveryMode) -> Result<(Vec<Found>, Vec<Error>)> {
         let (oldest, newest) = self.log_range();
-        let logs = self.logs_from(oldest)?;
+        let opened = self.logs_from(oldest)?;
+        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+        let mut needed_from = oldest;
+        for run in opened.chunk_by(|(_, before), (_, after)| before.is_ok() && after.is_ok()) {
+            let looked = match run {
+                [(number, Err(error))] => {
+                    // What lies behind it does not miss it.
+                    needed_from = FileNumber(number.0 + 1);
+                    Err(error.clone())
+                }
+                _ => self.look_at_run(run, needed_from, mode),
+            };
+            match looked {
+                Ok(of_run) => found.extend(of_run),
+                Err(error) => unreadable.push(error),
+            }
+        }
+        let missing = self.missing_log(&opened, newest);
+        found.extend(missing.map(|error| Found { error, fate: LogFate::Missing, behind: Behind::default() }));
+        Ok((found, unreadable))
+    }
+
+    /// Replays WALs that follow one another.
+    fn look_at_run(
+        self: &Arc<Self>,
+        run: &[Opened],
+        needed_from: FileNumber,
+        mode: RecoveryMode,
+    ) -> Result<Vec<Found>> {
+        let logs: Vec<Log> =
+            run.iter().filter_map(|(number, file)| Some((*number, file.as_ref().ok()?.clone()))).collect();
         let checks = BlobChecks::new(self, &Arc::new(Targets::new(self)));
         let reading = Reading { checks: Some(Arc::new(checks)), ..Reading::default() };
-        let mut found = match replay(&logs, oldest, mode, &reading, &mut try_record) {
-            Ok(outcome) => self.judge(&logs, &outcome)?,
+        match replay(&logs, needed_from, mode, &reading, &mut try_record) {
+            Ok(outcome) => self.judge(&logs, &outcome),
             Err(error) if error.is_corruption() => {
                 let behind = behind(&logs, number_of(&error), &error, true)?;
-                vec![Found { error, fate: LogFate::Refused, behind }]
+                Ok(vec![Found { error, fate: LogFate::Refused, behind }])
             }
-            Err(error) => return Err(error),
-        };
-        let missing = self.missing_log(&logs, newest);
-        found.extend(missing.map(|error| Found { error, fate: LogFate::Missing, behind: Behind::default() }));
-        Ok(found)
+            Err(error) => Err(error),
+        }
     }
 
     /// The oldest WAL that any family needs, and the newest that the MANIFEST knows of; that is older where a family that was
@@ -105,7 +139,7 @@ impl DbInner {
 
     /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a newer one. RocksDB's checkpoints
     /// have none that is empty.
-    pub(in crate::db) fn missing_log(&self, logs: &[Log], newest: FileNumber) -> Option<Error> {
+    pub(in crate::db) fn missing_log(&self, logs: &[Opened], newest: FileNumber) -> Option<Error> {
         let is_needed = newest > FileNumber(0) && newest >= self.log_range().0;
         let is_missing = is_needed && !logs.iter().any(|(number, _)| *number >= newest);
         is_missing.then(|| {
@@ -117,8 +151,8 @@ impl DbInner {
     /// The WALs from that one on.
     ///
     /// # Errors
-    /// `IoError`.
-    pub(in crate::db) fn logs_from(&self, oldest: FileNumber) -> Result<Vec<Log>> {
+    /// `IoError` if their directory cannot be listed.
+    pub(in crate::db) fn logs_from(&self, oldest: FileNumber) -> Result<Vec<Opened>> {
         let names = self.env.fs.list(&self.wal_directory)?;
         let mut numbers: Vec<_> = names
             .iter()
@@ -131,10 +165,9 @@ impl DbInner {
         let mut logs = Vec::new();
         for number in numbers {
             match self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read) {
-                Ok(file) => logs.push((number, file)),
                 // Whoever writes the database has flushed it meanwhile.
                 Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
+                opened => logs.push((number, opened)),
             }
         }
         Ok(logs)
