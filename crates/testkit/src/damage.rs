@@ -139,7 +139,7 @@ fn look(db: &Db, sound: &Sound, history_may_end: bool) -> Result<()> {
 /// Opens the damaged files in both ways; whether all answers were right.
 fn open_and_look(files: &Files, sound: &Sound, damaged: &Path) -> bool {
     if damaged.to_string_lossy().contains("OPTIONS") {
-        // Opening does not read it, and its text has nothing by which to tell damage.
+        // Opening does not read it, and its text has nothing but its end by which to tell damage.
         return options::load_latest(&options(disk_of(files)).env, Path::new("/db")).is_ok();
     }
     let is_wal = damaged.extension().is_some_and(|extension| extension == "log");

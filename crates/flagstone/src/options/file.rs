@@ -17,6 +17,9 @@
 //! comparator, merge operator and prefix extractor a database uses. RocksDB refuses a file with a name that it does
 //! not know, so only names that both RocksDB 7.8 and 11 know are written as such; what only this engine has stands in
 //! comments of the form `# flagstone:name=value`.
+//!
+//! That a file was cut off shows at its end: ours names its last line in its first, RocksDB's ends in the options of tables and
+//! an empty line. (One of RocksDB that was cut between two families cannot be told from one that has no more of them.)
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -34,6 +37,14 @@ use super::known::{self, OWN_MARK};
 use super::missing::COMPONENTS;
 use super::table::{Section, Settings};
 use super::text::{escape, unescape};
+
+/// The first line of a file, and the last one.
+const FIRST_LINE: &str = "# Written by Flagstone in RocksDB's format. The last line is '# End of file.'";
+const LAST_LINE: &str = "# End of file.";
+
+/// How RocksDB begins its files, and how it ends them.
+const FIRST_OF_ROCKSDB: &str = "# This is a RocksDB option file.";
+const END_OF_ROCKSDB: &str = "the options of a family's tables and an empty line behind them";
 
 /// The RocksDBs whose names are all known; files by older and newer ones may hold names that are not.
 const VERSIONS_KNOWN: RangeInclusive<(u32, u32)> = (7, 8)..=(11, 9);
@@ -140,6 +151,7 @@ fn options_number(name: &str) -> Option<FileNumber> {
 /// # Errors
 /// As [`load_latest`], with the line but without the path.
 pub fn parse(text: &str) -> Result<LoadedOptions> {
+    check_last_line(text)?;
     let mut parser = Parser::new();
     parser.families_max = FAMILIES_ANYWAY.max(text.len() / FAMILY_BYTES_MIN);
     for (index, line) in text.lines().enumerate() {
@@ -150,7 +162,33 @@ pub fn parse(text: &str) -> Result<LoadedOptions> {
             parser.line(line).map_err(|error| error.context(format!("line {}", index + 1)))?;
         }
     }
+    let is_at_end = matches!(parser.place, Place::Table(_) | Place::OtherTable(_));
+    if is_by_rocksdb(text) && !is_at_end {
+        return Err(cut_off(END_OF_ROCKSDB));
+    }
     parser.finish()
+}
+
+fn is_by_rocksdb(text: &str) -> bool {
+    text.lines().next() == Some(FIRST_OF_ROCKSDB)
+}
+
+/// Checks the last line of a file whose author ends it so that it shows whether it was cut off. Before it is read: what is left
+/// of a value may be none.
+fn check_last_line(text: &str) -> Result<()> {
+    let mut backwards = text.lines().rev();
+    if text.lines().next() == Some(FIRST_LINE) && !backwards.any(|line| line == LAST_LINE) {
+        return Err(cut_off(&format!("the line '{LAST_LINE}'")));
+    }
+    let ends_empty = || text.lines().next_back().is_some_and(|line| line.trim().is_empty());
+    if is_by_rocksdb(text) && !ends_empty() {
+        return Err(cut_off(END_OF_ROCKSDB));
+    }
+    Ok(())
+}
+
+fn cut_off(end: &str) -> Error {
+    Error::corruption(format!("the file was cut off: it does not end in {end}"))
 }
 
 /// The line up to a '#' that no backslash protects.
@@ -427,9 +465,8 @@ pub fn print(database: &Options, families: &[(&str, &ColumnFamilyOptions)]) -> S
         families.first().is_some_and(|(name, _)| *name == DEFAULT_COLUMN_FAMILY_NAME),
         "an OPTIONS file begins with the default column family"
     );
-    let mut out = String::from(
-        "# Written by Flagstone in RocksDB's format.\n\n\
-         [Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n[DBOptions]\n",
+    let mut out = format!(
+        "{FIRST_LINE}\n\n[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n[DBOptions]\n"
     );
     print_section(&mut out, &database.db, &database.kept, Section::Db);
     if families.iter().any(|(_, family)| excludes_concurrent_writes(family)) {
@@ -438,6 +475,7 @@ pub fn print(database: &Options, families: &[(&str, &ColumnFamilyOptions)]) -> S
     for (name, family) in families {
         print_family(&mut out, name, family);
     }
+    let _ = writeln!(out, "\n{LAST_LINE}");
     out
 }
 

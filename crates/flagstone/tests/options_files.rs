@@ -1,0 +1,64 @@
+//! OPTIONS files of which the end is missing.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+mod common;
+
+use std::path::Path;
+
+use common::{create, fixtures, temporary};
+use flagstone::db::Db;
+use flagstone::env::Env;
+use flagstone::options::{load_latest, load_readable};
+
+/// What the newest OPTIONS file says if that is all of it: how many families it names, or why it does not count.
+fn read(directory: &Path, text: &str) -> Result<usize, String> {
+    std::fs::write(directory.join("OPTIONS-000999"), text).expect("written");
+    let loaded = load_latest(&Env::os(), directory).map_err(|error| error.to_string())?;
+    Ok(loaded.expect("there is one").families.len())
+}
+
+/// Behind each of its lines.
+fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
+    text.match_indices('\n').map(|(end, _)| end + 1)
+}
+
+fn newest(directory: &Path) -> String {
+    let loaded = load_latest(&Env::os(), directory).expect("it can be read").expect("there is one");
+    std::fs::read_to_string(loaded.path).expect("text")
+}
+
+/// What was left of it passed for all: settings, and families, had the defaults.
+#[test]
+fn a_file_that_was_cut_off_does_not_count() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &create()).expect("a database");
+    db.create_column_family("other", &create().cf).expect("a family");
+    db.close().expect("closed");
+    let text = newest(directory.path());
+    assert_eq!(read(directory.path(), &text), Ok(2));
+    let whole = text.trim_end().len();
+    for end in ends(&text).filter(|end| *end < whole) {
+        for cut in [&text[..end], &text[..end - 2]] {
+            let said = read(directory.path(), cut).expect_err(cut);
+            // Without even its first line nothing is known of it.
+            assert!(said.contains("cut off") || said.contains("[DBOptions] is missing"), "{said}");
+        }
+    }
+    let (loaded, errors) = load_readable(&Env::os(), directory.path()).expect("a directory");
+    assert!(loaded.expect("the one before").families.len() == 2 && errors.len() == 1, "{errors:?}");
+}
+
+/// Where RocksDB's ends behind a family, nothing tells that there was another.
+#[test]
+fn a_file_by_rocksdb_that_was_cut_off_does_not_count_but_behind_a_family() {
+    let directory = temporary();
+    let text = newest(&fixtures().join("cfs"));
+    let counts = |end: &usize| read(directory.path(), &text[..*end]).is_ok();
+    let rests: Vec<_> = ends(&text).filter(counts).map(|end| text[end..].trim_start()).collect();
+    assert!(rests.iter().all(|rest| rest.is_empty() || rest.starts_with("[CFOptions")), "{rests:?}");
+    assert!(rests.contains(&"") && rests.len() < 10, "{rests:?}");
+}
