@@ -16,7 +16,7 @@ use flagstone::base::{ColumnFamilyId, Error, Result};
 use flagstone::db::{Db, SalvageReport, salvage, salvage_with_older_options};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{Env, FileSystem, FileSystemAround};
+use flagstone::env::{Env, FileSystem, FileSystemAround, OpenMode};
 use flagstone::manifest::VersionEdit;
 use flagstone::options::{CompactRangeOptions, DataPathList, FlushOptions, Options};
 
@@ -412,4 +412,22 @@ fn what_a_damaged_table_held_is_taken_from_the_archive() {
     let without_manifest = scratch.path().join("without");
     let report = rebuild(&source, &without_manifest, &options);
     assert_eq!(homes(&without_manifest), found, "{report:#?}");
+}
+
+/// Its zeros were read without end.
+#[test]
+fn a_device_in_the_place_of_a_wal_is_not_read() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let db = Db::open(&source, &create()).expect("a database");
+    db.put("key", "value").expect("a put");
+    db.close().expect("closed");
+    let device = source.join("000999.log");
+    std::os::unix::fs::symlink("/dev/zero", &device).expect("a link");
+    let error = Env::os().fs.open(&device, OpenMode::Read).err().expect("it is no file");
+    assert!(error.to_string().contains("it is a device, not a file"), "{error}");
+    let target = scratch.path().join("target");
+    let report = rebuild(&source, &target, &create());
+    assert!(report.losses.len() == 1 && report.losses[0].error.path() == Some(&*device), "{report:#?}");
+    assert_eq!(contents(&target), [("key".to_string(), "value".to_string())]);
 }

@@ -253,14 +253,19 @@ fn block_of(_file: &fs::File) -> usize {
     DIRECT_BLOCK
 }
 
-/// Refuses what is opened for reading as a file is, and then is none: a directory, or a pipe, which would be waited for until
-/// somebody writes into it. What cannot be looked up cannot be opened.
+/// Refuses what is opened for reading as a file is, and then is none: a directory; a pipe, which would be waited for until
+/// somebody writes into it; a device, which may have zeros, or a terminal's keys, without end. What cannot be looked up cannot
+/// be opened.
 fn check_readable(path: &Path) -> io::Result<()> {
-    match fs::metadata(path).map(|found| found.file_type()) {
-        Ok(kind) if kind.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
-        Ok(kind) if kind.is_fifo() => Err(io::Error::other("it is a pipe, not a file")),
-        _ => Ok(()),
-    }
+    let Ok(kind) = fs::metadata(path).map(|found| found.file_type()) else { return Ok(()) };
+    let what = match kind {
+        _ if kind.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        _ if kind.is_fifo() => "pipe",
+        _ if kind.is_socket() => "socket",
+        _ if kind.is_char_device() => "device",
+        _ => return Ok(()),
+    };
+    Err(io::Error::other(format!("it is a {what}, not a file")))
 }
 
 /// A file whose reads fail.
