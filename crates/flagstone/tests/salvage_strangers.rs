@@ -148,6 +148,38 @@ fn tables_that_bear_the_names_of_others_are_known_by_what_they_say_of_themselves
     assert!(report.is_complete(), "{report:#?}");
 }
 
+/// All of their values were lost, though every byte of them was there.
+#[test]
+fn blob_files_that_bear_each_other_s_names_are_known_by_their_sizes() {
+    let scratch = temporary();
+    let own = scratch.path().join("own");
+    let mut options = create();
+    options.cf.enable_blob_files = true;
+    options.cf.min_blob_size = 100;
+    let db = Db::open(&own, &options).expect("a database");
+    for round in 1..4 {
+        // Each has the same keys, at the same places.
+        (0..5).for_each(|key| db.put(format!("{round}{key}"), vec![b'v'; 1000 + round]).expect("a put"));
+        db.flush_all().expect("a flush");
+    }
+    db.close().expect("closed");
+    let sound = salvaged(&own, &scratch.path().join("sound")).1;
+    let files = std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let mut blobs: Vec<_> = files.filter(|file| file.to_string_lossy().ends_with(".blob")).collect();
+    blobs.sort();
+    assert_eq!(blobs.len(), 3, "{blobs:?}");
+    let aside = scratch.path().join("aside");
+    for (source, target) in
+        [(&blobs[0], &aside), (&blobs[1], &blobs[0]), (&blobs[2], &blobs[1]), (&aside, &blobs[2])]
+    {
+        std::fs::rename(source, target).expect("renamed");
+    }
+    let (report, found) = salvaged(&own, &scratch.path().join("new"));
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(found, sound);
+    assert_eq!(report.notes.iter().filter(|note| note.contains("by the size")).count(), 3, "{report:#?}");
+}
+
 /// Of a database all of whose tables another one had made, a flipped bit in IDENTITY had the MANIFEST left out.
 #[test]
 fn a_damaged_identity_does_not_cost_the_manifest() {

@@ -19,6 +19,48 @@ const MISSING_NAMED: usize = 1000;
 /// The largest value that there is.
 const VALUE_SIZE_MAX: usize = u32::MAX as usize;
 
+/// Blob files by the sizes that the MANIFEST has, which tell where a file has the name of another: it has not the size of that
+/// one, but of one that is missed, and no other file has it.
+pub(super) fn by_recorded_sizes(
+    sizes: &BTreeMap<FileNumber, u64>,
+    files: Files,
+    report: &mut SalvageReport,
+) -> Files {
+    let has_size = |number: &FileNumber, listed: &Listed| sizes.get(number) == Some(&listed.bytes);
+    let is_missed = |number: &FileNumber| {
+        files.get(number).is_none_or(|files| files.iter().all(|listed| !has_size(number, listed)))
+    };
+    let mut missed: BTreeMap<u64, Vec<FileNumber>> = BTreeMap::new();
+    for (&number, &bytes) in sizes.iter().filter(|(number, _)| is_missed(number)) {
+        missed.entry(bytes).or_default().push(number);
+    }
+    let is_stranger =
+        |number: &FileNumber, listed: &Listed| sizes.contains_key(number) && !has_size(number, listed);
+    let mut strangers: BTreeMap<u64, usize> = BTreeMap::new();
+    for listed in
+        files.iter().flat_map(|(number, files)| files.iter().filter(|listed| is_stranger(number, listed)))
+    {
+        *strangers.entry(listed.bytes).or_default() += 1;
+    }
+    let mut found = Files::new();
+    for (number, listed) in
+        files.iter().flat_map(|(number, files)| files.iter().map(|listed| (*number, listed.clone())))
+    {
+        let own = match missed.get(&listed.bytes).map(Vec::as_slice) {
+            Some(&[own]) if is_stranger(&number, &listed) && strangers.get(&listed.bytes) == Some(&1) => own,
+            _ => number,
+        };
+        if own != number {
+            report.note(format!(
+                "{} is the blob file {own}.blob, by the size that the MANIFEST has, and was read as that.",
+                listed.path.display()
+            ));
+        }
+        found.entry(own).or_default().push(listed);
+    }
+    found
+}
+
 /// The blob files of the source.
 pub(super) struct Blobs {
     source: Arc<SourceFiles>,

@@ -16,6 +16,7 @@ use crate::base::unique_id::UniqueId;
 use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result, SequenceNumber,
 };
+use crate::blob::{FOOTER_SIZE, HEADER_SIZE};
 use crate::db::checks::verify_manifest::look_through_manifest;
 use crate::env::{FileSystem, Metadata, OpenMode};
 use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current, reader_options};
@@ -258,6 +259,8 @@ pub(super) struct History {
     pub(super) max_family: ColumnFamilyId,
     pub(super) live: BTreeMap<FileNumber, RecordedTable>,
     pub(super) removed: BTreeSet<FileNumber>,
+    /// How large blob files are that were finished.
+    pub(super) blob_sizes: BTreeMap<FileNumber, u64>,
     pub(super) last_sequence: SequenceNumber,
     next_file: FileNumber,
     /// The identity of the database whose MANIFEST it is.
@@ -464,6 +467,10 @@ impl History {
             family.comparator = edit.comparator.or(family.comparator.take());
             family.log_number = family.log_number.max(edit.log_number.unwrap_or_default());
             family.known_wal = family.known_wal.max(known_wal);
+        }
+        for file in edit.blob_file_additions {
+            let around = (HEADER_SIZE + FOOTER_SIZE) as u64;
+            self.blob_sizes.insert(file.number, file.total_bytes.saturating_add(around));
         }
         for (_, number) in edit.deleted_files {
             self.live.remove(&number);

@@ -35,7 +35,7 @@ use crate::env::{Env, FileLock, FileSystem};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::TableRemains;
 
-use blobs::Blobs;
+use blobs::{Blobs, by_recorded_sizes};
 use choose::Origin;
 use directory::{DataDirectories, Directory, Files, History, Listed};
 use families::{Families, Family, Given, user_range};
@@ -238,7 +238,9 @@ impl Salvage<'_> {
             self.read_logs(&directory.archived, &mut runs, true)?;
         }
         self.families.doubts().into_iter().for_each(|doubt| self.report.note(doubt));
-        let mut blobs = Blobs::new(self.source.clone(), directory.blobs);
+        let sizes = &self.families.history().blob_sizes;
+        let files = by_recorded_sizes(sizes, directory.blobs, &mut self.report);
+        let mut blobs = Blobs::new(self.source.clone(), files);
         for family in self.families.take() {
             self.write_family(family, &mut runs, &mut blobs, &mut target)?;
         }
