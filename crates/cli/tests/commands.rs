@@ -471,7 +471,7 @@ fn a_database_is_not_imported_into_itself() {
     write(&source.join("a"), b"1");
     for _ in 0..2 {
         let said = printed(&format!("import --db {} {}", db.display(), source.display()));
-        assert!(said.starts_with("1 files"), "{said}");
+        assert!(said.starts_with("1 file, "), "{said}");
     }
     assert_eq!(printed(&format!("scan --db {} --keys-only", db.display())), "a\n");
 }

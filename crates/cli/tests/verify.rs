@@ -48,7 +48,7 @@ fn a_damaged_record_of_a_wal_is_a_fault_under_every_mode() {
     let scratch = tempfile::tempdir().unwrap();
     let wal = written(scratch.path());
     let (said, code) = asked(scratch.path(), &[]);
-    assert!(code == 0 && said.contains("1 WALs read") && said.ends_with("sound\n"), "{said}");
+    assert!(code == 0 && said.contains("0 blob files and 1 WAL read") && said.ends_with("sound\n"), "{said}");
     flip(&wal, b"key14");
     let name = wal.file_name().unwrap().to_str().unwrap();
     for mode in ["kPointInTimeRecovery", "kAbsoluteConsistency", "kTolerateCorruptedTailRecords"] {

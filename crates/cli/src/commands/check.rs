@@ -10,6 +10,7 @@ use crate::commands::verify::{describe, fault_json, verdict};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, reported};
 use crate::output::Output;
+use crate::text;
 
 /// Compare what the MANIFEST names with what the directory holds.
 ///
@@ -57,9 +58,11 @@ fn print(seen: &Seen<CheckReport>, common: &Common) -> Result<(), Failure> {
     }
     let verdict = match report.faults.len() {
         0 => "all there".to_string(),
-        count => format!("{count} faults"),
+        faults => text::count(faults as u64, "fault"),
     };
-    output.line(format!("{} live files, {} strays: {verdict}", report.live_files, strays.len()))?;
+    let (live, strays) =
+        (text::count(report.live_files, "live file"), text::count(strays.len() as u64, "stray"));
+    output.line(format!("{live}, {strays}: {verdict}"))?;
     if seen.is_doubtful {
         output.line(DOUBTFUL)?;
     }

@@ -74,7 +74,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let seconds = (env.clock.now_us() - start_us) as f64 / 1e6;
     let line = match common.json {
         true => json!({ "files": files, "bytes": bytes, "refused": refused, "seconds": seconds }).to_string(),
-        false => format!("{files} files, {} in {seconds:.2} s, {refused} keys refused", text::bytes(bytes)),
+        false => {
+            let (files, refused) = (text::count(files, "file"), text::count(refused, "key"));
+            format!("{files}, {} in {seconds:.2} s, {refused} refused", text::bytes(bytes))
+        }
     };
     let mut output = Output::new();
     let verdict = if refused == 0 { Verdict::Sound } else { Verdict::Faulty };

@@ -284,8 +284,8 @@ impl Summary {
             output.line(facts.to_string())?;
         } else {
             output.line(format!(
-                "{} files, {} in {:.2} s ({}/s); {} written by the engine, {} on disk",
-                self.files,
+                "{}, {} in {:.2} s ({}/s); {} written by the engine, {} on disk",
+                text::count(self.files, "file"),
                 text::bytes(self.bytes),
                 self.seconds,
                 text::bytes(rate as u64),

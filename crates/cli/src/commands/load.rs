@@ -14,7 +14,7 @@ use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, say, tell_if_typed};
 use crate::output::Output;
 use crate::progress::{Progress, TOLD_EVERY};
-use crate::text::DumpLine;
+use crate::text::{self, DumpLine};
 
 /// Bytes of lines that one batch holds.
 const BATCH_SIZE: usize = 1 << 20;
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     output.line(if common.json {
         json!({ "keys": keys }).to_string()
     } else {
-        format!("{keys} keys loaded")
+        format!("{} loaded", text::count(keys, "key"))
     })?;
     output.finish()?;
     Ok(Verdict::Sound)

@@ -148,28 +148,31 @@ fn words(report: &SalvageReport) -> Vec<String> {
         Some(format!("{} gave nothing: {why}", file.path.display()))
     });
     lines.extend(left_out);
-    let count = |kind| report.files.iter().filter(|file| file.kind == kind).count();
+    let count =
+        |kind, one| text::count(report.files.iter().filter(|file| file.kind == kind).count() as u64, one);
     lines.push(format!(
-        "{} tables, {} WALs and {} blob files read, {}",
-        count(SalvagedKind::Table),
-        count(SalvagedKind::Wal),
-        count(SalvagedKind::Blob),
+        "{}, {} and {} read, {}",
+        count(SalvagedKind::Table, "table"),
+        count(SalvagedKind::Wal, "WAL"),
+        count(SalvagedKind::Blob, "blob file"),
         text::bytes(report.files.iter().map(|file| file.bytes).sum())
     ));
     for family in &report.families {
         lines.push(format!(
-            "family '{}': {} keys, {} of them with large values",
+            "family '{}': {}, {} of them with large values",
             text::name(&family.name),
-            family.keys,
+            text::count(family.keys, "key"),
             family.large_values
         ));
     }
     let values = report.lost_values.len() as u64 + report.lost_values_unlisted;
+    let recovered = text::count(report.records(), "record") + " recovered";
     lines.push(match (report.losses.len(), values) {
-        (0, 0) => format!("{} records recovered; nothing was lost", report.records()),
+        (0, 0) => recovered + "; nothing was lost",
         (losses, values) => format!(
-            "{} records recovered; something was lost in {losses} places, and {values} large values",
-            report.records()
+            "{recovered}; something was lost in {}, and {}",
+            text::count(losses as u64, "place"),
+            text::count(values, "large value")
         ),
     });
     lines

@@ -103,7 +103,7 @@ const NOT_TOLD: [(&str, &str); 8] = [
     ),
 ];
 const NO_BLOB_CACHE: &str =
-    "values in blob files are not cached: blob_cache_size or cache_blobs has them kept";
+    "values in blob files are not cached, which blob_cache=SIZE or cache_blobs=true sets";
 const CACHE_BY_KIND: &str = "stats without --property says what the cache holds, by kind";
 
 /// Why there is no such property, or no value of it.
@@ -203,7 +203,7 @@ fn print(db: &Db, family: &ColumnFamily, levels: &Levels, output: &mut Output) -
     for (level, (files, bytes)) in
         levels.of_family(family).iter().enumerate().filter(|(_, (files, _))| *files > 0)
     {
-        output.line(format!("  level {level}: {files} tables, {}", text::bytes(*bytes)))?;
+        output.line(format!("  level {level}: {}, {}", text::count(*files, "table"), text::bytes(*bytes)))?;
     }
     for (property, name) in FIGURES {
         if let Some(figure) = db.int_property(family, property) {

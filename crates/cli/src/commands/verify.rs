@@ -124,10 +124,10 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
         output.line(format!("note: {note}"))?;
     }
     output.line(format!(
-        "{} tables, {} blob files and {} WALs read, {}: {}",
-        report.tables,
-        report.blob_files,
-        report.wals,
+        "{}, {} and {} read, {}: {}",
+        text::count(report.tables, "table"),
+        text::count(report.blob_files, "blob file"),
+        text::count(report.wals, "WAL"),
         text::bytes(report.bytes),
         summary(&report.faults)
     ))?;
@@ -140,11 +140,13 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
 /// All that was found, in a few words.
 fn summary(faults: &[Fault]) -> String {
     let unread = faults.iter().filter(|fault| fault.error.is_refused()).count();
-    match (faults.len() - unread, unread) {
+    let told = faults.len() - unread;
+    let faults = text::count(told as u64, "fault");
+    match (told, unread) {
         (0, 0) => "sound".to_string(),
         (0, unread) => format!("no fault, but {unread} not read"),
-        (faults, 0) => format!("{faults} faults"),
-        (faults, unread) => format!("{faults} faults, and {unread} not read"),
+        (_, 0) => faults,
+        (_, unread) => format!("{faults}, and {unread} not read"),
     }
 }
 
