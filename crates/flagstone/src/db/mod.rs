@@ -131,7 +131,7 @@ pub(crate) struct DbInner {
     hole_speed: disk::punch::HoleSpeed,
     /// How many bytes of range deletions go into one table.
     range_deletion_bytes_max: AtomicU64,
-    /// Something was written without the WAL since the last flush of everything.
+    /// Something was written without the WAL since the database was opened, be it flushed by now or not.
     unlogged: AtomicBool,
 
     /// The threads that do the background work; `announced` counts how often they were told that there may be some.
