@@ -268,6 +268,12 @@ impl Family {
         }
     }
 
+    /// The first key that there can be, and one that none follows which generators make.
+    pub fn ends(&self) -> (&'static [u8], &'static [u8]) {
+        const FAR: &[u8] = &[0xff; 8];
+        if self.is_reversed() { (FAR, b"") } else { (b"", FAR) }
+    }
+
     fn is_reversed(&self) -> bool {
         self.order == Order::Reversed
     }

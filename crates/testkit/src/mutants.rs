@@ -155,6 +155,8 @@ pub const CAUGHT: &[Caught] = &[
     experiment("ForgetUpdates", "crashes-updates", "which is there (true)"),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),
+    experiment("RefuseInVain", "histories", REPLAYED),
+    experiment("GiveUpInVain", "histories", REPLAYED),
 ];
 
 /// A search ends by itself when its lives are lived. One that takes longer hangs: this is many times what the longest takes,

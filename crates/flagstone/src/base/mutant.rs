@@ -210,6 +210,10 @@ mutants! {
     ForgetWakeUp,
     /// Writers that were stopped or delayed stay so.
     NeverLiftStall,
+    /// A write that must not wait is refused although nothing holds writers up.
+    RefuseInVain,
+    /// An iterator that may step over few hidden entries gives up at the first, however many it may.
+    GiveUpInVain,
 }
 
 /// The one that is on, counted from 1; 0 is none.

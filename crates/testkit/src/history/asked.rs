@@ -1,13 +1,46 @@
-//! What a database tells of itself, and what whoever opens its files for reading finds.
+//! Whether all that a database holds is right, what it tells of itself, and what whoever opens its files for reading finds.
+
+use std::path::PathBuf;
 
 use flagstone::base::{Code, Error};
+use flagstone::cache::TraceOptions;
 use flagstone::db::{Db, PROPERTY_NAMES, Severity};
+use flagstone::env::FileSystem;
 use flagstone::options::SizeApproximationOptions;
 
 use super::journal::Crash;
 use super::life::{DIRECTORY, Life};
+use crate::compare;
 
 impl Life {
+    /// Compares everything; every second time with a recording of what the block cache is asked for.
+    pub(super) fn check(&mut self) {
+        let trace = (self.any(2) == 0).then(|| PathBuf::from(format!("/trace-{}", self.turn)));
+        if let Some(trace) = &trace {
+            let begun = self.db.start_block_cache_trace(trace, &TraceOptions::default());
+            begun.expect("no other goes on");
+        }
+        for moment in (0..self.snapshots.len()).map(Some).chain([None]) {
+            let (options, model) = self.moment(moment);
+            for (name, family) in &model.families {
+                let handle = self.family(name).expect("snapshots know those that exist");
+                compare::check_scans(&self.db, &handle, family, &options);
+            }
+        }
+        for reader in &mut self.readers {
+            reader.walk_through();
+        }
+        compare::check_files(&self.db);
+        self.ask();
+        self.written.check(&self.db, self.chosen.options.manual_wal_flush);
+        if let Some(trace) = &trace {
+            let told = self.db.end_block_cache_trace().expect("a trace is written").expect("one goes on");
+            let size = self.fs.metadata(trace).expect("a trace").size;
+            assert_eq!((told.bytes, told.is_full), (size, false), "{} requests", told.requests);
+            self.fs.remove(trace).expect("a file in memory");
+        }
+    }
+
     /// Asks for whatever there is to be told. Nothing is damaged, nothing was written that may not be, and those are counted
     /// who read.
     pub(super) fn ask(&self) {

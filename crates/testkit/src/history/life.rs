@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use flagstone::base::{Code, Snapshot};
+use flagstone::base::{Code, Error, Snapshot};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, FileSystem};
 use flagstone::options::{
-    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, CompactionStyle, ReadOptions, RecoveryMode,
+    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, CompactionControl, CompactionStyle,
+    ReadOptions, RecoveryMode,
 };
 
 use super::along::Written;
 use super::case::{ALL, Case, FAMILIES, World};
 use super::journal::{Crash, Journal};
 use super::operation::{Operation, Power};
-use super::patience::Patience;
+use super::patience::{Made, Patience};
 use super::read::Reader;
 use super::task::Scan;
 use crate::crash::{CrashFs, Disk, State, Survival};
@@ -44,13 +44,13 @@ pub fn live(case: &Case) -> Tally {
     let mut life = Life::begin(case);
     for operation in &case.operations {
         *life.tally.operations.entry(operation.kind()).or_default() += 1;
-        life.opens.store(0, Ordering::Relaxed);
+        life.made.begin();
         life.turn += 1;
         life.take(operation);
         life.rest();
     }
     for last in [Operation::Check, Operation::Reopen(Vec::new()), Operation::Check] {
-        life.opens.store(0, Ordering::Relaxed);
+        life.made.begin();
         life.take(&last);
     }
     life.tally.changes += life.fs.changes() as u64;
@@ -59,8 +59,8 @@ pub fn live(case: &Case) -> Tally {
 
 pub(super) struct Life {
     pub(super) fs: CrashFs,
-    /// Files opened by the operation under way.
-    opens: Arc<AtomicU64>,
+    /// Files made by the operation under way.
+    made: Arc<Made>,
     env: Env,
     settings: Vec<Setting>,
     /// What they come to, with what was changed while the database ran.
@@ -75,7 +75,7 @@ pub(super) struct Life {
     /// What compactions may have taken from the families by themselves.
     losses: BTreeMap<String, Losses>,
     /// Operations so far.
-    turn: u64,
+    pub(super) turn: u64,
     pub(super) journal: Journal,
     pub(super) written: Written,
     /// The moments of this disk at which the database was there, and was last opened.
@@ -84,13 +84,15 @@ pub(super) struct Life {
     /// When to do background work unasked, and how often in sixteen.
     pub(super) unasked: Option<(fastrand::Rng, u8)>,
     checkpoints: usize,
+    /// Whether any range was ever deleted.
+    pub(super) has_ranges: bool,
     tally: Tally,
 }
 
 impl Life {
     fn begin(case: &Case) -> Self {
-        let (fs, opens) = (CrashFs::new(), Arc::new(AtomicU64::new(0)));
-        let patient = Arc::new(Patience::new(fs.clone(), opens.clone()));
+        let (fs, made) = (CrashFs::new(), Arc::<Made>::default());
+        let patient = Arc::new(Patience::new(fs.clone(), made.clone()));
         let (env, unasked) = match case.world {
             World::Threads => (Env::memory().with_fs(patient), None),
             World::Steps { seed, eagerness } => {
@@ -120,9 +122,10 @@ impl Life {
             losses,
             turn: 0,
             checkpoints: 0,
+            has_ranges: false,
             tally: Tally::default(),
             fs,
-            opens,
+            made,
             env,
             chosen,
             db,
@@ -157,6 +160,7 @@ impl Life {
             verify_checksums: self.any(3) > 0,
             fill_cache: self.any(4) > 0,
             readahead_size: [0, 100, 5000][self.any(5) % 3],
+            ignore_range_deletions: !self.has_ranges && self.any(3) == 0,
             ..ReadOptions::default()
         };
         match snapshot {
@@ -301,8 +305,11 @@ impl Life {
         options: &CompactRangeOptions,
     ) {
         let Some(family) = self.family(name) else { return };
+        let control = self.cancels_at().map(|number| self.made.cancel_at(number));
+        let options = &CompactRangeOptions { control, ..options.clone() };
         match self.db.compact_range(&family, begin, end, options) {
             Ok(()) => self.note_flush(name),
+            Err(error) if was_canceled(options.control.as_ref(), &error) => {}
             Err(error) => {
                 let is_no_directory = error.code() == Code::InvalidArgument && options.target_path_id > 0;
                 let may_not_move =
@@ -323,9 +330,17 @@ impl Life {
         }
         let chosen: Vec<_> = tables.iter().map(|table| there[table % there.len()].number).collect();
         let level = level % family.options().num_levels as usize;
+        let control = self.cancels_at().map(|number| self.made.cancel_at(number));
+        let options = &CompactFilesOptions { control, ..options.clone() };
         if let Err(error) = self.db.compact_files(&family, &chosen, level, options) {
-            assert!(matches!(error.code(), Code::InvalidArgument | Code::Aborted), "{error}");
+            let may_be = matches!(error.code(), Code::InvalidArgument | Code::Aborted);
+            assert!(may_be || was_canceled(options.control.as_ref(), &error), "{error}");
         }
+    }
+
+    /// Of every eighth compaction the file at which somebody thinks better of it.
+    fn cancels_at(&self) -> Option<u64> {
+        (self.any(8) == 0).then(|| self.any(5) as u64)
     }
 
     /// Makes one change after the other, those that go together with what is set.
@@ -478,7 +493,7 @@ impl Life {
         };
         // The handle goes, with its lock; whatever it still does, it does to another disk, or to none.
         let _ = self.db.close();
-        let patient = Patience::new(self.fs.clone(), self.opens.clone());
+        let patient = Patience::new(self.fs.clone(), self.made.clone());
         self.env = self.env.clone().with_fs(Arc::new(patient));
         self.choose(&[]);
         // The files may be found a second time as they were found the first time.
@@ -532,22 +547,6 @@ impl Life {
         }
         self.fs.remove_directory(directory).expect("an empty directory");
     }
-
-    fn check(&mut self) {
-        for moment in (0..self.snapshots.len()).map(Some).chain([None]) {
-            let (options, model) = self.moment(moment);
-            for (name, family) in &model.families {
-                let handle = self.family(name).expect("snapshots know those that exist");
-                compare::check_scans(&self.db, &handle, family, &options);
-            }
-        }
-        for reader in &mut self.readers {
-            reader.walk_through();
-        }
-        compare::check_files(&self.db);
-        self.ask();
-        self.written.check(&self.db, self.chosen.options.manual_wal_flush);
-    }
 }
 
 /// What compactions under these options may take from the families by themselves, besides what they may have taken before, if
@@ -565,6 +564,10 @@ fn losses(chosen: &Chosen, before: &BTreeMap<String, Losses>) -> BTreeMap<String
         }
     };
     ALL.into_iter().map(|name| (name.to_string(), with(name))).collect()
+}
+
+fn was_canceled(control: Option<&Arc<CompactionControl>>, error: &Error) -> bool {
+    error.code() == Code::Incomplete && control.is_some_and(|control| control.is_canceled())
 }
 
 fn empty(chosen: &Chosen, losses: &BTreeMap<String, Losses>, name: &str) -> Family {

@@ -19,9 +19,14 @@ pub(super) struct Reader {
     at: Option<Vec<u8>>,
     /// Whether it goes on in newer files by itself.
     pub(super) moves_on: bool,
-    /// Whether it may give up, as it may read no file or step over few entries only.
+    /// Whether it may read no file or step over few entries only.
     is_limited: bool,
+    /// Whether it may give up for that.
+    may_give_up: bool,
 }
+
+/// More hidden entries than there are.
+const ALL_HIDDEN: u64 = 1 << 40;
 
 impl Life {
     pub(super) fn get(&self, name: &str, snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]) {
@@ -32,6 +37,13 @@ impl Life {
                 self.get_by_task(&handle, &model.families[name], &options, keys);
             }
             compare::check_lookups(&self.db, &handle, &model.families[name], &options, keys);
+            if only_cached && self.is_in_memory(name) {
+                // Values may lie in blob files that nobody lists yet.
+                for key in keys.iter().filter(|key| model.families[name].get(key).is_none()) {
+                    let found = self.db.get_with(&options, &handle, key).expect("an answer from memory");
+                    assert!(found.is_none(), "{} is found in memory", key.escape_ascii());
+                }
+            }
         }
     }
 
@@ -64,19 +76,30 @@ impl Life {
         let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else { return };
         let options = ReadOptions {
             cache_only: self.any(9) == 0,
-            max_skippable_internal_keys: [0, 0, 0, 0, 0, 1, 5][self.any(7)],
+            max_skippable_internal_keys: [0, 0, 0, 0, ALL_HIDDEN, 1, 5][self.any(7)],
+            // It may be refreshed, and show what was deleted since.
+            ignore_range_deletions: false,
             ..options
         };
+        let needs_files = !self.is_in_memory(name);
         let iter = match self.db.iter_cf(&handle, &options) {
             // The table is not open.
-            Err(error) if options.cache_only && error.code() == Code::Incomplete => return,
+            Err(error) if options.cache_only && needs_files && error.code() == Code::Incomplete => return,
             iter => iter.expect("an iterator"),
         };
         let (lower, upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
         let moves_on = options.auto_refresh_iterator_with_snapshot;
-        let is_limited = options.cache_only || options.max_skippable_internal_keys > 0;
+        let skips_few = (1..ALL_HIDDEN).contains(&options.max_skippable_internal_keys);
+        let is_limited = options.cache_only || skips_few;
+        let may_give_up = skips_few || options.cache_only && (moves_on || needs_files);
         let (name, at) = (name.to_string(), None);
-        self.readers.push(Reader { iter, name, lower, upper, family, at, moves_on, is_limited });
+        let reader = Reader { iter, name, lower, upper, family, at, moves_on, is_limited, may_give_up };
+        self.readers.push(reader);
+    }
+
+    /// Whether no file has anything of a family, nor will have while somebody reads.
+    fn is_in_memory(&self, name: &str) -> bool {
+        self.unasked.is_some() && self.db.live_files().iter().all(|file| file.column_family != name)
     }
 
     /// An iterator over a family that is gone stays as it is.
@@ -90,7 +113,7 @@ impl Life {
             }
             assert!(!reader.iter.valid(), "a refreshed iterator stands nowhere");
             reader.family = family.within(reader.lower.as_deref(), reader.upper.as_deref());
-            (reader.at, reader.moves_on) = (None, false);
+            (reader.at, reader.moves_on, reader.may_give_up) = (None, false, reader.is_limited);
         }
     }
 
@@ -207,7 +230,7 @@ impl Reader {
                 Box::new(family.back_from(&at).skip(1))
             }
         };
-        if self.is_limited && iter.status().is_err_and(|error| error.code() == Code::Incomplete) {
+        if self.may_give_up && iter.status().is_err_and(|error| error.code() == Code::Incomplete) {
             assert!(!iter.valid(), "an iterator that gave up stands nowhere");
             return;
         }

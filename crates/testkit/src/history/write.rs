@@ -24,6 +24,7 @@ impl Life {
             };
             let Some(edit) = allowed(family, edit) else { continue };
             must_be_logged |= removes_put_once(family, &edit);
+            self.has_ranges |= matches!(edit, Edit::DeleteRange { .. });
             family.apply(&edit);
             compare::add(&mut batch, &self.db.column_family(name).expect("it exists"), &edit);
             written.push((name.clone(), edit));
@@ -51,10 +52,26 @@ impl Life {
     fn write_in_the_end(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
         match self.db.write_with(options, batch.clone()) {
             Err(error) if options.no_slowdown && error.code() == Code::Incomplete => {
+                // Threads may have let writers go meanwhile.
+                let is_due = self.unasked.is_none() || self.may_hold_up(options);
+                assert!(is_due, "a write is refused though nothing holds it up: {error}");
                 self.db.write_with(&WriteOptions { no_slowdown: false, ..*options }, batch.clone())
             }
             outcome => outcome,
         }
+    }
+
+    /// Whether a write may have to wait: by what the database says of itself, for compactions of level 0, or before the end of the
+    /// space that blob files or WALs may take.
+    fn may_hold_up(&self, options: &WriteOptions) -> bool {
+        let family = self.db.default_column_family();
+        let says = |name| self.db.int_property(family, name).expect("a known property") > 0;
+        let files = self.db.live_files();
+        says("rocksdb.is-write-stopped")
+            || says("rocksdb.actual-delayed-write-rate")
+            || options.low_pri && files.iter().any(|file| file.level == Some(0))
+            || files.iter().any(|file| file.level.is_none())
+            || self.chosen.options.db.max_total_wal_size > 0
     }
 
     /// Writes a value piece by piece, if the family may be given it.
@@ -109,15 +126,20 @@ impl Life {
         let Some(handle) = self.family(name) else { return };
         let family = &self.model.families[name];
         let (begin, end) = if family.is_before(end, begin) { (end, begin) } else { (begin, end) };
-        let include_end = include_end && family.may_overwrite(end);
+        // What has no bound reaches to keys at which, or behind which, nothing is written.
+        let (is_from_first, is_to_last) = (self.any(5) == 0, self.any(7) == 0);
+        let (first, last) = family.ends();
+        let (begin, end) = (if is_from_first { first } else { begin }, if is_to_last { last } else { end });
+        let include_end = is_to_last || include_end && family.may_overwrite(end);
         self.snapshots.clear();
         self.scans.clear();
         self.readers.retain(|reader| !reader.moves_on);
         // Two ranges that touch are less than one: a table may lie in neither.
         let between = family.keys_between(begin, end);
+        let (from, to) = ((!is_from_first).then_some(begin), (!is_to_last).then_some(end));
         let ranges = match between.get(between.len() / 2).filter(|_| self.any(3) == 0) {
-            Some(middle) => vec![(Some(begin), Some(&**middle)), (Some(&**middle), Some(end))],
-            None => vec![(Some(begin), Some(end))],
+            Some(middle) => vec![(from, Some(&**middle)), (Some(&**middle), to)],
+            None => vec![(from, to)],
         };
         self.db.delete_files_in_ranges(&handle, &ranges, include_end).expect("files are deleted");
         let mut edits = vec![Edit::DeleteRange { begin: begin.to_vec(), end: end.to_vec() }];

@@ -208,6 +208,9 @@ impl DbInner {
         if options.low_pri && options.no_slowdown {
             self.check_gives_way()?;
         }
+        if options.no_slowdown && Mutant::RefuseInVain.is_on() {
+            return Err(Error::incomplete("the write would have to wait"));
+        }
         let is_paid = self.write_control.passes(bytes);
         if !is_paid || options.low_pri {
             self.wait_for_room(options, bytes, is_paid)?;

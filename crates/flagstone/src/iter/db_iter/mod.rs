@@ -459,7 +459,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     fn count_hidden(&mut self, count: u64) -> Result<()> {
         self.hidden = count;
         let limit = self.settings.max_skippable;
-        if limit > 0 && self.hidden > limit {
+        if limit > 0 && (self.hidden > limit || Mutant::GiveUpInVain.is_on()) {
             return Err(Error::incomplete(format!(
                 "more than {limit} hidden entries in a row, the limit of max_skippable_internal_keys"
             )));
