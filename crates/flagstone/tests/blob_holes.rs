@@ -334,3 +334,66 @@ fn holes_that_take_too_long_are_given_up() {
     assert!(usage.blob_bytes as f64 <= 1.31 * usage.live_bytes as f64, "{usage:?}");
     assert_holds(&db, &contents);
 }
+
+/// What was given up once stayed on the disk, as far as the limit allows it, for as long as nothing more was overwritten.
+#[test]
+fn slow_holes_are_punched_at_rest() {
+    if !has_holes() {
+        return;
+    }
+    let directory = temporary();
+    let hands = Arc::new(HandClock::at(1_700_000_000));
+    let mut contents = Contents::new();
+    let mut options = options("max_space_amplification=1.3");
+    options.env = Env::os().with_fs(Arc::new(Slow(hands.clone())));
+    options.env.clock = hands.clone();
+    let db = Db::open(directory.path(), &options).unwrap();
+    let mut usage = overwrite(&db, &mut contents);
+    let moved = db.statistics().get(Ticker::BlobGcRelocatedKeys);
+    let waste = |usage: &SpaceUsage| usage.blob_bytes as f64 / usage.live_bytes as f64;
+    let before = waste(&usage);
+    assert!(before > 1.1, "{usage:?}");
+    let (mut rests, mut one_by_one) = (0, 0);
+    while waste(&usage) > 1.02 {
+        let punched = usage.punched_bytes;
+        // Before it is forgotten that holes are slow.
+        hands.advance(9);
+        usage = rest(&db);
+        rests += 1;
+        assert!(rests < 100, "{before} {usage:?}");
+        one_by_one += u32::from((1..=VALUE as u64 + 4096).contains(&(usage.punched_bytes - punched)));
+    }
+    assert!(one_by_one > 2, "{one_by_one} of {rests}");
+    assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), moved);
+    assert_holds(&db, &contents);
+}
+
+/// A file that a checkpoint had shared was not looked at again when that was gone.
+#[test]
+fn what_was_a_checkpoints_gets_its_holes_later() {
+    if !has_holes() {
+        return;
+    }
+    let (directory, other) = (temporary(), temporary());
+    let hands = Arc::new(HandClock::at(1_700_000_000));
+    let mut contents = Contents::new();
+    let mut options = options("max_space_amplification=1.3");
+    options.env.clock = hands.clone();
+    let db = Db::open(directory.path(), &options).unwrap();
+    put(&db, &mut contents, 0..100, 0);
+    rest(&db);
+    let copy = other.path().join("copy");
+    db.checkpoint(&copy).unwrap();
+    let seen = contents.clone();
+    put(&db, &mut contents, (0..100).step_by(8), 1);
+    db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    let usage = rest(&db);
+    assert!(usage.garbage_bytes > 0 && usage.punched_bytes == 0, "{usage:?}");
+    assert_holds(&Db::open(&copy, &self::options("")).unwrap(), &seen);
+    std::fs::remove_dir_all(&copy).unwrap();
+    hands.advance(61);
+    let usage = rest(&db);
+    assert!(usage.punched_bytes > usage.live_bytes / 10, "{usage:?}");
+    assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), 0);
+    assert_holds(&db, &contents);
+}

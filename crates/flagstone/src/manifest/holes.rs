@@ -21,6 +21,8 @@ pub struct Holes {
     surveyed: AtomicU64,
     /// It is to stay as it is.
     kept_whole: AtomicBool,
+    /// It is to stay as it is until this second since 1970.
+    left_until: AtomicU64,
 }
 
 impl Holes {
@@ -73,6 +75,17 @@ impl Holes {
     /// Its live records were looked up when so much of it was garbage.
     pub fn set_surveyed(&self, garbage_bytes: u64) {
         self.surveyed.store(garbage_bytes, Ordering::Relaxed);
+    }
+
+    /// It is not looked at before this second since 1970, and then as if it never was.
+    pub fn leave_until(&self, unix_seconds: u64) {
+        self.surveyed.store(0, Ordering::Relaxed);
+        self.left_until.store(unix_seconds, Ordering::Relaxed);
+    }
+
+    /// Whether it is to stay as it is now.
+    pub fn are_left(&self, unix_seconds: u64) -> bool {
+        unix_seconds < self.left_until.load(Ordering::Relaxed)
     }
 
     /// No holes are punched any more while the database is open.

@@ -14,7 +14,8 @@
 //! it, too: tables would be written for that. Where something is due, whatever is due at a time is.
 //!
 //! Some file systems are slow with holes (ext4 that tells the device of each at once), and slow again to remove a file that has
-//! many. Where they turn out to make room more slowly than moving values would, none are punched for a while.
+//! many. Where they turn out to make room more slowly than moving values would, no file is looked at for a while, and what is due
+//! is moved; the holes that were known are punched at rest (`db/disk/promise.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -132,6 +133,7 @@ fn may_have_holes(blob: &BlobFileState, block_size: u64, context: &PickContext<'
     // Whoever recorded a checksum of the whole file may want to compare it.
     meta.checksum_value.is_empty()
         && !blob.file.holes.are_refused()
+        && !blob.file.holes.are_left(context.now_unix_seconds)
         && has_large_records(blob, block_size, HOLE_BLOCKS_MIN)
         && blob.garbage_bytes < meta.total_bytes
         && !context.collecting.contains(&meta.number)

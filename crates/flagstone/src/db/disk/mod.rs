@@ -2,6 +2,7 @@
 
 pub(super) mod deletions;
 pub(super) mod obsolete;
+mod promise;
 pub(super) mod punch;
 pub(super) mod reserve;
 pub(super) mod space;

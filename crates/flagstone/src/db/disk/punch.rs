@@ -3,7 +3,7 @@
 //! 1. Under the state lock: `compaction/pick/punch.rs` says in which files. None of them may be named by a memtable.
 //! 2. Without it: all tables of the current version that refer to these files are read, and the blocks that no record touches
 //!    to which they refer are noted. What a version does not refer to, no later one does: a blob that is dead stays dead.
-//! 3. When the last reader is gone who began before that version was current, the blocks are given back.
+//! 3. When the last reader is gone who began before that version was current, the blocks are given back (`promise.rs`).
 //!
 //! **Invariants**
 //! - What was found dead is dead in the MANIFEST, too: a version is current only once its edit is durable. So a crash at any
@@ -11,17 +11,18 @@
 //! - WALs that would be replayed name no blob of a file in the MANIFEST, or the memtables that they were replayed to name the
 //!   file still.
 //! - Tables and MANIFEST must agree to the byte about what is live in a file, or it stays as it is.
-//! - A file with a second name (a checkpoint's) stays as it is. One that gets it later belongs to somebody who refers to no
-//!   more of it than the version that was surveyed.
+//! - A file with a second name (a checkpoint's) stays as it is while it has that. One that gets it later belongs to somebody who
+//!   refers to no more of it than the version that was surveyed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
+use super::promise::{Promise, TIME_AT_REST_US, bytes_of};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
 use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
-use crate::cache::{Held, Holder};
+use crate::cache::Holder;
 use crate::compaction::pick::{holes_are_slow, pick_punch, refers_to};
 use crate::db::DbInner;
 use crate::db::family::{Family, FamilyState, SuperVersion};
@@ -51,6 +52,9 @@ const READERS_PASS_US: u64 = 1_000_000;
 /// What holes pass for at least when the first are measured, in bytes a second: it takes several that are slow.
 const HOLE_SPEED_AT_FIRST: u64 = 1 << 30;
 
+/// A file with a second name is left alone for so many seconds.
+const LINKS_LAST_S: u64 = 60;
+
 /// So many entries are read between two looks at whether the database is closing.
 const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
 
@@ -76,39 +80,6 @@ impl Punching {
     /// Whether readers have kept garbage on the disk for so long that nobody waits for it.
     pub(in crate::db) fn is_kept_by_readers(&self) -> bool {
         matches!(self, Self::Promised(promise) if promise.is_kept)
-    }
-}
-
-/// Blocks that go when the last reader of an older version does.
-pub(in crate::db) struct Promise {
-    /// A file that leaves the tree meanwhile goes from the disk as a whole: it is not kept for the sake of its holes.
-    files: Vec<(Weak<BlobFile>, BlockMap)>,
-    /// Where to go on in the last of them.
-    offset: u64,
-    /// Whether the readers are gone.
-    has_begun: bool,
-    /// The version that was surveyed.
-    installed: u64,
-    made_at_us: u64,
-    /// Whether readers are in the way for longer than [`READERS_PASS_US`].
-    is_kept: bool,
-    _memory: Held,
-}
-
-impl Promise {
-    fn live_files(&self) -> impl Iterator<Item = Arc<BlobFile>> {
-        self.files.iter().filter_map(|(file, _)| file.upgrade())
-    }
-
-    /// The file at hand, the last; those behind it that are gone are taken off the list.
-    fn at_hand(&mut self) -> Option<Arc<BlobFile>> {
-        let live = self.files.iter().rposition(|(file, _)| file.strong_count() > 0);
-        let left = live.map_or(0, |at| at + 1);
-        if left < self.files.len() {
-            self.files.truncate(left);
-            self.offset = 0;
-        }
-        self.files.last()?.0.upgrade()
     }
 }
 
@@ -171,30 +142,88 @@ impl DbInner {
     /// Looks for dead blobs, or punches holes where some were found, for one family; whether there was anything to do.
     pub(in crate::db) fn punch_one(&self) -> Result<bool> {
         let mut state = self.state.lock();
-        if let Some((family, mut promise)) = take_promise(&mut state) {
+        if let Some((family, promise)) = take_promise(&mut state, |_, known, promise| {
+            !promise.is_put_off() || !self.has_slow_holes(&known.family)
+        }) {
             drop(state);
-            let outcome = self.guarded("hole punch", || {
-                self.punch_some(&mut promise);
-                self.give_up_slow_holes(&family, &mut promise);
-                Ok(true)
+            return self.go_on(&family, promise, |promise| {
+                promise.take_up();
+                self.punch_some(promise);
+                if self.has_slow_holes(&family) {
+                    promise.put_off(self.env.clock.now_us());
+                }
             });
-            let next = match outcome.is_err() || promise.files.is_empty() {
-                true => Punching::Idle,
-                false => Punching::Promised(promise),
-            };
-            self.end_punch(&family, next);
-            return outcome;
         }
         self.note_readers_who_stay(&mut state);
         let Some(survey) = self.take_survey(&mut state) else { return Ok(false) };
         drop(state);
         let outcome = self.guarded("survey of blob files", || self.survey(&survey));
         let (next, outcome) = match outcome {
-            Ok(promise) if promise.files.is_empty() => (Punching::Idle, Ok(true)),
+            Ok(promise) if promise.is_fulfilled() => (Punching::Idle, Ok(true)),
             Ok(promise) => (Punching::Promised(promise), Ok(true)),
             Err(error) => (Punching::Idle, self.give_up_survey(&survey, error)),
         };
-        self.end_punch(&survey.family, next);
+        self.end_punch(&survey.family, next, false);
+        outcome
+    }
+
+    /// Punches some of the holes that were put off, since they are slow, if there is nothing else to do; whether there were any.
+    pub(in crate::db) fn punch_at_rest(&self) -> Result<bool> {
+        let mut state = self.state.lock();
+        let may_go_on = |state: &State, known: &FamilyState, promise: &Promise| {
+            self.goes_on_at_rest(state, known, promise)
+        };
+        let Some((family, promise)) = take_promise(&mut state, may_go_on) else { return Ok(false) };
+        let announced = self.announced.load(Ordering::Acquire);
+        drop(state);
+        self.go_on(&family, promise, |promise| {
+            let (clock, begun_us) = (&self.env.clock, self.env.clock.now_us());
+            loop {
+                self.punch_some(promise);
+                let took_us = clock.now_us().saturating_sub(begun_us);
+                let is_called =
+                    self.announced.load(Ordering::Acquire) != announced || self.check_open().is_err();
+                if promise.is_fulfilled() || took_us >= TIME_AT_REST_US || is_called {
+                    promise.rest(clock.now_us(), took_us);
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Whether holes that were put off are to go on now. Nothing was announced for them: it is looked at when there is nothing
+    /// else to do.
+    fn goes_on_at_rest(&self, state: &State, known: &FamilyState, promise: &Promise) -> bool {
+        let is_at_rest = state.running_compactions == 0
+            && state.running_flushes == 0
+            && state.agenda.waiting().next().is_none();
+        is_at_rest
+            && promise.has_rested(self.env.clock.now_us())
+            && self.has_slow_holes(&known.family)
+            && self.hole_size_of(state, known).is_some()
+    }
+
+    fn has_slow_holes(&self, family: &Family) -> bool {
+        let speed = self.hole_speed.lately(self.env.clock.now_us());
+        holes_are_slow(family.options.load().max_space_amplification, speed)
+    }
+
+    /// Does some work for a promise that was taken.
+    fn go_on(&self, family: &Family, mut promise: Promise, work: impl FnOnce(&mut Promise)) -> Result<bool> {
+        let was_put_off = promise.is_put_off();
+        let outcome = self.guarded("hole punch", || {
+            work(&mut promise);
+            Ok(true)
+        });
+        // Who goes on at rest later calls nobody for it.
+        let (next, is_at_rest) = match outcome.is_err() || promise.is_fulfilled() {
+            true => (Punching::Idle, false),
+            false => {
+                let is_at_rest = was_put_off && promise.is_put_off();
+                (Punching::Promised(promise), is_at_rest)
+            }
+        };
+        self.end_punch(family, next, is_at_rest);
         outcome
     }
 
@@ -202,6 +231,9 @@ impl DbInner {
     pub(in crate::db) fn punch_wanted(&self, state: &State) -> bool {
         families_with_garbage(state).any(|known| match &known.punching {
             Punching::Surveying | Punching::Begun => false,
+            Punching::Promised(promise) if promise.is_put_off() && self.has_slow_holes(&known.family) => {
+                self.goes_on_at_rest(state, known, promise)
+            }
             Punching::Promised(promise) => !known.has_readers_before(promise.installed),
             Punching::Idle => !self.files_to_punch(state, known).is_empty(),
         })
@@ -261,7 +293,9 @@ impl DbInner {
         for number in &survey.files {
             let blob = &version.blob_files[number].file;
             // A map of what the MANIFEST says of a file that is not there might not fit into any memory.
-            if self.has_its_size(blob) {
+            if self.is_linked(blob) {
+                self.leave(blob);
+            } else if self.has_its_size(blob) {
                 let (total_bytes, total_count) = (blob.meta.total_bytes, blob.meta.total_count);
                 maps.insert(*number, BlockMap::new(total_bytes, total_count, survey.block_size));
             } else {
@@ -298,21 +332,24 @@ impl DbInner {
             let blob = &version.blob_files[&number];
             if self.is_sound(blob, &map) {
                 blob.file.holes.set_surveyed(blob.garbage_bytes);
-                let bytes = map.holes(0).map(|hole| hole.end - hole.start).sum();
+                let bytes = bytes_of(&map);
                 blob.file.holes.promise(bytes);
                 blob.file.holes.expect(bytes);
                 files.push((Arc::downgrade(&blob.file), map));
             }
         }
-        Ok(Promise {
-            files,
-            offset: 0,
-            has_begun: false,
-            installed: survey.installed,
-            made_at_us: self.env.clock.now_us(),
-            is_kept: false,
-            _memory: memory,
-        })
+        Ok(Promise::new(files, survey.installed, self.env.clock.now_us(), memory))
+    }
+
+    /// Whether a file has a second name. What cannot be told, [`Self::has_its_size`] says.
+    fn is_linked(&self, blob: &BlobFile) -> bool {
+        self.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
+    }
+
+    /// A file with a second name is looked at again in a while, when it may have lost it.
+    fn leave(&self, blob: &BlobFile) {
+        Sometimes::LinkedFileKeptWhole.reached();
+        blob.holes.leave_until(self.env.clock.unix_seconds().saturating_add(LINKS_LAST_S));
     }
 
     /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
@@ -359,9 +396,10 @@ impl DbInner {
 
     /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
     fn punch_some(&self, promise: &mut Promise) {
-        let Some((file, (_, map))) = promise.at_hand().zip(promise.files.last()) else { return };
+        let offset = promise.offset;
+        let Some((file, map)) = promise.at_hand() else { return };
         let path = file.path();
-        match self.punch(&path, &file, map, promise.offset) {
+        match self.punch(&path, &file, map, offset) {
             Ok(Some(next)) => {
                 promise.offset = next;
                 return;
@@ -377,18 +415,7 @@ impl DbInner {
             }
         }
         file.holes.expect(0);
-        promise.files.pop();
-        promise.offset = 0;
-    }
-
-    /// Where moving values is faster, the rest of the holes is not waited for.
-    fn give_up_slow_holes(&self, family: &Family, promise: &mut Promise) {
-        let speed = self.hole_speed.lately(self.env.clock.now_us());
-        if holes_are_slow(family.options.load().max_space_amplification, speed) {
-            Sometimes::HolesTooSlow.reached();
-            promise.live_files().for_each(|file| file.holes.expect(0));
-            promise.files.clear();
-        }
+        promise.next_file();
     }
 
     /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
@@ -400,7 +427,7 @@ impl DbInner {
             return Err(Error::corruption(message).at(path));
         }
         if before.links > 1 {
-            Sometimes::LinkedFileKeptWhole.reached();
+            self.leave(file);
             return Ok(None);
         }
         let opened = self.env.fs.open(path, OpenMode::Update)?;
@@ -428,7 +455,7 @@ impl DbInner {
         Ok(holes.next().map(|_| end))
     }
 
-    fn end_punch(&self, family: &Family, next: Punching) {
+    fn end_punch(&self, family: &Family, next: Punching, is_at_rest: bool) {
         let mut state = self.state.lock();
         state.running_compactions -= 1;
         if let Some(known) = state.families.get_mut(&family.id) {
@@ -441,7 +468,9 @@ impl DbInner {
         }
         state.note(family.id);
         self.update_stall(&mut state);
-        self.announce_work(&mut state);
+        if !is_at_rest {
+            self.announce_work(&mut state);
+        }
         self.progress.notify_all();
     }
 }
@@ -455,11 +484,16 @@ fn families_with_garbage(state: &State) -> impl Iterator<Item = &FamilyState> {
     state.agenda.with_garbage().filter_map(|id| state.families.get(&id))
 }
 
-/// A promise that nobody stands in the way of any longer.
-fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
+/// A promise that nobody stands in the way of any longer, and that may go on.
+fn take_promise(
+    state: &mut State,
+    may_go_on: impl Fn(&State, &FamilyState, &Promise) -> bool,
+) -> Option<(Arc<Family>, Promise)> {
     let id = families_with_garbage(state).find_map(|known| match &known.punching {
-        Punching::Promised(promise) => {
-            (!known.has_readers_before(promise.installed)).then_some(known.family.id)
+        Punching::Promised(promise)
+            if !known.has_readers_before(promise.installed) && may_go_on(state, known, promise) =>
+        {
+            Some(known.family.id)
         }
         _ => None,
     })?;
@@ -467,9 +501,7 @@ fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
     let Punching::Promised(mut promise) = std::mem::replace(&mut known.punching, Punching::Begun) else {
         unreachable!("just seen")
     };
-    // From now on what is on the disk counts: it goes as fast as the disk lets it.
-    (promise.has_begun, promise.is_kept) = (true, false);
-    promise.live_files().for_each(|file| file.holes.promise(0));
+    promise.begin();
     let family = known.family.clone();
     state.running_compactions += 1;
     Some((family, promise))
@@ -500,11 +532,11 @@ mod tests {
             block_size: 4096,
             family: family.clone(),
         };
-        assert_eq!(inner.survey(&survey).unwrap().files.len(), 1);
+        assert!(!inner.survey(&survey).unwrap().is_fulfilled());
         let blob = &survey.current.version.blob_files.values().next().unwrap().file;
         let file = options.env.fs.open(&blob.path(), OpenMode::Update).unwrap();
         file.truncate(500).unwrap();
-        assert_eq!(inner.survey(&survey).unwrap().files.len(), 0);
+        assert!(inner.survey(&survey).unwrap().is_fulfilled());
         assert!(blob.holes.are_refused());
     }
 

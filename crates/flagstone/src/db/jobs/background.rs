@@ -247,7 +247,7 @@ impl DbInner {
             Role::Compaction if self.removal_is_behind() => false,
             Role::Compaction => {
                 let punched = self.punch_one()?;
-                self.compact_one()? || punched
+                self.compact_one()? || punched || self.punch_at_rest()?
             }
         };
         match role {

@@ -103,7 +103,8 @@ impl Db {
         Ok(Manual { inner, family: &family.0, begin, end, options, first_number }.estimate())
     }
 
-    /// Waits until neither flush nor compaction has anything left to do.
+    /// Waits until neither flush nor compaction has anything left to do. Holes that are slow, and punched at rest, are not
+    /// waited for.
     ///
     /// # Errors
     /// What had poisoned the database.

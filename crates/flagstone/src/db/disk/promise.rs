@@ -1,0 +1,130 @@
+//! Blocks of blob files that are to be given back, once it is known that they are dead (see [`super::punch`]).
+//!
+//! They go as soon as the last reader has gone who may need what lies there. Where holes turn out to be slow, nobody waits for
+//! them any longer: what is due is moved. The others are put off. They go at rest, while the database does no other work, and for
+//! a tenth of the time.
+
+use std::sync::{Arc, Weak};
+
+use crate::base::Sometimes;
+use crate::blob::BlockMap;
+use crate::cache::Held;
+use crate::manifest::BlobFile;
+
+/// For so long slow holes are punched at a time.
+pub(super) const TIME_AT_REST_US: u64 = 200_000;
+
+/// Then the disk is left alone for so many times as long as it took.
+const REST: u64 = 9;
+
+/// Blocks that go when the last reader of an older version does.
+pub(in crate::db) struct Promise {
+    /// A file that leaves the tree meanwhile goes from the disk as a whole: it is not kept for the sake of its holes.
+    files: Vec<(Weak<BlobFile>, BlockMap)>,
+    /// Where to go on in the last of them.
+    pub(super) offset: u64,
+    /// Whether the readers are gone.
+    pub(super) has_begun: bool,
+    /// The version that was surveyed.
+    pub(super) installed: u64,
+    pub(super) made_at_us: u64,
+    /// Whether readers are in the way for so long that nobody waits for them.
+    pub(super) is_kept: bool,
+    /// Whether nobody waits for these holes, and when they may go on.
+    put_off_until_us: Option<u64>,
+    _memory: Held,
+}
+
+impl Promise {
+    /// Of these files, as they are dead in the version of that number.
+    pub(super) fn new(
+        files: Vec<(Weak<BlobFile>, BlockMap)>,
+        installed: u64,
+        made_at_us: u64,
+        memory: Held,
+    ) -> Self {
+        Self {
+            files,
+            offset: 0,
+            has_begun: false,
+            installed,
+            made_at_us,
+            is_kept: false,
+            put_off_until_us: None,
+            _memory: memory,
+        }
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn is_fulfilled(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// From now on what is on the disk counts: it goes as fast as the disk lets it.
+    pub(super) fn begin(&mut self) {
+        (self.has_begun, self.is_kept) = (true, false);
+        self.live_files().for_each(|file| file.holes.promise(0));
+    }
+
+    /// The file at hand, the last; those behind it that are gone are taken off the list.
+    pub(super) fn at_hand(&mut self) -> Option<(Arc<BlobFile>, &BlockMap)> {
+        let live = self.files.iter().rposition(|(file, _)| file.strong_count() > 0);
+        let left = live.map_or(0, |at| at + 1);
+        if left < self.files.len() {
+            self.files.truncate(left);
+            self.offset = 0;
+        }
+        let (file, map) = self.files.last()?;
+        Some((file.upgrade()?, map))
+    }
+
+    /// The file at hand is done with.
+    pub(super) fn next_file(&mut self) {
+        self.files.pop();
+        self.offset = 0;
+    }
+
+    /// Whether nobody waits for these holes.
+    pub(super) fn is_put_off(&self) -> bool {
+        self.put_off_until_us.is_some()
+    }
+
+    /// Whether holes that were put off may go on now.
+    pub(super) fn has_rested(&self, now_us: u64) -> bool {
+        self.put_off_until_us.is_some_and(|until| until <= now_us)
+    }
+
+    /// The holes are slow: what they would give back is not left to them.
+    pub(super) fn put_off(&mut self, now_us: u64) {
+        if !self.is_put_off() {
+            Sometimes::HolesTooSlow.reached();
+            self.live_files().for_each(|file| file.holes.expect(0));
+            self.rest(now_us, TIME_AT_REST_US);
+        }
+    }
+
+    /// Some were punched at rest, which took so long.
+    pub(super) fn rest(&mut self, now_us: u64, took_us: u64) {
+        self.put_off_until_us = Some(now_us.saturating_add(took_us.saturating_mul(REST)));
+    }
+
+    /// They are slow no longer, or nobody knows: what they give back is left to them again.
+    pub(super) fn take_up(&mut self) {
+        if self.put_off_until_us.take().is_some() {
+            for (file, map) in &self.files {
+                if let Some(file) = file.upgrade() {
+                    file.holes.expect(bytes_of(map));
+                }
+            }
+        }
+    }
+
+    fn live_files(&self) -> impl Iterator<Item = Arc<BlobFile>> {
+        self.files.iter().filter_map(|(file, _)| file.upgrade())
+    }
+}
+
+/// What all holes of a file give back.
+pub(super) fn bytes_of(map: &BlockMap) -> u64 {
+    map.holes(0).map(|hole| hole.end - hole.start).sum()
+}
