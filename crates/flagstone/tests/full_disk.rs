@@ -179,6 +179,25 @@ fn whole_tables_are_removed_from_a_full_disk() {
     assert_eq!(db.get("000000").expect("a lookup"), None);
 }
 
+/// The same of a whole family.
+#[test]
+fn a_family_is_dropped_on_a_full_disk() {
+    let (small, db) = Small::new("level0_file_num_compaction_trigger=2");
+    let family = db.create_column_family("other", &small.options.cf).expect("a family");
+    for number in 0..100 {
+        db.put_cf(&family, format!("{number:06}"), vec![b'x'; 1000]).expect("there is space");
+        db.background_step().expect("a flush or compaction");
+    }
+    let (_, refused) = fill(&db);
+    assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
+    db.drop_column_family(&family).expect("it needs next to no space");
+    drop(family);
+    while db.background_step().expect("a flush or compaction") {}
+    db.put("another", "value").expect("there is space, and nobody has reopened the database");
+    assert!(small.fs.used() > 100_000, "the reserve is there again");
+    assert!(db.get("000000").expect("a lookup").is_some());
+}
+
 #[test]
 fn a_database_opens_on_a_full_disk_and_goes_on_when_there_is_space() {
     let (small, db) = Small::new("");

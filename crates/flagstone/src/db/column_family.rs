@@ -52,11 +52,14 @@ impl Db {
     /// Drops a column family; durable when the call returns. Reads through existing handles and iterators go on,
     /// and its files are removed when the last of them is gone.
     ///
+    /// While a full disk suspends writes it goes on as [`Db::compact_range`] does, with what was reserved
+    /// (`reserved_disk_space`).
+    ///
     /// # Errors
     /// `InvalidArgument` for `default`; `ColumnFamilyDropped`; `IoError`.
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let inner = self.inner();
-        inner.check_writable()?;
+        inner.check_changeable()?;
         family.0.check_owner(&inner.obsolete)?;
         inner.drop_family(&family.0)?;
         inner.write_options_file()
@@ -181,7 +184,7 @@ impl DbInner {
         family.check_alive()?;
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
-        self.check_writable()?;
+        self.check_changeable()?;
         family.check_alive()?;
         let dropped = state.versions.drop_column_family(family.id);
         self.after_manifest_change(&mut state, dropped).inspect_err(|_| {
