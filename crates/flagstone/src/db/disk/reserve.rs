@@ -162,7 +162,7 @@ impl DbInner {
     }
 
     /// What must be free for writes to go on: the reserve, and enough that they do not stop at once.
-    fn wanted_space(&self) -> u64 {
+    pub(in crate::db) fn wanted_space(&self) -> u64 {
         let more = self.largest_write_buffer.load(Ordering::Relaxed);
         self.reserve.size.saturating_add(self.reserve.size / 4).saturating_add(more)
     }

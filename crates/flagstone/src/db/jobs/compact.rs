@@ -146,6 +146,7 @@ impl DbInner {
     /// The first plan of the families that may want one. Those that do not are not asked again until something changes.
     fn find_compaction(&self, state: &mut State) -> Option<CompactionJob> {
         let waits = self.waits_for_space(state);
+        let in_work = if waits { Self::bytes_in_work(state) } else { 0 };
         let mut idle = Vec::new();
         let job = state.agenda.to_compact().find_map(|id| {
             let known = state.families.get(&id)?;
@@ -153,7 +154,7 @@ impl DbInner {
             let job = if known.manual_compactions == 0 { self.compaction_of(state, known) } else { None };
             idle.extend(job.is_none().then_some(id));
             // It is asked again, since nothing of it changes when there is space.
-            job.filter(|job| !waits || passes(&job.plan))
+            job.filter(|job| !waits || passes(&job.plan) || self.has_room_beside(job, in_work))
         });
         self.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
         idle.into_iter().for_each(|id| state.wants_none(id));

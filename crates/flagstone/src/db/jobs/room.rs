@@ -4,16 +4,20 @@
 //!   scratch that `compaction/pick/scratch.rs` tells is there once. Its turn ends when its inputs are removed.
 //! - On a full disk, where one has found no room, those that nobody asked for and that write tables begin one at a time until
 //!   one has ended well: two together could take the space from each other, again and again. One that began before is not
-//!   waited for: it may take hours, and there may be space in a moment.
+//!   waited for: it may take hours, and there may be space in a moment. Nor is anything waited for where the file system tells
+//!   of room for all that run and the next.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use super::compact::CompactionJob;
-use crate::base::{ColumnFamilyId, Sometimes};
+use crate::base::sync::Ordering;
+use crate::base::{ColumnFamilyId, FileNumber, Sometimes};
 use crate::compaction::pick::CompactionPlan;
 use crate::db::DbInner;
 use crate::db::family::FamilyState;
 use crate::db::state::State;
+use crate::manifest::Version;
 
 impl DbInner {
     /// The next may have its turn. Whoever looks for work does so at once if this one says so.
@@ -32,6 +36,27 @@ impl DbInner {
     /// Whether a compaction finds out whether there is room again, for which those that want some wait.
     pub(super) fn waits_for_space(&self, state: &State) -> bool {
         state.finds_out.strong_count() > 0 && self.poison.check_starved().is_err()
+    }
+
+    /// The most that the compactions that run may write still.
+    pub(super) fn bytes_in_work(state: &State) -> u64 {
+        let of_family = |known: &FamilyState| {
+            let version = known.family.current.load().version.clone();
+            let files = version.files().filter(|(_, file)| file.being_compacted.load(Ordering::Acquire));
+            let tables = files.map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
+            tables.saturating_add(bytes_of_blobs(&version, &known.collecting))
+        };
+        state.families.values().map(of_family).fold(0, u64::saturating_add)
+    }
+
+    /// Whether there is room for a compaction beside those that may write so much, and for what is to stay free.
+    pub(super) fn has_room_beside(&self, job: &CompactionJob, in_work: u64) -> bool {
+        let plan = &job.plan;
+        let tables = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
+        let blobs = bytes_of_blobs(&job.version, &plan.emptied);
+        let wanted = [tables, blobs, self.wanted_space()].into_iter().fold(in_work, u64::saturating_add);
+        let directory = &job.family.paths.directories()[plan.path_id as usize];
+        self.env.fs.free_space(directory).is_ok_and(|free| free.is_some_and(|free| free >= wanted))
     }
 
     /// One that is about to begin finds out whether there is room again, where that is the question.
@@ -62,6 +87,11 @@ impl DbInner {
     }
 }
 
+fn bytes_of_blobs(version: &Version, files: &BTreeSet<FileNumber>) -> u64 {
+    let known = files.iter().filter_map(|number| version.blob_files.get(number));
+    known.map(|blob| blob.file.meta.total_bytes).fold(0, u64::saturating_add)
+}
+
 /// Whether a compaction needs no room, so that it may begin where others wait for some.
 pub(super) fn passes(plan: &CompactionPlan) -> bool {
     if plan.rewrites() {
@@ -72,15 +102,16 @@ pub(super) fn passes(plan: &CompactionPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::mpsc::{TryRecvError, channel};
 
     use super::*;
-    use crate::base::sync::yield_now;
-    use crate::base::{Code, Error, SubCode};
+    use crate::base::sync::{AtomicU64, yield_now};
+    use crate::base::{Code, Error, Result, SubCode};
     use crate::compaction::pick::CompactionReason;
     use crate::db::jobs::background::Role;
     use crate::db::{ColumnFamily, Db};
-    use crate::env::Env;
+    use crate::env::{Env, FileSystem, FileSystemAround};
     use crate::options::{CompactRangeOptions, CompactionControl, Options};
 
     fn options(changes: &str) -> Options {
@@ -179,6 +210,44 @@ mod tests {
             inner.run_compaction(&job).unwrap();
         }
         assert!(take(inner).is_none());
+    }
+
+    /// A disk that tells how much of it is free.
+    struct Telling(Arc<dyn FileSystem>, Arc<AtomicU64>);
+
+    impl FileSystemAround for Telling {
+        fn inner(&self) -> &dyn FileSystem {
+            &*self.0
+        }
+
+        fn free_space(&self, _directory: &Path) -> Result<Option<u64>> {
+            Ok(Some(self.1.load(Ordering::Relaxed)))
+        }
+    }
+
+    /// One that finds out whether there is room may take hours, and all others waited for it where there was plenty.
+    #[test]
+    fn nobody_waits_for_one_that_finds_out_where_there_is_room_for_both() {
+        let (mut options, free) = (options(""), Arc::new(AtomicU64::new(0)));
+        options.env = options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
+        let db = Db::open("/db", &options).unwrap();
+        let inner = db.inner();
+        inner.state.lock().compactions_paused = 1;
+        let other = db.create_column_family("other", &options.cf).unwrap();
+        fill(&db, db.default_column_family());
+        inner.poison.record_starved(Some(&full_disk()));
+        let first = take(inner).unwrap();
+        fill(&db, &other);
+        for bytes in [0, options.cf.write_buffer_size] {
+            free.store(bytes, Ordering::Relaxed);
+            assert!(take(inner).is_none(), "one at a time");
+        }
+        free.store(options.cf.write_buffer_size + 1_000_000, Ordering::Relaxed);
+        let second = take(inner).expect("there is room");
+        for job in [second, first] {
+            inner.run_compaction(&job).unwrap();
+        }
+        inner.poison.check_starved().unwrap();
     }
 
     /// The next waited for ever for one that had failed.
