@@ -379,12 +379,10 @@ impl Life {
                     let (sync, committed) = (random.random_bool(0.1) && !unlogged, random.random_bool(0.1));
                     is_unlogged |= unlogged;
                     let batch = material.batch(&mut self.after, random);
-                    // Where its file is another one's than the log's, RocksDB would not find it after a crash.
                     let streamed = random.random_bool(0.1)
                         && !unlogged
-                        && !self.keeps_logs
-                        && !(who == Who::Flagstone && may_be_visited)
-                        && batch.iter().all(|(name, _)| self.kept[name.as_str()].may_have_blobs);
+                        && self.may_be_streamed(&batch)
+                        && !(who == Who::Flagstone && may_be_visited);
                     Step::Write { batch, how: How { sync, unlogged, committed, streamed } }
                 }
             };
@@ -397,6 +395,11 @@ impl Life {
             steps.push(Step::FlushWal);
         }
         steps
+    }
+
+    /// Whether the value of a batch may have a blob file of its own, which neither the log has nor RocksDB finds after a crash.
+    fn may_be_streamed(&self, batch: &[(String, Edit)]) -> bool {
+        !self.keeps_logs && batch.iter().all(|(name, _)| self.kept[name.as_str()].may_have_blobs)
     }
 
     /// Tables for a family, mostly of the kind that the family itself would write.

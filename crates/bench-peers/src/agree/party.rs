@@ -139,7 +139,8 @@ pub trait Party: View {
     fn drop_family(&self, name: &str) -> Result<()>;
     /// Changes options while the family is open.
     fn set_options(&self, family: &str, settings: &Settings) -> Result<()>;
-    /// Takes in tables that are written with these settings, of each list of edits one, the later the newer; whether the engine can.
+    /// Takes in tables that are written with these settings, of each list of edits one, the later the newer; whether the engine
+    /// can.
     fn ingest(&self, family: &str, tables: &[Vec<Edit>], settings: &Settings, scratch: &Path)
     -> Result<bool>;
     /// Makes a checkpoint, with memtables `flushed` before, or the log copied if the engine can.

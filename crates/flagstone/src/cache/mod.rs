@@ -257,8 +257,8 @@ impl<V: CacheValue> Cache<V> {
     }
 
     /// Puts a value in, at low priority, in place of any that the key has. `charge` is all the memory it stands for,
-    /// in bytes, without what the cache needs beside it. Returns `false` if it does not fit even into an empty shard, or only in the place of others that are in use;
-    /// the old value is gone all the same.
+    /// in bytes, without what the cache needs beside it. Returns `false` if it does not fit even into an empty shard, or only in
+    /// the place of others that are in use; the old value is gone all the same.
     pub fn insert(&self, key: CacheKey, value: V, charge: usize) -> bool {
         self.insert_with_priority(key, value, charge, Priority::Low)
     }

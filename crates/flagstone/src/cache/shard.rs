@@ -4,9 +4,9 @@
 //! lock of `changing`, in this order: the log's hits are told to the policy; what must go leaves policy, table and usage; what
 //! comes in enters them. Values are dropped by the caller, after the lock.
 //!
-//! **Invariants.** `charged` is the charge of all entries in the table; with `overhead`, the memory of the table, of `held` and of
-//! the policy, it is not above the capacity, but for what the last insertion added to the overhead, and unless that is more than
-//! a half of the capacity. Entries in the table, in `held` and in the policy's order are the same.
+//! **Invariants.** `charged` is the charge of all entries in the table; with `overhead`, the memory of the table, of `held` and
+//! of the policy, it is not above the capacity, but for what the last insertion added to the overhead, and unless that is more
+//! than a half of the capacity. Entries in the table, in `held` and in the policy's order are the same.
 
 use super::entry::CacheValue;
 use super::hits::HitLog;

@@ -68,8 +68,8 @@ pub struct MemoryUsage {
     pub open_tables: u64,
     /// Cursors and what they read ahead, without the blocks that they stand on.
     pub cursors: u64,
-    /// Blocks, indexes, and small values of blob files, that iterators and values keep and the cache let go of. Counted only with a
-    /// `memory_budget`, and not of caches that others have, too (`Options::block_cache`, `Options::blob_cache`).
+    /// Blocks, indexes, and small values of blob files, that iterators and values keep and the cache let go of. Counted only with
+    /// a `memory_budget`, and not of caches that others have, too (`Options::block_cache`, `Options::blob_cache`).
     pub kept_blocks: u64,
     /// How many cursors there are: in use, and kept for the next iterator.
     pub open_cursors: u64,

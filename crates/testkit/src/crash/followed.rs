@@ -65,8 +65,8 @@ impl Promises {
         number <= found.logged && self.batches.iter().any(|batch| batch.number == number)
     }
 
-    /// Asks a database that holds `found` for what follows each of them. If it `is_whole`, no power loss has taken anything of its
-    /// WALs: they tell of all that is behind the oldest write that they have.
+    /// Asks a database that holds `found` for what follows each of them. If it `is_whole`, no power loss has taken anything of
+    /// its WALs: they tell of all that is behind the oldest write that they have.
     ///
     /// # Panics
     /// If it says what is not so.
