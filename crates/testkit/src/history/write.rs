@@ -61,8 +61,8 @@ impl Life {
         }
     }
 
-    /// Whether a write may have to wait: by what the database says of itself, for compactions of level 0, or before the end of the
-    /// space that blob files or WALs may take.
+    /// Whether a write may have to wait: by what the database says of itself, for compactions of level 0, or before the end of
+    /// the space that blob files or WALs may take.
     fn may_hold_up(&self, options: &WriteOptions) -> bool {
         let family = self.db.default_column_family();
         let says = |name| self.db.int_property(family, name).expect("a known property") > 0;
