@@ -293,6 +293,7 @@ impl Replay {
                 }
             }
         }
+        let summary = found.summary.expect("what parses was read").map_err(locate)?;
         if batch.count() == 0
             && let Some(noted) = self.incomplete_predecessor(batch)
         {
@@ -308,7 +309,6 @@ impl Replay {
             }
             return self.obey(verdict, lost, false, || locate(Error::corruption(message)));
         }
-        let summary = found.summary.expect("what parses was read").map_err(locate)?;
         if let Some(fault) = found.fault {
             let lost = fault.lost().map_err(locate)?;
             return self.obey(self.mode.judge_lost_blob(), wal.number, false, || locate(lost));
@@ -335,10 +335,9 @@ impl Replay {
 
     /// What a batch says of the WAL before, if that was not replayed to its end, or is missing.
     fn incomplete_predecessor(&self, batch: BatchView<'_>) -> Option<PredecessorWal> {
-        let noted = batch.iter().find_map(|operation| match operation {
-            Ok(Operation::LogData(data)) => PredecessorWal::from_note(data),
-            _ => None,
-        })?;
+        // The note is alone in its batch.
+        let Ok(Operation::LogData(data)) = batch.iter().next()? else { return None };
+        let noted = PredecessorWal::from_note(data)?;
         let good_until = match self.outcome.wals.iter().find(|wal| wal.number.0 == noted.number) {
             Some(replayed) => replayed.good_until,
             None if noted.number < self.needed_from.0 => return None,

@@ -388,6 +388,27 @@ fn what_is_no_log_s_fault_fails_in_every_mode() {
     }
 }
 
+/// A batch without operations, by its count, was searched to its end for a note of the log before, and where that told of a loss,
+/// it was left out: what made it unreadable was never met.
+#[test]
+fn a_batch_that_cannot_be_read_tells_nothing_of_the_log_before() {
+    let noted = PredecessorWal { number: 1, size: 1000, last_sequence: 2 };
+    let mut batch = WriteBatch::new();
+    batch.put(b"k", b"v").unwrap();
+    batch.put_log_data(noted.to_note()).unwrap();
+    let record = [&encode_header(3, 0)[..], batch.body()].concat();
+    let fs = MemoryFileSystem::new();
+    fs.create_directory(Path::new("/")).unwrap();
+    let file = fs.open(Path::new("/2"), OpenMode::Create).unwrap();
+    Writer::new(file.clone(), FileNumber(2), WriterOptions::default()).unwrap().add_record(&record).unwrap();
+    for mode in MODES {
+        let apply = &mut |_: &ReplayRecord<'_>| panic!("it was applied");
+        let logs = [(FileNumber(2), file.clone())];
+        let error = replay(&logs, FileNumber(1), mode, &Reading::default(), apply).unwrap_err();
+        assert!(error.message().contains("wrong count: 1 operations or more"), "{mode:?}: {error}");
+    }
+}
+
 #[test]
 fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
     // A power loss took the end of a log and left the next one, whose batches were then applied over the gap.
