@@ -324,6 +324,31 @@ fn transactions_that_are_decided_keep_nobody_from_opening_their_database() {
     }
 }
 
+/// A batch was searched for transactions to its end, however many more operations it had than it counts: of a compressed one,
+/// billions.
+#[test]
+fn what_a_batch_does_not_count_is_not_searched_for_transactions() {
+    let uncounted: &[Log] = &[(80, &[&[b"\x01\x01b\x00", END]])];
+    Db::open("/db", &flushed_with(uncounted)).expect("a database");
+}
+
+/// All their names were kept, and the first was told at four times its length: a compressed record has gigabytes of them.
+#[test]
+fn transactions_that_are_prepared_take_no_more_memory_than_there_may_be() {
+    let prepared = |name: u8| &*[&b"\x0a\x80\x80\x80\x02"[..], &vec![name; 4 << 20]].concat().leak();
+    let batches: Vec<&[&[u8]]> = (0..16).map(|name| &*vec![prepared(name)].leak()).collect();
+    for (kept, why) in [(15, "'\\x00\\x00"), (16, "too many transactions")] {
+        let logs: &[Log] = &[(80, &*batches[..kept].to_vec().leak())];
+        let error = Db::open("/db", &flushed_with(logs)).unwrap_err();
+        assert!(
+            error.code() == Code::NotSupported && error.message().len() < 4000,
+            "{}",
+            error.message().len()
+        );
+        assert!(error.message().contains(why), "{error}");
+    }
+}
+
 /// The offset stood in the words alone, and not where a program looks for it.
 #[test]
 fn who_is_ahead_of_a_damaged_log_is_told_where_the_damage_is() {

@@ -165,6 +165,16 @@ impl<'a> BatchView<'a> {
         BatchIter::new(self.body())
     }
 
+    /// The operations up to what cannot be read, and to the first that the header does not count, though it should.
+    pub fn readable(&self) -> impl Iterator<Item = Operation<'a>> + use<'a> {
+        let mut left = self.count();
+        self.iter().map_while(move |operation| {
+            let operation = operation.ok()?;
+            left = left.checked_sub(u32::from(operation.is_counted()))?;
+            Some(operation)
+        })
+    }
+
     /// Reads every operation, but none behind more than the header counts, and compares their number with it. Log data, markers
     /// and the like, which it does not count, are read whatever their number.
     ///

@@ -12,13 +12,20 @@ use crate::db::DbInner;
 use crate::env::OpenMode;
 use crate::wal::{DECIDE, Event, Reader};
 
+/// The most bytes that are kept of transactions of which nothing is known yet but that they are prepared: hundreds of thousands.
+const PREPARED_MAX: usize = 64 << 20;
+
+/// What is shown of a transaction's name: RocksDB gives none more.
+const NAME_MAX: usize = 512;
+
 impl DbInner {
     /// Looks through WALs, oldest first, that are kept and need no replaying. Damage there is nobody's loss.
     ///
     /// # Errors
-    /// `NotSupported` if a transaction is prepared in one, and decided in none; `IoError`.
+    /// `NotSupported` if a transaction is prepared in one, and decided in none, or more are at a time than there is memory for;
+    /// `IoError`.
     pub(super) fn check_nothing_is_prepared(&self, wals: &[FileNumber]) -> Result<()> {
-        let mut prepared = BTreeMap::new();
+        let mut prepared = Prepared::default();
         for number in wals {
             let path = file_name::wal(&self.wal_directory, *number);
             let file = match self.env.fs.open(&path, OpenMode::Read) {
@@ -35,24 +42,59 @@ impl DbInner {
                     Event::Record(_) => {}
                 }
                 let Ok(batch) = BatchView::parse(reader.record()) else { continue };
-                for operation in batch.iter().map_while(Result::ok) {
+                for operation in batch.readable() {
                     match operation {
-                        Operation::EndPrepare { xid } => {
-                            prepared.insert(xid.to_vec(), (path.clone(), reader.record_offset()));
-                        }
+                        Operation::EndPrepare { xid } => prepared.add(xid, *number, reader.record_offset()),
                         Operation::Commit { xid }
                         | Operation::CommitWithTimestamp { xid, .. }
-                        | Operation::Rollback { xid } => drop(prepared.remove(xid)),
+                        | Operation::Rollback { xid } => prepared.decide(xid),
                         _ => {}
+                    }
+                    if prepared.bytes > PREPARED_MAX {
+                        return self.refuse(prepared);
                     }
                 }
             }
         }
-        let Some((xid, (path, offset))) = prepared.pop_first() else { return Ok(()) };
-        let message = format!(
-            "transaction '{}' is prepared, and neither committed nor rolled back",
-            xid.escape_ascii()
-        );
+        self.refuse(prepared)
+    }
+
+    /// # Errors
+    /// `NotSupported` if any is prepared.
+    fn refuse(&self, mut prepared: Prepared) -> Result<()> {
+        let Some((xid, (number, offset))) = prepared.places.pop_first() else { return Ok(()) };
+        let name = xid[..xid.len().min(NAME_MAX)].escape_ascii();
+        let message = match prepared.bytes > PREPARED_MAX {
+            true => format!("too many transactions are prepared at a time, transaction '{name}' among them"),
+            false => format!("transaction '{name}' is prepared, and neither committed nor rolled back"),
+        };
+        let path = file_name::wal(&self.wal_directory, number);
         Err(Error::not_supported(message).advise(DECIDE).at(path).at_offset(offset))
+    }
+}
+
+/// Transactions that are not decided yet, by their names: where their records are.
+#[derive(Default)]
+struct Prepared {
+    places: BTreeMap<Vec<u8>, (FileNumber, u64)>,
+    /// About what they take.
+    bytes: usize,
+}
+
+impl Prepared {
+    fn size_of(xid: &[u8]) -> usize {
+        xid.len() + size_of::<(Vec<u8>, (FileNumber, u64))>()
+    }
+
+    fn add(&mut self, xid: &[u8], number: FileNumber, offset: u64) {
+        if self.places.insert(xid.to_vec(), (number, offset)).is_none() {
+            self.bytes += Self::size_of(xid);
+        }
+    }
+
+    fn decide(&mut self, xid: &[u8]) {
+        if self.places.remove(xid).is_some() {
+            self.bytes -= Self::size_of(xid);
+        }
     }
 }
