@@ -313,6 +313,33 @@ fn batches_that_do_not_count_name_no_family() {
     }
 }
 
+/// A record without a number between those of a WAL that have one: the sequence number of its batch passed for that of the WAL
+/// that the file was, and all its own records for what was left of an earlier one.
+#[test]
+fn a_wal_is_no_other_by_the_sequence_number_of_a_batch() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    Db::open(&source, &create()).expect("it opens").close().expect("closed");
+    let log = logs(&source).pop().expect("a WAL");
+    let number = FileNumber(log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number"));
+    let framed = |recyclable: bool, value_size: usize| {
+        let path = scratch.path().join("framed");
+        let file = Env::os().fs.open(&path, OpenMode::Create).expect("a file");
+        let options = WriterOptions { recyclable, ..WriterOptions::default() };
+        let mut batch = WriteBatch::new();
+        batch.put("key", vec![b'v'; value_size]).expect("a put");
+        batch.set_sequence(99);
+        Writer::new(file, number, options).expect("a log").add_record(batch.data()).expect("a write");
+        std::fs::read(&path).expect("a log")
+    };
+    // Of a record of two blocks only the first is left.
+    let first = framed(true, 40_000)[..32_768].to_vec();
+    std::fs::write(&log, [first, framed(false, 1), framed(true, 2)].concat()).expect("a log");
+    let report = rebuild(&source, &target);
+    let db = Db::open_read_only(&target, &Options::default()).expect("it opens");
+    assert_eq!(db.get("key").expect("a read").as_deref(), Some(&b"vv"[..]), "{report:#?}");
+}
+
 /// Of two WALs of a number the second went by what the first says of shared sequence numbers.
 #[test]
 fn of_two_wals_of_a_number_each_says_itself_whether_numbers_are_shared() {

@@ -9,18 +9,25 @@
 //! number is damaged looks in front of older records like the rest of one of these: then the log seems to end before it.
 
 use super::damage::{Damage, DamageKind};
-use super::format::{RECYCLABLE_HEADER_SIZE, number_in_header};
+use super::format::{Header, RECYCLABLE_HEADER_SIZE, is_recyclable, number_in_header};
 use crate::base::{FileNumber, Result};
 use crate::env::{File, read_until_end};
 
-/// The number that a record of a recycled log bears which begins at `offset`.
+/// The number that the intact record bears which begins at `offset`; `None` if its header has none.
 ///
 /// # Errors
 /// `IoError`.
 pub fn number_at(file: &dyn File, offset: u64) -> Result<Option<u32>> {
-    let mut header = [0; RECYCLABLE_HEADER_SIZE];
+    let header = header_at(file, offset)?;
+    let is_numbered = Header::parse(&header).is_some_and(|header| is_recyclable(header.record_type));
+    Ok(number_in_header(&header).filter(|_| is_numbered))
+}
+
+fn header_at(file: &dyn File, offset: u64) -> Result<Vec<u8>> {
+    let mut header = vec![0; RECYCLABLE_HEADER_SIZE];
     let read = read_until_end(file, offset, &mut header)?;
-    Ok(number_in_header(&header[..read]))
+    header.truncate(read);
+    Ok(header)
 }
 
 /// All damage that was met between two intact records.
@@ -71,7 +78,9 @@ impl Gap {
             | DamageKind::Length
             | DamageKind::TruncatedHeader
             | DamageKind::TruncatedBody => {
-                let is_own = number_at(file, damage.offset)? == Some(number.0 as u32);
+                // The type may be what is damaged: whatever it says, a number may stand there.
+                let own = number_in_header(&header_at(file, damage.offset)?);
+                let is_own = own == Some(number.0 as u32);
                 self.is_torn |= is_own;
                 self.has_remainder = true;
             }
