@@ -12,7 +12,7 @@
 //! written to this file from what is left of its previous life under another number. Special records (compression,
 //! timestamp sizes, predecessor) are never fragmented. An unknown type is skipped if it has bit 7, and else an error.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::base::ColumnFamilyId;
 use crate::base::checksum;
@@ -185,7 +185,7 @@ impl PredecessorWal {
 #[derive(Debug, Default)]
 pub struct TimestampSizes {
     all: Vec<(ColumnFamilyId, u16)>,
-    known: HashSet<ColumnFamilyId>,
+    known: HashMap<ColumnFamilyId, u16>,
 }
 
 impl TimestampSizes {
@@ -196,12 +196,18 @@ impl TimestampSizes {
             let (Some(cf), Some(size)) = (decoder.fixed32().map(ColumnFamilyId), decoder.fixed16()) else {
                 return false;
             };
-            if !self.known.insert(cf) {
+            if self.known.contains_key(&cf) {
                 return false;
             }
+            self.known.insert(cf, size);
             self.all.push((cf, size));
         }
         true
+    }
+
+    /// The size of a family's timestamps; 0 if its keys have none.
+    pub(super) fn of(&self, family: ColumnFamilyId) -> u16 {
+        self.known.get(&family).copied().unwrap_or(0)
     }
 
     /// Those read so far. There are only ever more.

@@ -175,6 +175,11 @@ impl Reader {
         self.timestamp_sizes.as_slice()
     }
 
+    /// The size in bytes of the timestamps that a family's keys end in, as far as read; 0 if they have none.
+    pub fn timestamp_size(&self, family: ColumnFamilyId) -> u16 {
+        self.timestamp_sizes.of(family)
+    }
+
     /// What the log says of the one before it.
     pub fn predecessor(&self) -> Option<PredecessorWal> {
         self.predecessor

@@ -299,8 +299,7 @@ impl Logs<'_, '_> {
                 "a batch of a two-phase transaction: whether it was committed is not looked for",
             )));
         }
-        let timestamps = reader.timestamp_sizes();
-        let is_timestamped = |id| timestamps.iter().any(|(family, size)| *family == id && *size > 0);
+        let is_timestamped = |id| reader.timestamp_size(id) > 0;
         if batch.iter().flatten().filter_map(|operation| family_of(&operation)).any(is_timestamped) {
             return Err(Refused::Batch(Error::not_supported("a batch whose keys end in user timestamps")));
         }
