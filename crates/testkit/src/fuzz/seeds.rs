@@ -181,15 +181,22 @@ fn wals() -> Seeds {
     seeds
 }
 
-/// A compressed WAL whose records claim gigabytes of zeros in a few kilobytes. Whoever reads it puts the checksums right.
+/// A compressed WAL whose records become much more than they are. Whoever reads it puts the checksums right.
 fn wal_of_bombs() -> Vec<u8> {
     let record = |kind: u8, payload: &[u8]| {
         [&[0; 4][..], &(payload.len() as u16).to_le_bytes(), &[kind], payload].concat()
     };
-    // Of zstd: the number of the format, a window of 128 KiB, then as many zeros again and again; the last bit ends it.
-    let zeros = [2, 0, 16, 0].repeat(4000);
-    let frame = [&[0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3][..], &zeros, &[3, 0, 16, 0]].concat();
-    [record(9, &[7, 0, 0, 0]), record(1, &frame), record(1, &frame)].concat()
+    // Of zstd: the number of the format, a window of 128 KiB, then blocks: bytes as they are, or one that is repeated. The last
+    // bit ends it.
+    let frame = |blocks: &[&[u8]]| [&[0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3][..], &blocks.concat()].concat();
+    let block = |size: u32, bits: u32, bytes: &[u8]| [&(size << 3 | bits).to_le_bytes()[..3], bytes].concat();
+    // As large as a target lets a record become: deletions that the header does not count, and marks that it need not count.
+    let header = block(12, 0, &[0; 12]);
+    let small = [0x00, 0x0d].map(|tag| record(1, &frame(&[&header, &block(60 << 10, 3, &[tag])])));
+    // Gigabytes of zeros.
+    let zeros = block(128 << 10, 2, &[0]).repeat(4000);
+    let large = record(1, &frame(&[&zeros, &block(128 << 10, 3, &[0])]));
+    [&record(9, &[7, 0, 0, 0])[..], &small.concat().repeat(4), &large].concat()
 }
 
 fn batch() -> WriteBatch {
@@ -437,4 +444,37 @@ fn damages() -> Seeds {
         found.push([vec![variant, 11, 2], many].concat());
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use flagstone::base::FileNumber;
+    use flagstone::batch::BatchView;
+    use flagstone::wal::{DamageKind, Event, Reader, ReaderOptions};
+
+    use super::super::input::file_of;
+    use super::super::mend;
+    use super::super::wals::DECOMPRESSED_MAX;
+    use super::*;
+
+    /// When the targets got a limit for compressed records, all of these were beyond it: no batch was read any more.
+    #[test]
+    fn bombs_reach_the_batches() {
+        let mut bytes = wal_of_bombs();
+        mend::log(&mut bytes);
+        let options = ReaderOptions { decompressed_size_max: DECOMPRESSED_MAX, ..ReaderOptions::default() };
+        let mut reader = Reader::with_options(file_of(&bytes), FileNumber(1), options);
+        let (mut uncounted, mut marks) = (0, 0);
+        loop {
+            match reader.next_event().expect("a read") {
+                Event::Record(record) => match BatchView::parse(record).expect("a header").validate() {
+                    Ok(summary) => marks += usize::from(summary.ends_in_noop),
+                    Err(error) => uncounted += usize::from(error.message().contains("or more")),
+                },
+                Event::Damage(damage) => assert_eq!(damage.kind, DamageKind::Decompression),
+                Event::End => break,
+            }
+        }
+        assert_eq!((uncounted, marks), (4, 4));
+    }
 }

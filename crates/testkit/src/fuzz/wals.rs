@@ -23,7 +23,7 @@ pub const MODES: [RecoveryMode; 4] = [
 
 /// The most that a compressed record may decompress to here. A few bytes are enough for that, and an input has room for thousands
 /// of such records.
-const DECOMPRESSED_MAX: usize = 64 << 10;
+pub(super) const DECOMPRESSED_MAX: usize = 64 << 10;
 
 /// Reads a WAL record by record, as it is and with its checksums put right: a number, then the file.
 pub fn wal(data: &[u8]) {
