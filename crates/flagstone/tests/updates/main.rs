@@ -82,8 +82,8 @@ fn make_log(options: &Options, path: &Path, number: FileNumber, batch: WriteBatc
 /// Puts a key and deletes nothing.
 fn with_an_empty_range(key: &str) -> WriteBatch {
     let mut batch = WriteBatch::new();
-    batch.put(key, "value").unwrap();
-    batch.delete_range("k", "k").unwrap();
+    batch.put(key, "value").expect("a put");
+    batch.delete_range("k", "k").expect("a deletion");
     batch
 }
 
