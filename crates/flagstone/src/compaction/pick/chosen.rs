@@ -51,7 +51,8 @@ pub fn plan_files(
     Ok(picker.complete_inputs(path_id, CompactionReason::Manual, inputs, output_level))
 }
 
-fn in_the_way() -> Error {
+/// What somebody has asked for cannot be now.
+pub fn in_the_way() -> Error {
     Error::new(Code::Aborted, "a compaction that is running is in the way; try again when it is done")
 }
 

@@ -43,7 +43,7 @@ mod universal;
 pub use below::{KeysBelow, range_surely_absent};
 pub use blob_space::{BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_bytes_allowed, blob_file_size};
 pub use blob_work::{kept_by_damage, refers_to};
-pub use chosen::plan_files;
+pub use chosen::{in_the_way, plan_files};
 pub use cleaning::{moved_per_byte, space_for};
 pub use deletions::{DeletedRanges, drop_deleted};
 pub use entry_stats::table_stats;

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::compact::CompactionJob;
 use crate::base::{Error, FileNumber, Result};
-use crate::compaction::pick::{path_of_level, plan_files};
+use crate::compaction::pick::{CompactionPlan, in_the_way, path_of_level, plan_files};
 use crate::db::Db;
 use crate::db::family::ColumnFamily;
 use crate::db::settings::leveled_settings;
 use crate::db::state::State;
+use crate::manifest::Version;
 use crate::options::{CompactFilesOptions, CompactionStyle};
 
 impl Db {
@@ -38,7 +39,8 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument`: no table, one that is not there or lies below the output level, a level or directory that is not
-    /// there; a level other than 0 in FIFO compaction. `Aborted`: another compaction is in the way. `Incomplete`: canceled.
+    /// there; a level other than 0 in FIFO compaction. `Aborted`: another compaction is in the way (in universal compaction also
+    /// one that takes the room that is there once for merging the oldest run). `Incomplete`: canceled.
     /// `Corruption` or `IoError` of the rewriting. `ColumnFamilyDropped`.
     pub fn compact_files(
         &self,
@@ -62,12 +64,18 @@ impl Db {
         if let Some(control) = &options.control {
             control.begin(job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add));
         }
+        let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
         let outcome = inner.run_compaction(&job);
         drop(job);
+        if takes_turn {
+            // Its turn ends when what it replaced is removed, and before anybody is told of it, who may ask for another.
+            inner.purge_all_obsolete_files();
+            inner.end_turn(family, true);
+        }
         inner.end_asked_for(outcome)
     }
 
-    fn job_for_files(
+    pub(super) fn job_for_files(
         &self,
         state: &State,
         family: &ColumnFamily,
@@ -93,6 +101,12 @@ impl Db {
         let chosen: BTreeSet<_> = tables.iter().copied().collect();
         let context = self.inner().pick_context(state, known);
         let mut plan = plan_files(&version, &common, &context, &chosen, (output_level, path_id))?;
+        if settings.compaction_style == CompactionStyle::Universal && plan.rewrites() {
+            plan.takes_turn = holds_oldest(&plan, &version);
+            if plan.takes_turn && known.in_turn > 0 {
+                return Err(in_the_way());
+            }
+        }
         if let Some(compression) = options.compression {
             plan.compression = compression;
             plan.bottommost_compression = false;
@@ -107,4 +121,12 @@ impl Db {
         job.control.clone_from(&options.control);
         Ok(job)
     }
+}
+
+/// Whether tables of the oldest run are among the inputs: as all runs, or a piece or part of them, they may be as large as all
+/// others together.
+fn holds_oldest(plan: &CompactionPlan, version: &Version) -> bool {
+    let Some(bottom) = version.last_level_with_files() else { return false };
+    let oldest = version.levels[0].last().map(|file| file.number());
+    plan.files().any(|(level, file)| level == bottom && (bottom > 0 || Some(file.number()) == oldest))
 }

@@ -112,7 +112,7 @@ mod tests {
     use crate::db::jobs::background::Role;
     use crate::db::{ColumnFamily, Db};
     use crate::env::{Env, FileSystem, FileSystemAround};
-    use crate::options::{CompactRangeOptions, CompactionControl, Options};
+    use crate::options::{CompactFilesOptions, CompactRangeOptions, CompactionControl, Options};
 
     fn options(changes: &str) -> Options {
         let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -339,6 +339,51 @@ mod tests {
         });
         ended.recv().unwrap().unwrap();
         assert_eq!(inner.state.lock().families[&ColumnFamilyId::DEFAULT].in_turn, 0);
+    }
+
+    /// It took no turn: one of chosen tables and a piece of a merging, or two of them, took the room that is promised once.
+    #[test]
+    fn a_compaction_of_chosen_tables_takes_its_turn() {
+        let db = in_pieces();
+        let (inner, family) = (db.inner(), db.default_column_family());
+        let tables = |is_chosen: fn(usize) -> bool| -> Vec<_> {
+            let live = db.live_files().into_iter();
+            live.filter(|file| file.level.is_some_and(is_chosen)).map(|file| file.number).collect()
+        };
+        let last = family.0.current.load().version.levels.len() - 1;
+        let options = CompactFilesOptions::default();
+        let piece = take(inner).unwrap();
+        inner.run_compaction(&piece).unwrap();
+        let refused = db.compact_files(family, &tables(|_| true), last, &options).unwrap_err();
+        assert_eq!(refused.code(), Code::Aborted);
+        write(&db, 20);
+        write(&db, 20);
+        db.compact_files(family, &tables(|level| level == 0), 0, &options).expect("newer runs alone");
+        let id = piece.family.id;
+        drop(piece);
+        inner.end_turn(id, true);
+        let chosen = tables(|level| level > 0);
+        let job = {
+            let mut state = inner.state.lock();
+            let job = db.job_for_files(&state, family, &chosen[chosen.len() - 1..], last, &options).unwrap();
+            inner.begin_compaction(&mut state, &job);
+            job
+        };
+        let others = || {
+            while let Some(other) = take(inner) {
+                inner.run_compaction(&other).unwrap();
+                assert!(!other.plan.takes_turn, "newer runs alone");
+            }
+        };
+        others();
+        inner.run_compaction(&job).unwrap();
+        others();
+        let had_turn = job.plan.takes_turn;
+        drop(job);
+        assert!(had_turn);
+        inner.end_turn(id, true);
+        db.compact_files(family, &tables(|_| true), last, &options).unwrap();
+        assert_eq!(inner.state.lock().families[&id].in_turn, 0);
     }
 
     /// The last piece did not count: a merging of all began while its inputs took their room still.
