@@ -52,6 +52,15 @@ pub struct Thread<'a> {
     pub unshown: u64,
 }
 
+/// One of those that the writer beside them waits for: it is at it no longer also if it panics.
+struct Reader<'a>(&'a AtomicUsize);
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
 /// Says when a thread has done enough: after so many operations or so much time.
 struct Quota {
     left: u64,
@@ -74,12 +83,11 @@ impl Thread<'_> {
             Work::Queue => self.queue(),
             work if work.has_writer_beside() && self.index == 0 => self.write_while_others_read(),
             work @ (Work::ReadWhileWriting | Work::SeekWhileWriting) => {
-                let result = match work {
+                let _reader = Reader(&self.shared.readers);
+                match work {
                     Work::ReadWhileWriting => self.read_random(false),
                     _ => self.seek(false),
-                };
-                self.shared.readers.fetch_sub(1, Ordering::Release);
-                result
+                }
             }
             Work::Update => self.update(),
             Work::Compact | Work::Flush | Work::WaitForCompaction | Work::Properties(_) => Ok(()),
@@ -413,5 +421,60 @@ impl Thread<'_> {
         }
         self.report.remark(format!("({found} of {read} found)\n"));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use flagstone::env::Clock;
+    use flagstone::options::Options;
+
+    use super::*;
+    use crate::bench::flags::tests::parse;
+
+    struct Stopped;
+
+    impl Clock for Stopped {
+        fn now_us(&self) -> u64 {
+            panic!("the clock stands still")
+        }
+
+        fn unix_seconds(&self) -> u64 {
+            0
+        }
+
+        fn sleep(&self, _duration: Duration) {}
+    }
+
+    /// The writer beside it wrote for ever.
+    #[test]
+    fn a_reader_that_panics_is_at_it_no_longer() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open("/db", &options).unwrap();
+        let env = Env { clock: Arc::new(Stopped), ..options.env };
+        let (flags, _) = parse("flagstone bench --duration=1");
+        for name in ["readwhilewriting", "seekrandomwhilewriting"] {
+            let plan = Plan::new(name, &flags).unwrap();
+            let shared = Shared {
+                db: &db,
+                flags: &flags,
+                plan: &plan,
+                env: &env,
+                stopwatch: Stopwatch::begin(),
+                readers: AtomicUsize::new(1),
+                seed: 1,
+                done: None,
+                progress: None,
+            };
+            let (random, report) = (MersenneTwister::new(1), Report::default());
+            let mut reader = Thread { shared: &shared, index: 1, random, report, unshown: 0 };
+            assert!(catch_unwind(AssertUnwindSafe(|| reader.work())).is_err());
+            assert_eq!(shared.readers.load(Ordering::Acquire), 0);
+        }
     }
 }
