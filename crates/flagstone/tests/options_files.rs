@@ -11,7 +11,8 @@ use std::path::Path;
 
 use common::{create, fixtures, temporary};
 use flagstone::db::Db;
-use flagstone::env::Env;
+use flagstone::env::{Env, OpenMode};
+use flagstone::options::file::parse;
 use flagstone::options::{load_latest, load_readable};
 
 /// What the newest OPTIONS file says if that is all of it: how many families it names, or why it does not count.
@@ -52,13 +53,48 @@ fn a_file_that_was_cut_off_does_not_count() {
     assert!(loaded.expect("the one before").families.len() == 2 && errors.len() == 1, "{errors:?}");
 }
 
-/// Where RocksDB's ends behind a family, nothing tells that there was another.
+/// Where RocksDB's ends behind a family, nothing tells that there was another. One that ended in the indentation of a name passed
+/// for whole.
 #[test]
 fn a_file_by_rocksdb_that_was_cut_off_does_not_count_but_behind_a_family() {
+    for name in ["basic", "cfs"] {
+        let text = newest(&fixtures().join(name));
+        let env = Env::memory();
+        env.fs.create_directory(Path::new("/db")).expect("a directory");
+        let counts = |end: &usize| {
+            let file = env.fs.open(Path::new("/db/OPTIONS-000999"), OpenMode::Create).expect("a file");
+            file.write_at(0, &text.as_bytes()[..*end]).expect("a write");
+            load_latest(&env, Path::new("/db")).is_ok()
+        };
+        let rests: Vec<_> = (0..=text.len()).filter(counts).map(|end| text[end..].trim_start()).collect();
+        assert!(rests.iter().all(|rest| rest.is_empty() || rest.starts_with("[CFOptions")), "{rests:?}");
+        assert!(rests.contains(&"") && rests.len() < 10, "{rests:?}");
+    }
+}
+
+/// RocksDB's example ends without an empty line. A database's own file must have it: it may as well have been cut there.
+#[test]
+fn text_that_is_handed_over_may_end_without_an_empty_line() {
     let directory = temporary();
-    let text = newest(&fixtures().join("cfs"));
-    let counts = |end: &usize| read(directory.path(), &text[..*end]).is_ok();
-    let rests: Vec<_> = ends(&text).filter(counts).map(|end| text[end..].trim_start()).collect();
-    assert!(rests.iter().all(|rest| rest.is_empty() || rest.starts_with("[CFOptions")), "{rests:?}");
-    assert!(rests.contains(&"") && rests.len() < 10, "{rests:?}");
+    let text = newest(&fixtures().join("basic"));
+    let changed = text.trim_end();
+    assert_eq!(parse(changed).expect("it is whole").families.len(), 1);
+    let said = read(directory.path(), changed).expect_err("not a database's");
+    assert!(said.contains("cut off") && said.contains("if somebody has changed it"), "{said}");
+    assert_eq!(read(directory.path(), &format!("{changed}\n\n")), Ok(1));
+}
+
+/// It was enough that it stood anywhere.
+#[test]
+fn the_last_line_comes_last() {
+    let directory = temporary();
+    Db::open(directory.path(), &create()).expect("a database").close().expect("closed");
+    let text = newest(directory.path());
+    let (first, rest) = text.split_once('\n').expect("lines");
+    let last = text.lines().next_back().expect("lines");
+    let cut = &rest[..rest.len() / 2];
+    parse(&format!("{first}\n{last}\n{rest}")).expect("it stands at the end, too");
+    let error = parse(&format!("{first}\n{last}\n{}\n", &cut[..=cut.rfind('\n').expect("lines")]));
+    assert!(error.expect_err("it was cut off").message().contains("cut off"));
+    parse(&format!("{text}\n \n")).expect("nothing follows");
 }

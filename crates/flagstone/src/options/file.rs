@@ -19,7 +19,9 @@
 //! comments of the form `# flagstone:name=value`.
 //!
 //! That a file was cut off shows at its end: ours names its last line in its first, RocksDB's ends in the options of tables and
-//! an empty line. (One of RocksDB that was cut between two families cannot be told from one that has no more of them.)
+//! an empty line. (One of RocksDB that was cut between two families cannot be told from one that has no more of them.) That end
+//! a database's file must have, also if somebody has changed it: behind any of its lines it may have been cut. Text that a
+//! program hands over ([`parse`]) may end as it likes, as RocksDB's example does, but what names a last line must have it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -133,7 +135,7 @@ fn load(env: &Env, directory: &Path, number: FileNumber) -> Result<LoadedOptions
             Error::corruption("the file is not text").at_offset(error.utf8_error().valid_up_to() as u64)
         })
         .map_err(|error| error.at(&path))?;
-    let mut loaded = parse(&text).map_err(|error| error.at(&path))?;
+    let mut loaded = parse_file(&text).map_err(|error| error.at(&path))?;
     loaded.options.env = env.clone();
     loaded.path = path;
     Ok(loaded)
@@ -146,49 +148,44 @@ fn options_number(name: &str) -> Option<FileNumber> {
     }
 }
 
-/// Reads the text of an OPTIONS file.
+/// Reads the text of an OPTIONS file, also of one that somebody has written: it is whole if nothing says that it was cut off.
 ///
 /// # Errors
 /// As [`load_latest`], with the line but without the path.
 pub fn parse(text: &str) -> Result<LoadedOptions> {
-    check_last_line(text)?;
-    let mut parser = Parser::new();
-    parser.families_max = FAMILIES_ANYWAY.max(text.len() / FAMILY_BYTES_MIN);
-    for (index, line) in text.lines().enumerate() {
-        let own = line.trim_start().strip_prefix(OWN_MARK);
-        parser.is_own = own.is_some();
-        let line = own.unwrap_or_else(|| without_comment(line)).trim();
-        if !line.is_empty() {
-            parser.line(line).map_err(|error| error.context(format!("line {}", index + 1)))?;
-        }
+    Parser::read(text)?.finish()
+}
+
+/// Reads the text of the OPTIONS file of a database: one by RocksDB must end as RocksDB ends it.
+fn parse_file(text: &str) -> Result<LoadedOptions> {
+    let is_by_rocksdb = text.lines().next() == Some(FIRST_OF_ROCKSDB);
+    if is_by_rocksdb && !ends_in_empty_line(text) {
+        return Err(cut_off(END_OF_ROCKSDB));
     }
-    let is_at_end = matches!(parser.place, Place::Table(_) | Place::OtherTable(_));
-    if is_by_rocksdb(text) && !is_at_end {
+    let parser = Parser::read(text)?;
+    if is_by_rocksdb && !matches!(parser.place, Place::Table(_) | Place::OtherTable(_)) {
         return Err(cut_off(END_OF_ROCKSDB));
     }
     parser.finish()
 }
 
-fn is_by_rocksdb(text: &str) -> bool {
-    text.lines().next() == Some(FIRST_OF_ROCKSDB)
+/// Whether the last line is whole and has nothing. RocksDB indents it, as each name: without its end it may be the next name's.
+fn ends_in_empty_line(text: &str) -> bool {
+    text.ends_with('\n') && text.lines().next_back().is_some_and(|line| line.trim().is_empty())
 }
 
-/// Checks the last line of a file whose author ends it so that it shows whether it was cut off. Before it is read: what is left
-/// of a value may be none.
+/// Checks that a file that names its last line has it. Before it is read: what is left of a value may be none.
 fn check_last_line(text: &str) -> Result<()> {
-    let mut backwards = text.lines().rev();
-    if text.lines().next() == Some(FIRST_LINE) && !backwards.any(|line| line == LAST_LINE) {
-        return Err(cut_off(&format!("the line '{LAST_LINE}'")));
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    match text.lines().next() == Some(FIRST_LINE) && last != Some(LAST_LINE) {
+        true => Err(cut_off(&format!("the line '{LAST_LINE}'"))),
+        false => Ok(()),
     }
-    let ends_empty = || text.lines().next_back().is_some_and(|line| line.trim().is_empty());
-    if is_by_rocksdb(text) && !ends_empty() {
-        return Err(cut_off(END_OF_ROCKSDB));
-    }
-    Ok(())
 }
 
 fn cut_off(end: &str) -> Error {
     Error::corruption(format!("the file was cut off: it does not end in {end}"))
+        .advise("if somebody has changed it and it is whole, give it that end")
 }
 
 /// The line up to a '#' that no backslash protects.
@@ -248,6 +245,21 @@ impl Parser {
             families_max: FAMILIES_ANYWAY,
             untold: 0,
         }
+    }
+
+    fn read(text: &str) -> Result<Self> {
+        check_last_line(text)?;
+        let mut parser = Self::new();
+        parser.families_max = FAMILIES_ANYWAY.max(text.len() / FAMILY_BYTES_MIN);
+        for (index, line) in text.lines().enumerate() {
+            let own = line.trim_start().strip_prefix(OWN_MARK);
+            parser.is_own = own.is_some();
+            let line = own.unwrap_or_else(|| without_comment(line)).trim();
+            if !line.is_empty() {
+                parser.line(line).map_err(|error| error.context(format!("line {}", index + 1)))?;
+            }
+        }
+        Ok(parser)
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
