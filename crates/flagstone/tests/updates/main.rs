@@ -125,6 +125,42 @@ fn the_deletion_of_an_empty_range_that_rocksdb_replayed_does_not_hold_up_its_wri
     assert_eq!(keys(&mut updates), ["b"]);
 }
 
+/// A batch that deletes nothing but empty ranges held up what was published behind it; and who went on from its position was told
+/// of a power loss, or missed what had begun again at its number.
+#[test]
+fn behind_a_write_of_empty_ranges_alone_others_come_also_by_its_position() {
+    let options = options(&[("WAL_ttl_seconds", "100")]);
+    let db = open(&options);
+    ["w", "x", "y", "z"].iter().for_each(|key| db.put(key, "value").expect("a write"));
+    db.close().expect("closed");
+    let path = |number| file_name::wal(Path::new(PRIMARY), FileNumber(number));
+    let mut nothing = WriteBatch::new();
+    nothing.delete_range("k", "k").expect("a deletion");
+    nothing.delete_range("l", "l").expect("a deletion");
+    make_log(&options, &path(900), FileNumber(900), nothing, 5);
+    let mut behind = WriteBatch::new();
+    behind.put("b", "value").expect("a put");
+    make_log(&options, &path(901), FileNumber(901), behind, 5);
+    let db = open(&options);
+    assert_eq!(db.latest_sequence_number(), 5);
+    let mut updates = db.get_updates_since(4).expect("updates");
+    assert_eq!(updates.next_update().expect("readable").expect("z").sequence, 4);
+    let empty = updates.next_update().expect("readable").expect("the empty ranges");
+    assert_eq!((empty.sequence, empty.batch.count()), (5, 2));
+    assert_eq!(keys(&mut updates), ["b"]);
+    // At first the position is behind all that there is, and then in the midst of it.
+    for key in ["c", "d", "e"] {
+        let mut after = db.get_updates_after(empty.position).expect("nothing was lost");
+        let update = after.next_update().expect("readable").expect("b");
+        assert_eq!((update.sequence, update.next_sequence), (5, 6));
+        keys(&mut after);
+        assert_eq!(after.next_sequence(), db.latest_sequence_number() + 1);
+        db.put(key, "value").expect("a write");
+    }
+    let mut after = db.get_updates_after(empty.position).expect("nothing was lost");
+    assert_eq!(keys(&mut after), ["b", "c", "d", "e"]);
+}
+
 #[test]
 fn log_data_is_handed_on_and_what_the_engine_notes_is_not() {
     let db = open(&options(&[("WAL_ttl_seconds", "100")]));

@@ -4,15 +4,16 @@
 //! say whose history a replica has followed; the WAL that held the write before it does. WALs are only appended to, by one
 //! process, and their numbers are not given out again: what survives of one is a prefix.
 //!
-//! 1. A later WAL that begins before the position belongs to a history that ended earlier, and went on otherwise.
+//! 1. A later WAL that begins before the position belongs to a history that ended earlier, and went on otherwise. (Unless the
+//!    record is there, and deletes empty ranges, which a recovery does not count: what follows may begin before the position.)
 //! 2. The position's own WAL, where it is kept, must hold the record. Where it ends before, nobody can tell, and that is said:
 //!    what was flushed is kept although its WAL, which nobody synced, may have lost it.
 //! 3. Where it is gone, the next WAL must say that it follows it, and that it ended there. That tells of a power loss, and not of
 //!    a copy, which gives out the same numbers: its records alone are compared.
 
-use super::updates::{LOOKS_MAX, NEW_COPY, OpenWal, ignoring_absence, missing};
+use super::updates::{LOOKS_MAX, NEW_COPY, OpenWal, end_without_empty_ranges, ignoring_absence, missing};
 use crate::base::checksum::crc32c;
-use crate::base::{Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes};
+use crate::base::{Code, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes};
 use crate::batch::BatchView;
 use crate::db::writing::archive::WalFile;
 use crate::db::{Db, DbInner, Updates};
@@ -38,10 +39,18 @@ struct Later {
     predecessor: Option<PredecessorWal>,
 }
 
+/// What follows the record of a position.
+struct Follows {
+    /// Read up to there.
+    wal: OpenWal,
+    /// The lowest sequence number with which the next write may begin.
+    lowest: SequenceNumber,
+}
+
 /// What the position's own WAL says.
 enum Held {
-    /// The record is there.
-    Same,
+    /// The record is there: what follows it.
+    Same(Box<Follows>),
     /// Another is there.
     Other,
     /// It ends before.
@@ -134,8 +143,10 @@ impl Db {
     /// `InvalidArgument`, if other writes have led to that sequence number, or none have: make a new copy. `NotFound`, if the
     /// next write is in the WALs no longer, or what tells of the one before is not. Else as [`Db::get_updates_since`].
     pub fn get_updates_after(&self, position: UpdatePosition) -> Result<Updates> {
-        let updates = self.get_updates_since(position.next_sequence);
-        if updates.as_ref().is_err_and(|error| !error.is_not_found()) {
+        let next = position.next_sequence;
+        let updates = self.get_updates_since(next);
+        let is_behind_all = |error: &Error| error.code() == Code::InvalidArgument;
+        if updates.as_ref().is_err_and(|error| !error.is_not_found() && !is_behind_all(error)) {
             return updates;
         }
         let mut checked = self.inner().check_position(position);
@@ -147,6 +158,11 @@ impl Db {
             checked = self.inner().check_position(position);
         }
         match checked {
+            Ok(Some(Follows { wal, lowest })) if lowest < next => {
+                Ok(Updates::begin(self.inner(), wal, next, lowest))
+            }
+            // That the database has not come so far says more than any record.
+            _ if updates.as_ref().is_err_and(is_behind_all) => updates,
             // That the next write is gone says more than that nobody can tell of the one before.
             Err(error) if error.is_not_found() => updates.and(Err(error)),
             checked => checked.and(updates),
@@ -155,26 +171,29 @@ impl Db {
 }
 
 impl DbInner {
-    fn check_position(&self, position: UpdatePosition) -> Result<()> {
+    /// What follows the record, if it is there.
+    fn check_position(&self, position: UpdatePosition) -> Result<Option<Follows>> {
         if Mutant::TrustUpdatePosition.is_on() {
-            return Ok(());
+            return Ok(None);
         }
         if Mutant::ForgetUpdates.is_on() {
             return Err(position.unknown());
         }
         let next = position.next_sequence;
         let wals = self.readable_wals();
+        let own = wals.iter().find(|(wal, _)| wal.number == position.wal);
+        let held = own.map(|(wal, limit)| self.held(wal, *limit, position)).transpose()?.flatten();
+        let lowest = if let Some(Held::Same(follows)) = &held { follows.lowest } else { next };
         let mut later: Vec<Later> = Vec::new();
         for (wal, limit) in wals.iter().filter(|(wal, _)| wal.number > position.wal) {
             later.extend(self.later_wal(wal, *limit)?);
         }
-        if let Some(wal) = later.iter().find(|wal| wal.first.is_some_and(|first| first < next)) {
+        if let Some(wal) = later.iter().find(|wal| wal.first.is_some_and(|first| first < lowest)) {
             let begins = format!("WAL {} begins at {}", wal.number, wal.first.unwrap_or_default());
             return Err(position.diverged(&begins));
         }
-        let own = wals.iter().find(|(wal, _)| wal.number == position.wal);
-        match own.map(|(wal, limit)| self.held(wal, *limit, position)).transpose()?.flatten() {
-            Some(Held::Same) => return Ok(()),
+        match held {
+            Some(Held::Same(follows)) => return Ok(Some(*follows)),
             Some(Held::Other) => return Err(position.diverged("another record ends there")),
             Some(Held::Nothing) => return Err(position.unknown()),
             None => {}
@@ -184,7 +203,7 @@ impl DbInner {
             FileNumber(noted.number) == position.wal && noted.last_sequence == next.saturating_sub(1)
         };
         match noted.is_some_and(follows) {
-            true => Ok(()),
+            true => Ok(None),
             false => Err(position.unknown()),
         }
     }
@@ -219,7 +238,8 @@ impl DbInner {
                 break;
             }
             if crc32c(record) == position.checksum {
-                return Ok(Some(Held::Same));
+                let lowest = end_without_empty_ranges(batch).map_err(locate)?;
+                return Ok(Some(Held::Same(Box::new(Follows { wal, lowest }))));
             }
             held = Held::Other;
         }

@@ -34,7 +34,8 @@ pub(super) const LOOKS_MAX: usize = 3;
 pub struct Update {
     /// The sequence number of its first operation.
     pub sequence: SequenceNumber,
-    /// That of the next write.
+    /// That of the next write. Behind the deletion of an empty range it may begin earlier, where the database was opened in
+    /// between; [`Update::position`] knows it.
     pub next_sequence: SequenceNumber,
     /// What was written. Values that lie in blob files have been fetched.
     pub batch: WriteBatch,
@@ -154,8 +155,7 @@ impl Db {
             )));
         }
         let wal = inner.wal_with(wanted, last)?;
-        let inner = inner.clone();
-        Ok(Updates { inner, next: wanted, lowest: wanted, wal, damage: None, waiting: None, failed: None })
+        Ok(Updates::begin(inner, wal, wanted, wanted))
     }
 
     /// The sequence number of the oldest write that the WALs have; `None` if they have none.
@@ -317,7 +317,7 @@ fn fit(batch: BatchView<'_>, lowest: SequenceNumber, next: SequenceNumber) -> Fi
 }
 
 /// Where a batch ends, if the deletion of an empty range takes no sequence number.
-fn end_without_empty_ranges(batch: BatchView<'_>) -> Result<SequenceNumber> {
+pub(super) fn end_without_empty_ranges(batch: BatchView<'_>) -> Result<SequenceNumber> {
     batch.iter().try_fold(batch.sequence(), |end, operation| Ok(end + u64::from(takes_sequence(&operation?))))
 }
 
@@ -342,6 +342,16 @@ impl fmt::Debug for Updates {
 }
 
 impl Updates {
+    /// From `next` on, or what begins before it, but not before `lowest`.
+    pub(super) fn begin(
+        inner: &Arc<DbInner>,
+        wal: OpenWal,
+        next: SequenceNumber,
+        lowest: SequenceNumber,
+    ) -> Self {
+        Self { inner: inner.clone(), next, lowest, wal, damage: None, waiting: None, failed: None }
+    }
+
     /// The next write; `None` if there is none yet. What is written later comes when it is asked for again.
     ///
     /// # Errors
@@ -357,7 +367,7 @@ impl Updates {
         outcome
     }
 
-    /// The sequence number of the next write: where [`Db::get_updates_since`] would go on.
+    /// The sequence number of the next write: where [`Db::get_updates_since`] would go on. See [`Update::next_sequence`].
     pub fn next_sequence(&self) -> SequenceNumber {
         self.waiting.as_ref().map_or(self.next, |waiting| waiting.sequence)
     }
@@ -369,7 +379,8 @@ impl Updates {
         }
         let published = self.inner.snapshots.published.load(Ordering::Acquire);
         let (sequence, lowest) = (self.next_sequence(), self.lowest);
-        let end = move |update: &Update| if lowest > sequence { lowest } else { update.next_sequence };
+        // What has none but empty ranges is published with what comes next, if not before.
+        let end = move |update: &Update| lowest.max((sequence + 1).min(update.next_sequence));
         Ok(self.waiting.take_if(|update| end(update) <= published + 1))
     }
 
