@@ -262,7 +262,7 @@ fn check_readable(path: &Path) -> io::Result<()> {
         _ if kind.is_dir() => return Err(io::Error::from(io::ErrorKind::IsADirectory)),
         _ if kind.is_fifo() => "pipe",
         _ if kind.is_socket() => "socket",
-        _ if kind.is_char_device() => "device",
+        _ if kind.is_char_device() || kind.is_block_device() => "device",
         _ => return Ok(()),
     };
     Err(io::Error::other(format!("it is a {what}, not a file")))
@@ -494,6 +494,16 @@ mod tests {
         assert_eq!(file.read_at(0, &mut buffer).unwrap(), 6);
         assert_eq!(&buffer[..6], b"\0\0\0abc");
         assert_eq!(file.size().unwrap(), 6);
+    }
+
+    #[test]
+    fn devices_are_no_files_even_those_with_blocks() {
+        for path in fs::read_dir("/dev").unwrap().map(|entry| entry.unwrap().path()) {
+            let Ok(kind) = fs::metadata(&path).map(|found| found.file_type()) else { continue };
+            let opened = OsFileSystem.open(&path, OpenMode::Read).map_err(|error| error.to_string());
+            let is_refused = opened.err().is_some_and(|error| error.contains("it is a device"));
+            assert_eq!(is_refused, kind.is_char_device() || kind.is_block_device(), "{path:?}");
+        }
     }
 
     #[test]
