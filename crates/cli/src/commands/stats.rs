@@ -103,7 +103,7 @@ const NOT_TOLD: [(&str, &str); 8] = [
     ),
 ];
 const NO_BLOB_CACHE: &str =
-    "values in blob files are not cached, which blob_cache=SIZE or cache_blobs=true sets";
+    "values in blob files are not cached; blob_cache=SIZE or cache_blobs=true has them cached";
 const CACHE_BY_KIND: &str = "stats without --property says what the cache holds, by kind";
 
 /// Why there is no such property, or no value of it.
