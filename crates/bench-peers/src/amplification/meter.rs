@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::task::{Activity, Phase};
 use crate::engine::{Engine, Result};
 use crate::measure;
+use crate::work::Ending;
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -61,11 +62,12 @@ impl Meter<'_> {
         let before = self.engine.written()?;
         let is_over = AtomicBool::new(false);
         let (seconds, space_peak) = std::thread::scope(|scope| -> Result<_> {
+            let ending = Ending(&is_over);
             let sampler = scope.spawn(|| self.sample(&is_over));
             let started = Instant::now();
             let done = work().and_then(|()| self.engine.flush()).and_then(|()| self.engine.settle());
             let seconds = started.elapsed().as_secs_f64();
-            is_over.store(true, Ordering::Relaxed);
+            drop(ending);
             let peak = sampler.join().map_err(|_| "the sampler panicked")?;
             done?;
             Ok((seconds, peak?))
@@ -97,7 +99,27 @@ impl Meter<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::super::contender::Contender;
+    use super::super::task::Exercise;
+    use super::super::task::tests::task;
     use super::*;
+    use crate::cell::Durability;
+    use crate::engine;
+
+    /// Whoever watched it watched for ever.
+    #[test]
+    fn work_that_panics_is_watched_no_longer() {
+        let directory = tempfile::tempdir().unwrap();
+        let contender = Contender::Flagstone;
+        let tuning = contender.tuning(&task(contender, Exercise::Space), 1);
+        let path = directory.path();
+        let engine = engine::open(contender.engine(), path, &tuning, Durability::Process).unwrap();
+        let meter = Meter { engine: engine.as_ref(), directory: path, live_bytes: AtomicU64::new(0) };
+        let measure = || meter.measure(Activity::Load, 0, || panic!("in its midst"));
+        assert!(catch_unwind(AssertUnwindSafe(measure)).is_err());
+    }
 
     #[test]
     fn amplification_is_of_what_was_flushed() {

@@ -9,7 +9,7 @@ use super::task::{Activity, Outcome, Task};
 use crate::cell::Durability;
 use crate::data::{Draw, Permutation, Skew, Values};
 use crate::engine::{self, Direction, Engine, Result};
-use crate::work::{SCAN, touch};
+use crate::work::{Ending, SCAN, touch};
 
 /// How long is read where nothing is written.
 const READING: Duration = Duration::from_secs(1);
@@ -45,9 +45,10 @@ impl Player<'_> {
             Activity::WarmUp | Activity::Overwrite => self.overwrite(Durability::Process),
             Activity::Lookup | Activity::Scan => self.read(&|| Instant::now() < end),
             Activity::LookupWriting | Activity::ScanWriting => std::thread::scope(|scope| {
+                let ending = Ending(&is_over);
                 let reader = scope.spawn(|| self.read(&|| !is_over.load(Ordering::Relaxed)));
                 let done = self.overwrite(Durability::Synced);
-                is_over.store(true, Ordering::Relaxed);
+                drop(ending);
                 reader.join().map_err(|_| "the reader panicked")??;
                 done
             }),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Done;
 use super::reads::{SCAN, draw, touch};
-use super::threads::on_threads;
+use super::threads::{Ending, on_threads};
 use crate::cell::Durability;
 use crate::data::{Draw, Skew, Values};
 use crate::engine::{Direction, Engine, Result};
@@ -52,6 +52,7 @@ fn beside_writer(
 ) -> Result<Done> {
     let is_over = AtomicBool::new(false);
     let (reads, writes) = std::thread::scope(|scope| -> Result<(Recorder, Recorder)> {
+        let ending = Ending(&is_over);
         let writer = scope.spawn(|| {
             on_threads(1, |thread, recorder| {
                 let mut writer = Writer::new(engine, stage, durability, thread);
@@ -63,7 +64,7 @@ fn beside_writer(
             })
         });
         let reads = on_threads(stage.cell.threads, read);
-        is_over.store(true, Ordering::Relaxed);
+        drop(ending);
         let writes = writer.join().map_err(|_| "the writer panicked")?;
         Ok((reads?, writes?))
     })?;

@@ -9,6 +9,7 @@ mod ycsb;
 use std::time::Duration;
 
 pub use reads::{SCAN, touch};
+pub use threads::Ending;
 
 use crate::cell::{Durability, Memory};
 use crate::engine::{Direction, Engine, Result};

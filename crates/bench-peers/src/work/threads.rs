@@ -1,6 +1,7 @@
 //! Threads that begin together, and what they did added up.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::Result;
 use crate::measure::Recorder;
@@ -31,6 +32,15 @@ pub fn on_threads(threads: u32, body: impl Fn(u32, &mut Recorder) -> Result<()> 
         }
         all.ok_or_else(|| "no threads".into())
     })
+}
+
+/// Says that something is over when it goes, also in a panic: the threads that go on until then are waited for.
+pub struct Ending<'a>(pub &'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The part of `0..count` that falls to thread `index` of `threads`.
