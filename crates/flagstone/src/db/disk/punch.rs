@@ -303,8 +303,28 @@ impl DbInner {
             }
         }
         let held: usize = maps.values().map(BlockMap::memory_usage).sum();
-        let memory = self.tables.account().hold(Holder::Jobs, held + READAHEAD);
-        for (_, table) in version.files().filter(|(_, table)| refers_to(table, &survey.files)) {
+        let memory = self.tables.account().hold(Holder::Jobs, held);
+        self.mark_live(survey, &mut maps)?;
+        let mut files = Vec::new();
+        for (number, map) in maps {
+            let blob = &version.blob_files[&number];
+            if self.is_sound(blob, &map) {
+                blob.file.holes.set_surveyed(blob.garbage_bytes);
+                let bytes = bytes_of(&map);
+                blob.file.holes.promise(bytes);
+                blob.file.holes.expect(bytes);
+                files.push((Arc::downgrade(&blob.file), map));
+            }
+        }
+        Ok(Promise::new(files, survey.installed, self.env.clock.now_us(), memory))
+    }
+
+    /// Marks in the maps what tables refer to. Those that refer to other files alone are not read.
+    fn mark_live(&self, survey: &Survey, maps: &mut BTreeMap<FileNumber, BlockMap>) -> Result<()> {
+        let files: BTreeSet<FileNumber> = maps.keys().copied().collect();
+        let _ahead = self.tables.account().hold(Holder::Jobs, READAHEAD);
+        let version = &survey.current.version;
+        for (_, table) in version.files().filter(|(_, table)| refers_to(table, &files)) {
             let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
             let settings = IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() };
             let directly = self.settings.load().use_direct_io_for_flush_and_compaction;
@@ -327,18 +347,7 @@ impl DbInner {
             }
             entries.status()?;
         }
-        let mut files = Vec::new();
-        for (number, map) in maps {
-            let blob = &version.blob_files[&number];
-            if self.is_sound(blob, &map) {
-                blob.file.holes.set_surveyed(blob.garbage_bytes);
-                let bytes = bytes_of(&map);
-                blob.file.holes.promise(bytes);
-                blob.file.holes.expect(bytes);
-                files.push((Arc::downgrade(&blob.file), map));
-            }
-        }
-        Ok(Promise::new(files, survey.installed, self.env.clock.now_us(), memory))
+        Ok(())
     }
 
     /// Whether a file has a second name. What cannot be told, [`Self::has_its_size`] says.
@@ -514,30 +523,61 @@ mod tests {
     use crate::env::Env;
     use crate::options::Options;
 
-    /// Memory was taken for a map of as many blocks as the MANIFEST says that the file has, and it may say anything.
-    #[test]
-    fn what_is_not_there_is_not_mapped() {
+    /// A database with one value in a blob file, and what a survey of that file is to do.
+    fn with_survey() -> (Db, Survey) {
         let mut options = Options { env: Env::memory(), ..Options::default() };
-        let settings =
-            [("create_if_missing", "true"), ("enable_blob_files", "true"), ("min_blob_size", "100")];
-        settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+        options.set_all("create_if_missing=true;enable_blob_files=true;min_blob_size=100").unwrap();
         let db = Db::open("/db", &options).unwrap();
         db.put("key", [7; 1000]).unwrap();
         db.flush_all().unwrap();
-        let (inner, family) = (db.inner(), db.default_column_family().0.clone());
+        let family = db.default_column_family().0.clone();
         let survey = Survey {
             current: family.current.load_full(),
             installed: 0,
             files: family.current.load().version.blob_files.keys().copied().collect(),
             block_size: 4096,
-            family: family.clone(),
+            family,
         };
+        (db, survey)
+    }
+
+    fn blob_of(survey: &Survey) -> &BlobFile {
+        &survey.current.version.blob_files.values().next().unwrap().file
+    }
+
+    /// Memory was taken for a map of as many blocks as the MANIFEST says that the file has, and it may say anything.
+    #[test]
+    fn what_is_not_there_is_not_mapped() {
+        let (db, survey) = with_survey();
+        let (inner, blob) = (db.inner(), blob_of(&survey));
         assert!(!inner.survey(&survey).unwrap().is_fulfilled());
-        let blob = &survey.current.version.blob_files.values().next().unwrap().file;
-        let file = options.env.fs.open(&blob.path(), OpenMode::Update).unwrap();
-        file.truncate(500).unwrap();
+        inner.env.fs.open(&blob.path(), OpenMode::Update).unwrap().truncate(500).unwrap();
         assert!(inner.survey(&survey).unwrap().is_fulfilled());
         assert!(blob.holes.are_refused());
+    }
+
+    /// All tables that refer to it were read from end to end, once a minute for as long as the checkpoint was there.
+    #[test]
+    fn no_tables_are_read_for_a_file_that_a_checkpoint_shares() {
+        let (db, survey) = with_survey();
+        let (inner, path) = (db.inner(), blob_of(&survey).path());
+        let (_, table) = survey.current.version.files().next().unwrap();
+        inner.env.fs.open(&table.path(), OpenMode::Update).unwrap().truncate(0).unwrap();
+        assert!(inner.survey(&survey).is_err(), "it is read, and gone");
+        inner.env.fs.link(&path, Path::new("/db/copy")).unwrap();
+        assert!(inner.survey(&survey).unwrap().is_fulfilled());
+    }
+
+    /// What tables are read ahead by counted for as long as the holes were waited for.
+    #[test]
+    fn what_is_known_of_dead_blocks_is_all_that_a_promise_holds() {
+        let (db, survey) = with_survey();
+        let before = db.inner().tables.account().held(Holder::Jobs);
+        let promise = db.inner().survey(&survey).unwrap();
+        let held = db.inner().tables.account().held(Holder::Jobs) - before;
+        assert!((1..1000).contains(&held), "{held} bytes for one block");
+        drop(promise);
+        assert_eq!(db.inner().tables.account().held(Holder::Jobs), before);
     }
 
     #[test]
