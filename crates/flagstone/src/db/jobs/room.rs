@@ -8,16 +8,16 @@
 //!   of room for all that run and the next.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use super::compact::CompactionJob;
-use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Sometimes};
 use crate::compaction::pick::CompactionPlan;
 use crate::db::DbInner;
 use crate::db::family::FamilyState;
 use crate::db::state::State;
-use crate::manifest::Version;
+use crate::manifest::{TableFile, Version};
 
 impl DbInner {
     /// The next may have its turn. Whoever looks for work does so at once if this one says so.
@@ -38,30 +38,39 @@ impl DbInner {
         state.finds_out.strong_count() > 0 && self.poison.check_starved().is_err()
     }
 
-    /// The most that the compactions that run may write still.
+    /// About the most that the compactions that run may write still.
     pub(super) fn bytes_in_work(state: &State) -> u64 {
         let of_family = |known: &FamilyState| {
             let version = known.family.current.load().version.clone();
-            let files = version.files().filter(|(_, file)| file.being_compacted.load(Ordering::Acquire));
+            // What is set aside bears the mark as well.
+            let is_merged = |file: &TableFile| file.is_being_compacted() && !file.is_set_aside();
+            let files = version.files().filter(|(_, file)| is_merged(file));
             let tables = files.map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
             tables.saturating_add(bytes_of_blobs(&version, &known.collecting))
         };
         state.families.values().map(of_family).fold(0, u64::saturating_add)
     }
 
-    /// Whether there is room for a compaction beside those that may write so much, and for what is to stay free.
+    /// Whether there is room for a compaction beside those that may write so much, and for what is to stay free: where its tables
+    /// go, and where its blob files would.
     pub(super) fn has_room_beside(&self, job: &CompactionJob, in_work: u64) -> bool {
         let plan = &job.plan;
         let tables = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
         let blobs = bytes_of_blobs(&job.version, &plan.emptied);
         let wanted = [tables, blobs, self.wanted_space()].into_iter().fold(in_work, u64::saturating_add);
-        let directory = &job.family.paths.directories()[plan.path_id as usize];
-        self.env.fs.free_space(directory).is_ok_and(|free| free.is_some_and(|free| free >= wanted))
+        let has_room = |directory: &Path| {
+            self.env.fs.free_space(directory).is_ok_and(|free| free.is_some_and(|free| free >= wanted))
+        };
+        let (of_tables, of_blobs) = (job.family.paths.directory(plan.path_id), job.family.paths.of_blobs());
+        let writes_blobs = job.family.options.load().enable_blob_files || !job.version.blob_files.is_empty();
+        has_room(of_tables) && (of_tables == of_blobs || !writes_blobs || has_room(of_blobs))
     }
 
-    /// One that is about to begin finds out whether there is room again, where that is the question.
+    /// One that is about to begin finds out whether there is room again, where that is the question: unless another does so,
+    /// beside which there was room for it.
     pub(super) fn find_out(&self, state: &mut State, job: &mut CompactionJob) {
-        if job.plan.rewrites() && self.poison.check_starved().is_err() {
+        let is_asked = self.poison.check_starved().is_err() && state.finds_out.strong_count() == 0;
+        if is_asked && job.plan.rewrites() {
             let found_out = job.finds_out.insert(Arc::new(()));
             state.finds_out = Arc::downgrade(found_out);
         }
@@ -102,17 +111,18 @@ pub(super) fn passes(plan: &CompactionPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::mpsc::{TryRecvError, channel};
 
     use super::*;
-    use crate::base::sync::{AtomicU64, yield_now};
+    use crate::base::sync::{AtomicU64, Ordering, yield_now};
     use crate::base::{Code, Error, Result, SubCode};
     use crate::compaction::pick::CompactionReason;
     use crate::db::jobs::background::Role;
     use crate::db::{ColumnFamily, Db};
     use crate::env::{Env, FileSystem, FileSystemAround};
-    use crate::options::{CompactFilesOptions, CompactRangeOptions, CompactionControl, Options};
+    use crate::options::{
+        CompactFilesOptions, CompactRangeOptions, CompactionControl, DataPathList, Options,
+    };
 
     fn options(changes: &str) -> Options {
         let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -212,6 +222,21 @@ mod tests {
         assert!(take(inner).is_none());
     }
 
+    /// A table that was set aside, be it for months, passed for one that is being merged.
+    #[test]
+    fn what_is_set_aside_is_not_in_work() {
+        let (db, ..) = with_others();
+        let inner = db.inner();
+        let job = take(inner).unwrap();
+        let in_work = [false, true].map(|is_aside| {
+            job.plan.files().for_each(|(_, file)| file.set_aside.store(is_aside, Ordering::Relaxed));
+            DbInner::bytes_in_work(&inner.state.lock())
+        });
+        job.plan.files().for_each(|(_, file)| file.set_aside.store(false, Ordering::Relaxed));
+        inner.run_compaction(&job).unwrap();
+        assert!(in_work[0] > 0 && in_work[1] == 0, "{in_work:?}");
+    }
+
     /// A disk that tells how much of it is free.
     struct Telling(Arc<dyn FileSystem>, Arc<AtomicU64>);
 
@@ -248,6 +273,73 @@ mod tests {
             inner.run_compaction(&job).unwrap();
         }
         inner.poison.check_starved().unwrap();
+    }
+
+    /// Of several directories that of the tables alone was asked, and values in blob files go to the first.
+    #[test]
+    fn there_is_room_where_tables_and_where_blob_files_go() {
+        struct Full(Arc<dyn FileSystem>, &'static str);
+        impl FileSystemAround for Full {
+            fn inner(&self) -> &dyn FileSystem {
+                &*self.0
+            }
+
+            fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
+                Ok(Some(if directory == Path::new(self.1) { 1000 } else { u64::MAX }))
+            }
+        }
+        let blobs = "enable_blob_files=true";
+        for (full, path_id, changes, has_room) in [
+            ("/none", 0, blobs, true),
+            ("/blobs", 0, "", false),
+            ("/blobs", 1, "", true),
+            ("/blobs", 1, blobs, false),
+            ("/tables", 1, blobs, false),
+            // A path id that there is no directory for means the last one.
+            ("/tables", 9, blobs, false),
+        ] {
+            let mut options = options(changes);
+            options.env = options.env.clone().with_fs(Arc::new(Full(options.env.fs.clone(), full)));
+            options.cf.cf_paths = DataPathList::of(&[("/blobs", 1), ("/tables", 1 << 30)]);
+            let db = Db::open("/db", &options).unwrap();
+            db.inner().state.lock().compactions_paused = 1;
+            fill(&db, db.default_column_family());
+            let mut job = take(db.inner()).unwrap();
+            let chosen = std::mem::replace(&mut job.plan.path_id, path_id);
+            let found = db.inner().has_room_beside(&job, 0);
+            job.plan.path_id = chosen;
+            db.inner().run_compaction(&job).unwrap();
+            assert_eq!(found, has_room, "{full}, {path_id}, {changes}");
+        }
+    }
+
+    /// One that was let in beside it took its place, and failed: then others began without a look at the room.
+    #[test]
+    fn who_finds_out_whether_there_is_room_does_so_until_it_has_ended() {
+        let (mut options, free) = (options(""), Arc::new(AtomicU64::new(0)));
+        options.env = options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
+        let db = Db::open("/db", &options).unwrap();
+        let inner = db.inner();
+        inner.state.lock().compactions_paused = 1;
+        let families = ["second", "third"].map(|name| db.create_column_family(name, &options.cf).unwrap());
+        fill(&db, db.default_column_family());
+        inner.poison.record_starved(Some(&full_disk()));
+        let first = take(inner).unwrap();
+        fill(&db, &families[0]);
+        free.store(u64::MAX, Ordering::Relaxed);
+        let mut second = take(inner).expect("there is room");
+        free.store(0, Ordering::Relaxed);
+        let control = second.control.insert(Arc::default());
+        control.cancel();
+        inner.run_compaction(&second).unwrap_err();
+        drop(second);
+        fill(&db, &families[1]);
+        let beside = take(inner);
+        let began = beside.is_some();
+        beside.iter().chain([&first]).for_each(|job| drop(inner.run_compaction(job).unwrap()));
+        assert!(!began, "the first found out still");
+        inner.poison.check_starved().unwrap();
+        assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
     }
 
     /// The next waited for ever for one that had failed.
