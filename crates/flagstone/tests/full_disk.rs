@@ -198,6 +198,43 @@ fn a_family_is_dropped_on_a_full_disk() {
     assert!(db.get("000000").expect("a lookup").is_some());
 }
 
+/// It was refused where a flush had found no room even in the reserve, for which the family may take all that there is.
+#[test]
+fn a_family_is_dropped_and_tables_are_removed_where_the_reserve_is_not_enough() {
+    let (small, db) = Small::new("write_buffer_size=80000");
+    let [first, second] =
+        ["first", "second"].map(|name| db.create_column_family(name, &small.options.cf).expect("a family"));
+    for number in 0..100 {
+        db.put_cf(&first, format!("{number:06}"), vec![b'x'; 1000]).expect("there is space");
+        db.background_step().expect("a flush or compaction");
+    }
+    let (_, refused) = fill(&db);
+    assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
+    small.fs.set_limit(small.fs.used() + 50_000);
+    let refused = db.flush_all().expect_err("no room in the reserve");
+    assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
+    db.delete_files_in_ranges(&second, &[(None, None)], true).expect("it needs next to no space");
+    db.drop_column_family(&first).expect("it needs next to no space");
+    drop(first);
+    // One more may find no room: what nobody uses any longer is removed then.
+    let _ = db.background_step();
+    while db.background_step().expect("there is space") {}
+    assert!(db.get("000000").expect("a lookup").is_some());
+}
+
+/// Where no writer had met the full disk the reserve was kept, and the drop failed again and again.
+#[test]
+fn who_drops_a_family_has_the_reserve_given_up() {
+    let (small, db) = Small::new("");
+    let family = db.create_column_family("other", &small.options.cf).expect("a family");
+    db.put_cf(&family, "key", "value").expect("there is space");
+    db.flush_all().expect("there is space");
+    small.fs.set_limit(small.fs.used());
+    let refused = db.drop_column_family(&family).expect_err("no space for a record");
+    assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
+    db.drop_column_family(&family).expect("there is what was reserved");
+}
+
 #[test]
 fn a_database_opens_on_a_full_disk_and_goes_on_when_there_is_space() {
     let (small, db) = Small::new("");

@@ -52,17 +52,17 @@ impl Db {
     /// Drops a column family; durable when the call returns. Reads through existing handles and iterators go on,
     /// and its files are removed when the last of them is gone.
     ///
-    /// While a full disk suspends writes it goes on as [`Db::compact_range`] does, with what was reserved
-    /// (`reserved_disk_space`).
+    /// While a full disk suspends writes it goes on, with what was reserved (`reserved_disk_space`). If it is the first to meet
+    /// the full disk it fails, and that is given up for the next call.
     ///
     /// # Errors
     /// `InvalidArgument` for `default`; `ColumnFamilyDropped`; `IoError`.
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let inner = self.inner();
-        inner.check_changeable()?;
+        inner.check_may_free()?;
         family.0.check_owner(&inner.obsolete)?;
-        inner.drop_family(&family.0)?;
-        inner.write_options_file()
+        let outcome = inner.drop_family(&family.0).and_then(|()| inner.write_options_file());
+        outcome.inspect_err(|error| inner.refused(error))
     }
 
     /// Changes options of a family while the database runs; `changes` are RocksDB's names and texts. All or nothing.
@@ -184,7 +184,7 @@ impl DbInner {
         family.check_alive()?;
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
-        self.check_changeable()?;
+        self.check_may_free()?;
         family.check_alive()?;
         let dropped = state.versions.drop_column_family(family.id);
         self.after_manifest_change(&mut state, dropped).inspect_err(|_| {

@@ -16,8 +16,7 @@ impl Db {
     /// free space, for data that nobody reads any longer. What else lies in the ranges stays, so [`Db::delete_range`] comes
     /// before or after it. `None` is unbounded; the end belongs to a range if `include_end`.
     ///
-    /// While a full disk suspends writes it goes on as [`Db::compact_range`] does, with what was reserved
-    /// (`reserved_disk_space`).
+    /// While a full disk suspends writes it goes on, with what was reserved (`reserved_disk_space`).
     ///
     /// It is not a deletion: snapshots see no more of the tables than others do, and a key whose newest version goes may show
     /// an older one from a deeper level. Of one level all versions of a key go, or none. An iterator keeps what it began with.
@@ -32,12 +31,12 @@ impl Db {
         include_end: bool,
     ) -> Result<()> {
         let inner = self.inner();
-        inner.check_changeable()?;
+        inner.check_may_free()?;
         family.0.check_owner(&inner.obsolete)?;
         family.0.check_alive()?;
         let job = {
             let mut state = inner.state.lock();
-            inner.check_changeable()?;
+            inner.check_may_free()?;
             let version = family.0.current.load().version.clone();
             let Some(plan) = files_within(&version, ranges, include_end) else { return Ok(()) };
             let mut job = CompactionJob::new(family.0.clone(), version, plan);

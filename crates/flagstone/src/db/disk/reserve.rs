@@ -117,7 +117,7 @@ impl DbInner {
         self.poison.record(&self.refusal(error));
     }
 
-    /// A write failed; no lock may be held.
+    /// A write failed, or the drop of a family; no lock may be held.
     #[cold]
     pub(in crate::db) fn refused(&self, error: &Error) {
         self.note_full_disk(error);
@@ -212,6 +212,14 @@ impl DbInner {
             Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
                 self.reserve.exhausted.lock().clone().map_or(Ok(()), Err)
             }
+            outcome => outcome,
+        }
+    }
+
+    /// The same for what needs next to no space, and gives back much at once: also where flushes found no room in the reserve.
+    pub(in crate::db) fn check_may_free(&self) -> Result<()> {
+        match self.check_writable() {
+            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => Ok(()),
             outcome => outcome,
         }
     }

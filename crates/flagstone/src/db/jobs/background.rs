@@ -305,6 +305,10 @@ impl DbInner {
             tracing::warn!(%error, ?role, "background work did not finish");
         }
         self.note_starved(role, error);
+        if error.subcode() == SubCode::NoSpace {
+            // The next attempt may want their space, and where all fail nobody else removes them.
+            self.purge_obsolete_files();
+        }
         match (given_up, starved) {
             (true, _) => return,
             (_, true) => self.poison.record_starved(Some(error)),
