@@ -48,6 +48,7 @@ impl Sketch {
     pub(super) fn fit(&mut self, entries: usize) {
         while self.words.len() > MIN_WORDS && self.words.len() / WORDS_PER_ENTRY_MAX > entries {
             self.fold();
+            self.uses = self.uses.min(uses_max(entries) / 2);
         }
     }
 
@@ -70,9 +71,11 @@ impl Sketch {
             }
         }
         self.uses += 1;
-        if self.uses >= SAMPLES_PER_ENTRY * entries.max(1) as u64 {
+        let uses_max = uses_max(entries);
+        if self.uses >= uses_max {
             self.words.iter_mut().for_each(|word| *word = (*word >> 1) & HALVES);
-            self.uses /= 2;
+            // There were many more if there were more entries: they are forgotten no faster.
+            self.uses = uses_max / 2;
         }
     }
 
@@ -91,6 +94,11 @@ impl Sketch {
         let hash = (hash ^ (hash >> 32)).wrapping_mul(0xe703_7ed1_a0b4_28db);
         ((hash >> 32) as usize & (self.words.len() - 1), 16 * row + 4 * (hash & 3))
     }
+}
+
+/// Uses until counters are halved.
+fn uses_max(entries: usize) -> u64 {
+    SAMPLES_PER_ENTRY * entries.max(1) as u64
 }
 
 /// The larger one of each two counters.
@@ -143,6 +151,23 @@ mod tests {
         assert_eq!((sketch.words.len(), sketch.memory()), (MIN_WORDS, 0));
         (0..1000).for_each(|_| sketch.make_room(100_000));
         assert_eq!(sketch.words.len(), 1 << 17);
+    }
+
+    /// It went by what the cache had been used when it was large: all counters were halved with one use after another.
+    #[test]
+    fn a_smaller_cache_is_forgotten_no_faster() {
+        for (entries, is_folded) in [(8000, true), (20_000, false)] {
+            let mut sketch = Sketch::default();
+            (0..20).for_each(|_| sketch.make_room(1 << 16));
+            (0..16).for_each(|_| sketch.count(7, 1 << 16));
+            (0..600_000).for_each(|id| sketch.count(1000 + id, 1 << 16));
+            let before = sketch.frequency(7);
+            sketch.fit(entries);
+            assert_eq!(sketch.words.len() < 1 << 16, is_folded);
+            (0..10).for_each(|_| sketch.count(8, entries));
+            let (after, other) = (sketch.frequency(7), sketch.frequency(8));
+            assert!(after >= before / 2 && other >= 9, "{before}, then {after}; {other} of 10");
+        }
     }
 
     #[test]
