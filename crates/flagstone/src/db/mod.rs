@@ -128,7 +128,7 @@ pub(crate) struct DbInner {
     direct_blob_min: AtomicU64,
     /// Bytes of the smallest hole that gives space back; 0 where files can have none.
     hole_size: AtomicU64,
-    hole_speed: disk::punch::HoleSpeed,
+    hole_speed: disk::hole_speed::HoleSpeed,
     /// How many bytes of range deletions go into one table.
     range_deletion_bytes_max: AtomicU64,
     /// Something was written without the WAL since the database was opened, be it flushed by now or not.

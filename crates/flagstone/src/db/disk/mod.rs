@@ -1,6 +1,7 @@
 //! What the database takes on the disk, and how it is given back.
 
 pub(super) mod deletions;
+pub(super) mod hole_speed;
 pub(super) mod obsolete;
 mod promise;
 pub(super) mod punch;

@@ -2,7 +2,7 @@
 //!
 //! They go as soon as the last reader has gone who may need what lies there. Where holes turn out to be slow, nobody waits for
 //! them any longer: what is due is moved. The others are put off. They go at rest, while the database does no other work, and for
-//! a tenth of the time.
+//! a tenth of the time, whatever families they are of (`hole_speed.rs`).
 
 use std::sync::{Arc, Weak};
 
@@ -10,12 +10,6 @@ use crate::base::Sometimes;
 use crate::blob::BlockMap;
 use crate::cache::Held;
 use crate::manifest::BlobFile;
-
-/// For so long slow holes are punched at a time.
-pub(super) const TIME_AT_REST_US: u64 = 200_000;
-
-/// Then the disk is left alone for so many times as long as it took.
-const REST: u64 = 9;
 
 /// Blocks that go when the last reader of an older version does.
 pub(in crate::db) struct Promise {
@@ -30,8 +24,8 @@ pub(in crate::db) struct Promise {
     pub(super) made_at_us: u64,
     /// Whether readers are in the way for so long that nobody waits for them.
     pub(super) is_kept: bool,
-    /// Whether nobody waits for these holes, and when they may go on.
-    put_off_until_us: Option<u64>,
+    /// Whether nobody waits for these holes.
+    is_put_off: bool,
     _memory: Held,
 }
 
@@ -50,7 +44,7 @@ impl Promise {
             installed,
             made_at_us,
             is_kept: false,
-            put_off_until_us: None,
+            is_put_off: false,
             _memory: memory,
         }
     }
@@ -86,31 +80,19 @@ impl Promise {
 
     /// Whether nobody waits for these holes.
     pub(super) fn is_put_off(&self) -> bool {
-        self.put_off_until_us.is_some()
-    }
-
-    /// Whether holes that were put off may go on now.
-    pub(super) fn has_rested(&self, now_us: u64) -> bool {
-        self.put_off_until_us.is_some_and(|until| until <= now_us)
+        self.is_put_off
     }
 
     /// The holes are slow: what they would give back is not left to them.
-    pub(super) fn put_off(&mut self, now_us: u64) {
-        if !self.is_put_off() {
-            Sometimes::HolesTooSlow.reached();
-            self.live_files().for_each(|file| file.holes.expect(0));
-            self.rest(now_us, TIME_AT_REST_US);
-        }
-    }
-
-    /// Some were punched at rest, which took so long.
-    pub(super) fn rest(&mut self, now_us: u64, took_us: u64) {
-        self.put_off_until_us = Some(now_us.saturating_add(took_us.saturating_mul(REST)));
+    pub(super) fn put_off(&mut self) {
+        Sometimes::HolesTooSlow.reached();
+        self.is_put_off = true;
+        self.live_files().for_each(|file| file.holes.expect(0));
     }
 
     /// They are slow no longer, or nobody knows: what they give back is left to them again.
     pub(super) fn take_up(&mut self) {
-        if self.put_off_until_us.take().is_some() {
+        if std::mem::take(&mut self.is_put_off) {
             for (file, map) in &self.files {
                 if let Some(file) = file.upgrade() {
                     file.holes.expect(bytes_of(map));

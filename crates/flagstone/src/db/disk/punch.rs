@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::promise::{Promise, TIME_AT_REST_US, bytes_of};
-use crate::base::sync::{AtomicU64, Ordering};
+use super::promise::{Promise, bytes_of};
+use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
 use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
 use crate::cache::Holder;
@@ -43,14 +43,11 @@ const READAHEAD: usize = 256 << 10;
 const HOLES_AT_ONCE: usize = 256;
 const TIME_AT_ONCE_US: u64 = 5000;
 
-/// For so long a measured speed is taken for that of the holes to come: a device may have been busy.
-const HOLE_SPEED_LASTS_US: u64 = 10_000_000;
+/// For so long slow holes are punched at rest.
+const TIME_AT_REST_US: u64 = 200_000;
 
 /// Writers who fill up the disk wait for readers who stand in the way of holes, but no longer: one who stays may do so for hours.
 const READERS_PASS_US: u64 = 1_000_000;
-
-/// What holes pass for at least when the first are measured, in bytes a second: it takes several that are slow.
-const HOLE_SPEED_AT_FIRST: u64 = 1 << 30;
 
 /// A file with a second name is left alone for so many seconds.
 const LINKS_LAST_S: u64 = 60;
@@ -80,38 +77,6 @@ impl Punching {
     /// Whether readers have kept garbage on the disk for so long that nobody waits for it.
     pub(in crate::db) fn is_kept_by_readers(&self) -> bool {
         matches!(self, Self::Promised(promise) if promise.is_kept)
-    }
-}
-
-/// How fast holes give bytes back, as far as any were punched lately.
-#[derive(Default)]
-pub(in crate::db) struct HoleSpeed {
-    bytes_per_second: AtomicU64,
-    measured_at_us: AtomicU64,
-}
-
-impl HoleSpeed {
-    /// Bytes in a second; 0 if that is not known, or was too long ago to be true still.
-    pub(in crate::db) fn lately(&self, now_us: u64) -> u64 {
-        let age_us = now_us.saturating_sub(self.measured_at_us.load(Ordering::Relaxed));
-        if age_us > HOLE_SPEED_LASTS_US { 0 } else { self.bytes_per_second.load(Ordering::Relaxed) }
-    }
-
-    /// Notes that so many bytes were given back between two times. Measured over some pieces of work: a thread may have to wait
-    /// for a processor meanwhile.
-    fn note(&self, bytes: u64, begun_us: u64, now_us: u64) {
-        let us = now_us.saturating_sub(begun_us);
-        if bytes == 0 || us == 0 {
-            return;
-        }
-        let measured = u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(us)).unwrap_or(u64::MAX);
-        let followed = match self.lately(now_us) {
-            // The first says little if it is slow.
-            0 => measured.max(HOLE_SPEED_AT_FIRST),
-            known => known / 4 * 3 + measured / 4,
-        };
-        self.bytes_per_second.store(followed.max(1), Ordering::Relaxed);
-        self.measured_at_us.store(now_us, Ordering::Relaxed);
     }
 }
 
@@ -150,7 +115,8 @@ impl DbInner {
                 promise.take_up();
                 self.punch_some(promise);
                 if self.has_slow_holes(&family) {
-                    promise.put_off(self.env.clock.now_us());
+                    promise.put_off();
+                    self.hole_speed.rest(self.env.clock.now_us(), TIME_AT_REST_US);
                 }
             });
         }
@@ -184,7 +150,7 @@ impl DbInner {
                 let is_called =
                     self.announced.load(Ordering::Acquire) != announced || self.check_open().is_err();
                 if promise.is_fulfilled() || took_us >= TIME_AT_REST_US || is_called {
-                    promise.rest(clock.now_us(), took_us);
+                    self.hole_speed.rest(clock.now_us(), took_us);
                     return;
                 }
             }
@@ -198,7 +164,8 @@ impl DbInner {
             && state.running_flushes == 0
             && state.agenda.waiting().next().is_none();
         is_at_rest
-            && promise.has_rested(self.env.clock.now_us())
+            && promise.is_put_off()
+            && self.hole_speed.has_rested(self.env.clock.now_us())
             && self.has_slow_holes(&known.family)
             && self.hole_size_of(state, known).is_some()
     }
@@ -578,24 +545,5 @@ mod tests {
         assert!((1..1000).contains(&held), "{held} bytes for one block");
         drop(promise);
         assert_eq!(db.inner().tables.account().held(Holder::Jobs), before);
-    }
-
-    #[test]
-    fn only_holes_that_stay_slow_are_slow_and_not_for_ever() {
-        const MB: u64 = 1_000_000;
-        let speed = HoleSpeed::default();
-        assert_eq!(speed.lately(0), 0, "nobody knows");
-        let mut now = 1_000_000;
-        for _ in 0..4 {
-            speed.note(MB, now, now + 100_000);
-            now += 100_000;
-        }
-        assert!(speed.lately(now) > 200 * MB, "a busy moment: {}", speed.lately(now));
-        for _ in 0..20 {
-            speed.note(MB, now, now + 100_000);
-            now += 100_000;
-        }
-        assert!((10 * MB..20 * MB).contains(&speed.lately(now)), "{}", speed.lately(now));
-        assert_eq!(speed.lately(now + 11_000_000), 0);
     }
 }

@@ -103,8 +103,8 @@ impl Db {
         Ok(Manual { inner, family: &family.0, begin, end, options, first_number }.estimate())
     }
 
-    /// Waits until neither flush nor compaction has anything left to do. Holes that are slow, and punched at rest, are not
-    /// waited for.
+    /// Waits until neither flush nor compaction has anything left to do. Of holes that are slow, and punched at rest, no more
+    /// than a fifth of a second's are waited for.
     ///
     /// # Errors
     /// What had poisoned the database.

@@ -10,7 +10,7 @@ use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
 use crate::compaction::pick::{Room, Runway};
 use crate::db::DbInner;
-use crate::db::disk::punch::HoleSpeed;
+use crate::db::disk::hole_speed::HoleSpeed;
 use crate::db::disk::reserve::Reserve;
 use crate::db::events::{Event, Events};
 use crate::db::family::{Family, FamilyState};
