@@ -200,6 +200,7 @@ impl<V: CacheValue> Shard<V> {
         let value = self.table.find(hash, key)?.value().clone();
         let mut changing = self.begin(dropped);
         if self.take(&mut changing, hash, key, dropped) {
+            self.leave_room_for_overhead(&mut changing);
             return Some(value);
         }
         dropped.push(value);
@@ -216,6 +217,7 @@ impl<V: CacheValue> Shard<V> {
                 self.free(changing, number, dropped);
             }
         }
+        self.leave_room_for_overhead(changing);
     }
 
     /// Changes the capacity; what no longer fits leaves, also if it is in use.

@@ -277,6 +277,26 @@ fn what_it_takes_to_find_entries_is_within_the_capacity() {
     }
 }
 
+/// It was told as it had been before entries were taken out, until the next one came.
+#[test]
+fn what_it_takes_to_find_entries_is_told_as_it_is_when_they_are_taken_out() {
+    for (name, policy) in PolicyKind::NAMES.iter().copied() {
+        let settings = CacheSettings::with_capacity(1 << 24);
+        let told = |take_out: &dyn Fn(&Cache<u64>)| {
+            let cache: Cache<u64> = Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
+            (0..20_000).for_each(|i| assert!(cache.insert(key(i), i, 400)));
+            take_out(&cache);
+            let told = cache.overhead();
+            cache.set_capacity(1 << 24);
+            (told, cache.overhead())
+        };
+        let (after_each, known) = told(&|cache| (0..20_000).for_each(|i| _ = cache.erase(key(i))));
+        assert_eq!(after_each, known, "{name}");
+        let (after_all, known) = told(&|cache| cache.erase_files(&[key(0).file]));
+        assert_eq!(after_all, known, "{name}");
+    }
+}
+
 /// It was beyond the capacity, and that of W-TinyLFU kept its size when the cache shrank.
 #[test]
 fn what_a_policy_remembers_goes_as_the_capacity_does() {

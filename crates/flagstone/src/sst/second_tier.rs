@@ -12,7 +12,8 @@
 //! **Thread safety.** That of [`Cache`]: a lookup takes no lock. What threads overwrite for each other in [`Seen`] lets a block
 //! in one read later.
 //!
-//! **Invariants.** What the blocks take in memory, with what the cache needs to find them, and [`Seen`] are within the capacity.
+//! **Invariants.** What the blocks take in memory, with what the cache needs to find them, and [`Seen`] are within the capacity:
+//! but for the cache's table, which does not shrink, where the capacity was much larger before, or blocks have a few bytes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
