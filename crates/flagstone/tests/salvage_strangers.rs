@@ -56,6 +56,39 @@ fn salvaged(source: &Path, target: &Path) -> (SalvageReport, Vec<(String, String
     (report, found.into_iter().map(|(key, value)| (text(key), text(value))).collect())
 }
 
+/// It was taken for that other one, and all that was left in it was lost.
+#[test]
+fn a_blob_file_that_was_cut_off_at_the_size_of_a_removed_one_keeps_its_number() {
+    let scratch = temporary();
+    let own = scratch.path().join("own");
+    let mut options = create();
+    options.cf.enable_blob_files = true;
+    options.cf.min_blob_size = 100;
+    let db = Db::open(&own, &options).expect("a database");
+    let put = |key: usize| db.put(key.to_string(), vec![b'v'; 1000]).expect("a put");
+    (0..3).for_each(put);
+    db.flush_all().expect("a flush");
+    let size = std::fs::metadata(file(&own, ".blob")).expect("a file").len();
+    (0..5).for_each(put);
+    db.flush_all().expect("a flush");
+    let all = db.default_column_family().clone();
+    db.compact_range(&all, None, None, &Default::default()).expect("a compaction");
+    db.close().expect("closed");
+    let blobs = std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
+    assert_eq!(
+        blobs.filter(|file| file.to_string_lossy().ends_with(".blob")).count(),
+        1,
+        "the other is gone"
+    );
+    let left = std::fs::OpenOptions::new().write(true).open(file(&own, ".blob")).expect("a file");
+    assert!(left.metadata().expect("a file").len() > size);
+    left.set_len(size).expect("cut off");
+    let (report, found) = salvaged(&own, &scratch.path().join("new"));
+    let keys: Vec<_> = found.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["0", "1", "2"], "{report:#?}");
+    assert!(!report.notes.iter().any(|note| note.contains("by the size")), "{report:#?}");
+}
+
 /// Its edits were believed: tables that have the numbers of those that it had removed were left out.
 #[test]
 fn the_manifest_of_another_database_is_recognised() {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::directory::{Files, Listed};
+use super::directory::{Files, Listed, RecordedBlobs};
 use super::files::SourceFiles;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use crate::base::compression::{CompressionType, decompress};
@@ -20,22 +20,27 @@ const MISSING_NAMED: usize = 1000;
 const VALUE_SIZE_MAX: usize = u32::MAX as usize;
 
 /// Blob files by the sizes that the MANIFEST has, which tell where a file has the name of another: it has not the size of that
-/// one, but of one that is missed, and no other file has it.
+/// one, but of one that is missed, and no other file has it. One that was removed is not missed: what has its size by chance is a
+/// damaged file.
 pub(super) fn by_recorded_sizes(
-    sizes: &BTreeMap<FileNumber, u64>,
+    recorded: &BTreeMap<FileNumber, RecordedBlobs>,
     files: Files,
     report: &mut SalvageReport,
 ) -> Files {
-    let has_size = |number: &FileNumber, listed: &Listed| sizes.get(number) == Some(&listed.bytes);
+    let has_size = |number: &FileNumber, listed: &Listed| {
+        recorded.get(number).is_some_and(|blobs| blobs.bytes == listed.bytes)
+    };
     let is_missed = |number: &FileNumber| {
         files.get(number).is_none_or(|files| files.iter().all(|listed| !has_size(number, listed)))
     };
     let mut missed: BTreeMap<u64, Vec<FileNumber>> = BTreeMap::new();
-    for (&number, &bytes) in sizes.iter().filter(|(number, _)| is_missed(number)) {
-        missed.entry(bytes).or_default().push(number);
+    for (&number, blobs) in
+        recorded.iter().filter(|(number, blobs)| !blobs.is_all_garbage() && is_missed(number))
+    {
+        missed.entry(blobs.bytes).or_default().push(number);
     }
     let is_stranger =
-        |number: &FileNumber, listed: &Listed| sizes.contains_key(number) && !has_size(number, listed);
+        |number: &FileNumber, listed: &Listed| recorded.contains_key(number) && !has_size(number, listed);
     let mut strangers: BTreeMap<u64, usize> = BTreeMap::new();
     for listed in
         files.iter().flat_map(|(number, files)| files.iter().filter(|listed| is_stranger(number, listed)))

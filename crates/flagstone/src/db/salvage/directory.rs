@@ -250,6 +250,23 @@ pub(super) struct RecordedTable {
     pub(super) unique_id: Option<UniqueId>,
 }
 
+/// A blob file that was finished, as the MANIFEST knows it.
+#[derive(Debug)]
+pub(super) struct RecordedBlobs {
+    family: ColumnFamilyId,
+    /// How large the file is.
+    pub(super) bytes: u64,
+    records: u64,
+    garbage: u64,
+}
+
+impl RecordedBlobs {
+    /// Whether it was removed, or about to be: nobody misses it.
+    pub(super) fn is_all_garbage(&self) -> bool {
+        self.garbage >= self.records
+    }
+}
+
 /// What the intact edits of the MANIFEST add up to.
 #[derive(Debug, Default)]
 pub(super) struct History {
@@ -259,8 +276,7 @@ pub(super) struct History {
     pub(super) max_family: ColumnFamilyId,
     pub(super) live: BTreeMap<FileNumber, RecordedTable>,
     pub(super) removed: BTreeSet<FileNumber>,
-    /// How large blob files are that were finished.
-    pub(super) blob_sizes: BTreeMap<FileNumber, u64>,
+    pub(super) blobs: BTreeMap<FileNumber, RecordedBlobs>,
     pub(super) last_sequence: SequenceNumber,
     next_file: FileNumber,
     /// The identity of the database whose MANIFEST it is.
@@ -458,6 +474,10 @@ impl History {
                 self.live.remove(&number);
                 self.removed.insert(number);
             }
+            self.blobs
+                .values_mut()
+                .filter(|blobs| blobs.family == edit.family)
+                .for_each(|blobs| blobs.garbage = blobs.records);
             return;
         }
         if let Some(name) = edit.family_added.filter(|_| !is_default) {
@@ -469,8 +489,14 @@ impl History {
             family.known_wal = family.known_wal.max(known_wal);
         }
         for file in edit.blob_file_additions {
-            let around = (HEADER_SIZE + FOOTER_SIZE) as u64;
-            self.blob_sizes.insert(file.number, file.total_bytes.saturating_add(around));
+            let bytes = file.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64);
+            let (family, records) = (edit.family, file.total_count);
+            self.blobs.insert(file.number, RecordedBlobs { family, bytes, records, garbage: 0 });
+        }
+        for more in edit.blob_file_garbages {
+            if let Some(blobs) = self.blobs.get_mut(&more.number) {
+                blobs.garbage = blobs.garbage.saturating_add(more.count);
+            }
         }
         for (_, number) in edit.deleted_files {
             self.live.remove(&number);

@@ -238,8 +238,8 @@ impl Salvage<'_> {
             self.read_logs(&directory.archived, &mut runs, true)?;
         }
         self.families.doubts().into_iter().for_each(|doubt| self.report.note(doubt));
-        let sizes = &self.families.history().blob_sizes;
-        let files = by_recorded_sizes(sizes, directory.blobs, &mut self.report);
+        let recorded = &self.families.history().blobs;
+        let files = by_recorded_sizes(recorded, directory.blobs, &mut self.report);
         let mut blobs = Blobs::new(self.source.clone(), files);
         for family in self.families.take() {
             self.write_family(family, &mut runs, &mut blobs, &mut target)?;
