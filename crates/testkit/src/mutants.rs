@@ -153,6 +153,7 @@ pub const CAUGHT: &[Caught] = &[
     story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
     experiment("TrustUpdatePosition", "crashes-updates", "which is lost, is not told so"),
     experiment("ForgetUpdates", "crashes-updates", "which is there (true)"),
+    story("ForgetOthersWork", "commit::writers_write_for_each_other", "no work is forgotten"),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),
     experiment("RefuseInVain", "histories", REPLAYED),

@@ -34,6 +34,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/bench-peers/src/engine/leveldb.rs",
     "crates/flagstone/src/base/allocator.rs",
     "crates/flagstone/src/base/chunk.rs",
+    "crates/flagstone/src/base/combining_lock.rs",
     "crates/flagstone/src/base/compression/lz4.rs",
     "crates/flagstone/src/base/prefetch.rs",
     "crates/flagstone/src/base/shared_piece.rs",

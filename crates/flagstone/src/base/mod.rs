@@ -5,6 +5,7 @@ pub mod checksum;
 pub(crate) mod chunk;
 pub mod coding;
 pub(crate) mod colour;
+mod combining_lock;
 mod compaction_filter;
 pub mod comparator;
 pub mod compression;
@@ -36,6 +37,7 @@ pub(crate) mod sync;
 mod temperature;
 pub mod unique_id;
 
+pub(crate) use combining_lock::CombiningLock;
 pub use compaction_filter::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision, FilteredKind,
     KeepEverything, TableFileCreationReason,

@@ -206,6 +206,8 @@ mutants! {
     TrustUpdatePosition,
     /// Whoever reads along and comes back is told that the WALs no longer tell, though they do.
     ForgetUpdates,
+    /// Of several writers whose work is asked for while another writes, one has it done.
+    ForgetOthersWork,
     /// Nobody is woken when a flush is done.
     ForgetWakeUp,
     /// Writers that were stopped or delayed stay so.

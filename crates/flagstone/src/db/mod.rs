@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, RwLock};
-use crate::base::{ColumnFamilyId, Result, SnapshotList};
+use crate::base::{ColumnFamilyId, CombiningLock, Result, SnapshotList};
 use crate::env::{Env, FileLock, Names, Sharer};
 use crate::manifest::{FileNumbers, ObsoleteFiles};
 use crate::memtable::ArenaPool;
@@ -90,7 +90,7 @@ pub(crate) struct DbInner {
     identity: String,
     session: String,
 
-    commit: Mutex<writing::write::Commit>,
+    commit: CombiningLock<writing::write::Commit>,
     wal_sync: writing::wal_sync::WalSync,
     state: Mutex<state::State>,
     /// By id; what handles and readers go through.

@@ -235,3 +235,21 @@ fn a_write_that_panics_leaves_nobody_waiting() {
         let _ = db.close();
     });
 }
+
+/// Writers whose work is done by another one: each hears of its own, and reads what it wrote.
+#[test]
+fn writers_write_for_each_other() {
+    explore("commit::writers_write_for_each_other", 600, || {
+        let (_, db) = open(&[]);
+        let writers = threads(4, &db, |db, writer| {
+            let key = writer.to_string();
+            for n in 1..=3 {
+                put(db, (n + writer) % 4 == 0, &key, &n.to_string()).expect("a write");
+                assert_eq!(get(db, &key), n as u64);
+            }
+        });
+        join(writers);
+        assert_eq!(db.latest_sequence_number(), 12);
+        db.close().expect("a clean close");
+    });
+}

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
-use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
+use crate::base::{
+    Code, ColumnFamilyId, CombiningLock, Error, Mutant, Result, SnapshotList, Sometimes, file_name,
+};
 use crate::compaction::pick::{Room, Runway};
 use crate::db::DbInner;
 use crate::db::disk::hole_speed::HoleSpeed;
@@ -24,7 +26,6 @@ use crate::db::statistics::{Statistics, Ticker};
 use crate::db::writing::pressure::{Asked, Space};
 use crate::db::writing::stall::flushes_go_on;
 use crate::db::writing::wal_sync::WalSync;
-use crate::db::writing::write::Commit;
 use crate::db::writing::write_control::WriteControl;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
@@ -71,7 +72,7 @@ impl DbInner {
             env,
             names: versions.names().clone(),
             settings: ArcSwap::from_pointee(options),
-            commit: Mutex::new(Commit::default()),
+            commit: CombiningLock::default(),
             wal_sync: WalSync::default(),
             file_numbers: versions.file_numbers().clone(),
             obsolete: versions.obsolete_files().clone(),

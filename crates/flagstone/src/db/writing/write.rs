@@ -8,6 +8,9 @@
 //! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync
 //!    ([`super::wal_sync`]).
 //!
+//! Steps 3 and 4, and the publishing of what is not synced, are one piece of work: whoever has the commit lock does it for those
+//! who wait for the lock, too ([`CombiningLock`](crate::base::CombiningLock)).
+//!
 //! **Lock order.** commit, then state. Readers take neither.
 
 use std::collections::BTreeMap;
@@ -45,8 +48,9 @@ pub(in crate::db) struct WriteTarget {
     pub(in crate::db) counted: u64,
 }
 
-/// What the commit lock guards.
+/// What the commit lock guards; the lock itself, which those look at who wait for it, lies in a line of memory of its own.
 #[derive(Default)]
+#[repr(align(128))]
 pub(in crate::db) struct Commit {
     /// None while the database is being opened, when it is read-only, and after it was closed.
     pub(in crate::db) wal: Option<wal::Writer>,
@@ -80,6 +84,18 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) is_ending: bool,
     /// Up to where closing has synced the WAL that was the last one, if it could.
     pub(in crate::db) synced_at_end: Option<Result<SequenceNumber>>,
+}
+
+/// Bytes of the largest batch that one writer commits for another, its large values included, which may have to be written once
+/// more: no call is to take much longer for what others write, and with larger ones there is less to gain.
+const OTHERS_BATCH_MAX: u64 = 8 << 10;
+
+/// What remains of a write once its batch is in the log and the memtables.
+enum Committed {
+    /// Nothing.
+    Published,
+    /// It waits for a sync up to `wanted`, or `for_its_own`, before all up to `last`, its own, is published.
+    Waits { wanted: SequenceNumber, last: SequenceNumber, for_its_own: bool },
 }
 
 /// Where a comparator of the application panics, what is in the memtable of a batch is not all of it, and the next batch would
@@ -227,19 +243,44 @@ impl DbInner {
         mut blobs: BlobsOfBatch<'_>,
         bytes: u64,
     ) -> Result<()> {
-        let mut commit = self.commit.lock();
+        let committed = match bytes <= OTHERS_BATCH_MAX {
+            true => {
+                self.commit.run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
+            }
+            false => self.commit_locked(&mut self.commit.lock(), options, batch, &mut blobs, bytes)?,
+        };
+        let Committed::Waits { wanted, last, for_its_own } = committed else { return Ok(()) };
+        if for_its_own {
+            self.sync_and_publish()?;
+        } else {
+            self.wal_sync.wait_for(wanted, &*self.env.clock, || self.sync_and_publish())?;
+        }
+        // Whatever up to here asked for a sync has it; this write need not wait for a sync of its own.
+        self.publish(last);
+        Ok(())
+    }
+
+    /// Where the batch is to be synced, or one before it is, it is not published.
+    fn commit_locked(
+        &self,
+        commit: &mut Commit,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        blobs: &mut BlobsOfBatch<'_>,
+        bytes: u64,
+    ) -> Result<Committed> {
         // Since the first look: without this, an unlogged write would be acknowledged and lost.
         commit.check_not_ending()?;
         commit.wal()?;
-        self.check_batch(&commit, batch, &blobs, options.ignore_missing_column_families)?;
+        self.check_batch(commit, batch, blobs, options.ignore_missing_column_families)?;
         if commit.drop_in_doubt && !Mutant::ForgetDoubtfulDrop.is_on() {
-            self.settle_drops(&mut commit, batch)?;
+            self.settle_drops(commit, batch)?;
         }
-        if commit.switch_wanted || self.wal_limit_reached(&commit) || self.memtable_limit_reached(&commit) {
-            self.switch_wanted_memtables(&mut commit)?;
+        if commit.switch_wanted || self.wal_limit_reached(commit) || self.memtable_limit_reached(commit) {
+            self.switch_wanted_memtables(commit)?;
         }
         self.check_healthy_for(batch)?;
-        self.refresh_blobs(&mut commit, batch, &mut blobs)?;
+        self.refresh_blobs(commit, batch, blobs)?;
         let first = commit.last_sequence + 1;
         if commit.last_sequence + u64::from(batch.count().max(1)) > MAX_SEQUENCE_NUMBER {
             return Err(Error::not_supported("the database's sequence numbers are used up"));
@@ -250,12 +291,12 @@ impl DbInner {
         if !options.disable_wal {
             // Nothing of an empty batch is to be synced: what was before it may have been, and then nobody writes its record.
             let joins_sync = asks_for_sync && !batch.is_empty()
-                || self.is_sync_awaited(&commit) && self.settings.load().manual_wal_flush;
-            self.append_to_wal(&mut commit, batch, joins_sync)?;
+                || self.is_sync_awaited(commit) && self.settings.load().manual_wal_flush;
+            self.append_to_wal(commit, batch, joins_sync)?;
             commit.unnumbered += u64::from(is_unnumbered);
             let wal = commit.wal_number;
             let last = commit.last_sequence + u64::from(batch.count());
-            commit.unsynced_blobs.note(&blobs, wal, last);
+            commit.unsynced_blobs.note(blobs, wal, last);
         } else if !batch.is_empty() {
             self.unlogged.store(true, Ordering::Release);
         }
@@ -263,12 +304,12 @@ impl DbInner {
         if Mutant::PublishBeforeInsert.is_on() {
             self.publish(last);
         }
-        blobs.attach(&commit);
+        blobs.attach(commit);
         let whole = WholeOrPoisoned(self);
-        self.insert(&mut commit, batch, first);
+        self.insert(commit, batch, first);
         std::mem::forget(whole);
         commit.last_sequence = last;
-        let count = |ticker, count| self.statistics.add_committing(&commit, ticker, count);
+        let count = |ticker, count| self.statistics.add_committing(commit, ticker, count);
         count(Ticker::Writes, 1);
         count(Ticker::LoggedWrites, u64::from(!options.disable_wal));
         count(Ticker::KeysWritten, u64::from(batch.count()));
@@ -279,20 +320,12 @@ impl DbInner {
         }
         if asks_for_sync {
             commit.sync_target = last;
-        } else if !self.is_sync_awaited(&commit) {
+        } else if !self.is_sync_awaited(commit) {
             self.snapshots.published.store(last, Ordering::Release);
-            return Ok(());
+            return Ok(Committed::Published);
         }
         let wanted = commit.sync_target;
-        drop(commit);
-        if asks_for_sync && is_unnumbered {
-            self.sync_and_publish()?;
-        } else {
-            self.wal_sync.wait_for(wanted, &*self.env.clock, || self.sync_and_publish())?;
-        }
-        // Whatever up to here asked for a sync has it; this write need not wait for a sync of its own.
-        self.publish(last);
-        Ok(())
+        Ok(Committed::Waits { wanted, last, for_its_own: asks_for_sync && is_unnumbered })
     }
 
     /// # Errors
