@@ -291,6 +291,43 @@ fn what_waits_in_memory_comes_when_it_is_written() {
     assert_eq!(keys(&mut updates), ["a"]);
 }
 
+/// Somebody who waited for it would have waited until something else was written: what waited in memory came behind it.
+#[test]
+fn what_is_missing_is_said_also_while_later_writes_wait_in_memory() {
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    let batch = |key: &str| {
+        let mut batch = WriteBatch::new();
+        batch.put(key, "value").unwrap();
+        batch
+    };
+    for is_switched in [false, true] {
+        let settings = [
+            ("manual_wal_flush", "true"),
+            ("writable_file_max_buffer_size", "65536"),
+            ("WAL_ttl_seconds", "1000"),
+        ];
+        let db = open(&options(&settings));
+        db.put("a", "value").unwrap();
+        db.flush_wal(false).unwrap();
+        let mut updates = db.get_updates_since(1).unwrap();
+        assert_eq!(keys(&mut updates), ["a"]);
+        db.write_with(&unlogged, batch("b")).unwrap();
+        if is_switched {
+            db.put("c", "value").unwrap();
+            db.flush_all().unwrap();
+        }
+        db.put("d", "value").unwrap();
+        let error = updates.next_update().unwrap_err();
+        assert!(error.code() == Code::NotFound && error.to_string().contains("number 2"), "{error}");
+        // It may be what waits.
+        let from = if is_switched { 4 } else { 3 };
+        let mut updates = db.get_updates_since(from).unwrap();
+        assert!(updates.next_update().unwrap().is_none());
+        db.flush_wal(false).unwrap();
+        assert_eq!(keys(&mut updates), ["d"]);
+    }
+}
+
 /// A value that a record refers to is handed out as long as its blob file is there.
 #[test]
 fn values_in_blob_files_are_fetched() {

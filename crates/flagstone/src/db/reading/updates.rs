@@ -196,16 +196,18 @@ impl DbInner {
         wals.into_iter().map(|wal| (limit(&wal), wal)).map(|(limit, wal)| (wal, limit)).collect()
     }
 
-    /// Whether log records wait in memory: they are in no file, though their writes may be published.
-    fn is_any_record_in_memory(&self) -> bool {
-        self.commit.lock().wal.as_ref().is_some_and(|wal| wal.written() < wal.offset())
+    /// Whether the log record of that write may wait in memory, in no file, though the write may be published.
+    fn may_wait_in_memory(&self, wanted: SequenceNumber) -> bool {
+        let commit = self.commit.lock();
+        let is_any = commit.wal.as_ref().is_some_and(|wal| wal.written() < wal.offset());
+        is_any && commit.waiting_from <= wanted
     }
 
     /// The WAL in which the write with the sequence number `wanted` is; `last` had been published before.
     fn wal_with(&self, wanted: SequenceNumber, last: SequenceNumber) -> Result<OpenWal> {
         let mut looks = 1;
         // Before the look at the files: what waits no longer is seen there.
-        let is_any_in_memory = self.is_any_record_in_memory();
+        let may_wait = self.may_wait_in_memory(wanted);
         'look: loop {
             let (mut oldest, mut empty) = (None, None);
             for (wal, limit) in self.readable_wals().iter().rev() {
@@ -223,7 +225,7 @@ impl DbInner {
             }
             return match (empty, oldest) {
                 // Nothing was written since, or nothing has come to the file.
-                (Some((wal, limit)), None) if wanted > last || is_any_in_memory => self.open_wal(&wal, limit),
+                (Some((wal, limit)), None) if wanted > last || may_wait => self.open_wal(&wal, limit),
                 (Some((wal, limit)), Some(_)) if wanted > last => self.open_wal(&wal, limit),
                 (_, Some(oldest)) => {
                     Err(missing(wanted, &format!("the oldest that is there begins at {oldest}")))
@@ -457,7 +459,7 @@ impl Updates {
             looks += 1;
             // In this order: what is published, and waits in memory no longer, is in the files.
             let published = self.inner.snapshots.published.load(Ordering::Acquire);
-            let is_any_in_memory = self.inner.is_any_record_in_memory();
+            let may_wait = self.inner.may_wait_in_memory(self.next);
             let wals = self.inner.readable_wals();
             let wal = &mut self.wal;
             let listed = wals.iter().find(|(listed, _)| listed.number == wal.number);
@@ -473,7 +475,7 @@ impl Updates {
                 self.inner.check_open()?;
                 return match (wal.left.take(), &self.damage) {
                     (Some(error), _) => Err(error),
-                    (None, _) if self.next > published || is_any_in_memory => Ok(false),
+                    (None, _) if self.next > published || may_wait => Ok(false),
                     (None, Some(error)) => Err(error.clone()),
                     (None, None) => Err(missing(self.next, "no WAL has what follows")),
                 };

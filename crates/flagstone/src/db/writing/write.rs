@@ -59,6 +59,8 @@ pub(in crate::db) struct Commit {
     pub(in crate::db) predecessor: Option<PredecessorWal>,
     /// Whether it has said so: to its buffer at least.
     pub(in crate::db) is_predecessor_noted: bool,
+    /// That of the first record that waits in memory, where any does; if anything, one of an earlier record.
+    pub(in crate::db) waiting_from: SequenceNumber,
     /// The last sequence number assigned.
     pub(in crate::db) last_sequence: SequenceNumber,
     /// The last one that somebody wants synced before it is published.
@@ -411,6 +413,7 @@ impl DbInner {
     fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
         let wal = commit.wal()?;
         let before = wal.offset();
+        let is_first = wal.written() == before;
         let added = match joins_sync {
             true => wal.gather_record(batch.data()),
             false => wal.add_record(batch.data()),
@@ -434,6 +437,9 @@ impl DbInner {
             return Err(error);
         }
         let offset = wal.offset();
+        if is_first {
+            commit.waiting_from = batch.sequence();
+        }
         self.statistics.add_committing(commit, Ticker::WalBytes, offset - before);
         // Others need not have the line of memory, but where it matters.
         if self.wal_bytes_cap.load(Ordering::Relaxed) < u64::MAX {
