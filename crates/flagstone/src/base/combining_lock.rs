@@ -34,7 +34,7 @@ use super::sync::{AtomicBool, AtomicPtr, Mutex, MutexGuard, Ordering, spin_loop}
 
 /// A call takes no list any more once it has done so much of others' work; what is on a list that it took is done all the same.
 /// So it does less than this and one piece for each thread that waits. With 64 four or sixteen writers on sixteen cores write a
-/// tenth more than with 16, and each call may take that much longer.
+/// twentieth more than with 16, and each call may take that much longer.
 const OTHERS_MAX: usize = 32;
 
 /// How often one looks whether one's work is done, until one waits for the lock: for as long as some pieces of work take. None
