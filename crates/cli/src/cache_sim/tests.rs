@@ -123,7 +123,8 @@ fn a_long_trace_has_the_hits_that_it_always_had() {
         ("s4lru", [112710, 192916]),
         ("s3_fifo", [118702, 196640]),
         ("sieve", [101743, 187748]),
-        ("w_tiny_lfu", [118880, 197531]),
+        // Entries are of several sizes: as many as there are when counters are halved say how many uses are left (W/2).
+        ("w_tiny_lfu", [118907, 197533]),
     ] {
         assert_eq!([500, 5_000].map(|capacity| hits(player(name), &trace, capacity)), expected, "{name}");
     }

@@ -211,8 +211,8 @@ mod tests {
         assert!(!describe(&damaged).contains("owner") && fault_json(&damaged)["advice"].is_null());
         let found = [fault, damaged];
         assert_eq!(summary(&found[..1]), "no fault, but 1 not read");
-        assert_eq!(summary(&found[1..]), "1 faults");
-        assert_eq!(summary(&found), "1 faults, and 1 not read");
+        assert_eq!(summary(&found[1..]), "1 fault");
+        assert_eq!(summary(&found), "1 fault, and 1 not read");
         assert_eq!(summary(&[]), "sound");
     }
 
