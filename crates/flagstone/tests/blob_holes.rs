@@ -353,17 +353,15 @@ fn slow_holes_are_punched_at_rest() {
     let waste = |usage: &SpaceUsage| usage.blob_bytes as f64 / usage.live_bytes as f64;
     let before = waste(&usage);
     assert!(before > 1.1, "{usage:?}");
-    let (mut rests, mut one_by_one) = (0, 0);
+    let mut rests = 0;
     while waste(&usage) > 1.02 {
-        let punched = usage.punched_bytes;
-        // Before it is forgotten that holes are slow.
+        // Before it is forgotten that holes are slow, but where one gave nothing back; then all come at once.
         hands.advance(9);
         usage = rest(&db);
         rests += 1;
         assert!(rests < 100, "{before} {usage:?}");
-        one_by_one += u32::from((1..=VALUE as u64 + 4096).contains(&(usage.punched_bytes - punched)));
     }
-    assert!(one_by_one > 2, "{one_by_one} of {rests}");
+    assert!(rests > 1, "not in one go");
     assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), moved);
     assert_holds(&db, &contents);
 }
