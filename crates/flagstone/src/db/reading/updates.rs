@@ -22,7 +22,7 @@ use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::db::writing::archive::WalFile;
 use crate::db::writing::operations::takes_sequence;
 use crate::db::{Db, DbInner};
-use crate::env::OpenMode;
+use crate::env::{File, OpenMode};
 use crate::options::ReadOptions;
 use crate::wal::{DamageKind, Event, PredecessorWal, Reader};
 
@@ -184,9 +184,7 @@ pub(super) fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>> {
 impl DbInner {
     pub(super) fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
         let file = self.env.fs.open(&wal.path, OpenMode::Read)?;
-        let mut reader = Reader::new(file, wal.number);
-        reader.read_until(limit);
-        Ok(OpenWal { number: wal.number, reader, limit, left: None })
+        Ok(OpenWal::new(file, wal.number, limit))
     }
 
     /// The WALs, oldest first, each with how far it may be read: the active one grows.
@@ -211,22 +209,25 @@ impl DbInner {
         'look: loop {
             let (mut oldest, mut empty) = (None, None);
             for (wal, limit) in self.readable_wals().iter().rev() {
-                match ignoring_absence(self.open_wal(wal, *limit).and_then(OpenWal::first_sequence))? {
+                // It is opened once: a moment later it may have gone.
+                let opened = self.open_wal(wal, *limit);
+                let looked_at = opened.and_then(|opened| Ok((opened.anew().first_sequence()?, opened)));
+                match ignoring_absence(looked_at)? {
                     // It was moved to the archive, or removed.
                     None if looks < LOOKS_MAX => {
                         looks += 1;
                         continue 'look;
                     }
                     None => {}
-                    Some(None) => drop(empty.get_or_insert((wal.clone(), *limit))),
-                    Some(Some(first)) if first <= wanted => return self.open_wal(wal, *limit),
-                    Some(first) => oldest = first,
+                    Some((None, opened)) => drop(empty.get_or_insert(opened)),
+                    Some((Some(first), opened)) if first <= wanted => return Ok(opened),
+                    Some((first, _)) => oldest = first,
                 }
             }
             return match (empty, oldest) {
                 // Nothing was written since, or nothing has come to the file.
-                (Some((wal, limit)), None) if wanted > last || may_wait => self.open_wal(&wal, limit),
-                (Some((wal, limit)), Some(_)) if wanted > last => self.open_wal(&wal, limit),
+                (Some(opened), None) if wanted > last || may_wait => Ok(opened),
+                (Some(opened), Some(_)) if wanted > last => Ok(opened),
                 (_, Some(oldest)) => {
                     Err(missing(wanted, &format!("the oldest that is there begins at {oldest}")))
                 }
@@ -284,6 +285,17 @@ impl DbInner {
 }
 
 impl OpenWal {
+    fn new(file: Arc<dyn File>, number: FileNumber, limit: u64) -> Self {
+        let mut reader = Reader::new(file, number);
+        reader.read_until(limit);
+        Self { number, reader, limit, left: None }
+    }
+
+    /// The same from its beginning.
+    fn anew(&self) -> Self {
+        Self::new(self.reader.file().clone(), self.number, self.limit)
+    }
+
     /// Where its first write begins, or the next one begins of which an empty record tells.
     fn first_sequence(self) -> Result<Option<SequenceNumber>> {
         Ok(self.begin()?.map(|(first, _)| first))
