@@ -5,13 +5,15 @@ use std::fmt::Debug;
 use std::io::Write;
 
 use bytes::Bytes;
-use flagstone::base::Error;
+use flagstone::base::{Code, Error};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{
     AsyncIter, BlobWriter, ColumnFamily, Db, Iter, TtlAsyncIter, TtlDb, TtlIter, TtlOptions, Value, ValuePart,
 };
 use flagstone::env::{BackgroundThreads, Env, RateLimiter};
-use flagstone::options::{BlockCache, CompactionControl, FlushOptions, Options, ReadOptions, WriteOptions};
+use flagstone::options::{
+    BlockCache, CompactRangeOptions, CompactionControl, FlushOptions, Options, ReadOptions, WriteOptions,
+};
 
 fn options() -> Options {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -99,7 +101,7 @@ fn behind_an_error_of_a_writer_of_pieces_stands_the_engine_s() {
     db.close().unwrap();
     let error = writer.write_all(b"pixels").unwrap_err();
     let engine = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).expect("the engine's own");
-    assert_eq!(engine.code(), flagstone::base::Code::ShutdownInProgress);
+    assert_eq!(engine.code(), Code::ShutdownInProgress);
     assert!(engine.source().is_none());
 }
 
@@ -126,6 +128,29 @@ fn a_ttl_database_has_the_short_calls_too() {
     let entries: Vec<_> = std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).collect();
     assert_eq!(entries[1], (b"session/2".to_vec(), b"bob,carol".to_vec()));
     assert_eq!(entries.len(), 2);
+}
+
+/// That it was not opened was all that was said, though `Db::open` gives all families the options of one.
+#[test]
+fn a_database_that_wants_other_options_says_which() {
+    let options = options();
+    let db = Db::open("/db", &options).unwrap();
+    let mut newest = options.cf.clone();
+    newest.set("comparator", "rocksdb.ReverseBytewiseComparator").unwrap();
+    let family = db.create_column_family("newest", &newest).unwrap();
+    db.put_cf(&family, "stone", "flag").unwrap();
+    db.compact_range(&family, None, None, &CompactRangeOptions::default()).unwrap();
+    db.close().unwrap();
+
+    let refused = Db::open("/db", &options).unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert!(refused.remedy().is_some_and(|remedy| remedy.contains("Db::open_with_families")), "{refused}");
+    newest.num_levels = 3;
+    let refused = Db::open_with_families("/db", &options, &[("newest", newest.clone())]).unwrap_err();
+    assert_eq!(refused.remedy(), Some("set it to 7 or more"), "{refused}");
+    newest.num_levels = 7;
+    let db = Db::open_with_families("/db", &options, &[("newest", newest)]).unwrap();
+    assert_eq!(db.get_cf(&db.column_family("newest").unwrap(), "stone").unwrap().unwrap(), "flag");
 }
 
 /// Those that metrics of stream processors ask for were not known: what waits for compactions, and for flushes.

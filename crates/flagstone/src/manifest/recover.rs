@@ -358,7 +358,10 @@ impl ReplayedFamily {
             return Err(Error::invalid_argument(format!(
                 "{given}: does not match existing comparator {stored} of column family '{}'",
                 self.name
-            )));
+            ))
+            .advise(
+                "open each family with its own, by `Db::open_with_families`; `options::load_latest` reads which those are",
+            ));
         }
         // The built-in orders have none.
         let may_have_timestamps = matches!(open.spec.comparator, Comparator::Custom(_));

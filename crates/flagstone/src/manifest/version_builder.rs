@@ -244,7 +244,8 @@ impl VersionBuilder {
             return Err(Error::invalid_argument(format!(
                 "the database has more levels than num_levels: a table is on level {deepest}, num_levels is {}",
                 self.num_levels
-            )));
+            ))
+            .advise(format_args!("set it to {} or more", deepest + 1)));
         }
         let mut levels: Vec<Vec<Source>> = Vec::new();
         levels.resize_with(self.num_levels, Vec::new);
