@@ -25,12 +25,13 @@ pub struct CommandLine {
     pub command: Command,
 }
 
-/// The commands.
+/// The commands. Where `ldb` has one that takes the same arguments, its name stands for it, too.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Get(commands::get::Arguments),
     Put(commands::put::Arguments),
     Delete(commands::delete::Arguments),
+    #[command(alias = "deleterange")]
     DeleteRange(commands::delete_range::Arguments),
     Scan(commands::scan::Arguments),
     Count(commands::count::Arguments),
@@ -39,6 +40,7 @@ pub enum Command {
     Dump(commands::dump::Arguments),
     Load(commands::load::Arguments),
     Verify(commands::verify::Arguments),
+    #[command(alias = "checkconsistency")]
     Check(commands::check::Arguments),
     Doctor(commands::doctor::Arguments),
     Salvage(commands::salvage::Arguments),
@@ -47,10 +49,15 @@ pub enum Command {
     Compact(commands::compact::Arguments),
     Flush(commands::flush::Arguments),
     Checkpoint(commands::checkpoint::Arguments),
+    #[command(alias = "list_column_families")]
     ListFamilies(commands::list_families::Arguments),
+    #[command(alias = "create_column_family")]
     CreateFamily(commands::create_family::Arguments),
+    #[command(alias = "drop_column_family")]
     DropFamily(commands::drop_family::Arguments),
+    #[command(alias = "list_live_files_metadata")]
     ListFiles(commands::list_files::Arguments),
+    #[command(alias = "manifest_dump")]
     Manifest(commands::manifest::Arguments),
     Sst(commands::sst::Arguments),
     Wal(commands::wal::Arguments),

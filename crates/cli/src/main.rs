@@ -15,6 +15,7 @@ mod command_line;
 mod commands;
 mod database;
 mod failure;
+mod flag_order;
 mod input;
 mod opening;
 mod output;

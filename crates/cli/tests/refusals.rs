@@ -204,6 +204,38 @@ fn a_column_family_goes_by_ldb_s_flag_too() {
     assert_eq!(printed(&format!("scan --db={} --column_family=users", cfs.display())), listed);
 }
 
+/// So did every flag in front of the command, and commands by the names that they have there.
+#[test]
+fn a_command_line_of_ldb_s_is_understood() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    copy("cfs", &db);
+    let db = db.display();
+    for (theirs, ours) in [
+        (format!("--db={db} list_column_families"), format!("list-families --db {db}")),
+        (format!("--db {db} --hex scan --max_keys=2"), format!("scan --db {db} --hex --limit 2")),
+        (
+            format!("--column_family=users --db={db} scan --no_value"),
+            format!("scan --db {db} --cf users --keys-only"),
+        ),
+        (format!("--db={db} checkconsistency"), format!("check --db {db}")),
+        (format!("--db={db} list_live_files_metadata"), format!("list-files --db {db}")),
+        (format!("manifest_dump --db={db}"), format!("manifest --db {db}")),
+    ] {
+        assert_eq!(printed(&theirs), printed(&ours), "{theirs}");
+    }
+    printed(&format!("--db={db} put key value"));
+    printed(&format!("--db={db} deleterange key kez"));
+    assert_eq!(failed(&format!("--db={db} get key")).0, 1);
+    printed(&format!("create_column_family --db={db} newest"));
+    printed(&format!("--db={db} drop_column_family newest"));
+    // What is wrong is still told.
+    let (code, message) = failed(&format!("--db={db}"));
+    assert!(code == 2 && message.contains("--db"), "{message}");
+    let (code, message) = failed(&format!("--db={db} --nonsense scan"));
+    assert!(code == 2 && message.contains("--nonsense"), "{message}");
+}
+
 /// Where sst_dump takes a directory, one table at a time was to be had.
 #[test]
 fn the_tables_of_a_directory_are_all_looked_at() {

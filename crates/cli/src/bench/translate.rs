@@ -8,6 +8,7 @@ use flagstone::options::Options;
 
 use super::db_bench::{Meaning, NO, meaning};
 use super::flags::Flags;
+use crate::flag_order::in_order;
 
 /// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of two, any RocksDB option as a
 /// flag (it becomes `--set`), other names of options, flags that say nothing here, and `--undefok`, by which those on its list
@@ -21,7 +22,7 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         let refused = || options.clone().set(name, "").is_err_and(|error| error.code() == Code::NotSupported);
         options.get(name).is_some() || refused()
     };
-    let arguments: Vec<OsString> = arguments.collect();
+    let arguments = in_order(arguments.collect());
     let may_be_unknown = |name: &str| {
         let lists = arguments
             .iter()
@@ -29,9 +30,11 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         lists.flat_map(|list| list.split(',')).any(|listed| listed == name)
     };
     let is_switch = |name: &str| options.get(name).is_some_and(|value| value == "true" || value == "false");
-    let Some(command) = command(&arguments) else { return arguments };
-    let mut translated = arguments[..=command].to_vec();
-    let mut rest = arguments[command + 1..].iter().cloned().peekable();
+    if arguments.get(1).is_none_or(|command| command != "bench") {
+        return arguments;
+    }
+    let mut translated = arguments[..2].to_vec();
+    let mut rest = arguments[2..].iter().cloned().peekable();
     while let Some(argument) = rest.next() {
         let text = argument.to_str().filter(|text| text.starts_with('-') && text.len() > 2);
         let Some(text) = text else {
@@ -76,18 +79,6 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         }
     }
     translated
-}
-
-/// Where the command stands, if it is this one: flags of every command may come before it.
-fn command(arguments: &[OsString]) -> Option<usize> {
-    let mut at = 1;
-    loop {
-        match arguments.get(at)?.to_str() {
-            Some("--set") => at += 2,
-            Some(flag) if flag.starts_with('-') => at += 1,
-            command => return (command == Some("bench")).then_some(at),
-        }
-    }
 }
 
 /// Whether an argument may be the value of the flag before it: it is no flag, but may be a negative number.

@@ -22,13 +22,13 @@ pub struct Arguments {
     #[command(flatten)]
     range: Range,
     /// Stop after so many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", alias = "max_keys")]
     limit: Option<u64>,
     /// From the last key to the first
     #[arg(long)]
     reverse: bool,
     /// Print no values
-    #[arg(long)]
+    #[arg(long, alias = "no_value")]
     keys_only: bool,
     #[command(flatten)]
     ttl: Ttl,
