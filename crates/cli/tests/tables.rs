@@ -65,7 +65,7 @@ fn said(line: &str) -> (Option<i32>, String) {
     (output.status.code(), said)
 }
 
-/// Each of its tables was a fault, even where only its properties were asked for.
+/// Each of its tables was a fault, even where only its properties were asked for; and of one that was verified nothing said so.
 #[test]
 fn tables_in_an_application_s_order_are_looked_into() {
     let scratch = tempfile::tempdir().unwrap();
@@ -74,6 +74,11 @@ fn tables_in_an_application_s_order_are_looked_into() {
     assert!(shown.contains("rocksdb.comparator: \"my.LargestFirst\""), "{shown}");
     let shown = printed(&format!("sst {} --verify", table.display()));
     assert!(shown.contains("rocksdb.num.entries: 2001") && !shown.contains("FAULT"), "{shown}");
+    assert!(shown.lines().next().unwrap().ends_with(", every block read: sound"), "{shown}");
+    let json = printed(&format!("sst {} --verify --json", table.display()));
+    assert!(json.contains("\"faults\":0"), "{json}");
+    let shown = printed(&format!("sst {}", table.display()));
+    assert!(!shown.contains("every block read"), "{shown}");
     let entries = printed(&format!("sst {} --entries", table.display()));
     let keys: Vec<_> = entries.lines().map(|line| line.split('\t').next().unwrap()).collect();
     assert_eq!((keys.len(), keys[0], keys[1], keys[2000]), (2001, "9001", "1999", "0"));
@@ -85,6 +90,7 @@ fn tables_in_an_application_s_order_are_looked_into() {
     flip(&table, 500);
     let (code, said) = said(&format!("sst {} --verify", table.display()));
     assert!(code == Some(1) && said.contains("FAULT") && said.contains("checksum"), "{said}");
+    assert!(said.contains(", every block read: 1 fault\n"), "{said}");
 }
 
 /// Where an entry could not be read, the list ended, and with it the report: no fault was printed.

@@ -16,7 +16,7 @@ use crate::arguments::Common;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::text::Notation;
+use crate::text::{self, Notation};
 
 /// Print the properties of table files; with --entries or --verify, look inside.
 ///
@@ -201,7 +201,10 @@ fn look(
     faults.iter().try_for_each(|fault| output.finding(common.json, "FAULT", fault))?;
     let printed = match arguments.entries {
         true => print_entries(table, path, Notation::new(arguments.hex), common, output),
-        false => print_properties(table, path, *size, common, output),
+        false => {
+            let faults = arguments.verify.then_some(faults.len() as u64);
+            print_properties(table, path, *size, faults, common, output)
+        }
     };
     match printed {
         // It is one of the faults.
@@ -264,10 +267,12 @@ fn property_value(name: &str, value: &[u8]) -> Value {
     }
 }
 
+/// `faults` are how many were found, if they were looked for.
 fn print_properties(
     table: &Table,
     path: &Path,
     size: u64,
+    faults: Option<u64>,
     common: &Common,
     output: &mut Output,
 ) -> Result<(), Failure> {
@@ -285,11 +290,19 @@ fn print_properties(
         .collect();
     if common.json {
         let file = path.display().to_string();
-        let facts =
+        let mut facts =
             json!({ "file": file, "bytes": size, "properties": properties, "meta_blocks": meta_blocks });
+        if let Some(faults) = faults {
+            facts["faults"] = json!(faults);
+        }
         return output.line(facts.to_string());
     }
-    output.line(format!("{size} bytes, format_version {}", table.footer().format_version))?;
+    let verdict = match faults {
+        None => String::new(),
+        Some(0) => ", every block read: sound".to_string(),
+        Some(faults) => format!(", every block read: {}", text::count(faults, "fault")),
+    };
+    output.line(format!("{size} bytes, format_version {}{verdict}", table.footer().format_version))?;
     for (name, value) in &properties {
         output.line(format!("  {name}: {value}"))?;
     }
