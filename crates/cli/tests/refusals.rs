@@ -177,6 +177,16 @@ fn a_file_without_an_edit_is_no_manifest() {
     assert_eq!(printed(&format!("wal {}", wal.display())), "end: there is no record in this file\n");
 }
 
+/// The system's error was all that came of it.
+#[test]
+fn a_directory_is_no_file_to_look_into() {
+    let basic = fixtures().join("basic");
+    for (command, says) in [("blob", "one of the blob files in it"), ("wal", "one of the WALs in it")] {
+        let (code, message) = failed(&format!("{command} {}", basic.display()));
+        assert!(code == 2 && message.contains(says) && !message.contains("os error"), "{command}: {message}");
+    }
+}
+
 /// It was passed over in silence, however it was misspelt.
 #[test]
 fn a_setting_in_vain_is_refused() {

@@ -30,6 +30,13 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
+    let file = &arguments.file;
+    if Env::os().fs.metadata(file).is_ok_and(|found| found.is_directory) {
+        return Err(Failure::Usage(format!(
+            "{} is a directory: name one of the blob files in it",
+            file.display()
+        )));
+    }
     let mut verdict = Verdict::Sound;
     let printed = print(arguments, common, &mut verdict);
     reported(verdict, printed)
