@@ -23,9 +23,11 @@ pub struct ReadOptions {
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// An iterator ends before this key, and reads no block that holds only such keys.
     pub iterate_upper_bound: Option<Vec<u8>>,
-    /// An iterator goes through all keys even if the family has a prefix extractor.
+    /// An iterator with `prefix_same_as_start` asks no filters, either; what it shows is the same. Others never ask any, and go
+    /// through all keys anyway.
     pub total_order_seek: bool,
-    /// An iterator ends with the prefix of the key that it was sent to.
+    /// An iterator ends with the prefix of the key that it was sent to, and passes over tables whose filters do not have
+    /// that prefix.
     pub prefix_same_as_start: bool,
     /// Bytes that an iterator reads ahead; 0 starts small and doubles.
     pub readahead_size: u64,
@@ -79,9 +81,9 @@ pub struct WriteOptions {
 /// How a flush flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushOptions {
-    /// Returns only when the memtable is in a table.
+    /// Returns only when the memtable is in a table (default: true); else as soon as somebody is to flush it.
     pub wait: bool,
-    /// Flushes at once even if that makes writes wait.
+    /// Flushes at once even if that makes writes wait; else waits itself until it does not (default: false).
     pub allow_write_stall: bool,
 }
 
@@ -120,9 +122,9 @@ pub enum BlobGarbageCollectionPolicy {
 /// What [`Db::approximate_sizes`](crate::db::Db::approximate_sizes) counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeApproximationOptions {
-    /// What is in memory.
+    /// What is in memory (default: false).
     pub include_memtables: bool,
-    /// What is in tables.
+    /// What is in tables (default: true).
     pub include_files: bool,
 }
 
