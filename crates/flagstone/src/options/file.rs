@@ -100,6 +100,39 @@ impl LoadedOptions {
 
 /// Reads the newest OPTIONS file in `directory`; `None` if there is none.
 ///
+/// So a database is opened as it was, be it RocksDB's or ours:
+///
+/// ```
+/// # use std::path::Path;
+/// use flagstone::db::Db;
+/// use flagstone::env::Env;
+/// use flagstone::options::load_latest;
+///
+/// # fn main() -> flagstone::base::Result<()> {
+/// # let (env, path) = (Env::memory(), Path::new("/db"));
+/// # let mut options = flagstone::options::Options { env: env.clone(), ..Default::default() };
+/// # options.create_if_missing = true;
+/// # let db = Db::open(path, &options)?;
+/// # options.cf.set("merge_operator", "uint64add")?;
+/// # db.create_column_family("visits", &options.cf)?;
+/// # db.close()?;
+/// let mut loaded = load_latest(&env, path)?.expect("no one has removed it"); // on a disk: Env::os()
+/// for warning in loaded.warnings() {
+///     eprintln!("not acted on: {warning}");
+/// }
+/// for (name, family) in &mut loaded.families {
+///     // What is the program's own it gives again: family.merge_operator = Some(Arc::new(MyOperator)).
+///     assert!(name == "default" || family.merge_operator.is_some(), "this one is built in");
+/// }
+/// let families: Vec<_> =
+///     loaded.families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+/// let db = Db::open_with_families(path, &loaded.options, &families)?;
+/// let visits = db.column_family("visits").expect("it was named");
+/// db.merge_cf(&visits, "tom", 1u64.to_le_bytes())?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 /// `IoError`; `Corruption` for a file that is malformed; `InvalidArgument` for a value that no RocksDB writes. A comparator,
 /// merge operator or prefix extractor that is not built in is no error: opening will ask for it.
