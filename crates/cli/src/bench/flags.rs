@@ -12,8 +12,8 @@ use flagstone::options::Options;
 ///
 /// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, updaterandom, fillsync, fill100K, readrandom, readmissing,
 /// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, seekrandomwhilewriting, deleteseq,
-/// deleterandom, deleterange, queue, compact, flush, waitforcompaction, stats, levelstats, memstats. Any RocksDB option may be
-/// given as a flag of its name, too (--target_file_size_base=8M).
+/// deleterandom, deleterange, queue, compact, compactall, flush, waitforcompaction, stats, levelstats, memstats, sstables. Any
+/// RocksDB option may be given as a flag of its name, too (--target_file_size_base=8M).
 #[derive(Debug, Clone, Args)]
 #[command(
     rename_all = "snake_case",
