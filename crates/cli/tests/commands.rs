@@ -262,6 +262,8 @@ fn a_ttl_database_is_put_to_read_scanned_and_dumped() {
     let (code, message) = failed(&format!("get {db} --ttl old"));
     assert_eq!(code, 1);
     assert!(message.contains("not written to a TTL database"), "{message}");
+    // It is no damage, and was to be salvaged.
+    assert!(message.contains("without --ttl") && !message.contains("salvage"), "{message}");
 }
 
 #[test]

@@ -211,4 +211,5 @@ pub fn no_stamp(key: &[u8], stored_size: u64) -> Error {
          database",
         key.escape_ascii()
     ))
+    .advise("read it as it is, by `Db` or without --ttl")
 }
