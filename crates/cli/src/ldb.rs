@@ -1,6 +1,32 @@
-//! Command lines of `ldb`, whose flags may stand in front of the command: `ldb --db=/data/photos scan`.
+//! Command lines of `ldb`: its flags may stand in front of the command (`ldb --db=/data/photos scan`), and some of its commands
+//! are here under other names with other arguments.
 
 use std::ffi::OsString;
+
+/// Commands of `ldb` that take other arguments here, and what stands for them.
+const ELSEWHERE: [(&str, &str); 13] = [
+    (
+        "approxsize",
+        "none for ranges: stats --db DB has the sizes of levels, and a program Db::approximate_sizes",
+    ),
+    ("backup", "checkpoint --db DB DIR"),
+    ("batchput", "put --db DB KEY VALUE, one by one, or load --db DB"),
+    ("change_compaction_style", "compact --db DB --set compaction_style=kCompactionStyleUniversal"),
+    ("dump_live_files", "list-files --db DB, and then manifest, sst, wal and blob"),
+    ("dump_wal", "wal FILE --operations"),
+    ("get_property", "stats --db DB --property NAME"),
+    ("idump", "sst DIR --entries"),
+    ("list_file_range_deletes", "sst DIR --entries"),
+    ("reduce_levels", "compact --db DB --change-level, and then compact --db DB --set num_levels=NUMBER"),
+    ("repair", "salvage --db DB --to NEW"),
+    ("restore", "none: a checkpoint is a database by itself"),
+    ("unsafe_remove_sst_file", "salvage --db DB --to NEW"),
+];
+
+/// What stands here for this command of `ldb`.
+pub fn elsewhere(command: &str) -> Option<&'static str> {
+    ELSEWHERE.iter().find(|(theirs, _)| *theirs == command).map(|(_, ours)| *ours)
+}
 
 /// Flags of many commands that have a value, which may be the next argument.
 const WITH_VALUE: [&str; 5] = ["--db", "--cf", "--column_family", "--column-family", "--set"];

@@ -15,8 +15,8 @@ mod command_line;
 mod commands;
 mod database;
 mod failure;
-mod flag_order;
 mod input;
+mod ldb;
 mod opening;
 mod output;
 mod progress;
@@ -30,6 +30,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 use command_line::CommandLine;
 use failure::Failure;
@@ -44,6 +45,12 @@ fn main() -> ExitCode {
 
 /// Prints help, or what is wrong with the command line. Help that finds no room on a disk is none.
 fn answered(told: &clap::Error) -> ExitCode {
+    if let Some(ContextValue::String(command)) = told.get(ContextKind::InvalidSubcommand)
+        && let Some(ours) = ldb::elsewhere(command)
+    {
+        let message = format!("{command} is a command of ldb's; here it is {ours}");
+        return failure::exit_code(&Err(Failure::Usage(message)));
+    }
     let printed = told.print().and_then(|()| io::stdout().flush());
     match printed {
         Err(error) if !told.use_stderr() => {

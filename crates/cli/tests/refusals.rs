@@ -239,6 +239,13 @@ fn a_command_line_of_ldb_s_is_understood() {
     assert_eq!(failed(&format!("--db={db} get key")).0, 1);
     printed(&format!("create_column_family --db={db} newest"));
     printed(&format!("--db={db} drop_column_family newest"));
+    // Of those that take other arguments here the names alone were likened: dump_wal was said to be dump.
+    for (theirs, ours) in
+        [("dump_wal", "wal FILE"), ("repair", "salvage --db"), ("get_property", "stats --db DB --property")]
+    {
+        let (code, message) = failed(&format!("--db={db} {theirs}"));
+        assert!(code == 2 && message.contains(ours) && !message.contains("similar"), "{theirs}: {message}");
+    }
     // What is wrong is still told.
     let (code, message) = failed(&format!("--db={db}"));
     assert!(code == 2 && message.contains("--db"), "{message}");

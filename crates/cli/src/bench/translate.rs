@@ -8,7 +8,7 @@ use flagstone::options::Options;
 
 use super::db_bench::{Meaning, NO, meaning};
 use super::flags::Flags;
-use crate::flag_order::in_order;
+use crate::ldb::in_order;
 
 /// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of two, any RocksDB option as a
 /// flag (it becomes `--set`), other names of options, flags that say nothing here, and `--undefok`, by which those on its list
