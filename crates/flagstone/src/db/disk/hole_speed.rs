@@ -27,18 +27,25 @@ impl HoleSpeed {
         if age_us > HOLE_SPEED_LASTS_US { 0 } else { self.bytes_per_second.load(Ordering::Relaxed) }
     }
 
-    /// Notes that so many bytes were given back between two times. Measured over some pieces of work: a thread may have to wait
-    /// for a processor meanwhile.
-    pub(super) fn note(&self, bytes: u64, begun_us: u64, now_us: u64) {
+    /// Notes that holes of so many bytes were punched between two times, and gave back so many. Measured over some pieces of
+    /// work: a thread may have to wait for a processor meanwhile.
+    pub(super) fn note(&self, asked: u64, given_back: u64, begun_us: u64, now_us: u64) {
         let us = now_us.saturating_sub(begun_us);
-        if bytes == 0 || us == 0 {
+        if asked == 0 || us == 0 {
             return;
         }
-        let measured = u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(us)).unwrap_or(u64::MAX);
-        let followed = match self.lately(now_us) {
+        let in_a_second =
+            |bytes: u64| u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(us)).unwrap_or(u64::MAX);
+        // How it was before, also where these took longer than that is taken for true.
+        let followed = match (self.lately(begun_us), given_back) {
+            // Where there were holes already, or nothing was ever written. Others take as long at least: if these were no faster
+            // than what is known, it is so still. Else they say nothing.
+            (0, 0) => return,
+            (known, 0) if in_a_second(asked) > known => return,
+            (known, 0) => known / 4 * 3 + in_a_second(asked) / 4,
             // The first says little if it is slow.
-            0 => measured.max(HOLE_SPEED_AT_FIRST),
-            known => known / 4 * 3 + measured / 4,
+            (0, _) => in_a_second(given_back).max(HOLE_SPEED_AT_FIRST),
+            (known, _) => known / 4 * 3 + in_a_second(given_back) / 4,
         };
         self.bytes_per_second.store(followed.max(1), Ordering::Relaxed);
         self.measured_at_us.store(now_us, Ordering::Relaxed);
@@ -60,22 +67,56 @@ impl HoleSpeed {
 mod tests {
     use super::*;
 
+    const MB: u64 = 1_000_000;
+
     #[test]
     fn only_holes_that_stay_slow_are_slow_and_not_for_ever() {
-        const MB: u64 = 1_000_000;
         let speed = HoleSpeed::default();
         assert_eq!(speed.lately(0), 0, "nobody knows");
         let mut now = 1_000_000;
         for _ in 0..4 {
-            speed.note(MB, now, now + 100_000);
+            speed.note(MB, MB, now, now + 100_000);
             now += 100_000;
         }
         assert!(speed.lately(now) > 200 * MB, "a busy moment: {}", speed.lately(now));
         for _ in 0..20 {
-            speed.note(MB, now, now + 100_000);
+            speed.note(MB, MB, now, now + 100_000);
             now += 100_000;
         }
         assert!((10 * MB..20 * MB).contains(&speed.lately(now)), "{}", speed.lately(now));
         assert_eq!(speed.lately(now + 11_000_000), 0);
+    }
+
+    /// They were not counted: it was forgotten that holes are slow, and then all came at once.
+    #[test]
+    fn holes_that_give_nothing_back_are_slow_as_others_are() {
+        let (speed, mut now) = (HoleSpeed::default(), 0);
+        let mut punch = |given_back, rest, took| {
+            now += rest;
+            speed.note(MB, given_back, now, now + took);
+            now += took;
+            speed.lately(now)
+        };
+        assert_eq!(punch(0, 0, 100_000), 0, "nobody knows what others take");
+        for _ in 0..24 {
+            punch(MB, 0, 100_000);
+        }
+        for _ in 0..10 {
+            let known = punch(0, 9_000_000, 100_000);
+            assert!((10 * MB..20 * MB).contains(&known), "{known}");
+        }
+        let known = punch(0, 2_000_000, 10);
+        assert!((10 * MB..20 * MB).contains(&known), "a fast one takes nothing back: {known}");
+        assert_eq!(punch(0, 9_000_000, 10), 0, "and confirms nothing");
+    }
+
+    /// Each was the first: that holes are so slow was never known.
+    #[test]
+    fn holes_that_take_longer_than_their_speed_lasts_are_slow() {
+        let speed = HoleSpeed::default();
+        for nth in 0..40 {
+            speed.note(MB, MB, nth * 11_000_000, (nth + 1) * 11_000_000);
+        }
+        assert!(speed.lately(40 * 11_000_000) < 20 * MB, "{}", speed.lately(40 * 11_000_000));
     }
 }

@@ -408,10 +408,11 @@ impl DbInner {
         }
         let opened = self.env.fs.open(path, OpenMode::Update)?;
         let mut holes = map.holes(offset);
-        let mut end = offset;
+        let (mut end, mut asked) = (offset, 0);
         let begun = self.env.clock.now_us();
         for hole in holes.by_ref().take(HOLES_AT_ONCE) {
             end = hole.end;
+            asked += hole.end - hole.start;
             if !opened.punch_hole(hole)? {
                 // Nobody asks again while the database is open.
                 self.hole_size.store(0, Ordering::Relaxed);
@@ -426,7 +427,7 @@ impl DbInner {
         Sometimes::HolePunched.reached();
         let given_back = before.allocated.saturating_sub(after.allocated);
         self.statistics.add(Ticker::BlobPunchedBytes, given_back);
-        self.hole_speed.note(given_back, begun, self.env.clock.now_us());
+        self.hole_speed.note(asked, given_back, begun, self.env.clock.now_us());
         file.holes.set_punched(size.saturating_sub(after.allocated));
         Ok(holes.next().map(|_| end))
     }
