@@ -13,7 +13,7 @@ use super::background::Role;
 use super::job::{JobOutput, JobSpec};
 use super::part::{PartRange, epochs};
 use super::quarantine::release_inputs;
-use super::room::passes;
+use super::room::{FreeSpace, passes};
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
     ColumnFamilyId, CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
@@ -88,7 +88,8 @@ impl CompactionJob {
 impl DbInner {
     /// Does one compaction if any family wants one; whether one did.
     pub(in crate::db) fn compact_one(&self) -> Result<bool> {
-        let Some(job) = self.take_compaction(&mut self.state.lock()) else { return Ok(false) };
+        let free = self.free_space();
+        let Some(job) = self.take_compaction(&mut self.state.lock(), &free) else { return Ok(false) };
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
         let outcome = self.run_compaction(&job);
         // Nobody else picks these inputs, and the next plan is another one.
@@ -119,18 +120,18 @@ impl DbInner {
         known.is_some_and(|known| known.merging.is_some() || !known.collecting.is_empty())
     }
 
-    /// The first plan of a family that wants one, level 0 first; its inputs are marked.
-    pub(super) fn take_compaction(&self, state: &mut State) -> Option<CompactionJob> {
+    /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was `free` just before.
+    pub(super) fn take_compaction(&self, state: &mut State, free: &FreeSpace) -> Option<CompactionJob> {
         if state.compactions_paused > 0 {
             return None;
         }
         state.note_time(self.env.clock.now_us());
         self.take_back_outnumbered(state);
-        let mut job = self.find_compaction(state);
+        let mut job = self.find_compaction(state, free);
         if job.is_none() && !self.has_workers() {
             // Nobody would come again in a while.
             state.note_all();
-            job = self.find_compaction(state);
+            job = self.find_compaction(state, free);
         }
         let Some(mut job) = job else {
             self.note_nothing_to_do(state);
@@ -144,7 +145,7 @@ impl DbInner {
     }
 
     /// The first plan of the families that may want one. Those that do not are not asked again until something changes.
-    fn find_compaction(&self, state: &mut State) -> Option<CompactionJob> {
+    fn find_compaction(&self, state: &mut State, free: &FreeSpace) -> Option<CompactionJob> {
         let waits = self.waits_for_space(state);
         let in_work = if waits { Self::bytes_in_work(state) } else { 0 };
         let mut idle = Vec::new();
@@ -154,7 +155,7 @@ impl DbInner {
             let job = if known.manual_compactions == 0 { self.compaction_of(state, known) } else { None };
             idle.extend(job.is_none().then_some(id));
             // It is asked again, since nothing of it changes when there is space.
-            job.filter(|job| !waits || passes(&job.plan) || self.has_room_beside(job, in_work))
+            job.filter(|job| !waits || passes(&job.plan) || self.has_room_beside(job, in_work, free))
         });
         self.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
         idle.into_iter().for_each(|id| state.wants_none(id));

@@ -7,7 +7,7 @@
 //!   waited for: it may take hours, and there may be space in a moment. Nor is anything waited for where the file system tells
 //!   of room for all that run and the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
@@ -19,7 +19,28 @@ use crate::db::family::FamilyState;
 use crate::db::state::State;
 use crate::manifest::{TableFile, Version};
 
+/// Bytes that are free in the directories of tables and blob files, as far as their file systems tell.
+#[derive(Debug, Default)]
+pub(super) struct FreeSpace(BTreeMap<Arc<Path>, u64>);
+
 impl DbInner {
+    /// What is free, where a compaction has found no room: else nobody wants to know. Asked without the state lock, since a file
+    /// system may take its time to tell.
+    pub(super) fn free_space(&self) -> FreeSpace {
+        if self.poison.check_starved().is_ok() {
+            return FreeSpace::default();
+        }
+        let families = self.families.read();
+        let directories = families.values().flat_map(|family| family.paths.directories().iter().cloned());
+        let directories: BTreeSet<_> = directories.collect();
+        drop(families);
+        let free = |directory: Arc<Path>| {
+            let free = self.env.fs.free_space(&directory).ok().flatten()?;
+            Some((directory, free))
+        };
+        FreeSpace(directories.into_iter().filter_map(free).collect())
+    }
+
     /// The next may have its turn. Whoever looks for work does so at once if this one says so.
     pub(in crate::db) fn end_turn(&self, family: ColumnFamilyId, at_once: bool) {
         let mut state = self.state.lock();
@@ -53,14 +74,12 @@ impl DbInner {
 
     /// Whether there is room for a compaction beside those that may write so much, and for what is to stay free: where its tables
     /// go, and where its blob files would.
-    pub(super) fn has_room_beside(&self, job: &CompactionJob, in_work: u64) -> bool {
+    pub(super) fn has_room_beside(&self, job: &CompactionJob, in_work: u64, free: &FreeSpace) -> bool {
         let plan = &job.plan;
         let tables = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
         let blobs = bytes_of_blobs(&job.version, &plan.emptied);
         let wanted = [tables, blobs, self.wanted_space()].into_iter().fold(in_work, u64::saturating_add);
-        let has_room = |directory: &Path| {
-            self.env.fs.free_space(directory).is_ok_and(|free| free.is_some_and(|free| free >= wanted))
-        };
+        let has_room = |directory: &Path| free.0.get(directory).is_some_and(|free| *free >= wanted);
         let (of_tables, of_blobs) = (job.family.paths.directory(plan.path_id), job.family.paths.of_blobs());
         let writes_blobs = job.family.options.load().enable_blob_files || !job.version.blob_files.is_empty();
         has_room(of_tables) && (of_tables == of_blobs || !writes_blobs || has_room(of_blobs))
@@ -111,6 +130,7 @@ pub(super) fn passes(plan: &CompactionPlan) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
     use std::sync::mpsc::{TryRecvError, channel};
 
     use super::*;
@@ -119,7 +139,7 @@ mod tests {
     use crate::compaction::pick::CompactionReason;
     use crate::db::jobs::background::Role;
     use crate::db::{ColumnFamily, Db};
-    use crate::env::{Env, FileSystem, FileSystemAround};
+    use crate::env::{Env, FileSystem, FileSystemAround, Join, Spawn};
     use crate::options::{
         CompactFilesOptions, CompactRangeOptions, CompactionControl, DataPathList, Options,
     };
@@ -133,9 +153,10 @@ mod tests {
 
     /// The threads of the database take no compaction: only this does.
     fn take(inner: &DbInner) -> Option<CompactionJob> {
+        let free = inner.free_space();
         let mut state = inner.state.lock();
         state.compactions_paused = 0;
-        let job = inner.take_compaction(&mut state);
+        let job = inner.take_compaction(&mut state, &free);
         state.compactions_paused = 1;
         job
     }
@@ -275,6 +296,63 @@ mod tests {
         inner.poison.check_starved().unwrap();
     }
 
+    /// A disk that takes note whether the state is locked while it is asked how much is free.
+    struct Asked {
+        fs: Arc<dyn FileSystem>,
+        by: OnceLock<Weak<DbInner>>,
+        count: AtomicU64,
+        under_lock: AtomicU64,
+    }
+
+    impl FileSystemAround for Arc<Asked> {
+        fn inner(&self) -> &dyn FileSystem {
+            &*self.fs
+        }
+
+        fn free_space(&self, _directory: &Path) -> Result<Option<u64>> {
+            if let Some(inner) = self.by.get().and_then(Weak::upgrade) {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                self.under_lock.fetch_add(u64::from(inner.state.try_lock().is_none()), Ordering::Relaxed);
+            }
+            Ok(Some(u64::MAX))
+        }
+    }
+
+    /// A world without threads.
+    struct Alone;
+
+    impl Spawn for Alone {
+        fn spawn(&self, name: &str, _: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
+            Err(Error::not_supported(format!("no thread {name} here")))
+        }
+
+        fn choose_step(&self, _: usize) -> Option<usize> {
+            Some(0)
+        }
+    }
+
+    /// Whoever needed the state waited for a file system that was slow to tell.
+    #[test]
+    fn how_much_is_free_is_asked_without_the_lock() {
+        let mut options = options("");
+        let (fs, by) = (options.env.fs.clone(), OnceLock::new());
+        let asked = Arc::new(Asked { fs, by, count: AtomicU64::new(0), under_lock: AtomicU64::new(0) });
+        options.env = Env { spawner: Arc::new(Alone), ..options.env.with_fs(Arc::new(asked.clone())) };
+        let db = Db::open("/db", &options).unwrap();
+        let inner = db.inner();
+        let other = db.create_column_family("other", &options.cf).unwrap();
+        fill(&db, db.default_column_family());
+        inner.poison.record_starved(Some(&full_disk()));
+        let first = take(inner).unwrap();
+        inner.state.lock().compactions_paused = 0;
+        fill(&db, &other);
+        asked.by.set(Arc::downgrade(inner)).unwrap();
+        assert!(inner.compact_one().unwrap(), "there is room");
+        let counts = [&asked.count, &asked.under_lock].map(|count| count.load(Ordering::Relaxed));
+        assert!(counts[0] > 0 && counts[1] == 0, "{counts:?}");
+        inner.run_compaction(&first).unwrap();
+    }
+
     /// Of several directories that of the tables alone was asked, and values in blob files go to the first.
     #[test]
     fn there_is_room_where_tables_and_where_blob_files_go() {
@@ -306,7 +384,8 @@ mod tests {
             fill(&db, db.default_column_family());
             let mut job = take(db.inner()).unwrap();
             let chosen = std::mem::replace(&mut job.plan.path_id, path_id);
-            let found = db.inner().has_room_beside(&job, 0);
+            db.inner().poison.record_starved(Some(&full_disk()));
+            let found = db.inner().has_room_beside(&job, 0, &db.inner().free_space());
             job.plan.path_id = chosen;
             db.inner().run_compaction(&job).unwrap();
             assert_eq!(found, has_room, "{full}, {path_id}, {changes}");
