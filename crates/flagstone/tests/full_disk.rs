@@ -9,6 +9,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
+    load_latest,
 };
 use testkit::full_disk::{Room, live};
 use testkit::{QuotaFs, steps};
@@ -233,6 +234,32 @@ fn who_drops_a_family_has_the_reserve_given_up() {
     let refused = db.drop_column_family(&family).expect_err("no space for a record");
     assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
     db.drop_column_family(&family).expect("there is what was reserved");
+}
+
+/// The drop was durable, and told as failed. So was a new family, which nobody had, and whose name was taken.
+#[test]
+fn families_come_and_go_where_there_is_no_room_for_an_options_file() {
+    for closes in [false, true] {
+        let (small, db) = Small::new("reserved_disk_space=0");
+        let gone = db.create_column_family("gone", &small.options.cf).expect("there is space");
+        let names = || {
+            let loaded = load_latest(&small.options.env, Path::new("/db")).expect("it reads");
+            loaded.expect("there is one").families.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let limit = small.fs.limit();
+        // For the MANIFEST's records there is room.
+        small.fs.set_limit(small.fs.used() + 1000);
+        let _made = db.create_column_family("made", &small.options.cf).expect("it is made");
+        db.drop_column_family(&gone).expect("it is dropped");
+        assert!(!db.background_step().expect("nothing to do"));
+        assert_eq!(names(), ["default", "gone"]);
+        small.fs.set_limit(limit);
+        match closes {
+            true => db.close().expect("a clean close"),
+            false => assert!(!db.background_step().expect("nothing to do, but to look")),
+        }
+        assert_eq!(names(), ["default", "made"]);
+    }
 }
 
 #[test]

@@ -18,7 +18,8 @@ use crate::options::ColumnFamilyOptions;
 use crate::options::names::check_live;
 
 impl Db {
-    /// Creates a column family; durable when the call returns.
+    /// Creates a column family; durable when the call returns. Where a full disk has no room for the OPTIONS file that is to name
+    /// it, that is written later.
     ///
     /// # Errors
     /// `InvalidArgument` if the name is empty or taken, or an option is out of range; `IoError`.
@@ -45,7 +46,7 @@ impl Db {
         families.iter().try_for_each(|(_, options)| options.validate_for_writing())?;
         let wanted = families.iter().map(|(name, options)| ((*name).to_string(), options.sanitized()));
         let created = inner.create_families(wanted.collect())?;
-        inner.write_options_file()?;
+        inner.write_options_of_families()?;
         Ok(created.into_iter().map(ColumnFamily).collect())
     }
 
@@ -53,7 +54,8 @@ impl Db {
     /// and its files are removed when the last of them is gone.
     ///
     /// While a full disk suspends writes it goes on, with what was reserved (`reserved_disk_space`). If it is the first to meet
-    /// the full disk it fails, and that is given up for the next call.
+    /// the full disk it fails, and that is given up for the next call; but not where there is no room for an OPTIONS file alone,
+    /// which is written later.
     ///
     /// # Errors
     /// `InvalidArgument` for `default`; `ColumnFamilyDropped`; `IoError`.
@@ -61,7 +63,7 @@ impl Db {
         let inner = self.inner();
         inner.check_may_free()?;
         family.0.check_owner(&inner.obsolete)?;
-        let outcome = inner.drop_family(&family.0).and_then(|()| inner.write_options_file());
+        let outcome = inner.drop_family(&family.0).and_then(|()| inner.write_options_of_families());
         outcome.inspect_err(|error| inner.refused(error))
     }
 

@@ -148,8 +148,8 @@ pub(crate) struct DbInner {
     memory_share: Mutex<Option<Sharer>>,
     /// Held while a checkpoint looks for its directory and makes it.
     checkpoint_begins: Mutex<()>,
-    /// Held while an OPTIONS file is written; taken before all other locks.
-    options_file: Mutex<()>,
+    /// Held while an OPTIONS file is written; taken before all other locks. Whether one is due that a full disk had no room for.
+    options_file: Mutex<bool>,
     /// Held from the look at all options until what follows from them counts; taken after all other locks.
     limits: Mutex<()>,
     lock: Mutex<Option<Box<dyn FileLock>>>,

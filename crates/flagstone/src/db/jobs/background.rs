@@ -259,7 +259,10 @@ impl DbInner {
             // How that ends which goes on is not known yet.
             Role::Flush if !worked && self.state.lock().running_flushes > 0 => {}
             // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
-            Role::Flush => self.resume_writes(),
+            Role::Flush => {
+                self.resume_writes();
+                self.write_due_options_file();
+            }
             Role::Compaction => self.regain_reserve(),
         }
         Ok(worked)

@@ -8,7 +8,7 @@ use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
 use crate::base::{
-    Code, ColumnFamilyId, CombiningLock, Error, Mutant, Result, SnapshotList, Sometimes, file_name,
+    Code, ColumnFamilyId, CombiningLock, Error, Mutant, Result, SnapshotList, Sometimes, SubCode, file_name,
 };
 use crate::compaction::pick::{Room, Runway};
 use crate::db::DbInner;
@@ -137,14 +137,37 @@ impl DbInner {
     /// Writes the options in force to a new OPTIONS file.
     pub(in crate::db) fn write_options_file(&self) -> Result<()> {
         // One at a time, so that the file with the highest number says what is in force.
-        let _one_at_a_time = self.options_file.lock();
+        let mut is_due = self.options_file.lock();
         self.check_open()?;
         let text = self.options_text(false);
         let number = self.file_numbers.allocate();
         let temporary = file_name::temporary(&self.path, number);
         let target = file_name::options(&self.path, number);
         self.names.replace_file(&temporary, &target, text.as_bytes())?;
+        *is_due = false;
         self.remove_old_metadata(&self.state.lock())
+    }
+
+    /// The same when families were made or dropped, which is durable by then: where a full disk has no room for the file, it is
+    /// written when there is some.
+    pub(in crate::db) fn write_options_of_families(&self) -> Result<()> {
+        match self.write_options_file() {
+            Err(error) if error.subcode() == SubCode::NoSpace => {
+                tracing::warn!(%error, "an OPTIONS file is left for when there is room");
+                *self.options_file.lock() = true;
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Writes the OPTIONS file that a full disk had no room for, if there is some now.
+    pub(in crate::db) fn write_due_options_file(&self) {
+        // Who writes one now writes what is due.
+        let is_due = self.options_file.try_lock().is_some_and(|is_due| *is_due);
+        if is_due && !self.poison.is_fatal() {
+            let _ = self.write_options_file().inspect_err(|error| tracing::warn!(%error, "no OPTIONS file"));
+        }
     }
 
     /// Works out what the trees ask of writers; after every change of a memtable or version.
@@ -339,6 +362,7 @@ impl DbInner {
         self.commit.lock().is_ending = true;
         self.io.set_closing();
         let flushed = self.flush_unlogged();
+        self.write_due_options_file();
         self.closing.store(true, Ordering::Release);
         {
             let mut state = self.state.lock();
