@@ -90,8 +90,13 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
     // There may be thousands.
     let recorded = loaded.iter().flat_map(|loaded| &loaded.families);
     let recorded: HashMap<_, _> = recorded.map(|(name, family)| (name.as_str(), family)).collect();
+    let existing = existing_families(&options.env, path, exists)?;
+    if let Some(loaded) = &loaded {
+        let names = existing.iter().map(|(name, _)| name.as_str());
+        warn_of_unnamed(&loaded.path, &names.filter(|name| !recorded.contains_key(name)).collect::<Vec<_>>());
+    }
     let mut families = Vec::new();
-    for (name, comparator) in existing_families(&options.env, path, exists)? {
+    for (name, comparator) in existing {
         let family = match (recorded.get(name.as_str()), comparator) {
             (Some(recorded), _) => (*recorded).clone(),
             // The MANIFEST knows the order of keys, too.
@@ -256,6 +261,18 @@ fn warn(loaded: &LoadedOptions) {
         let path = loaded.path.display();
         say(format_args!("warning: {path} says what this engine does not act on: {}", ignored.join(", ")));
     }
+}
+
+/// Says which families the OPTIONS file leaves out: one by RocksDB that was cut off behind a family looks like a whole one.
+fn warn_of_unnamed(path: &Path, unnamed: &[&str]) {
+    let Some((first, others)) = unnamed.split_first() else { return };
+    let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    say(format_args!(
+        "warning: {} does not name the column family '{}'{others}: it is opened with default settings. If that file was cut off, \
+         an older one may have its own",
+        path.display(),
+        text::name(first)
+    ));
 }
 
 /// The column family of that name.

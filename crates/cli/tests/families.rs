@@ -185,3 +185,31 @@ fn the_edits_of_a_manifest_are_objects_in_json() {
     assert_eq!(missing, [""; 0]);
     assert!(table["smallest_key_type"].is_string() && table["largest_key_type"].is_string(), "{table}");
 }
+
+/// Nothing was said: the settings of the others were taken for the default ones.
+#[test]
+fn families_that_the_options_file_does_not_name_are_told() {
+    let scratch = tempfile::tempdir().unwrap();
+    let cfs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8/cfs");
+    for entry in std::fs::read_dir(cfs).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), scratch.path().join(entry.file_name())).unwrap();
+    }
+    let warned = || {
+        let output = run(&format!("scan --db {} --limit 1", scratch.path().display()));
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(!warned().contains("does not name"));
+    let path = scratch.path().join("OPTIONS-000013");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    for (end, says) in [("photos", "'photos': it"), ("reversed", "'reversed' and 1 more: it")] {
+        // RocksDB ends behind a family as it ends the file.
+        std::fs::write(&path, &whole[..whole.find(&format!("[CFOptions \"{end}\"]")).unwrap()]).unwrap();
+        let said = warned();
+        assert!(
+            said.contains("OPTIONS-000013 does not name the column family") && said.contains(says),
+            "{said}"
+        );
+    }
+}

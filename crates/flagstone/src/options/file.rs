@@ -19,9 +19,10 @@
 //! comments of the form `# flagstone:name=value`.
 //!
 //! That a file was cut off shows at its end: ours names its last line in its first, RocksDB's ends in the options of tables and
-//! an empty line. (One of RocksDB that was cut between two families cannot be told from one that has no more of them.) That end
-//! a database's file must have, also if somebody has changed it: behind any of its lines it may have been cut. Text that a
-//! program hands over ([`parse`]) may end as it likes, as RocksDB's example does, but what names a last line must have it.
+//! an empty line. (One of RocksDB that was cut between two families cannot be told from one that has no more of them, but by the
+//! families that the MANIFEST has: the command line compares them, RocksDB refuses to open some families alone.) That end a
+//! database's file must have, also if somebody has changed it: behind any of its lines it may have been cut. Text that a program
+//! hands over ([`parse`]) may end as it likes, as RocksDB's example does, but what names a last line must have it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
