@@ -154,6 +154,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("TrustUpdatePosition", "crashes-updates", "which is lost, is not told so"),
     experiment("ForgetUpdates", "crashes-updates", "which is there (true)"),
     story("ForgetOthersWork", "commit::writers_write_for_each_other", "no work is forgotten"),
+    story("LetOthersPanic", "commit::a_panic_in_the_work_of_another_is_not_one_s_own", "for writer 0 alone"),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),
     experiment("RefuseInVain", "histories", REPLAYED),

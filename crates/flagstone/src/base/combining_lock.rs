@@ -28,9 +28,9 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::thread;
 
-use super::Mutant;
 use super::prefetch::prefetch;
 use super::sync::{AtomicBool, AtomicPtr, Mutex, MutexGuard, Ordering, spin_loop};
+use super::{Mutant, Sometimes};
 
 /// A call takes no list any more once it has done so much of others' work; what is on a list that it took is done all the same.
 /// So it does less than this and one piece for each thread that waits. With 64 four or sixteen writers on sixteen cores write a
@@ -101,7 +101,10 @@ impl<T, F: FnOnce(&mut T) -> R, R> Piece<T, F, R> {
         // SAFETY: until it is done, the frame of who asked is not left, and the piece is the caller's alone (invariant 2).
         let (work, outcome) = unsafe { (&mut *(*piece).work.get(), &mut *(*piece).outcome.get()) };
         if let Some(work) = work.take() {
-            *outcome = Some(catch_unwind(AssertUnwindSafe(|| work(guarded))));
+            *outcome = Some(match Mutant::LetOthersPanic.is_on() {
+                true => Ok(work(guarded)),
+                false => catch_unwind(AssertUnwindSafe(|| work(guarded))),
+            });
         }
         // SAFETY: as above; from here on it is no longer ours.
         unsafe { (*asked).is_done.store(true, Ordering::Release) };
@@ -173,8 +176,13 @@ impl<T> CombiningLock<T> {
             }
         }
         if !is_done() {
+            let mut held = self.inner.lock();
+            if is_done() {
+                // Marked only here, where somebody slept: a mark for each piece of work would go from core to core, too.
+                Sometimes::WorkDoneByAnother.reached();
+            }
             // By invariant 1 this does it, if nobody has until here.
-            self.work_for_others(&mut self.inner.lock());
+            self.work_for_others(&mut held);
         }
         piece.into_outcome()
     }

@@ -208,6 +208,8 @@ mutants! {
     ForgetUpdates,
     /// Of several writers whose work is asked for while another writes, one has it done.
     ForgetOthersWork,
+    /// A panic in the work that a writer does for another is its own.
+    LetOthersPanic,
     /// Nobody is woken when a flush is done.
     ForgetWakeUp,
     /// Writers that were stopped or delayed stay so.

@@ -1,12 +1,16 @@
 //! Commit: what a writer was told is there, what readers see is whole, and what somebody wanted synced is not seen before.
 
+use std::any::Any;
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicU64};
 
+use flagstone::base::sometimes::counts;
 use flagstone::base::{Comparator, SubCode, UserComparator};
 use flagstone::db::Db;
-use flagstone::options::ReadOptions;
+use flagstone::options::{Options, ReadOptions};
+use shuttle::thread::ThreadId;
 use testkit::compare::scan;
 
 use crate::explore::{explore, explore_with_panics};
@@ -194,8 +198,11 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// The order of bytes, in which one key has no place.
-struct Fragile;
+/// The order of bytes, in which one key has no place, unless it `is_mended`.
+#[derive(Default)]
+struct Fragile {
+    is_mended: bool,
+}
 
 impl UserComparator for Fragile {
     fn name(&self) -> &str {
@@ -203,12 +210,25 @@ impl UserComparator for Fragile {
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        if [a, b].contains(&&b"fragile"[..]) {
+        if !self.is_mended && [a, b].contains(&&b"fragile"[..]) {
             // The scheduler takes any other panic for the end of the story.
-            resume_unwind(Box::new("a fault of the application's comparator"));
+            resume_unwind(Box::new(shuttle::thread::current().id()));
         }
         a.cmp(b)
     }
+}
+
+fn fragile(disk: &Disk, is_mended: bool) -> Options {
+    let mut options = options(disk, &[]);
+    options.cf.comparator = Comparator::Custom(Arc::new(Fragile { is_mended }));
+    options
+}
+
+/// Writes a batch of which only one half has a place; what the comparator's panic says.
+fn write_halves(db: &Db) -> Box<dyn Any + Send> {
+    let default = db.default_column_family();
+    let halves = [(default, "a", "a"), (default, "fragile", "b")];
+    catch_unwind(AssertUnwindSafe(|| write(db, false, &halves))).expect_err("the comparator panics")
 }
 
 /// A comparator panics in a write: nobody sees half of it, nothing more is acknowledged, and nobody waits for a flush that will
@@ -217,17 +237,13 @@ impl UserComparator for Fragile {
 fn a_write_that_panics_leaves_nobody_waiting() {
     explore_with_panics("commit::a_write_that_panics_leaves_nobody_waiting", 2100, || {
         let disk = Disk::default();
-        let mut options = options(&disk, &[]);
-        options.cf.comparator = Comparator::Custom(Arc::new(Fragile));
-        let db = Db::open(PATH, &options).expect("a new database");
+        let db = Db::open(PATH, &fragile(&disk, false)).expect("a new database");
         put(&db, false, "first", "first").expect("a write");
         let flusher = {
             let db = db.clone();
             thread(move || _ = db.flush_all())
         };
-        let default = db.default_column_family();
-        let halves = [(default, "a", "a"), (default, "fragile", "b")];
-        catch_unwind(AssertUnwindSafe(|| write(&db, false, &halves))).expect_err("the comparator panics");
+        write_halves(&db);
         join(vec![flusher]);
         let error = db.put("key", "value").expect_err("the database is poisoned");
         assert_eq!(error.subcode(), SubCode::Poisoned, "{error}");
@@ -252,4 +268,52 @@ fn writers_write_for_each_other() {
         assert_eq!(db.latest_sequence_number(), 12);
         db.close().expect("a clean close");
     });
+    let done = counts().into_iter().find(|(name, ..)| *name == "WorkDoneByAnother");
+    assert!(done.expect("a marker").2 > 0, "each did its own");
+}
+
+/// A writer's comparator panics while another one does its work: that one goes on with what others asked for and hears nothing of
+/// it, but of the poison where it comes later. What was acknowledged is found, also after the comparator was mended.
+#[test]
+fn a_panic_in_the_work_of_another_is_not_one_s_own() {
+    /// How often it was not the one who had asked in whose thread the comparator panicked.
+    static ELSEWHERE: AtomicU64 = AtomicU64::new(0);
+    explore_with_panics("commit::a_panic_in_the_work_of_another_is_not_one_s_own", 900, || {
+        let disk = Disk::default();
+        let db = Db::open(PATH, &fragile(&disk, false)).expect("a new database");
+        put(&db, false, "first", "first").expect("a write");
+        let writers = threads(4, &db, |db, writer| {
+            if writer == 0 {
+                let who = *write_halves(db).downcast::<ThreadId>().expect("the panic of the comparator");
+                let is_elsewhere = who != shuttle::thread::current().id();
+                ELSEWHERE.fetch_add(u64::from(is_elsewhere), atomic::Ordering::Relaxed);
+                return Vec::new();
+            }
+            let mut acknowledged = Vec::new();
+            for n in 0..3 {
+                let value = format!("{n} of {writer}");
+                let written = catch_unwind(AssertUnwindSafe(|| put(db, writer == 1, &value, &value)));
+                match written.expect("the comparator panics for writer 0 alone") {
+                    Ok(()) => {
+                        assert_eq!(acknowledged.len(), n, "a poisoned database takes nothing");
+                        acknowledged.push(value);
+                    }
+                    Err(error) => assert_eq!(error.subcode(), SubCode::Poisoned, "{error}"),
+                }
+            }
+            acknowledged
+        });
+        let acknowledged = join(writers).concat();
+        let error = db.put("key", "value").expect_err("the database is poisoned");
+        assert_eq!(error.subcode(), SubCode::Poisoned, "{error}");
+        let found = |db: &Db, key: &str| db.get(key).expect("a lookup").is_some();
+        assert!(acknowledged.iter().all(|key| found(&db, key)), "{acknowledged:?}");
+        assert!(!found(&db, "a"), "half of a batch is seen");
+        let _ = db.close();
+        drop(db);
+        let db = Db::open(PATH, &fragile(&disk, true)).expect("it opens again");
+        assert!(acknowledged.iter().all(|key| found(&db, key)), "{acknowledged:?}");
+        assert_eq!(found(&db, "a"), found(&db, "fragile"), "half of a batch is found");
+    });
+    assert!(ELSEWHERE.load(atomic::Ordering::Relaxed) > 0, "each did its own");
 }
