@@ -119,6 +119,22 @@ fn nothing_is_no_dump() {
     }
 }
 
+/// That another form was expected was all that was said to who comes from RocksDB.
+#[test]
+fn a_dump_of_ldb_s_is_known() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    let refused = |dump: &str| {
+        let output = run_with_input(&format!("load --db {db}"), dump.as_bytes());
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refused("0x6B ==> 0x76\n").contains("a dump of ldb's, which ldb loads"));
+    let said = refused("default 6b 7\n");
+    assert!(said.contains("expected COLUMN_FAMILY HEXKEY HEXVALUE\n") && !said.contains("ldb"), "{said}");
+    assert!(!scratch.path().join("db").exists());
+}
+
 /// Families without keys were not in a dump, and of an empty database nothing was.
 #[test]
 fn an_empty_database_is_loaded_as_it_was() {

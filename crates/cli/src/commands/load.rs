@@ -108,7 +108,7 @@ impl Lines {
                 }
                 Ok(length) => self.bytes += length as u64,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    return Err(at_line(not_a_dump(), self.count));
+                    return Err(at_line(not_a_dump(""), self.count));
                 }
                 Err(error) => return Err(Failure::Stream("read standard input", error)),
             }
@@ -129,7 +129,7 @@ fn text_of(line: &str) -> &str {
 }
 
 fn parse(line: &str) -> Result<DumpLine<'_>, Failure> {
-    DumpLine::parse(line).ok_or_else(not_a_dump)
+    DumpLine::parse(line).ok_or_else(|| not_a_dump(line))
 }
 
 /// What a dump's first line says of the default family, which is made with the database, if nothing else does.
@@ -142,8 +142,13 @@ fn order_of_default(line: &str, is_order_set: bool) -> Result<Option<Comparator>
     })
 }
 
-fn not_a_dump() -> Failure {
-    Failure::Other("expected COLUMN_FAMILY HEXKEY HEXVALUE".to_string())
+fn not_a_dump(line: &str) -> Failure {
+    // Between key and value of ldb's.
+    let helps = match line.contains(" ==> ") {
+        true => "; this is a dump of ldb's, which ldb loads: a database of RocksDB's is opened here as it is",
+        false => "",
+    };
+    Failure::Other(format!("expected COLUMN_FAMILY HEXKEY HEXVALUE{helps}"))
 }
 
 fn at_line(failure: Failure, line: u64) -> Failure {
