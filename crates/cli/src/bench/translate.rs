@@ -11,8 +11,8 @@ use super::flags::Flags;
 use crate::ldb::in_order;
 
 /// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of two, any RocksDB option as a
-/// flag (it becomes `--set`), other names of options, flags that say nothing here, and `--undefok`, by which those on its list
-/// need not be known.
+/// flag (it becomes `--set`), `--noNAME`, other names of options, flags that say nothing here, and `--undefok`, by which those on
+/// its list need not be known.
 pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let own = Flags::augment_args(Command::new("bench"));
     let is_own = |name: &str| own.get_arguments().any(|arg| arg.get_long() == Some(name));
@@ -29,6 +29,7 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
             .filter_map(|argument| argument.to_str()?.trim_start_matches('-').strip_prefix("undefok="));
         lists.flat_map(|list| list.split(',')).any(|listed| listed == name)
     };
+    let is_known = |name: &str| is_own(name) || meaning(name).is_some() || is_option(name);
     let is_switch = |name: &str| options.get(name).is_some_and(|value| value == "true" || value == "false");
     if arguments.get(1).is_none_or(|command| command != "bench") {
         return arguments;
@@ -42,10 +43,11 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
             continue;
         };
         let flag = text.trim_start_matches('-');
-        let (name, given) = match flag.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_string())),
-            None => (flag, None),
-        };
+        // In gflags --noNAME turns a switch off.
+        let off = flag.strip_prefix("no").filter(|name| !is_known(flag) && is_known(name));
+        let flag = off.map_or(flag.to_string(), |name| format!("{name}=false"));
+        let (name, given) =
+            flag.split_once('=').map_or((&*flag, None), |(name, value)| (name, Some(value.to_string())));
         if is_own(name) || matches!(name, "set" | "json" | "help") {
             translated.push(format!("--{flag}").into());
             continue;
@@ -126,6 +128,20 @@ mod tests {
         let translated =
             translate("flagstone bench --disable_auto_compactions 0".split(' ').map(OsString::from));
         assert!(CommandLine::try_parse_from(translated).is_err());
+    }
+
+    /// It was refused, with every flag that it was said to be similar to.
+    #[test]
+    fn a_switch_is_turned_off_by_no() {
+        let line = "flagstone bench --histogram --nohistogram -nouse_existing_db --nodisable_auto_compactions --noreadonly";
+        let (flags, settings) = parse(&format!("{line} --no_block_cache"));
+        assert!(!flags.histogram && !flags.use_existing_db && flags.absent.is_empty(), "{:?}", flags.absent);
+        let named: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(named, ["disable_auto_compactions=false", "no_block_cache=true"]);
+        for wrong in ["--nonum", "--nonsense", "--no"] {
+            let translated = translate(["flagstone", "bench", wrong].map(OsString::from).into_iter());
+            assert!(CommandLine::try_parse_from(translated).is_err(), "{wrong}");
+        }
     }
 
     #[test]
