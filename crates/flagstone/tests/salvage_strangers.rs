@@ -7,6 +7,7 @@
 
 mod common;
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use common::*;
@@ -80,6 +81,41 @@ fn a_blob_file_that_was_cut_off_at_the_size_of_a_removed_one_keeps_its_number() 
         1,
         "the other is gone"
     );
+    let left = std::fs::OpenOptions::new().write(true).open(file(&own, ".blob")).expect("a file");
+    assert!(left.metadata().expect("a file").len() > size);
+    left.set_len(size).expect("cut off");
+    let (report, found) = salvaged(&own, &scratch.path().join("new"));
+    let keys: Vec<_> = found.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["0", "1", "2"], "{report:#?}");
+    assert!(!report.notes.iter().any(|note| note.contains("by the size")), "{report:#?}");
+}
+
+/// The same, where its garbage was not counted: it left the tree since it was older than all that tables referred to.
+#[test]
+fn a_blob_file_that_is_older_than_those_in_use_is_not_missed() {
+    let scratch = temporary();
+    let own = scratch.path().join("own");
+    let mut options = create();
+    let settings = "enable_blob_files=true;min_blob_size=100;compaction_style=kCompactionStyleFIFO;\
+        compaction_options_fifo={max_table_files_size=1000000;}";
+    options.set_all(settings).expect("options");
+    let db = Db::open(&own, &options).expect("a database");
+    let put = |key: usize| db.put(key.to_string(), vec![b'v'; 1000]).expect("a put");
+    (0..3).for_each(put);
+    db.flush_all().expect("a flush");
+    let size = std::fs::metadata(file(&own, ".blob")).expect("a file").len();
+    // What it refers to cannot be counted.
+    let table = std::fs::OpenOptions::new().write(true).open(file(&own, ".sst")).expect("a file");
+    table.write_at(&[0xff; 8], 0).expect("damaged");
+    (0..5).for_each(put);
+    db.flush_all().expect("a flush");
+    let newest = std::fs::metadata(file(&own, ".sst")).expect("a file").len();
+    let limit = format!("{{max_table_files_size={};}}", newest + 1);
+    db.set_options(db.default_column_family(), &[("compaction_options_fifo", &limit)]).expect("an option");
+    db.wait_for_compactions().expect("the oldest is dropped");
+    db.close().expect("closed");
+    let files = std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
+    assert_eq!(files.filter(|file| file.to_string_lossy().ends_with(".blob")).count(), 1);
     let left = std::fs::OpenOptions::new().write(true).open(file(&own, ".blob")).expect("a file");
     assert!(left.metadata().expect("a file").len() > size);
     left.set_len(size).expect("cut off");

@@ -248,6 +248,8 @@ pub(super) struct RecordedTable {
     pub(super) largest_sequence: SequenceNumber,
     /// What tells it from another file of that number.
     pub(super) unique_id: Option<UniqueId>,
+    /// The oldest blob file that it refers to.
+    oldest_blob_file: Option<FileNumber>,
 }
 
 /// A blob file that was finished, as the MANIFEST knows it.
@@ -331,7 +333,9 @@ impl History {
         let is_named = is_named && candidates.first() == Some(&path);
         let has_names = is_named || directory.manifests.len() == 1;
         history.is_trusted = history.is_whole && has_names && history.agrees_with(directory);
-        if !history.is_trusted {
+        if history.is_trusted {
+            history.give_up_older_blobs();
+        } else {
             report.note(format!(
                 "{} is not whole or does not agree with the directory: every table counts that no intact part of it \
                  removes.",
@@ -508,6 +512,23 @@ impl History {
         }
     }
 
+    /// Blob files older than any that a table of their family refers to have left the tree, whatever of them was found to be
+    /// garbage: no edit says so.
+    fn give_up_older_blobs(&mut self) {
+        let mut oldest: BTreeMap<ColumnFamilyId, FileNumber> = BTreeMap::new();
+        for table in self.live.values() {
+            if let Some(blob) = table.oldest_blob_file {
+                let known = oldest.entry(table.family).or_insert(blob);
+                *known = blob.min(*known);
+            }
+        }
+        for (number, blobs) in &mut self.blobs {
+            if oldest.get(&blobs.family).is_none_or(|oldest| number < oldest) {
+                blobs.garbage = blobs.records;
+            }
+        }
+    }
+
     /// Whether the directory could be as it is after the last edit. Files that are missing beside files that no edit knows
     /// mean that edits are missing. Where the last is torn, others may be that were cut off with it: then either is enough, but
     /// for tables that are newer than the last edit, which are the torn one's.
@@ -568,5 +589,6 @@ fn recorded(family: ColumnFamilyId, file: FileMetadata) -> RecordedTable {
         smallest_sequence: file.smallest_seqno,
         largest_sequence: file.largest_seqno,
         unique_id: file.unique_id,
+        oldest_blob_file: file.oldest_blob_file,
     }
 }
