@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::choose::{Origin, Version};
-use crate::base::{Error, InternalKey, InternalKeyBuf, InternalKeyComparator, ValueType};
+use crate::base::{Error, InternalKey, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType};
 use crate::sst::RemainingEntries;
 
 /// Where a source stands.
@@ -47,18 +47,20 @@ pub(super) struct Merge {
     order: InternalKeyComparator,
     sources: Vec<(Origin, RemainingEntries)>,
     heap: BinaryHeap<Standing>,
+    /// Entries that were passed.
+    pub(super) passed: u64,
 }
 
 impl Merge {
     /// `sources` are sorted, newest first.
     ///
-    /// One that fails at once is reported to `on_error` and left.
+    /// What was intact when they were looked at, and cannot be read any longer, is reported to `on_error` and passed over.
     pub(super) fn new(
         order: InternalKeyComparator,
         sources: Vec<(Origin, RemainingEntries)>,
         on_error: &mut dyn FnMut(Error),
     ) -> Self {
-        let mut merge = Self { order, heap: BinaryHeap::with_capacity(sources.len()), sources };
+        let mut merge = Self { order, heap: BinaryHeap::with_capacity(sources.len()), sources, passed: 0 };
         for source in 0..merge.sources.len() {
             merge.advance(source, on_error);
         }
@@ -66,21 +68,19 @@ impl Merge {
     }
 
     fn advance(&mut self, source: usize, on_error: &mut dyn FnMut(Error)) {
-        match self.sources[source].1.advance() {
-            Ok(true) => {
-                let key = self.sources[source].1.entry().0.to_buf();
-                self.heap.push(Standing { order: self.order.clone(), key, source });
-            }
-            Ok(false) => {}
-            // It was intact when it was looked at; what of it is left may still be.
-            Err(error) => on_error(error),
+        let entries = &mut self.sources[source].1;
+        if entries.advance_past(on_error) {
+            let key = entries.entry().0.to_buf();
+            self.heap.push(Standing { order: self.order.clone(), key, source });
         }
     }
 
-    /// The next user key with all of its versions, newest first.
+    /// The next user key with its versions, newest first. Of those below a value or a deletion only such are among them that have
+    /// lost their sequence number: nobody asks for others, and there may be millions.
     pub(super) fn next_key(&mut self, on_error: &mut dyn FnMut(Error)) -> Option<(Vec<u8>, Vec<Version>)> {
         let key = self.heap.peek()?.key.as_key().user_key().to_vec();
         let mut versions = Vec::new();
+        let mut hidden_below: SequenceNumber = 0;
         while let Some(top) = self.heap.peek() {
             if self.order.user.compare(top.key.as_key().user_key(), &key).is_ne() {
                 break;
@@ -89,15 +89,72 @@ impl Merge {
             self.heap.pop();
             let (origin, entries) = &self.sources[source];
             let (found, value) = entries.entry();
-            versions.push(version(found, value, &key, *origin));
+            self.passed += 1;
+            if !(1..hidden_below).contains(&found.sequence()) {
+                let version = version(found, value, &key, *origin);
+                if hides_older(version.kind) {
+                    hidden_below = hidden_below.max(version.sequence);
+                }
+                versions.push(version);
+            }
             self.advance(source, on_error);
         }
         Some((key, versions))
     }
 }
 
+/// Whether nothing older counts, whatever becomes of it: a range deletion that covers it covers that, too. Of a large value or
+/// an entity it must be seen first whether it can be read.
+fn hides_older(kind: ValueType) -> bool {
+    matches!(
+        kind,
+        ValueType::Value | ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
+    )
+}
+
 fn version(found: InternalKey<'_>, value: &[u8], key: &[u8], origin: Origin) -> Version {
     let kind = found.value_type().unwrap_or(ValueType::Value);
     let own_key = Some(found.user_key()).filter(|own| *own != key).map(<[u8]>::to_vec);
     Version { sequence: found.sequence(), kind, value: value.to_vec(), own_key, origin }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::{Comparator, FileNumber};
+    use crate::db::salvage::runs::Runs;
+    use crate::env::FileSystem;
+    use crate::env::memory::MemoryFileSystem;
+    use crate::manifest::FileNumbers;
+
+    fn fail(error: Error) {
+        panic!("{error}");
+    }
+
+    /// All versions of a key that is written again and again were in memory at once, with their values.
+    #[test]
+    fn what_a_value_hides_is_not_kept() {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFileSystem::new());
+        let directory = Path::new("/new");
+        fs.create_directory(directory).unwrap();
+        let numbers = FileNumbers::starting_at(FileNumber(1));
+        let mut runs = Runs::new(&fs, directory, &numbers, 20_000);
+        let mut add = |sequence, kind| {
+            let key = InternalKeyBuf::new(b"key", sequence, kind);
+            runs.add("family", &Comparator::Bytewise, key.as_key(), &[b'x'; 100]).unwrap();
+        };
+        (0..1000).for_each(|sequence| add(sequence, ValueType::Value));
+        add(1000, ValueType::BlobIndex);
+        add(1001, ValueType::Merge);
+        let walks = runs.take("family").unwrap().into_iter().map(|run| (Origin::Log, run.entries()));
+        let order = InternalKeyComparator::new(Comparator::Bytewise);
+        let mut merge = Merge::new(order, walks.collect(), &mut fail);
+        let (_, versions) = merge.next_key(&mut fail).unwrap();
+        let sequences: Vec<_> = versions.iter().map(|version| version.sequence).collect();
+        assert_eq!(sequences, [1001, 1000, 999, 0]);
+        assert!(merge.passed == 1002 && merge.next_key(&mut fail).is_none());
+    }
 }

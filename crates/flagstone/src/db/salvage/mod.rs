@@ -356,10 +356,9 @@ impl Salvage<'_> {
         let mut merge = Merge::new(order, walks, &mut |error| failures.push(error));
         let writer = target.family(&family.name, &family.options)?;
         let mut out = KeyWriter::new(writer, family.name.clone(), blobs, &mut self.report);
-        let (mut seen, start) = (0, self.at);
+        let (mut seen, start) = (0u64, self.at);
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
-            let before = seen;
-            seen += versions.len() as u64;
+            let before = std::mem::replace(&mut seen, merge.passed);
             out.write(&key, versions, |version| family.covers(&key, version))?;
             if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
                 self.at.bytes_read =
@@ -425,18 +424,10 @@ impl Salvage<'_> {
                 continue;
             }
             let mut entries = table.entries();
-            loop {
-                match entries.advance() {
-                    Ok(false) => break,
-                    Ok(true) => {
-                        let (key, value) = entries.entry();
-                        runs.fresh.add(&family.name, &family.comparator, key, value)?;
-                    }
-                    Err(error) => {
-                        self.report.lose(error, table.bounds.clone());
-                        break;
-                    }
-                }
+            let lose = &mut |error| self.report.lose(error, table.bounds.clone());
+            while entries.advance_past(lose) {
+                let (key, value) = entries.entry();
+                runs.fresh.add(&family.name, &family.comparator, key, value)?;
             }
             let sorted = runs.fresh.take(&family.name)?;
             sources.extend(sorted.into_iter().map(|run| (origin, run)));

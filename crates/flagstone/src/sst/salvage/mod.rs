@@ -13,6 +13,7 @@ mod ends;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -35,6 +36,11 @@ use super::verify::BlockFault;
 use contents::Contents;
 use ends::Effort;
 use scan::{Checksums, find_blocks};
+pub use walk::RemainingEntries;
+
+/// So many damaged blocks in a row are told one by one. What is behind them is told together: of a device that has lost much
+/// there are millions.
+const TOLD_IN_A_ROW: usize = 16;
 
 /// What the caller knows of a table.
 pub struct SalvageSettings<'a> {
@@ -129,7 +135,7 @@ impl TableRemains {
 
     /// The intact entries, from the first block to the last.
     pub fn entries(self: &Arc<Self>) -> RemainingEntries {
-        RemainingEntries { remains: self.clone(), next: 0, block: None }
+        RemainingEntries::new(self.clone())
     }
 
     fn read_data(&self, handle: BlockHandle) -> Result<BlockIter> {
@@ -367,14 +373,38 @@ impl<'a> Survey<'a> {
     fn read_named_blocks(&mut self) -> Result<()> {
         let mut named = std::mem::take(&mut self.named);
         named.sort_by_key(|(handle, ..)| handle.offset);
+        let mut in_a_row = 0;
         for (handle, lower, upper) in &named {
-            if let Err(error) = self.take_block(*handle) {
-                let error = error.at_offset(handle.offset);
-                self.fault(error, Some((lower.clone(), upper.clone())));
+            let taken = self.take_block(*handle);
+            let faults = &mut self.remains.faults;
+            let before = faults.last_mut().and_then(|fault| fault.key_range.as_mut());
+            match (taken, before) {
+                (Ok(()), _) => {
+                    self.tell_row(in_a_row);
+                    in_a_row = 0;
+                }
+                (Err(_), Some(before)) if in_a_row >= TOLD_IN_A_ROW && before.1 == *lower => {
+                    before.1.clone_from(upper);
+                    in_a_row += 1;
+                }
+                (Err(error), _) => {
+                    self.fault(error.at_offset(handle.offset), Some((lower.clone(), upper.clone())));
+                    in_a_row += 1;
+                }
             }
         }
+        self.tell_row(in_a_row);
         self.named = named;
         Ok(())
+    }
+
+    /// Says of the last fault how many it stands for.
+    fn tell_row(&mut self, in_a_row: usize) {
+        let (faults, more) = (&mut self.remains.faults, in_a_row.saturating_sub(TOLD_IN_A_ROW));
+        if let Some(last) = faults.last_mut().filter(|_| more > 0) {
+            let what = format!("the first of {} damaged blocks in a row", more + 1);
+            last.error = last.error.clone().context(what);
+        }
     }
 
     /// Reads an intact data block to its end before it counts.
@@ -510,58 +540,5 @@ impl<'a> Survey<'a> {
             self.fault(error.context(context), None);
         }
         self.remains
-    }
-}
-
-/// A walk over the intact entries of a table.
-pub struct RemainingEntries {
-    remains: Arc<TableRemains>,
-    next: usize,
-    block: Option<BlockIter>,
-}
-
-impl RemainingEntries {
-    /// Moves to the next entry; whether there is one.
-    ///
-    /// # Errors
-    /// `IoError`; `Corruption` if a block is not what it was when the table was looked at.
-    pub fn advance(&mut self) -> Result<bool> {
-        loop {
-            if let Some(block) = &mut self.block {
-                block.next();
-                if block.valid() {
-                    return Ok(true);
-                }
-                block.status().map_err(|error| error.at(self.remains.path()))?;
-            }
-            let Some(&handle) = self.remains.blocks.get(self.next) else {
-                self.block = None;
-                return Ok(false);
-            };
-            self.next += 1;
-            let mut block = self.remains.read_data(handle)?;
-            block.seek_to_first();
-            let is_there = block.valid();
-            self.block = Some(block);
-            if is_there {
-                return Ok(true);
-            }
-            self.block = None;
-        }
-    }
-
-    /// Where the entry's block lies.
-    pub fn block(&self) -> Option<BlockHandle> {
-        self.block.as_ref()?;
-        self.remains.blocks.get(self.next.checked_sub(1)?).copied()
-    }
-
-    /// The entry's key and value.
-    ///
-    /// # Panics
-    /// If the last [`RemainingEntries::advance`] did not come to one.
-    pub fn entry(&self) -> (InternalKey<'_>, &[u8]) {
-        let block = self.block.as_ref().expect("the walk stands on an entry");
-        (block.key(), block.value())
     }
 }

@@ -85,6 +85,53 @@ fn a_sound_table_is_whole() {
     }
 }
 
+/// Of a table of which a device had lost all but the index, each block was told by itself: of many, in gigabytes of memory.
+#[test]
+fn damaged_blocks_in_a_row_are_told_together() {
+    let mut bytes = table(settings(CompressionType::None, 5), 2000);
+    let blocks = survey(&bytes).blocks.clone();
+    assert!(blocks.len() > 100);
+    let kept = &blocks[50];
+    for block in blocks.iter().filter(|block| *block != kept) {
+        bytes[block.offset as usize + 3] ^= 1;
+    }
+    let remains = survey(&bytes);
+    assert_eq!(remains.blocks, [*kept]);
+    let ranges: Vec<_> = remains.faults.iter().map(|fault| fault.key_range.clone().unwrap()).collect();
+    assert_eq!(ranges.len(), 2 * TOLD_IN_A_ROW);
+    let gaps = ranges.windows(2).filter(|pair| pair[0].1 != pair[1].0).count();
+    assert_eq!(gaps, 1, "where the intact one is");
+    assert_eq!((&ranges[0].0[..], ranges[ranges.len() - 1].1 >= b"key01999".to_vec()), (&b""[..], true));
+    let told = remains.faults[TOLD_IN_A_ROW - 1].error.to_string();
+    assert!(told.contains("the first of 35 damaged blocks in a row"), "{told}");
+    assert!(!remains.faults[TOLD_IN_A_ROW - 2].error.to_string().contains("in a row"));
+}
+
+/// The rest of the table was given up for a block that could not be read a second time, as of a device that is failing.
+#[test]
+fn a_block_that_fails_when_it_is_read_again_costs_no_other() {
+    let bytes = table(settings(CompressionType::None, 5), 300);
+    let file = file_of(&bytes);
+    let comparator = |_: Option<&_>| Ok(Comparator::Bytewise);
+    let settings = SalvageSettings { comparator: &comparator, largest_sequence: None };
+    let remains = Arc::new(TableRemains::survey(file.clone(), bytes.len() as u64, &settings).unwrap());
+    let all = entries(&remains);
+    assert!(remains.blocks.len() > 8);
+    for block in [2, 3, 4, 7].map(|block| remains.blocks[block]) {
+        file.write_at(block.offset + 3, &[0xff]).unwrap();
+    }
+    let (mut walk, mut errors, mut blocks) = (remains.entries(), Vec::new(), BTreeSet::new());
+    let mut found = Vec::new();
+    while walk.advance_past(&mut |error| errors.push(error.to_string())) {
+        let (key, value) = walk.entry();
+        found.push((key.as_bytes().to_vec(), value.to_vec()));
+        blocks.insert(walk.block().unwrap().offset);
+    }
+    assert!(errors.len() == 2 && errors[0].contains("the first of 3 blocks in a row"), "{errors:?}");
+    assert_eq!(blocks.len(), remains.blocks.len() - 4);
+    assert!(found.iter().all(|entry| all.contains(entry)) && found.last() == all.last());
+}
+
 #[test]
 fn without_footer_all_blocks_are_found() {
     for kind in CompressionType::ALL {
