@@ -148,7 +148,7 @@ impl FaultFs {
             record.push((call, path.to_path_buf()));
         }
         let injection = state.plan.verdict(call, path, takes_space, number, &mut state.begun)?;
-        state.failed.push(Failure { call, path: path.to_path_buf(), injection });
+        state.failed.push(Failure { call, path: path.to_path_buf(), injection, takes_space });
         if state.failed_at.is_none() {
             state.failed_at = self.disk.as_ref().map(CrashFs::changes);
         }
@@ -393,7 +393,8 @@ mod tests {
         file.write_at(0, b"ab").unwrap();
         assert!(file.write_at(2, b"cd").is_err());
         assert_eq!(file.size().unwrap(), 3);
-        let failure = Failure { call: Call::Write, path: path.to_path_buf(), injection: Injection::Io };
+        let (call, injection) = (Call::Write, Injection::Io);
+        let failure = Failure { call, path: path.to_path_buf(), injection, takes_space: true };
         assert_eq!(fs.failed(), [failure]);
 
         fs.plan(Plan::Full { at: 0 });

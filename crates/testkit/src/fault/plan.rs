@@ -239,4 +239,6 @@ pub struct Failure {
     pub path: PathBuf,
     /// How.
     pub injection: Injection,
+    /// Whether it would have taken space, and not what was reserved for it.
+    pub takes_space: bool,
 }

@@ -55,14 +55,14 @@ fn asks_to_go_on(plan: Plan) -> bool {
     plan.position() / 4 % 2 == 1
 }
 
-/// Whether the database may accept nothing any more after this: not for a full disk, but where a sync finds it so, or what has
-/// waited for one in memory cannot be written to the WAL, whose space was reserved.
-fn may_poison(failure: &Failure) -> bool {
-    let is_wal = sort_of(&failure.path) == Sort::Wal;
-    match failure.call {
+/// Whether the database may accept nothing any more after this: not for a full disk, but where a sync finds it so, or where a
+/// write that `asks_for_sync` waits for it in memory, and the log cannot be written though its space was reserved.
+pub(super) fn may_poison(failure: &Failure, asks_for_sync: bool) -> bool {
+    match (failure.call, sort_of(&failure.path)) {
         _ if failure.injection != Injection::NoSpace => true,
-        Call::Sync | Call::SyncDirectory => true,
-        call => call == Call::Write && is_wal,
+        (Call::Sync | Call::SyncDirectory, _) => true,
+        (Call::Write, Sort::Wal) => asks_for_sync && !failure.takes_space,
+        _ => false,
     }
 }
 
@@ -80,10 +80,10 @@ fn check_going_on(life: &mut Life) {
         life.step();
     }
     let is_poisoned = life.past.batches.last().is_some_and(|last| last.fate == Fate::Refused);
-    let failed = life.fs.failed();
     assert!(
-        !is_poisoned || failed.iter().any(may_poison),
-        "a full disk poisons, {failed:?}: {:?}",
+        !is_poisoned || life.may_be_poisoned,
+        "a full disk poisons, {:?}: {:?}",
+        life.fs.failed(),
         life.heard.last()
     );
     // That it is poisoned was to be heard before.

@@ -22,6 +22,9 @@ pub const DATABASE: &str = "/db";
 /// Where WALs lie, if not there.
 const WAL_DIRECTORY: &str = "/wal";
 
+/// What a write is called that waits for its sync.
+const SYNCED_WRITE: &str = "synced write";
+
 /// An open cursor of `default`, what it must show, and where it stands.
 struct Reader {
     iter: Iter,
@@ -52,6 +55,8 @@ pub struct Life {
     seen: usize,
     /// Whether a sync of a WAL has failed in this process.
     wal_is_lost: bool,
+    /// Whether anything has failed in this process after which the database may accept nothing any more.
+    pub may_be_poisoned: bool,
     /// The batches of earlier processes, while it is not known which of them took place.
     inherited: Option<usize>,
 }
@@ -76,6 +81,7 @@ impl Life {
             readers: Vec::new(),
             seen: 0,
             wal_is_lost: false,
+            may_be_poisoned: false,
             inherited: None,
         }
     }
@@ -144,6 +150,8 @@ impl Life {
         });
         let is_wal = |failure: &Failure| is_own(failure) && sort_of(&failure.path) == Sort::Wal;
         self.wal_is_lost |= failed[self.seen..].iter().any(is_wal);
+        let may_poison = |failure: &Failure| judge::may_poison(failure, what == SYNCED_WRITE);
+        self.may_be_poisoned |= failed[self.seen..].iter().any(may_poison);
         let is_first_failure = self.seen == 0 && failed.len() == 1;
         let first = first.cloned();
         self.seen = failed.len();
@@ -237,7 +245,7 @@ impl Life {
     fn new_process(&mut self) {
         self.past.end_process();
         self.fs = self.fs.new_process();
-        self.wal_is_lost = false;
+        (self.wal_is_lost, self.may_be_poisoned) = (false, false);
         self.options.env.fs = Arc::new(self.fs.clone());
     }
 
@@ -314,7 +322,7 @@ impl Life {
         if sync && fate == Fate::Acknowledged {
             self.past.all_durable(self.now());
         }
-        self.hear("write", outcome).is_some()
+        self.hear(if sync { SYNCED_WRITE } else { "write" }, outcome).is_some()
     }
 
     /// Writes batches, some of them synced, and does background work now and then.

@@ -2,8 +2,9 @@
 
 use flagstone::base::{Code, Result};
 use flagstone::batch::WriteBatch;
+use flagstone::db::ColumnFamily;
 use flagstone::env::IoPriority;
-use flagstone::options::WriteOptions;
+use flagstone::options::{CompactionStyle, WriteOptions};
 
 use super::life::Life;
 use super::operation::Durability;
@@ -61,17 +62,33 @@ impl Life {
         }
     }
 
-    /// Whether a write may have to wait: by what the database says of itself, for compactions of level 0, or before the end of
-    /// the space that blob files or WALs may take.
+    /// Whether a write may have to wait: by what the database says of itself; for compactions, if it gives way to them; or before
+    /// the end of the space that blob files may take, of which there are some, or WALs, which a flush is to let go of.
     fn may_hold_up(&self, options: &WriteOptions) -> bool {
-        let family = self.db.default_column_family();
-        let says = |name| self.db.int_property(family, name).expect("a known property") > 0;
+        let says = |name| self.db.aggregated_int_property(name).expect("a known property") > 0;
         let files = self.db.live_files();
+        let holds_up = |family: &ColumnFamily| {
+            let set = family.options();
+            let has = |level: fn(usize) -> bool| {
+                let own = files.iter().filter(|file| file.column_family == family.name());
+                own.filter_map(|file| file.level).any(level)
+            };
+            let has_runs = match set.compaction_style {
+                _ if set.disable_auto_compactions => false,
+                CompactionStyle::Level => has(|level| level == 0),
+                CompactionStyle::Universal => has(|_| true),
+                CompactionStyle::Fifo | CompactionStyle::None => false,
+            };
+            let mut blobs = files.iter().filter(|file| file.level.is_none());
+            let has_blobs = blobs.any(|file| file.column_family == family.name());
+            let is_limited =
+                set.max_space_amplification > 0.0 && set.compaction_style != CompactionStyle::Fifo;
+            options.low_pri && has_runs || is_limited && has_blobs
+        };
         says("rocksdb.is-write-stopped")
             || says("rocksdb.actual-delayed-write-rate")
-            || options.low_pri && files.iter().any(|file| file.level == Some(0))
-            || files.iter().any(|file| file.level.is_none())
-            || self.chosen.options.db.max_total_wal_size > 0
+            || self.db.column_families().iter().any(holds_up)
+            || self.chosen.options.db.max_total_wal_size > 0 && says("rocksdb.num-immutable-mem-table")
     }
 
     /// Writes a value piece by piece, if the family may be given it.
