@@ -122,30 +122,76 @@ impl Life {
         self.readers.iter_mut().filter(|reader| reader.name == name).for_each(|reader| reader.name.clear());
     }
 
-    /// With a prefix extractor, a seek that may use the filter finds the keys of its own prefix, in both directions. Without a
-    /// prefix it finds all, as the ends do.
+    /// With a prefix extractor, a seek that may use the filter finds the keys of its own prefix, in both directions, also where
+    /// it turns round. Without a prefix it finds all, as the ends do, unless they are bounds.
     pub(super) fn prefix_scan(&self, name: &str, snapshot: Option<usize>, target: &[u8]) {
-        let Some(handle) = self.family(name) else { return };
         let Some(extractor) = &self.chosen.family(name).prefix_extractor else { return };
         let prefix = extractor.prefix(target);
-        let (options, model) = self.moment(snapshot);
-        let model = &model.families[name];
+        let [lower, upper] = self.some_bounds(name);
+        let within = self.within(name, snapshot, lower.as_deref(), upper.as_deref());
+        let Some((handle, options, model)) = within else { return };
         let options = ReadOptions { total_order_seek: false, prefix_same_as_start: true, ..options };
         let mut iter = self.db.iter_cf(&handle, &options).expect("an iterator");
         let stays = |(key, _): &Entry<'_>| prefix.is_none() || extractor.prefix(key) == prefix;
         iter.seek(target);
-        check_run(model, &mut iter, model.from(target).take_while(stays), Iter::next);
+        check_run(&model, &mut iter, model.from(target).take_while(stays), Iter::next);
         iter.seek_for_prev(target);
-        check_run(model, &mut iter, model.back_from(target).take_while(stays), Iter::prev);
-        iter.seek_to_first();
-        check_stop(model, &mut model.iter(), &mut iter, false, || {
-            format!("{name}: the first key of a prefix scan")
-        });
+        check_run(&model, &mut iter, model.back_from(target).take_while(stays), Iter::prev);
+        let steps = self.any(3);
+        iter.seek(target);
+        if let Some(at) =
+            check_steps(&model, &mut iter, model.from(target).take_while(stays), Iter::next, steps)
+        {
+            iter.prev();
+            check_run(&model, &mut iter, model.back_from(at).skip(1).take_while(stays), Iter::prev);
+        }
+        iter.seek_for_prev(target);
+        let back = model.back_from(target).take_while(stays);
+        if let Some(at) = check_steps(&model, &mut iter, back, Iter::prev, steps) {
+            iter.next();
+            check_run(&model, &mut iter, model.from(at).skip(1).take_while(stays), Iter::next);
+        }
+        if lower.is_none() {
+            iter.seek_to_first();
+            check_stop(&model, &mut model.iter(), &mut iter, false, || {
+                format!("{name}: the first key of a prefix scan")
+            });
+        }
         iter.seek_to_last();
-        check_stop(model, &mut model.iter_back(), &mut iter, false, || {
+        check_stop(&model, &mut model.iter_back(), &mut iter, false, || {
             format!("{name}: the last key of a prefix scan")
         });
     }
+
+    /// Bounds now and then, at keys of the family.
+    fn some_bounds(&self, name: &str) -> [Option<Vec<u8>>; 2] {
+        let keys: Vec<_> = self.model.families.get(name).into_iter().flat_map(Family::iter).collect();
+        [(4, 17), (6, 19)].map(|(one_in, parts)| {
+            let at = self.any(parts) * keys.len() / parts;
+            let (key, _) = keys.get(at).filter(|_| self.any(one_in) == 0)?;
+            Some((*key).clone())
+        })
+    }
+}
+
+/// Steps on so often, if there is so much; the key that was come to.
+fn check_steps<'a>(
+    model: &'a Family,
+    iter: &mut Iter,
+    mut expected: impl Iterator<Item = Entry<'a>>,
+    step: impl Fn(&mut Iter),
+    count: usize,
+) -> Option<&'a [u8]> {
+    let mut check = |iter: &mut Iter| {
+        check_stop(model, &mut expected, iter, false, || "a prefix scan that turns round".to_string())
+    };
+    let mut at = check(iter);
+    for _ in 0..count {
+        at?;
+        step(iter);
+        at = check(iter);
+    }
+    at.map(|(key, _)| &**key)
 }
 
 /// From where a prefix scan stands to its end.
