@@ -7,6 +7,7 @@ pub mod components;
 pub mod crash;
 pub mod damage;
 pub mod disk;
+pub mod expiring;
 pub mod fault;
 pub mod faults;
 pub mod full_disk;

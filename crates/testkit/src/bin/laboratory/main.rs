@@ -6,6 +6,7 @@
 mod campaign;
 mod crashes;
 mod experiments;
+mod expiring;
 mod faults;
 mod full_disk;
 mod histories;
@@ -27,6 +28,7 @@ struct CommandLine {
 enum Command {
     Crashes(crashes::Arguments),
     Experiments(experiments::Arguments),
+    Expiring(expiring::Arguments),
     Faults(faults::Arguments),
     FullDisk(full_disk::Arguments),
     Histories(histories::Arguments),
@@ -39,6 +41,7 @@ impl Command {
         match self {
             Self::Crashes(arguments) => crashes::run(arguments),
             Self::Experiments(arguments) => experiments::run(arguments),
+            Self::Expiring(arguments) => expiring::run(arguments),
             Self::Faults(arguments) => faults::run(arguments),
             Self::FullDisk(arguments) => full_disk::run(arguments),
             Self::Histories(arguments) => histories::run(arguments),
