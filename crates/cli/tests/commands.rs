@@ -246,6 +246,10 @@ fn a_ttl_database_is_put_to_read_scanned_and_dumped() {
     assert_eq!(printed(&format!("scan {db} --ttl --reverse --limit 1")), "b\ttwo\n");
     assert_eq!(printed(&format!("dump {db} --ttl")), "default 61 31\ndefault 62 74776f\n");
     assert_eq!(run(&format!("get {db} b")).stdout.len(), "two".len() + 4);
+    let copy = format!("--db {}", scratch.path().join("copy").display());
+    run_with_input(&format!("load {copy}"), printed(&format!("dump {db}")).as_bytes());
+    assert_eq!(printed(&format!("get {copy} --ttl=3600 b")), "two", "loaded as it was");
+    assert!(printed("dump --help").contains("With --ttl values lose the time"));
     printed(&format!("compact {db} --ttl=3600"));
     assert_eq!(printed(&format!("scan {db} --ttl --keys-only")), "a\nb\n");
     assert_eq!(printed(&format!("get {db} --ttl --range 1..9 b")), "wo", "the stamp is no part of it");

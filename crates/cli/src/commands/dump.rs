@@ -15,7 +15,7 @@ use crate::text::{dump_line, order_line};
 ///
 /// Families come in the order of their creation, keys in the family's order; of a family whose order is not that of bytes, or
 /// that has no keys, a line COLUMN_FAMILY comparator=NAME comes first. The directory is not changed. There is no other form:
-/// `scan --json` prints JSON.
+/// `scan --json` prints JSON. With --ttl values lose the time of their writing: dumped without it, they are loaded as they were.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone dump --db /data/photos > photos.dump")]
 pub struct Arguments {
