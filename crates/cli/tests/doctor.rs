@@ -8,10 +8,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::db::Db;
 use flagstone::options::{Options, RecoveryMode};
+use testkit::fault::{Call, FaultFs, Injection, Plan, sort_of};
 
 /// What the doctor says of a database, and its exit code.
 fn asked(path: &Path, mode: &str) -> (String, i32) {
@@ -143,24 +145,56 @@ fn a_wal_that_is_missing_is_named() {
     assert!(said.contains("missing") && said.contains(wal.file_name().unwrap().to_str().unwrap()), "{said}");
 }
 
-/// It had one and looked at no other, and JSON had nothing of it.
-#[test]
-fn a_wal_that_cannot_be_opened_is_a_finding_beside_those_of_others() {
-    let scratch = tempfile::tempdir().unwrap();
-    let path = scratch.path().join("db");
+/// A database whose writes lie in three WALs.
+fn with_three_wals(path: &Path) -> (Options, Vec<PathBuf>) {
     // Each opening without a flush keeps the WALs before it.
     let mut options = options();
     options.set("avoid_flush_during_recovery", "true").unwrap();
     for round in 0..3 {
-        let db = Db::open(&path, &options).unwrap();
+        let db = Db::open(path, &options).unwrap();
         for key in 10..30 {
             db.put(format!("{round}key{key}"), [b'v'; 100]).unwrap();
         }
         db.close().unwrap();
     }
     let wals: Vec<_> =
-        wals(&path).into_iter().filter(|wal| std::fs::metadata(wal).unwrap().len() > 1000).collect();
+        wals(path).into_iter().filter(|wal| std::fs::metadata(wal).unwrap().len() > 1000).collect();
     assert_eq!(wals.len(), 3, "{wals:?}");
+    (options, wals)
+}
+
+/// None of the others was looked at.
+#[test]
+fn a_wal_that_opens_and_cannot_be_read_is_a_finding_beside_those_of_others() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let (mut options, wals) = with_three_wals(&path);
+    let disk = FaultFs::new(options.env.fs.clone());
+    options.env = options.env.with_fs(Arc::new(disk.clone()));
+    let db = Db::open_read_only(&path, &options).unwrap();
+    damage(&wals[0]);
+    damage(&wals[2]);
+    let (broken, plans) = (wals[1].clone(), disk.clone());
+    disk.before_each(move |call, path| {
+        if call == Call::Read && path == broken {
+            plans.plan(Plan::Next { call, sort: sort_of(path), injection: Injection::Io });
+        }
+    });
+    let facts = db.facts_under(RecoveryMode::TolerateCorruptedTailRecords).unwrap();
+    let name = |wal: &PathBuf| wal.file_name().unwrap().to_str().unwrap().to_string();
+    assert_eq!(facts.faults.iter().filter(|fault| fault.contains(&name(&wals[1]))).count(), 1, "{facts:?}");
+    assert_eq!(facts.logs.len(), 2, "{facts:?}");
+    for (log, wal) in facts.logs.iter().zip([&wals[0], &wals[2]]) {
+        assert!(log.what.contains(&name(wal)) && log.records_behind == 15, "{facts:?}");
+    }
+}
+
+/// It had one and looked at no other, and JSON had nothing of it.
+#[test]
+fn a_wal_that_cannot_be_opened_is_a_finding_beside_those_of_others() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let (options, wals) = with_three_wals(&path);
     let db = Db::open_read_only(&path, &options).unwrap();
     std::fs::remove_file(&wals[0]).unwrap();
     std::fs::create_dir(&wals[0]).unwrap();

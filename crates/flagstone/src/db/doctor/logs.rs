@@ -90,17 +90,25 @@ impl DbInner {
         let (mut found, mut unreadable) = (Vec::new(), Vec::new());
         let mut needed_from = oldest;
         for run in opened.chunk_by(|(_, before), (_, after)| before.is_ok() && after.is_ok()) {
-            let looked = match run {
-                [(number, Err(error))] => {
-                    // What lies behind it does not miss it.
-                    needed_from = FileNumber(number.0 + 1);
-                    Err(error.clone())
+            if let [(number, Err(error))] = run {
+                needed_from = behind_unreadable(*number);
+                unreadable.push(error.clone());
+                continue;
+            }
+            let mut rest = run;
+            while let Err(error) =
+                self.look_at_run(rest, needed_from, mode).map(|of_run| found.extend(of_run))
+            {
+                // It could be opened, and not be read.
+                let place = rest.iter().position(|(number, _)| *number == number_of(&error));
+                unreadable.push(error);
+                let Some(place) = place else { break };
+                match self.look_at_run(&rest[..place], needed_from, mode) {
+                    Ok(of_run) => found.extend(of_run),
+                    Err(error) => unreadable.push(error),
                 }
-                _ => self.look_at_run(run, needed_from, mode),
-            };
-            match looked {
-                Ok(of_run) => found.extend(of_run),
-                Err(error) => unreadable.push(error),
+                needed_from = behind_unreadable(rest[place].0);
+                rest = &rest[place + 1..];
             }
         }
         let missing = self.missing_log(&opened, newest);
@@ -200,6 +208,11 @@ impl DbInner {
         found.push(Found { error: refused.unwrap_or_else(|| stop.error.clone()), fate, behind });
         Ok(found)
     }
+}
+
+/// What lies behind a WAL that cannot be read does not miss it.
+fn behind_unreadable(number: FileNumber) -> FileNumber {
+    FileNumber(number.0.saturating_add(1))
 }
 
 /// The WAL that an error speaks of.
