@@ -6,7 +6,8 @@ use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
-use flagstone::base::Error;
+use flagstone::base::file_name::FileKind;
+use flagstone::base::{Code, Error};
 
 use crate::text;
 
@@ -94,6 +95,12 @@ pub fn what_the_system_wants(error: &Error) -> Option<&'static str> {
     refused
         .filter(|refused| refused.kind() != ErrorKind::NotFound || error.remedy().is_none())
         .and_then(remedy)
+}
+
+/// Whether the system did not give a WAL. The database may not open for that.
+pub fn is_of_unreadable_wal(error: &Error) -> bool {
+    let name = error.path().and_then(|path| path.file_name()?.to_str());
+    error.code() == Code::IoError && matches!(name.and_then(FileKind::parse), Some(FileKind::Wal(_)))
 }
 
 /// What helps where the operating system refused, whatever was being done.

@@ -214,6 +214,15 @@ fn a_wal_that_cannot_be_opened_is_a_finding_beside_those_of_others() {
     drop(db);
     let (said, code) = asked(&path, "kPointInTimeRecovery");
     assert!(code == 1 && said.contains("BROKEN") && said.contains(&name(&wals[0])), "{said}");
+    // It ended with the bare error.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
+    let output = command.args(["verify", "--db"]).arg(&path).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains("FAULT I/O error: the database does not open") && said.contains(&name(&wals[0])),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(1));
 }
 
 /// A record that is being written is not damaged, whatever is seen behind it a moment later.

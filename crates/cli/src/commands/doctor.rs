@@ -4,8 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flagstone::base::file_name::FileKind;
-use flagstone::base::{Code, Error, SubCode};
+use flagstone::base::SubCode;
 use flagstone::db::{Facts, Finding, LogFate, Severity, diagnose};
 use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
@@ -13,7 +12,9 @@ use serde_json::{Value, json};
 use crate::arguments::{Common, Database};
 use crate::beside_writer::{self, DOUBTFUL};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict, reported, tell_if_typed, what_the_system_wants};
+use crate::failure::{
+    Failure, Outcome, Verdict, is_of_unreadable_wal, reported, tell_if_typed, what_the_system_wants,
+};
 use crate::input::Input;
 use crate::output::Output;
 use crate::text;
@@ -108,7 +109,7 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
                 what: format!("the database does not open: {}", error.without_remedy()),
             }])
         }
-        Failure::Engine(error) if error.code() == Code::IoError && is_wal(&error) => Ok(vec![Finding {
+        Failure::Engine(error) if is_of_unreadable_wal(&error) => Ok(vec![Finding {
             severity: Severity::Broken,
             advice: what_the_system_wants(&error).unwrap_or("restore the WAL from a copy").to_string(),
             what: format!("the database does not open: {}", error.without_remedy()),
@@ -125,11 +126,6 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
         }
         failure => Err(failure),
     }
-}
-
-fn is_wal(error: &Error) -> bool {
-    let name = error.path().and_then(|path| path.file_name()?.to_str());
-    matches!(name.and_then(FileKind::parse), Some(FileKind::Wal(_)))
 }
 
 /// What a running database has told of itself.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::arguments::{Common, Database};
 use crate::beside_writer::{self, DOUBTFUL, Seen};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict, reported, what_the_system_wants};
+use crate::failure::{Failure, Outcome, Verdict, is_of_unreadable_wal, reported, what_the_system_wants};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -21,10 +21,10 @@ use crate::text;
 /// Read all tables, values in blob files, and records of WALs and the MANIFEST, and check their checksums.
 ///
 /// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
-/// database does not open. The last record of a WAL or the MANIFEST may be torn, as a crash leaves it: that is a note. The
-/// directory is not changed. A file that this user may not read is UNREAD, which is no fault, but gives exit code 1, too. If
-/// another process writes to the database, it may look damaged: then it is looked at again, and after several attempts the exit
-/// code is 3.
+/// database does not open. Where that is a WAL that cannot be read, no other file is. The last record of a WAL or the MANIFEST
+/// may be torn, as a crash leaves it: that is a note. The directory is not changed. A file that this user may not read is
+/// UNREAD, which is no fault, but gives exit code 1, too. If another process writes to the database, it may look damaged: then
+/// it is looked at again, and after several attempts the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone verify --db /data/photos")]
 pub struct Arguments {
@@ -78,7 +78,11 @@ fn bytes_to_read(db: &Db, env: &Env) -> u64 {
 /// That the database does not open, with what else was found, if it is damage for which it does not.
 fn refused(failure: Failure, found: Option<VerifyReport>) -> Result<VerifyReport, Failure> {
     match failure {
-        Failure::Engine(error) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
+        Failure::Engine(error)
+            if error.is_corruption()
+                || error.subcode() == SubCode::PathNotFound
+                || is_of_unreadable_wal(&error) =>
+        {
             let mut report = found.unwrap_or_default();
             let error = error.context("the database does not open");
             report.faults.insert(0, Fault { error, key_range: None });
