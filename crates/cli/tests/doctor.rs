@@ -225,6 +225,61 @@ fn a_wal_that_cannot_be_opened_is_a_finding_beside_those_of_others() {
     assert_eq!(output.status.code(), Some(1));
 }
 
+/// The number behind it overflowed.
+#[test]
+fn a_wal_that_cannot_be_opened_may_have_the_largest_number() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    written(&path);
+    let db = Db::open_read_only(&path, &options()).unwrap();
+    let name = format!("{}.log", u64::MAX);
+    std::fs::create_dir(path.join(&name)).unwrap();
+    let facts = db.facts().unwrap();
+    assert_eq!(facts.faults.iter().filter(|fault| fault.contains(&name)).count(), 1, "{facts:?}");
+}
+
+/// For each damage the WAL was read from its front once more.
+#[test]
+fn all_that_stands_behind_damage_is_counted_in_one_go() {
+    const BLOCK: usize = 32 << 10;
+    const COUNT: usize = 2000;
+    let scratch = tempfile::tempdir().unwrap();
+    // How often the WAL is read where a record is damaged in each of so many blocks.
+    let reads = |blocks: usize| {
+        let path = scratch.path().join(blocks.to_string());
+        let mut options = options();
+        let db = Db::open(&path, &options).unwrap();
+        for key in 0..COUNT {
+            db.put(format!("key{key:04}"), [b'v'; 500]).unwrap();
+        }
+        db.close().unwrap();
+        let wal = wals(&path).pop().unwrap();
+        let disk = FaultFs::new(options.env.fs.clone());
+        options.env = options.env.with_fs(Arc::new(disk.clone()));
+        let db = Db::open_read_only(&path, &options).unwrap();
+        let mut bytes = std::fs::read(&wal).unwrap();
+        let mut damaged = Vec::new();
+        for block in 0..blocks {
+            let begin = block * BLOCK + BLOCK / 3;
+            let at = begin + bytes[begin..].windows(3).position(|window| window == b"key").unwrap();
+            damaged.push(std::str::from_utf8(&bytes[at + 3..at + 7]).unwrap().parse::<usize>().unwrap());
+            bytes[at + 50] ^= 1;
+        }
+        std::fs::write(&wal, bytes).unwrap();
+        disk.record();
+        let facts = db.facts_under(RecoveryMode::SkipAnyCorruptedRecords).unwrap();
+        // Without the rest of its block a record may lack its start, too.
+        let found = facts.logs.iter().filter(|log| log.what.contains("checksum mismatch"));
+        let found: Vec<_> = found.map(|log| log.records_behind).collect();
+        let intact = |nth: usize, key: usize| (COUNT - 1 - key - (blocks - 1 - nth)) as u64;
+        let expected: Vec<_> = damaged.iter().enumerate().map(|(nth, key)| intact(nth, *key)).collect();
+        assert_eq!(found, expected);
+        disk.recorded().iter().filter(|(call, path)| *call == Call::Read && *path == wal).count()
+    };
+    let (few, many) = (reads(1), reads(20));
+    assert!(many <= 2 * few, "{few} reads for one damage, {many} for twenty");
+}
+
 /// A record that is being written is not damaged, whatever is seen behind it a moment later.
 #[test]
 fn a_wal_that_is_being_written_is_not_damaged() {

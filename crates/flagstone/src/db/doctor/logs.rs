@@ -1,12 +1,14 @@
 //! What is wrong with the WALs that an opening would replay.
 //!
 //! 1. They are replayed under the mode, and nothing is applied: that says what recovery would refuse, and where it would end.
-//! 2. Behind each such place intact records are counted. If there is none, the WAL ends as it may.
+//! 2. Behind each such place intact records are counted, for all of a WAL's places in one go. If there is none, the WAL ends as
+//!    it may.
 //! 3. A WAL that cannot be read is told of, and those before it and behind it are replayed apart.
 //! 4. Another process may be writing. Its records become visible one after the other, so that a WAL may seem to be damaged
 //!    where one is being written, and to go on behind it when that is read a moment later. What was seen behind it was written
 //!    after it: what is damaged still at a second look is damaged.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ use crate::env::{File, OpenMode};
 use crate::options::value::SettingValue;
 use crate::wal::{
     Applied, Event, Judged, Reader, ReaderOptions, Reading, RecoveryMode, RecoveryOutcome, ReplayRecord,
-    Verdict, replay,
+    Stop, Verdict, replay,
 };
 
 pub(in crate::db) type Log = (FileNumber, Arc<dyn File>);
@@ -38,11 +40,17 @@ struct Found {
 }
 
 /// Intact records behind a place.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Behind {
     records: u64,
     bytes: u64,
 }
+
+/// Where records count: behind an offset of a WAL, or all of it.
+type Place = (FileNumber, Option<u64>);
+
+/// Intact records behind each of some places.
+struct Counts(BTreeMap<FileNumber, BTreeMap<Option<u64>, Behind>>);
 
 impl Found {
     fn place(&self) -> (Option<PathBuf>, Option<u64>) {
@@ -71,9 +79,10 @@ impl DbInner {
             return Ok((Vec::new(), Vec::new()));
         }
         let (mut found, mut unreadable) = self.look_at_logs(mode)?;
-        let places: Vec<_> = seen.0.iter().map(Found::place).collect();
+        let places: BTreeSet<_> = seen.0.iter().map(Found::place).collect();
         found.retain(|found| places.contains(&found.place()));
-        unreadable.retain(|error| seen.1.iter().any(|seen| seen.path() == error.path()));
+        let paths: BTreeSet<_> = seen.1.iter().map(Error::path).collect();
+        unreadable.retain(|error| paths.contains(&error.path()));
         let facts = found.into_iter().map(|found| LogFacts {
             what: found.error.without_remedy().to_string(),
             fate: found.fate,
@@ -130,7 +139,8 @@ impl DbInner {
         match replay(&logs, needed_from, mode, &reading, &mut try_record) {
             Ok(outcome) => self.judge(&logs, &outcome),
             Err(error) if error.is_corruption() => {
-                let behind = behind(&logs, number_of(&error), &error, true)?;
+                let places: Vec<_> = places_behind(&logs, number_of(&error), &error, true).collect();
+                let behind = Counts::of(&logs, places.iter().copied())?.behind(places);
                 Ok(vec![Found { error, fate: LogFate::Refused, behind }])
             }
             Err(error) => Err(error),
@@ -183,20 +193,22 @@ impl DbInner {
 
     fn judge(&self, logs: &[Log], outcome: &RecoveryOutcome) -> Result<Vec<Found>> {
         let mut found = Vec::new();
-        for Judged { wal, error, verdict } in &outcome.judged {
-            let is_passed = *verdict == Verdict::Skip;
-            if *verdict == Verdict::Stop {
-                continue;
-            }
-            let behind = behind(logs, *wal, error, false)?;
+        let met = outcome.judged.iter().filter(|judged| judged.verdict != Verdict::Stop);
+        let behind_met = |judged: &Judged| places_behind(logs, judged.wal, &judged.error, false);
+        let behind_stop = |stop: &Stop| places_behind(logs, stop.wal, &stop.error, true);
+        let places = met.clone().flat_map(behind_met).chain(outcome.stopped.iter().flat_map(behind_stop));
+        let counts = Counts::of(logs, places)?;
+        for judged in met {
+            let behind = counts.behind(behind_met(judged));
             if behind.records > 0 {
+                let is_passed = judged.verdict == Verdict::Skip;
                 let fate = if is_passed { LogFate::PassedOver } else { LogFate::WalEnds };
-                found.push(Found { error: error.clone(), fate, behind });
+                found.push(Found { error: judged.error.clone(), fate, behind });
             }
         }
         // Others are where an opening has gone on already.
         let Some(stop) = &outcome.stopped else { return Ok(found) };
-        let behind = behind(logs, stop.wal, &stop.error, true)?;
+        let behind = counts.behind(behind_stop(stop));
         let refused = self.check_families_agree(outcome).err();
         let is_end_lost = number_of(&stop.error) != stop.wal;
         let fate = match &refused {
@@ -224,42 +236,81 @@ fn number_of(error: &Error) -> FileNumber {
     }
 }
 
-/// Intact records behind damage in the WAL `damaged`, which `error` describes; `in_newer` counts newer WALs, too.
-fn behind(logs: &[Log], damaged: FileNumber, error: &Error, in_newer: bool) -> Result<Behind> {
-    let mut behind = Behind::default();
-    for (number, file) in logs {
-        if *number == damaged && number_of(error) == damaged {
-            behind.count(*number, file, error.offset())?;
-        } else if in_newer && *number > damaged {
-            behind.count(*number, file, None)?;
+/// Where records stand behind damage in the WAL `damaged`, which `error` describes; `in_newer` has newer WALs, too.
+fn places_behind<'a>(
+    logs: &'a [Log],
+    damaged: FileNumber,
+    error: &Error,
+    in_newer: bool,
+) -> impl Iterator<Item = Place> + use<'a> {
+    let own = (number_of(error) == damaged).then(|| (damaged, error.offset()));
+    let others = if in_newer { logs } else { &[] };
+    let newer = others.iter().map(|(number, _)| *number).filter(move |number| *number > damaged);
+    own.into_iter().chain(newer.map(|number| (number, None)))
+}
+
+impl Counts {
+    /// Reads each WAL once in which there are places.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn of(logs: &[Log], places: impl Iterator<Item = Place>) -> Result<Self> {
+        let mut counts: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for (number, offset) in places {
+            counts.entry(number).or_default().insert(offset, Behind::default());
         }
+        for (number, file) in logs {
+            if let Some(places) = counts.get_mut(number) {
+                count(*number, file, places)?;
+            }
+        }
+        Ok(Self(counts))
     }
-    Ok(behind)
+
+    /// What stands behind these places, each of which is in another WAL.
+    fn behind(&self, places: impl IntoIterator<Item = Place>) -> Behind {
+        let mut all = Behind::default();
+        for (number, offset) in places {
+            all.add(self.0[&number][&offset]);
+        }
+        all
+    }
 }
 
 impl Behind {
-    /// Counts records that begin behind an offset. A torn value may hold what looks like a record; of those that were written
-    /// after it the sequence numbers are larger.
-    fn count(&mut self, number: FileNumber, file: &Arc<dyn File>, after: Option<u64>) -> Result<()> {
-        let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
-        let mut reader = Reader::with_options(file.clone(), number, options);
-        let mut last: Option<SequenceNumber> = None;
-        loop {
-            match reader.next_event()? {
-                Event::End => return Ok(()),
-                Event::Damage(_) => continue,
-                Event::Record(_) => {}
-            }
-            let Ok(batch) = BatchView::parse(reader.record()) else { continue };
-            let is_newer = last.is_none_or(|last| batch.sequence() > last);
-            if batch.count() == 0 || batch.sequence() > MAX_SEQUENCE_NUMBER || !is_newer {
-                continue;
-            }
-            last = Some(batch.sequence());
-            if after.is_none_or(|after| reader.record_offset() > after) {
-                self.records += 1;
-                self.bytes += batch.data().len() as u64;
-            }
+    fn add(&mut self, other: Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Counts records that begin behind places in a WAL. A torn value may hold what looks like a record; of those that were written
+/// after it the sequence numbers are larger.
+fn count(number: FileNumber, file: &Arc<dyn File>, places: &mut BTreeMap<Option<u64>, Behind>) -> Result<()> {
+    let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+    let mut reader = Reader::with_options(file.clone(), number, options);
+    let mut last: Option<SequenceNumber> = None;
+    loop {
+        match reader.next_event()? {
+            Event::End => break,
+            Event::Damage(_) => continue,
+            Event::Record(_) => {}
+        }
+        let Ok(batch) = BatchView::parse(reader.record()) else { continue };
+        let is_newer = last.is_none_or(|last| batch.sequence() > last);
+        if batch.count() == 0 || batch.sequence() > MAX_SEQUENCE_NUMBER || !is_newer {
+            continue;
+        }
+        last = Some(batch.sequence());
+        if let Some((_, behind)) = places.range_mut(..Some(reader.record_offset())).next_back() {
+            behind.add(Behind { records: 1, bytes: batch.data().len() as u64 });
         }
     }
+    // So far each has what stands in front of the next one.
+    let mut later = Behind::default();
+    for behind in places.values_mut().rev() {
+        later.add(*behind);
+        *behind = later;
+    }
+    Ok(())
 }
