@@ -15,7 +15,7 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::{FlushOptions, Options, WriteOptions};
-use flagstone::wal::{Event, Reader, Writer, WriterOptions};
+use flagstone::wal::{Event, PredecessorWal, Reader, Writer, WriterOptions};
 
 fn rebuild(source: &Path, target: &Path) -> SalvageReport {
     salvage(source, target, &create(), &[], &mut |_| {}).expect("salvaged")
@@ -138,6 +138,47 @@ fn a_whole_wal_is_no_loss_whatever_was_written_last() {
         let report = rebuild(&copy, &scratch.path().join("cut"));
         assert_eq!(report.losses.len(), 1, "logged {is_logged}: {report:#?}");
         assert_eq!(keys(&scratch.path().join("cut")), 1);
+    }
+}
+
+/// What a WAL notes of the one before is log data to RocksDB, whose `GetUpdatesSince` hands it out: a replica that wrote it on,
+/// and was opened with the engine, lost what it had written behind. `verify` and a salvage took such log data for a note also in
+/// a batch with operations, or behind other log data.
+#[test]
+fn log_data_of_an_application_is_no_note_of_the_wal_before() {
+    let noted = |number| PredecessorWal { number, size: 1 << 40, last_sequence: 1 << 40 }.to_note();
+    let batches: [fn(&mut WriteBatch, Vec<u8>); 3] = [
+        |batch, note| batch.put_log_data(note).expect("log data"),
+        |batch, note| {
+            batch.put_log_data(note).expect("log data");
+            batch.put(b"with", b"value").expect("a put");
+        },
+        |batch, note| {
+            batch.put_log_data("of the application").expect("log data");
+            batch.put_log_data(note).expect("log data");
+        },
+    ];
+    for (nth, change) in batches.into_iter().enumerate() {
+        let scratch = temporary();
+        let source = scratch.path().join("source");
+        let mut options = create();
+        options.avoid_flush_during_shutdown = true;
+        let db = Db::open(&source, &options).expect("it opens");
+        db.put("before", "value").expect("a put");
+        let number = logs(&source)[0].file_stem().and_then(|name| name.to_str()?.parse().ok());
+        let mut batch = WriteBatch::new();
+        change(&mut batch, noted(number.expect("a number")));
+        db.write(batch).expect("a write");
+        db.put("behind", "value").expect("a put");
+        db.close().expect("closed");
+        drop(db);
+        let db = Db::open_read_only(&source, &options).expect("it opens");
+        let found = db.verify(|_| {});
+        assert!(found.faults.is_empty() && found.notes.is_empty(), "{nth}: {found:?}");
+        assert!(db.get("behind").expect("it can be read").is_some(), "{nth}");
+        drop(db);
+        let report = rebuild(&source, &scratch.path().join("db"));
+        assert!(report.is_complete() && report.harmless.is_empty(), "{nth}: {report:#?}");
     }
 }
 

@@ -9,6 +9,7 @@ mod gap;
 mod mode;
 mod physical;
 mod pieces;
+mod predecessor;
 mod reader;
 #[cfg(test)]
 mod reader_tests;
@@ -28,6 +29,7 @@ pub use gap::{Gap, number_at};
 pub use mode::{RecoveryMode, Verdict};
 pub use physical::{byte_with_wrong_bit, has_unknown_type, records_within};
 pub use pieces::{Checks, Fault, Reading};
+pub use predecessor::{Noted, WalEnd};
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{
     Applied, Apply, DECIDE, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, missing_wal,

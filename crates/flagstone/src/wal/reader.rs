@@ -180,7 +180,7 @@ impl Reader {
         self.timestamp_sizes.of(family)
     }
 
-    /// What the log says of the one before it.
+    /// What the log says first of the one before it, in RocksDB's record for that.
     pub fn predecessor(&self) -> Option<PredecessorWal> {
         self.predecessor
     }
@@ -381,8 +381,9 @@ impl Reader {
                 (!is_good).then_some("malformed or repeated user timestamp sizes")
             }
             _ => {
-                self.predecessor = PredecessorWal::parse(payload);
-                self.predecessor.is_none().then_some("malformed predecessor of the WAL")
+                let predecessor = PredecessorWal::parse(payload);
+                self.predecessor = self.predecessor.or(predecessor);
+                predecessor.is_none().then_some("malformed predecessor of the WAL")
             }
         };
         if let Some(why) = problem {

@@ -19,10 +19,10 @@
 //!
 //! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
 //! older records or at zeros, where records may have been lost, point-in-time recovery is stopped, and step 2 decides.
-//! And a log that begins with a note of the one before stops it, unless that one was read to the end noted, or is no longer
-//! needed: a power loss may take the end of a log (all of it, even) and leave the next. What is lost is then the log before.
-//! But it leaves the file, whose name was durable before its first record: one that is gone was removed, or is looked for in
-//! the wrong place, and fails recovery in every mode but [`RecoveryMode::SkipAnyCorruptedRecords`].
+//! And a log that begins with a note of the one before ([`Noted`]) stops it, unless that one was read to the end noted, or is
+//! no longer needed: a power loss may take the end of a log (all of it, even) and leave the next. What is lost is then the log
+//! before. But it leaves the file, whose name was durable before its first record: one that is gone was removed, or is looked
+//! for in the wrong place, and fails recovery in every mode but [`RecoveryMode::SkipAnyCorruptedRecords`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,8 +31,9 @@ use super::damage::{Damage, DamageKind};
 use super::format::PredecessorWal;
 use super::mode::{RecoveryMode, Verdict};
 use super::pieces::{Fault, Finding, Pieces, Reading, What};
+use super::predecessor::{Noted, WalEnd};
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes, file_name};
-use crate::batch::{BatchSummary, BatchView, Operation};
+use crate::batch::{BatchSummary, BatchView};
 use crate::env::File;
 
 /// One batch of a log, as it is handed out for applying.
@@ -294,9 +295,7 @@ impl Replay {
             }
         }
         let summary = found.summary.expect("what parses was read").map_err(locate)?;
-        if batch.count() == 0
-            && let Some(noted) = self.incomplete_predecessor(batch)
-        {
+        if let Some(noted) = self.incomplete_predecessor(batch) {
             let lost = FileNumber(noted.number);
             if !self.outcome.wals.iter().any(|wal| wal.number == lost) {
                 let error = missing_wal(&file_name::wal(directory_of(wal.file), lost), "this WAL");
@@ -335,15 +334,16 @@ impl Replay {
 
     /// What a batch says of the WAL before, if that was not replayed to its end, or is missing.
     fn incomplete_predecessor(&self, batch: BatchView<'_>) -> Option<PredecessorWal> {
-        // The note is alone in its batch.
-        let Ok(Operation::LogData(data)) = batch.iter().next()? else { return None };
-        let noted = PredecessorWal::from_note(data)?;
-        let good_until = match self.outcome.wals.iter().find(|wal| wal.number.0 == noted.number) {
+        let wals = &self.outcome.wals;
+        let noted = Noted::in_batch(batch, wals.last().is_some_and(|own| own.records == 0))?;
+        let good_until = match wals.iter().find(|wal| wal.number == noted.number()) {
             Some(replayed) => replayed.good_until,
-            None if noted.number < self.needed_from.0 => return None,
+            None if noted.number() < self.needed_from => return None,
             None => 0,
         };
-        (good_until < noted.size).then_some(noted)
+        // RocksDB's record, which knows the last batch, counts for RocksDB with `track_and_verify_wals` alone.
+        let end = WalEnd { good_until, ..WalEnd::default() };
+        (!noted.is_held(end)).then_some(noted.wal)
     }
 
     fn count(&mut self, batch: BatchView<'_>, next: SequenceNumber, good_until: u64) {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use flagstone::base::{Code, Error, SequenceNumber};
+use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, UpdatePosition};
 use flagstone::options::Options;
+use flagstone::wal::PredecessorWal;
 use testkit::crash::{Disk, State};
 use testkit::{CrashFs, Survival, steps};
 
@@ -104,6 +106,22 @@ fn what_wals_no_longer_tell_is_not_guessed() {
     let error = primary.error_after(lost);
     assert_eq!(error.code(), Code::NotFound, "{error}");
     assert!(error.to_string().contains("nobody can tell"), "{error}");
+}
+
+/// What an application had written beside its operations was taken for the engine's note that nothing is missing.
+#[test]
+fn log_data_of_an_application_does_not_say_what_precedes_it() {
+    let primary = Interrupted::new(&[("recycle_log_file_num", "0")]);
+    primary.put(&["a"]);
+    let position = primary.position_from(1);
+    let primary = primary.reopen();
+    let noted = PredecessorWal { number: position.wal.0, size: 100, last_sequence: 1 };
+    let mut batch = WriteBatch::new();
+    batch.put_log_data(noted.to_note()).unwrap();
+    batch.put(b"b", b"value").unwrap();
+    primary.db.write(batch).unwrap();
+    let error = primary.error_after(position);
+    assert_eq!(error.code(), Code::NotFound, "{error}");
 }
 
 #[test]

@@ -6,8 +6,9 @@
 //! 2. Where nothing follows, it is how a crash leaves the end of a file, and noted as that. Zeros, and in recycled files what is
 //!    left of their earlier lives, are how every WAL ends, and not worth a note.
 //! 3. A record that names blobs counts as torn where they are not whole: history may go on at its number.
-//! 4. Each WAL may say how long the one before it was: so a clean cut and a missing file are noticed. That counts before the
-//!    records behind it. That the last one is missing is noted only: RocksDB's checkpoints leave out an empty one.
+//! 4. Each WAL may say how long the one before it was (see `wal/predecessor.rs`): so a clean cut and a missing file are noticed.
+//!    That counts before the records behind it. That the last one is missing is noted only: RocksDB's checkpoints leave out an
+//!    empty one.
 //! 5. Another process may be writing: what is damaged is so at a second look, too (see `doctor/logs.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +16,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
-use crate::batch::{BatchView, Operation};
+use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::opening::replay_inserts::Targets;
 use crate::db::writing::direct_blob::BlobChecks;
 use crate::db::writing::operations::takes_sequence;
 use crate::env::File;
-use crate::wal::{Checks, Damage, Event, Expected, Fault, Gap, PredecessorWal, Reader, ReaderOptions};
+use crate::wal::{Checks, Damage, Event, Expected, Fault, Gap, Noted, Reader, ReaderOptions, WalEnd};
 
 /// What was found in log files.
 #[derive(Default)]
@@ -129,12 +130,14 @@ impl Torn {
     }
 }
 
-/// How far a WAL was read.
-#[derive(Clone, Copy, Default)]
-struct End {
-    good_until: u64,
-    /// The number in the header of its last batch, be that an empty one.
-    last_sequence: SequenceNumber,
+/// Where a record stands.
+#[derive(Clone, Copy)]
+struct Place {
+    wal: FileNumber,
+    /// Where it ends.
+    until: u64,
+    /// Whether it is the first of its WAL that is intact.
+    is_first: bool,
 }
 
 struct Scan {
@@ -142,7 +145,7 @@ struct Scan {
     /// WALs from this one on were not removed by the engine.
     oldest: FileNumber,
     report: LogReport,
-    ends: BTreeMap<FileNumber, End>,
+    ends: BTreeMap<FileNumber, WalEnd>,
     expected: Option<Expected>,
     /// What no record has followed yet.
     torn: Vec<Torn>,
@@ -154,10 +157,10 @@ impl Scan {
     fn read(&mut self, number: FileNumber, file: &Arc<dyn File>) -> Result<()> {
         self.report.files += 1;
         self.report.bytes += file.size()?;
-        self.ends.insert(number, End::default());
+        self.ends.insert(number, WalEnd::default());
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
         let mut reader = Reader::with_options(file.clone(), number, options);
-        let mut noted = None;
+        let (mut noted, mut is_first) = (None, true);
         loop {
             let damage = match reader.next_event()? {
                 Event::End => break,
@@ -166,9 +169,10 @@ impl Scan {
             };
             self.noted_at_front(&mut noted, &reader, number);
             let Some(damage) = damage else {
-                let (offset, until) = (reader.record_offset(), reader.good_until());
-                if let Err(error) = self.record(number, reader.record(), until) {
-                    self.fault(error.at(file.path()).at_offset(offset));
+                let place = Place { wal: number, until: reader.good_until(), is_first };
+                is_first = false;
+                if let Err(error) = self.record(place, reader.record()) {
+                    self.fault(error.at(file.path()).at_offset(reader.record_offset()));
                 }
                 continue;
             };
@@ -191,13 +195,13 @@ impl Scan {
     }
 
     /// RocksDB's own record of the WAL before stands in front of all others. `noted` is what was looked at already.
-    fn noted_at_front(&mut self, noted: &mut Option<PredecessorWal>, reader: &Reader, number: FileNumber) {
-        if *noted == reader.predecessor() {
+    fn noted_at_front(&mut self, noted: &mut Option<Noted>, reader: &Reader, number: FileNumber) {
+        if noted.is_some() {
             return;
         }
-        *noted = reader.predecessor();
+        *noted = Noted::by_rocksdb(reader);
         if let Some(predecessor) = *noted
-            && let Err(error) = self.check_predecessor(number, predecessor, false)
+            && let Err(error) = self.check_predecessor(number, predecessor)
         {
             self.fault(error.at(reader.file().path()));
         }
@@ -216,18 +220,19 @@ impl Scan {
         Ok(())
     }
 
-    /// Looks at an intact record that ends at `until`.
+    /// Looks at an intact record.
     ///
     /// # Errors
     /// What is wrong with it.
-    fn record(&mut self, wal: FileNumber, record: &[u8], until: u64) -> Result<()> {
+    fn record(&mut self, place: Place, record: &[u8]) -> Result<()> {
+        let wal = place.wal;
         let batch = BatchView::parse(record)?;
         if batch.sequence() > MAX_SEQUENCE_NUMBER {
             return Err(Error::corruption(format!("sequence number {} is out of range", batch.sequence())));
         }
         let summary = batch.validate()?;
         if batch.count() == 0 {
-            return self.mark(wal, batch, until);
+            return self.mark(place, batch);
         }
         let mut next = batch.sequence();
         for operation in batch.iter() {
@@ -238,7 +243,7 @@ impl Scan {
             // What a torn value holds may look like a record.
             return Ok(());
         }
-        self.note_end(wal, until, batch.sequence());
+        self.note_end(place, batch.sequence());
         let fault = match summary.names_blobs {
             true => self.checks.check(&[(wal, batch)]).remove(0).err(),
             false => None,
@@ -263,20 +268,15 @@ impl Scan {
     ///
     /// # Errors
     /// `Corruption` if that one is shorter.
-    fn mark(&mut self, wal: FileNumber, batch: BatchView<'_>, until: u64) -> Result<()> {
+    fn mark(&mut self, place: Place, batch: BatchView<'_>) -> Result<()> {
+        let noted = Noted::in_batch(batch, place.is_first);
+        let is_held = noted.map_or(Ok(()), |noted| self.check_predecessor(place.wal, noted));
         // RocksDB's record of this WAL counts it as any other.
-        self.note_end(wal, until, batch.sequence());
+        self.note_end(place, batch.sequence());
         if batch.body().is_empty() && self.expected.is_some_and(|expected| expected.holds(batch.sequence())) {
-            self.settle(wal, true);
+            self.settle(place.wal, true);
         }
-        for operation in batch.iter() {
-            if let Operation::LogData(data) = operation?
-                && let Some(noted) = PredecessorWal::from_note(data)
-            {
-                self.check_predecessor(wal, noted, true)?;
-            }
-        }
-        Ok(())
+        is_held
     }
 
     /// A record of `wal` follows what is torn; whether it goes on where the records before had ended.
@@ -291,27 +291,23 @@ impl Scan {
         }
     }
 
-    fn note_end(&mut self, wal: FileNumber, good_until: u64, last_sequence: SequenceNumber) {
-        self.ends.insert(wal, End { good_until, last_sequence });
+    fn note_end(&mut self, place: Place, last_sequence: SequenceNumber) {
+        self.ends.insert(place.wal, WalEnd { good_until: place.until, last_sequence });
     }
 
-    /// Whether the WAL before goes as far as `wal` says. The engine's own note knows to which byte, RocksDB's to which batch.
+    /// Whether the WAL before goes as far as `wal` says.
     ///
     /// # Errors
     /// `Corruption` if it does not, and no gap says so already.
-    fn check_predecessor(&mut self, wal: FileNumber, noted: PredecessorWal, is_own: bool) -> Result<()> {
-        let before = FileNumber(noted.number);
+    fn check_predecessor(&mut self, wal: FileNumber, noted: Noted) -> Result<()> {
+        let before = noted.number();
         let end = match self.ends.get(&before) {
             _ if self.unreadable.contains(&before) => return Ok(()),
             Some(end) => *end,
             None if before < self.oldest => return Ok(()),
-            None => End::default(),
+            None => WalEnd::default(),
         };
-        let is_complete = match is_own {
-            true => end.good_until >= noted.size,
-            false => end.last_sequence >= noted.last_sequence,
-        };
-        if is_complete {
+        if noted.is_held(end) {
             // What is behind its end is nothing.
             self.torn.retain(|torn| !torn.is_gap_of(before));
             return Ok(());
@@ -320,10 +316,7 @@ impl Scan {
             self.settle(wal, false);
             return Ok(());
         }
-        Err(Error::corruption(format!(
-            "WAL {before} should have {} bytes, the last batch with sequence number {}; intact records end at {}",
-            noted.size, noted.last_sequence, end.good_until
-        )))
+        Err(Error::corruption(format!("WAL {before} should go on {}", noted.missed(end))))
     }
 
     fn finish(mut self) -> LogReport {

@@ -24,7 +24,7 @@ use crate::db::writing::operations::takes_sequence;
 use crate::db::{Db, DbInner};
 use crate::env::{File, OpenMode};
 use crate::options::ReadOptions;
-use crate::wal::{DamageKind, Event, PredecessorWal, Reader};
+use crate::wal::{DamageKind, Event, Noted, PredecessorWal, Reader};
 
 /// So often it is looked for a WAL that was moved between the look at the list and the opening.
 pub(super) const LOOKS_MAX: usize = 3;
@@ -305,11 +305,7 @@ impl OpenWal {
     pub(super) fn begin(mut self) -> Result<Option<(SequenceNumber, Option<PredecessorWal>)>> {
         let Event::Record(record) = self.reader.next_event()? else { return Ok(None) };
         let Ok(batch) = BatchView::parse(record) else { return Ok(None) };
-        let noted = match batch.iter().next() {
-            Some(Ok(Operation::LogData(data))) => PredecessorWal::from_note(data),
-            _ => None,
-        };
-        Ok(Some((batch.sequence(), noted)))
+        Ok(Some((batch.sequence(), Noted::in_batch(batch, true).map(|noted| noted.wal))))
     }
 }
 
@@ -340,10 +336,12 @@ fn is_own(batch: BatchView<'_>) -> Result<bool> {
     if batch.count() > 0 {
         return Ok(false);
     }
+    if PredecessorWal::from_batch(batch).is_some() {
+        return Ok(true);
+    }
     for operation in batch.iter() {
-        match operation? {
-            Operation::LogData(data) if PredecessorWal::from_note(data).is_none() => return Ok(false),
-            _ => {}
+        if matches!(operation?, Operation::LogData(_)) {
+            return Ok(false);
         }
     }
     Ok(true)

@@ -6,7 +6,7 @@
 //! 2. Damage is a loss, but for what ends every log: zeros that were reserved, and records of a file's earlier life.
 //! 3. Operations of write-prepared transactions share sequence numbers, as RocksDB replays them: a number goes up at a mark
 //!    without meaning behind operations, which ends a batch, and at a key that the batch has already.
-//! 4. Each log says how the one before it ended, so that a tail that is cleanly cut off is noticed.
+//! 4. Each log says how the one before it ended (see `wal/predecessor.rs`), so that a tail that is cleanly cut off is noticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::base::{
 use crate::batch::{BatchView, Operation};
 use crate::db::writing::operations::{entry_of, family_of, takes_sequence};
 use crate::env::File;
-use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions, number_at};
+use crate::wal::{Damage, DamageKind, Event, Gap, Noted, Reader, ReaderOptions, WalEnd, number_at};
 
 /// The families of which WALs have batches that count. What is damaged is told when they are read for good.
 pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTreeSet<ColumnFamilyId> {
@@ -114,7 +114,7 @@ pub(super) struct Logs<'a, 'b> {
     /// The largest sequence number seen.
     pub(super) last_sequence: &'a mut SequenceNumber,
     /// How far each log goes.
-    pub(super) ends: BTreeMap<FileNumber, LogEnd>,
+    pub(super) ends: BTreeMap<FileNumber, WalEnd>,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
     /// Whether operations share numbers in the file that is being read, once that was asked.
@@ -178,24 +178,6 @@ fn shares_numbers(file: Arc<dyn File>, number: FileNumber) -> bool {
     }
 }
 
-/// How far a log goes.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct LogEnd {
-    /// Where its last intact record ends.
-    good_until: u64,
-    /// The number in the header of its last batch.
-    last_sequence: SequenceNumber,
-}
-
-/// Who says how the log before ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Witness {
-    /// RocksDB's own record: it knows the last batch.
-    RocksDb,
-    /// The engine's note: it knows to which byte the log goes.
-    Own,
-}
-
 impl Logs<'_, '_> {
     /// Takes what is intact of one WAL.
     ///
@@ -208,8 +190,8 @@ impl Logs<'_, '_> {
         self.sharing = None;
         let mut reader = Reader::with_options(file, number, options);
         let records = self.read_all(&mut reader, number, listed)?;
-        if let Some(predecessor) = reader.predecessor().filter(|_| !self.is_archive) {
-            self.check_predecessor(predecessor, Witness::RocksDb);
+        if let Some(noted) = Noted::by_rocksdb(&reader) {
+            self.check_predecessor(noted);
         }
         self.report.files.push(SalvagedFile {
             path: listed.path.clone(),
@@ -233,7 +215,7 @@ impl Logs<'_, '_> {
     }
 
     fn read_all(&mut self, reader: &mut Reader, number: FileNumber, listed: &Listed) -> Result<u64> {
-        let mut records = 0;
+        let (mut records, mut is_first) = (0, true);
         // It may be the log's end, unless a record follows.
         let mut gap: Option<Gap> = None;
         loop {
@@ -259,9 +241,7 @@ impl Logs<'_, '_> {
                     if let Some(gap) = gap.take() {
                         self.lose_part(gap.damage(), listed);
                     }
-                    let end = self.ends.entry(number).or_default();
-                    end.good_until = reader.good_until().max(end.good_until);
-                    match self.batch(reader, number) {
+                    match self.batch(reader, number, std::mem::take(&mut is_first)) {
                         Ok(taken) => records += taken,
                         Err(Refused::Batch(error)) => {
                             self.lose(error.at(&listed.path).at_offset(offset));
@@ -291,8 +271,14 @@ impl Logs<'_, '_> {
     }
 
     /// Takes the batch that was read; how many of its operations are wanted.
-    fn batch(&mut self, reader: &Reader, wal: FileNumber) -> Result<u64, Refused> {
-        let batch = BatchView::parse(reader.record()).map_err(Refused::Batch)?;
+    fn batch(&mut self, reader: &Reader, wal: FileNumber, is_first: bool) -> Result<u64, Refused> {
+        let parsed = BatchView::parse(reader.record());
+        if let Some(noted) = parsed.as_ref().ok().and_then(|batch| Noted::in_batch(*batch, is_first)) {
+            self.check_predecessor(noted);
+        }
+        let end = self.ends.entry(wal).or_default();
+        end.good_until = reader.good_until().max(end.good_until);
+        let batch = parsed.map_err(Refused::Batch)?;
         let summary = batch.validate().map_err(Refused::Batch)?;
         if summary.has_transaction_markers {
             return Err(Refused::Batch(Error::not_supported(
@@ -308,12 +294,6 @@ impl Logs<'_, '_> {
         let mut taken = 0;
         for operation in batch.iter() {
             let operation = operation.map_err(Refused::Batch)?;
-            if let Operation::LogData(data) = operation
-                && !self.is_archive
-                && let Some(predecessor) = PredecessorWal::from_note(data)
-            {
-                self.check_predecessor(predecessor, Witness::Own);
-            }
             if matches!(operation, Operation::Noop) {
                 sequences.end_part();
             }
@@ -370,30 +350,24 @@ impl Logs<'_, '_> {
         Ok(true)
     }
 
-    /// Whether the log before ended as the one after it says.
-    fn check_predecessor(&mut self, noted: PredecessorWal, witness: Witness) {
-        let number = FileNumber(noted.number);
-        let Some(&end) = self.ends.get(&number) else {
-            let held_records = match witness {
-                Witness::RocksDb => noted.last_sequence > 0,
-                Witness::Own => noted.size > 0,
-            };
-            if held_records && self.families.need_log(number) {
+    /// Whether the log before ended as the one after it says. Of an archive, tables have had all.
+    fn check_predecessor(&mut self, noted: Noted) {
+        let number = noted.number();
+        let known = self.ends.get(&number).copied();
+        let end = known.unwrap_or_default();
+        if self.is_archive || noted.is_held(end) {
+            return;
+        }
+        match known {
+            Some(_) => {
+                let message = format!("{number}.log: the log should go on {}", noted.missed(end));
+                self.report.lose(Error::corruption(message), None);
+            }
+            None if self.families.need_log(number) => {
                 self.report.lose(Error::corruption(format!("{number}.log is missing")), None);
             }
-            return;
-        };
-        let missed = match witness {
-            Witness::RocksDb if end.last_sequence < noted.last_sequence => format!(
-                "up to the batch of sequence number {}; the last one found has {}",
-                noted.last_sequence, end.last_sequence
-            ),
-            Witness::Own if end.good_until < noted.size => {
-                format!("up to byte {}; intact records end at {}", noted.size, end.good_until)
-            }
-            _ => return,
-        };
-        self.report.lose(Error::corruption(format!("{number}.log: the log should go on {missed}")), None);
+            None => {}
+        }
     }
 }
 
