@@ -118,8 +118,8 @@ impl Torn {
         }
     }
 
-    fn is_gap_of(&self, number: FileNumber) -> bool {
-        matches!(self, Self::Log(wal, ..) if *wal == number)
+    fn is_gap(&self) -> bool {
+        matches!(self, Self::Log(..))
     }
 
     fn into_error(self) -> Error {
@@ -147,7 +147,7 @@ struct Scan {
     report: LogReport,
     ends: BTreeMap<FileNumber, WalEnd>,
     expected: Option<Expected>,
-    /// What no record has followed yet.
+    /// What no record has followed yet, in the order of WALs.
     torn: Vec<Torn>,
     /// Those of which nobody knows how far they go.
     unreadable: BTreeSet<FileNumber>,
@@ -182,7 +182,7 @@ impl Scan {
             }
         }
         self.noted_at_front(&mut noted, &reader, number);
-        self.torn.retain(|torn| !matches!(torn, Torn::Log(_, gap, _) if gap.is_end()));
+        self.forget_gaps(number, Gap::is_end);
         Ok(())
     }
 
@@ -295,6 +295,18 @@ impl Scan {
         self.ends.insert(place.wal, WalEnd { good_until: place.until, last_sequence });
     }
 
+    /// Where in `torn` a WAL begins.
+    fn place_in_torn(&self, wal: FileNumber) -> usize {
+        self.torn.partition_point(|torn| torn.wal() < wal)
+    }
+
+    /// Forgets those gaps in a WAL that are nothing.
+    fn forget_gaps(&mut self, wal: FileNumber, is_nothing: impl Fn(&Gap) -> bool) {
+        let mut torn = self.torn.split_off(self.place_in_torn(wal));
+        torn.retain(|torn| !matches!(torn, Torn::Log(number, gap, _) if *number == wal && is_nothing(gap)));
+        self.torn.append(&mut torn);
+    }
+
     /// Whether the WAL before goes as far as `wal` says.
     ///
     /// # Errors
@@ -309,10 +321,11 @@ impl Scan {
         };
         if noted.is_held(end) {
             // What is behind its end is nothing.
-            self.torn.retain(|torn| !torn.is_gap_of(before));
+            self.forget_gaps(before, |_| true);
             return Ok(());
         }
-        if self.torn.iter().any(|torn| torn.is_gap_of(before)) {
+        let mut of_it = self.torn[self.place_in_torn(before)..].iter().take_while(|torn| torn.wal() == before);
+        if of_it.any(Torn::is_gap) {
             self.settle(wal, false);
             return Ok(());
         }
