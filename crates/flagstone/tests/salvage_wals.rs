@@ -8,14 +8,17 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::*;
+use flagstone::base::checksum::{crc32c, mask};
 use flagstone::base::{Code, FileNumber};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::{FlushOptions, Options, WriteOptions};
-use flagstone::wal::{Event, PredecessorWal, Reader, Writer, WriterOptions};
+use flagstone::wal::{Event, PredecessorWal, Reader, WalWriteMode, Writer, WriterOptions};
+use testkit::fault::{Call, FaultFs, Injection, Plan, sort_of};
 
 fn rebuild(source: &Path, target: &Path) -> SalvageReport {
     salvage(source, target, &create(), &[], &mut |_| {}).expect("salvaged")
@@ -27,6 +30,13 @@ fn logs(directory: &Path) -> Vec<PathBuf> {
     let mut logs: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "log")).collect();
     logs.sort();
     logs
+}
+
+/// A record of a log whose headers do not carry its number.
+fn physical_record(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let covered = [&[kind], payload].concat();
+    let length = u16::try_from(payload.len()).expect("it is short");
+    [&mask(crc32c(&covered)).to_le_bytes()[..], &length.to_le_bytes(), &covered].concat()
 }
 
 fn keys(directory: &Path) -> usize {
@@ -180,6 +190,66 @@ fn log_data_of_an_application_is_no_note_of_the_wal_before() {
         let report = rebuild(&source, &scratch.path().join("db"));
         assert!(report.is_complete() && report.harmless.is_empty(), "{nth}: {report:#?}");
     }
+}
+
+/// Two WALs of a process that was killed, the second of which says how the first ends.
+fn two_logs(source: &Path, copy: &Path) -> Vec<PathBuf> {
+    let mut options = create();
+    options.recycle_log_file_num = 0;
+    options.wal_write_mode = WalWriteMode::Plain;
+    let db = Db::open(source, &options).expect("it opens");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    db.put("first", "value").expect("a put");
+    db.put_cf(&other, "other", "value").expect("a put");
+    db.flush(&other, &FlushOptions::default()).expect("a flush");
+    db.put("second", "value").expect("a put");
+    db.flush_wal(false).expect("written");
+    copy_directory(source, copy);
+    logs(copy)
+}
+
+/// What stood in the first WAL was lost once more, as the end of that by what the second one says.
+#[test]
+fn a_wal_that_cannot_be_read_is_one_loss() {
+    let scratch = temporary();
+    let copy = scratch.path().join("copy");
+    let files = two_logs(&scratch.path().join("source"), &copy);
+    let disk = FaultFs::new(Env::os().fs);
+    let (broken, plans) = (files[0].clone(), disk.clone());
+    disk.before_each(move |call, path| {
+        if call == Call::Read && path == broken {
+            plans.plan(Plan::Next { call, sort: sort_of(path), injection: Injection::Io });
+        }
+    });
+    let mut options = create();
+    options.env = options.env.with_fs(Arc::new(disk));
+    let report = salvage(&copy, &scratch.path().join("db"), &options, &[], &mut |_| {}).expect("salvaged");
+    let [loss] = &report.losses[..] else { panic!("{report:#?}") };
+    assert_eq!(loss.error.code(), Code::IoError, "{report:#?}");
+}
+
+/// RocksDB notes the last batch of the WAL before (`track_and_verify_wals`). Was that one that is not taken, it was missed.
+#[test]
+fn a_wal_that_ends_with_a_batch_that_is_not_taken_is_not_cut_off() {
+    const PREDECESSOR: u8 = 130;
+    let scratch = temporary();
+    let copy = scratch.path().join("copy");
+    let files = two_logs(&scratch.path().join("source"), &copy);
+    let number: u64 = files[0].file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
+    let mut first = std::fs::read(&files[0]).expect("a log");
+    // A prepared transaction, with nothing in it.
+    let prepared = [&[9u8, 10, 3][..], b"xid"].concat();
+    let record = [&100u64.to_le_bytes()[..], &0u32.to_le_bytes(), &prepared].concat();
+    first.extend(physical_record(1, &record));
+    std::fs::write(&files[0], &first).expect("a log");
+    let mut second = std::fs::read(&files[1]).expect("a log");
+    let note = 7 + usize::from(u16::from_le_bytes([second[4], second[5]]));
+    let noted = [number, first.len() as u64, 100].map(u64::to_le_bytes).concat();
+    second.splice(..note, physical_record(PREDECESSOR, &noted));
+    std::fs::write(&files[1], second).expect("a log");
+    let report = rebuild(&copy, &scratch.path().join("db"));
+    let [loss] = &report.losses[..] else { panic!("{report:#?}") };
+    assert_eq!(loss.error.code(), Code::NotSupported, "{report:#?}");
 }
 
 /// Whoever opened what a salvage had saved with the `wal_dir` of the source had the source's WALs replayed on top of it: a value

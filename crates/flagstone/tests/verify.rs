@@ -17,6 +17,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, read_file};
 use flagstone::manifest::{self, VersionEdit};
 use flagstone::options::{FlushOptions, Options, RecoveryMode};
+use testkit::fault::{Call, FaultFs, Injection, Plan, sort_of};
 
 const DB: &str = "/db";
 
@@ -470,6 +471,28 @@ fn a_wal_without_its_end_that_rocksdb_went_on_from_is_one_fault() {
     let [fault] = &report.faults[..] else { panic!("{report:?}") };
     assert!(fault.error.path().is_some_and(|path| path.ends_with(&first)), "{report:?}");
     assert!(report.notes.is_empty(), "{report:?}");
+}
+
+/// What stood in it was missed once more, by what the WAL behind says of it.
+#[test]
+fn a_wal_that_cannot_be_read_is_one_fault() {
+    let files = database(plain);
+    let first = Path::new(DB).join(wals(&files).remove(0));
+    let fs = disk_of(&files);
+    let mut options = options(&fs);
+    let disk = FaultFs::new(Arc::new(fs));
+    options.env = Env::os().with_fs(Arc::new(disk.clone()));
+    let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    let db = Db::open_read_only_with_families(DB, &options, &families).expect("it opens");
+    let plans = disk.clone();
+    disk.before_each(move |call, path| {
+        if call == Call::Read && path == first {
+            plans.plan(Plan::Next { call, sort: sort_of(path), injection: Injection::Io });
+        }
+    });
+    let report = db.verify(|_| {});
+    let [fault] = &report.faults[..] else { panic!("{report:?}") };
+    assert_eq!((fault.error.code(), report.notes.len()), (Code::IoError, 0), "{report:?}");
 }
 
 /// Files of which the first bytes cannot be read from some moment on, if they are WALs.

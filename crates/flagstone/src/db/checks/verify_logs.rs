@@ -176,8 +176,9 @@ impl Scan {
                 }
                 continue;
             };
-            // What cannot be read is no end of a log.
+            // What cannot be read is no end of a log. How far it goes nobody knows, unless records follow.
             if let Err(error) = self.gap(number, damage, file) {
+                self.unreadable.insert(number);
                 self.fault(error);
             }
         }
@@ -314,7 +315,6 @@ impl Scan {
     fn check_predecessor(&mut self, wal: FileNumber, noted: Noted) -> Result<()> {
         let before = noted.number();
         let end = match self.ends.get(&before) {
-            _ if self.unreadable.contains(&before) => return Ok(()),
             Some(end) => *end,
             None if before < self.oldest => return Ok(()),
             None => WalEnd::default(),
@@ -324,7 +324,11 @@ impl Scan {
             self.forget_gaps(before, |_| true);
             return Ok(());
         }
-        let mut of_it = self.torn[self.place_in_torn(before)..].iter().take_while(|torn| torn.wal() == before);
+        if self.unreadable.contains(&before) {
+            return Ok(());
+        }
+        let mut of_it =
+            self.torn[self.place_in_torn(before)..].iter().take_while(|torn| torn.wal() == before);
         if of_it.any(Torn::is_gap) {
             self.settle(wal, false);
             return Ok(());

@@ -7,6 +7,7 @@
 //! 3. Operations of write-prepared transactions share sequence numbers, as RocksDB replays them: a number goes up at a mark
 //!    without meaning behind operations, which ends a batch, and at a key that the batch has already.
 //! 4. Each log says how the one before it ended (see `wal/predecessor.rs`), so that a tail that is cleanly cut off is noticed.
+//!    How far one goes that cannot be read nobody knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -115,6 +116,8 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) last_sequence: &'a mut SequenceNumber,
     /// How far each log goes.
     pub(super) ends: BTreeMap<FileNumber, WalEnd>,
+    /// Those that cannot be read, or not all of them.
+    pub(super) unreadable: BTreeSet<FileNumber>,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
     /// Whether operations share numbers in the file that is being read, once that was asked.
@@ -223,7 +226,7 @@ impl Logs<'_, '_> {
             let event = match reader.next_event() {
                 Ok(event) => event,
                 Err(error) => {
-                    self.lose(error.at(&listed.path));
+                    self.lose_unread(number, error.at(&listed.path));
                     break;
                 }
             };
@@ -235,7 +238,7 @@ impl Logs<'_, '_> {
                         Some(gap) => gap.add(&damage, number, &*file),
                         None => Gap::new(damage, number, &*file).map(|new| gap = Some(new)),
                     };
-                    outcome.unwrap_or_else(|error| self.lose(error.at(&listed.path)));
+                    outcome.unwrap_or_else(|error| self.lose_unread(number, error.at(&listed.path)));
                 }
                 Event::Record(_) => {
                     if let Some(gap) = gap.take() {
@@ -262,6 +265,11 @@ impl Logs<'_, '_> {
         self.lose(Error::corruption(message).at(&listed.path).at_offset(damage.offset));
     }
 
+    fn lose_unread(&mut self, number: FileNumber, error: Error) {
+        self.unreadable.insert(number);
+        self.lose(error);
+    }
+
     /// What is lost of an archive, tables had: it is not lost for that.
     fn lose(&mut self, error: Error) {
         match self.is_archive {
@@ -276,9 +284,11 @@ impl Logs<'_, '_> {
         if let Some(noted) = parsed.as_ref().ok().and_then(|batch| Noted::in_batch(*batch, is_first)) {
             self.check_predecessor(noted);
         }
+        // Whatever is in it, the log goes so far.
         let end = self.ends.entry(wal).or_default();
         end.good_until = reader.good_until().max(end.good_until);
         let batch = parsed.map_err(Refused::Batch)?;
+        end.last_sequence = batch.sequence().max(end.last_sequence);
         let summary = batch.validate().map_err(Refused::Batch)?;
         if summary.has_transaction_markers {
             return Err(Refused::Batch(Error::not_supported(
@@ -305,8 +315,6 @@ impl Logs<'_, '_> {
         }
         let last = sequences.next.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
         *self.last_sequence = last.max(*self.last_sequence);
-        let end = self.ends.entry(wal).or_default();
-        end.last_sequence = batch.sequence().max(end.last_sequence);
         Ok(taken)
     }
 
@@ -355,7 +363,7 @@ impl Logs<'_, '_> {
         let number = noted.number();
         let known = self.ends.get(&number).copied();
         let end = known.unwrap_or_default();
-        if self.is_archive || noted.is_held(end) {
+        if self.is_archive || self.unreadable.contains(&number) || noted.is_held(end) {
             return;
         }
         match known {

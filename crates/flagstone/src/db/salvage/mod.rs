@@ -25,7 +25,7 @@ mod survey;
 mod tombstones;
 mod unknown;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -320,6 +320,7 @@ impl Salvage<'_> {
             report: &mut self.report,
             last_sequence: &mut self.last_sequence,
             ends: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
             is_archive,
             sharing: None,
         };
