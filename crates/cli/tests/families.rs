@@ -71,6 +71,24 @@ fn what_is_set_of_a_new_family_changes_no_other() {
     }
 }
 
+/// It was refused unless a property was asked for.
+#[test]
+fn the_figures_of_one_family_are_printed_alone() {
+    let db = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8/cfs");
+    let line = format!("stats --db {} --cf users", db.display());
+    let shown = printed(&line);
+    assert!(
+        shown.starts_with("column family 'users'") && shown.matches("column family").count() == 1,
+        "{shown}"
+    );
+    assert!(shown.contains("memory of this process"), "{shown}");
+    let facts: serde_json::Value = serde_json::from_str(&printed(&format!("{line} --json"))).unwrap();
+    let families: Vec<_> = facts["column_families"].as_object().unwrap().keys().collect();
+    assert_eq!(families, ["users"]);
+    let (code, said) = failed(&format!("stats --db {} --cf nobody", db.display()));
+    assert!(code == 2 && said.contains("the database has default, users"), "{said}");
+}
+
 /// Who asked for a property that exists was told that it does not.
 #[test]
 fn a_property_that_a_table_does_not_tell_is_no_wrong_usage() {

@@ -24,17 +24,18 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     property: Option<String>,
 
-    /// The column family of the property
-    #[arg(long, value_name = "FAMILY", default_value = "default", requires = "property", aliases = CF_ALIASES)]
-    cf: String,
+    /// Only this column family; without it all, and of a property the default one
+    #[arg(long, value_name = "FAMILY", aliases = CF_ALIASES)]
+    cf: Option<String>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = database::open(common, &arguments.database.db, Access::Read)?;
+    let asked = arguments.cf.as_ref().map(|name| database::family(&db, name)).transpose()?;
     let mut output = Output::new();
     if let Some(name) = &arguments.property {
-        let family = database::family(&db, &arguments.cf)?;
+        let family = asked.unwrap_or_else(|| db.default_column_family().clone());
         let value = db.property(&family, name).ok_or_else(|| no_property(&family, name))?;
         output.line(match common.json {
             true => json!({ "property": name, "value": value }).to_string(),
@@ -44,12 +45,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         return Ok(Verdict::Sound);
     }
     let levels = Levels::of(&db);
+    let families = asked.map_or_else(|| db.column_families(), |family| vec![family]);
     if common.json {
-        let families: Map<String, Value> = db
-            .column_families()
-            .iter()
-            .map(|family| (family.name().to_string(), facts(&db, family, &levels)))
-            .collect();
+        let families: Map<String, Value> =
+            families.iter().map(|family| (family.name().to_string(), facts(&db, family, &levels))).collect();
         let sequence = db.latest_sequence_number();
         let memory: Map<String, Value> =
             figures(&db).into_iter().map(|(name, figure)| (name.to_string(), json!(figure))).collect();
@@ -60,8 +59,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         });
         output.line(facts.to_string())?;
     } else {
-        for family in db.column_families() {
-            print(&db, &family, &levels, &mut output)?;
+        for family in &families {
+            print(&db, family, &levels, &mut output)?;
         }
         output.line("memory of this process")?;
         for (name, figure) in figures(&db).into_iter().filter(|(_, figure)| *figure > 0) {
