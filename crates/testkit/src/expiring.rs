@@ -5,6 +5,7 @@
 //! lives on with what it was merged onto only if that lived then. In the other lives the times to live become shorter.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use flagstone::base::Snapshot;
@@ -30,10 +31,16 @@ const NAMES: [&str; 2] = ["default", "other"];
 const KEPT: usize = 3;
 
 /// A value, and the last second in which it lives, if it does not live for ever.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Stored {
     value: Vec<u8>,
     expiry: Option<u64>,
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} up to {:?}", self.value.escape_ascii(), self.expiry)
+    }
 }
 
 impl Stored {
