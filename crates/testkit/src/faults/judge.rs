@@ -55,11 +55,14 @@ fn asks_to_go_on(plan: Plan) -> bool {
     plan.position() / 4 % 2 == 1
 }
 
-/// Whether the database may accept nothing any more after this: not for a full disk, but where a sync finds it so, or where a
-/// write that `asks_for_sync` waits for it in memory, and the log cannot be written though its space was reserved.
+/// Whether the database may accept nothing any more after this: not for a full disk, but where a sync of what is in no other file
+/// finds it so, or where a write that `asks_for_sync` waits for it in memory, and the log cannot be written though its space was
+/// reserved.
 pub(super) fn may_poison(failure: &Failure, asks_for_sync: bool) -> bool {
     match (failure.call, sort_of(&failure.path)) {
         _ if failure.injection != Injection::NoSpace => true,
+        // What was written is written again, to another file.
+        (Call::Sync, Sort::Table | Sort::Manifest) => false,
         (Call::Sync | Call::SyncDirectory, _) => true,
         (Call::Write, Sort::Wal) => asks_for_sync && !failure.takes_space,
         _ => false,
