@@ -1,13 +1,16 @@
 //! Closing while others still work: every call returns, nothing panics, nothing acknowledged is lost.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use flagstone::base::Code;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::options::{ReadOptions, WriteOptions};
-use testkit::compare;
+use flagstone::options::{ReadOptions, WriteOptions, load_latest};
+use testkit::{QuotaFs, compare};
 
 use crate::explore::explore;
-use crate::world::{PATH, join, open, options, put, thread, threads};
+use crate::world::{Disk, PATH, decide, join, open, options, put, thread, threads};
 
 const RESTLESS: &[(&str, &str)] =
     &[("write_buffer_size", "2048"), ("level0_file_num_compaction_trigger", "2")];
@@ -162,5 +165,38 @@ fn what_was_read_outlives_the_database() {
         join(vec![reader, compactor, closer]);
         let db = Db::open(PATH, &options(&disk, RESTLESS)).expect("it opens again");
         assert!(db.get("key 3").expect("a lookup").is_some());
+    });
+}
+
+/// A family is made while a full disk has no room for the OPTIONS file, and there is room when somebody closes: the file is
+/// written then. It was noted as due when the attempt was over, and who closed between the two had not heard of it.
+#[test]
+fn families_made_on_a_full_disk_are_in_the_options_file() {
+    explore("closing::families_made_on_a_full_disk_are_in_the_options_file", 300, || {
+        let disk = Disk::default();
+        let fs = QuotaFs::new(Arc::new(disk.clone()), Path::new(PATH), u64::MAX).expect("an empty directory");
+        let mut options = options(&disk, &[("reserved_disk_space", "0")]);
+        options.env = options.env.with_fs(Arc::new(fs.clone()));
+        let db = Db::open(PATH, &options).expect("a new database");
+        // For the MANIFEST's record there is room.
+        fs.set_limit(fs.used() + 1000);
+        let maker = {
+            let (db, family) = (db.clone(), options.cf.clone());
+            thread(move || match db.create_column_family("made", &family) {
+                Ok(_) => true,
+                Err(error) => {
+                    assert_eq!(error.code(), Code::ShutdownInProgress, "{error}");
+                    false
+                }
+            })
+        };
+        // The maker comes as far as to its OPTIONS file, or not.
+        (0..30).for_each(|_| decide());
+        fs.set_limit(u64::MAX);
+        db.close().expect("a clean close");
+        let is_made = join(vec![maker]).contains(&true);
+        let loaded = load_latest(&options.env, Path::new(PATH)).expect("it reads").expect("there is one");
+        let is_named = loaded.families.iter().any(|(name, _)| name == "made");
+        assert!(is_named || !is_made, "a family that was made has its options recorded");
     });
 }

@@ -136,8 +136,11 @@ impl DbInner {
 
     /// Writes the options in force to a new OPTIONS file.
     pub(in crate::db) fn write_options_file(&self) -> Result<()> {
-        // One at a time, so that the file with the highest number says what is in force.
-        let mut is_due = self.options_file.lock();
+        self.write_options(&mut self.options_file.lock())
+    }
+
+    /// One at a time, so that the file with the highest number says what is in force.
+    fn write_options(&self, is_due: &mut bool) -> Result<()> {
         self.check_open()?;
         let text = self.options_text(false);
         let number = self.file_numbers.allocate();
@@ -151,10 +154,11 @@ impl DbInner {
     /// The same when families were made or dropped, which is durable by then: where a full disk has no room for the file, it is
     /// written when there is some.
     pub(in crate::db) fn write_options_of_families(&self) -> Result<()> {
-        match self.write_options_file() {
+        let mut is_due = self.options_file.lock();
+        match self.write_options(&mut is_due) {
             Err(error) if error.subcode() == SubCode::NoSpace => {
                 tracing::warn!(%error, "an OPTIONS file is left for when there is room");
-                *self.options_file.lock() = true;
+                *is_due = true;
                 Ok(())
             }
             outcome => outcome,
@@ -163,10 +167,15 @@ impl DbInner {
 
     /// Writes the OPTIONS file that a full disk had no room for, if there is some now.
     pub(in crate::db) fn write_due_options_file(&self) {
-        // Who writes one now writes what is due.
-        let is_due = self.options_file.try_lock().is_some_and(|is_due| *is_due);
-        if is_due && !self.poison.is_fatal() {
-            let _ = self.write_options_file().inspect_err(|error| tracing::warn!(%error, "no OPTIONS file"));
+        // Who writes one now writes what is due, or it is due still.
+        if let Some(mut is_due) = self.options_file.try_lock() {
+            self.write_due_options(&mut is_due);
+        }
+    }
+
+    fn write_due_options(&self, is_due: &mut bool) {
+        if *is_due && !self.poison.is_fatal() {
+            let _ = self.write_options(is_due).inspect_err(|error| tracing::warn!(%error, "no OPTIONS file"));
         }
     }
 
@@ -362,8 +371,12 @@ impl DbInner {
         self.commit.lock().is_ending = true;
         self.io.set_closing();
         let flushed = self.flush_unlogged();
-        self.write_due_options_file();
-        self.closing.store(true, Ordering::Release);
+        {
+            // Together: who comes later is refused, and leaves none that is due.
+            let mut is_due = self.options_file.lock();
+            self.write_due_options(&mut is_due);
+            self.closing.store(true, Ordering::Release);
+        }
         {
             let mut state = self.state.lock();
             self.announce_work(&mut state);
