@@ -13,7 +13,7 @@ use flagstone::options::{Options, ReadOptions};
 use shuttle::thread::ThreadId;
 use testkit::compare::scan;
 
-use crate::explore::{explore, explore_with_panics};
+use crate::explore::{explore, explore_with_panics, tells_all};
 use crate::world::{Disk, PATH, join, open, options, put, thread, threads, write};
 
 /// The number in a value; 0 for none.
@@ -269,7 +269,7 @@ fn writers_write_for_each_other() {
         db.close().expect("a clean close");
     });
     let done = counts().into_iter().find(|(name, ..)| *name == "WorkDoneByAnother");
-    assert!(done.expect("a marker").2 > 0, "each did its own");
+    assert!(done.expect("a marker").2 > 0 || !tells_all(), "each did its own");
 }
 
 /// A writer's comparator panics while another one does its work: that one goes on with what others asked for and hears nothing of
@@ -315,5 +315,5 @@ fn a_panic_in_the_work_of_another_is_not_one_s_own() {
         assert!(acknowledged.iter().all(|key| found(&db, key)), "{acknowledged:?}");
         assert_eq!(found(&db, "a"), found(&db, "fragile"), "half of a batch is found");
     });
-    assert!(ELSEWHERE.load(atomic::Ordering::Relaxed) > 0, "each did its own");
+    assert!(ELSEWHERE.load(atomic::Ordering::Relaxed) > 0 || !tells_all(), "each did its own");
 }

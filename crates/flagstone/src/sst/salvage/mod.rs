@@ -388,6 +388,11 @@ impl<'a> Survey<'a> {
                     in_a_row += 1;
                 }
                 (Err(error), _) => {
+                    if in_a_row >= TOLD_IN_A_ROW {
+                        // Something is lost between: this one begins a row.
+                        self.tell_row(in_a_row);
+                        in_a_row = 0;
+                    }
                     self.fault(error.at_offset(handle.offset), Some((lower.clone(), upper.clone())));
                     in_a_row += 1;
                 }

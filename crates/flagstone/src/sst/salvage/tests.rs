@@ -107,6 +107,38 @@ fn damaged_blocks_in_a_row_are_told_together() {
     assert!(!remains.faults[TOLD_IN_A_ROW - 2].error.to_string().contains("in a row"));
 }
 
+/// Behind the blocks of a lost part of the index a new row begins: its number was said of one of its blocks, and that of the row
+/// before of none.
+#[test]
+fn rows_of_damaged_blocks_with_a_gap_between_are_told_apart() {
+    let partitioned = TableBuilderSettings {
+        index_type: IndexType::TwoLevel,
+        metadata_block_size: 300,
+        ..settings(CompressionType::None, 5)
+    };
+    let mut bytes = table(partitioned, 2000);
+    let blocks = survey(&bytes).blocks.clone();
+    blocks.iter().for_each(|block| bytes[block.offset as usize + 3] ^= 1);
+    let end = blocks[blocks.len() - 1];
+    let mut lost = 0;
+    for at in ((end.offset + end.size) as usize..bytes.len()).step_by(60) {
+        bytes[at] ^= 1;
+        let remains = survey(&bytes);
+        bytes[at] ^= 1;
+        let ranges: Vec<_> = remains.faults.iter().filter_map(|fault| fault.key_range.as_ref()).collect();
+        let gaps = ranges.windows(2).filter(|pair| pair[0].1 != pair[1].0);
+        let gaps: Vec<_> = gaps.map(|pair| &pair[0].1[..]).collect();
+        if let [before] = gaps[..]
+            && (&b"key00700"[..]..&b"key01300"[..]).contains(&before)
+        {
+            lost += 1;
+            let rows = remains.faults.iter().filter(|fault| fault.error.to_string().contains("in a row"));
+            assert_eq!(rows.count(), 2, "one before {before:?}, and one behind");
+        }
+    }
+    assert!(lost > 0);
+}
+
 /// The rest of the table was given up for a block that could not be read a second time, as of a device that is failing.
 #[test]
 fn a_block_that_fails_when_it_is_read_again_costs_no_other() {
