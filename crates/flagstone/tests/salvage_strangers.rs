@@ -57,6 +57,20 @@ fn salvaged(source: &Path, target: &Path) -> (SalvageReport, Vec<(String, String
     (report, found.into_iter().map(|(key, value)| (text(key), text(value))).collect())
 }
 
+/// Of two blob files the older has left the tree, which had `size` bytes: the newer, cut off there, is not taken for it.
+fn the_one_left_is_not_taken_for_the_other(own: &Path, size: u64, new: &Path) {
+    let files = std::fs::read_dir(own).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let blobs = files.filter(|file| file.to_string_lossy().ends_with(".blob"));
+    assert_eq!(blobs.count(), 1, "the other is gone");
+    let left = std::fs::OpenOptions::new().write(true).open(file(own, ".blob")).expect("a file");
+    assert!(left.metadata().expect("a file").len() > size);
+    left.set_len(size).expect("cut off");
+    let (report, found) = salvaged(own, new);
+    let keys: Vec<_> = found.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["0", "1", "2"], "{report:#?}");
+    assert!(!report.notes.iter().any(|note| note.contains("by the size")), "{report:#?}");
+}
+
 /// It was taken for that other one, and all that was left in it was lost.
 #[test]
 fn a_blob_file_that_was_cut_off_at_the_size_of_a_removed_one_keeps_its_number() {
@@ -75,19 +89,7 @@ fn a_blob_file_that_was_cut_off_at_the_size_of_a_removed_one_keeps_its_number() 
     let all = db.default_column_family().clone();
     db.compact_range(&all, None, None, &Default::default()).expect("a compaction");
     db.close().expect("closed");
-    let blobs = std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
-    assert_eq!(
-        blobs.filter(|file| file.to_string_lossy().ends_with(".blob")).count(),
-        1,
-        "the other is gone"
-    );
-    let left = std::fs::OpenOptions::new().write(true).open(file(&own, ".blob")).expect("a file");
-    assert!(left.metadata().expect("a file").len() > size);
-    left.set_len(size).expect("cut off");
-    let (report, found) = salvaged(&own, &scratch.path().join("new"));
-    let keys: Vec<_> = found.iter().map(|(key, _)| key.as_str()).collect();
-    assert_eq!(keys, ["0", "1", "2"], "{report:#?}");
-    assert!(!report.notes.iter().any(|note| note.contains("by the size")), "{report:#?}");
+    the_one_left_is_not_taken_for_the_other(&own, size, &scratch.path().join("new"));
 }
 
 /// The same, where its garbage was not counted: it left the tree since it was older than all that tables referred to.
@@ -114,15 +116,7 @@ fn a_blob_file_that_is_older_than_those_in_use_is_not_missed() {
     db.set_options(db.default_column_family(), &[("compaction_options_fifo", &limit)]).expect("an option");
     db.wait_for_compactions().expect("the oldest is dropped");
     db.close().expect("closed");
-    let files = std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
-    assert_eq!(files.filter(|file| file.to_string_lossy().ends_with(".blob")).count(), 1);
-    let left = std::fs::OpenOptions::new().write(true).open(file(&own, ".blob")).expect("a file");
-    assert!(left.metadata().expect("a file").len() > size);
-    left.set_len(size).expect("cut off");
-    let (report, found) = salvaged(&own, &scratch.path().join("new"));
-    let keys: Vec<_> = found.iter().map(|(key, _)| key.as_str()).collect();
-    assert_eq!(keys, ["0", "1", "2"], "{report:#?}");
-    assert!(!report.notes.iter().any(|note| note.contains("by the size")), "{report:#?}");
+    the_one_left_is_not_taken_for_the_other(&own, size, &scratch.path().join("new"));
 }
 
 /// Its edits were believed: tables that have the numbers of those that it had removed were left out.
