@@ -109,7 +109,7 @@ impl File for WriteBehind {
         let capacity = buffer.capacity();
         state.waiting = Some((offset, buffer));
         self.shared.changed.notify_all();
-        Ok(state.idle.take().unwrap_or_else(|| AlignedBuffer::with_capacity(capacity)))
+        Ok(state.idle.take().unwrap_or_else(|| AlignedBuffer::of_its_own(capacity)))
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {

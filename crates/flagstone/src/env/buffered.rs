@@ -34,7 +34,7 @@ impl BufferedWriter {
             !is_direct || offset.is_multiple_of(DIRECT_BLOCK as u64),
             "a direct file goes on at {offset}"
         );
-        let buffer = AlignedBuffer::with_capacity(capacity);
+        let buffer = AlignedBuffer::of_its_own(capacity);
         Self { file, buffer, is_direct, reserved: Reserved::default(), written: offset, failed: None }
     }
 

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use memmap2::MmapMut;
+
 use super::{File, FileSystem, OpenMode};
 use crate::base::sync::Mutex;
 use crate::base::{Error, Result};
@@ -11,14 +13,32 @@ use crate::base::{Error, Result};
 /// systems that want more are refused at open. ([`File::read_block`]: reads that need less.)
 pub const DIRECT_BLOCK: usize = 4096;
 
+/// From so many bytes on memory that comes and goes with a file is a mapping of its own.
+const MAPPED_AT_LEAST: usize = 128 << 10;
+
 /// A buffer of a fixed capacity whose bytes begin at a multiple of [`DIRECT_BLOCK`].
 #[derive(Default)]
 pub struct AlignedBuffer {
-    /// Never grows past the capacity that it was made with: the bytes stay where they are.
-    bytes: Vec<u8>,
-    /// What lies before the first aligned byte.
-    skipped: usize,
+    memory: Memory,
     capacity: usize,
+}
+
+enum Memory {
+    /// From the allocator.
+    Allocated {
+        /// Never grows past the capacity that it was made with: the bytes stay where they are.
+        bytes: Vec<u8>,
+        /// What lies before the first aligned byte.
+        skipped: usize,
+    },
+    /// From the system, to which it goes back; as large as the capacity.
+    Mapped { bytes: MmapMut, length: usize },
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::Allocated { bytes: Vec::new(), skipped: 0 }
+    }
 }
 
 impl AlignedBuffer {
@@ -29,7 +49,19 @@ impl AlignedBuffer {
         let address = bytes.as_ptr() as usize;
         let skipped = address.next_multiple_of(DIRECT_BLOCK) - address;
         bytes.resize(skipped, 0);
-        Self { bytes, skipped, capacity }
+        Self { memory: Memory::Allocated { bytes, skipped }, capacity }
+    }
+
+    /// The same for bytes that come and go with a file. A large one is a mapping of its own: `malloc` keeps what large pieces it
+    /// was given back, megabytes in each thread that merges, and cuts others out of them.
+    pub fn of_its_own(capacity: usize) -> Self {
+        let rounded = capacity.max(1).next_multiple_of(DIRECT_BLOCK);
+        if rounded < MAPPED_AT_LEAST || cfg!(miri) {
+            return Self::with_capacity(capacity);
+        }
+        // There are only so many for a process.
+        let Ok(bytes) = MmapMut::map_anon(rounded) else { return Self::with_capacity(capacity) };
+        Self { memory: Memory::Mapped { bytes, length: 0 }, capacity: rounded }
     }
 
     /// How much it can hold.
@@ -41,7 +73,10 @@ impl AlignedBuffer {
     /// How much it holds.
     #[inline]
     pub fn len(&self) -> usize {
-        self.bytes.len() - self.skipped
+        match &self.memory {
+            Memory::Allocated { bytes, skipped } => bytes.len() - skipped,
+            Memory::Mapped { length, .. } => *length,
+        }
     }
 
     /// Whether it holds nothing.
@@ -54,7 +89,13 @@ impl AlignedBuffer {
     #[inline]
     pub fn fill_from<'a>(&mut self, data: &'a [u8]) -> &'a [u8] {
         let (taken, rest) = data.split_at(data.len().min(self.capacity - self.len()));
-        self.bytes.extend_from_slice(taken);
+        match &mut self.memory {
+            Memory::Allocated { bytes, .. } => bytes.extend_from_slice(taken),
+            Memory::Mapped { bytes, length } => {
+                bytes[*length..*length + taken.len()].copy_from_slice(taken);
+                *length += taken.len();
+            }
+        }
         rest
     }
 
@@ -64,7 +105,15 @@ impl AlignedBuffer {
     /// If it has no room for so many.
     pub fn resize(&mut self, length: usize) {
         assert!(length <= self.capacity, "{length} bytes in a buffer of {}", self.capacity);
-        self.bytes.resize(self.skipped + length, 0);
+        match &mut self.memory {
+            Memory::Allocated { bytes, skipped } => bytes.resize(*skipped + length, 0),
+            Memory::Mapped { bytes, length: before } => {
+                if length > *before {
+                    bytes[*before..length].fill(0);
+                }
+                *before = length;
+            }
+        }
     }
 
     /// Extends it with zeros to whole blocks.
@@ -74,20 +123,26 @@ impl AlignedBuffer {
 
     /// Drops the first `count` bytes; the others move to the front.
     pub fn drop_front(&mut self, count: usize) {
-        self.bytes.copy_within(self.skipped + count.., self.skipped);
+        self.as_mut_slice().copy_within(count.., 0);
         self.resize(self.len() - count);
     }
 
     /// Its bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        &self.bytes[self.skipped..]
+        match &self.memory {
+            Memory::Allocated { bytes, skipped } => &bytes[*skipped..],
+            Memory::Mapped { bytes, length } => &bytes[..*length],
+        }
     }
 
     /// Its bytes, to be overwritten.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.skipped..]
+        match &mut self.memory {
+            Memory::Allocated { bytes, skipped } => &mut bytes[*skipped..],
+            Memory::Mapped { bytes, length } => &mut bytes[..*length],
+        }
     }
 }
 
@@ -171,7 +226,7 @@ impl GatheringWriter {
         let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
         self.reserved.lock().announce(file, end.next_multiple_of(DIRECT_BLOCK as u64))?;
         let idle = self.idle.lock().pop();
-        let mut buffer = idle.unwrap_or_else(|| AlignedBuffer::with_capacity(GATHERED_MAX));
+        let mut buffer = idle.unwrap_or_else(|| AlignedBuffer::of_its_own(GATHERED_MAX));
         let written = gather(file, offset, parts, &mut buffer);
         buffer.resize(0);
         let mut idle = self.idle.lock();
@@ -266,8 +321,10 @@ mod tests {
 
     #[test]
     fn bytes_stay_aligned_however_many_there_are() {
-        for capacity in [0, 1, 4095, 4096, 4097, 100_000] {
-            let mut buffer = AlignedBuffer::with_capacity(capacity);
+        let capacities = [0, 1, 4095, 4096, 4097, 100_000, MAPPED_AT_LEAST - 1, MAPPED_AT_LEAST + 1];
+        let ways: [fn(usize) -> AlignedBuffer; 2] = [AlignedBuffer::with_capacity, AlignedBuffer::of_its_own];
+        for (capacity, way) in capacities.into_iter().flat_map(|capacity| ways.map(|way| (capacity, way))) {
+            let mut buffer = way(capacity);
             let data: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
             let rest = buffer.fill_from(&data);
             assert_eq!(buffer.len() + rest.len(), data.len());

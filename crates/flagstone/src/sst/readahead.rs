@@ -157,7 +157,7 @@ impl Readahead {
         let size = (end - start) as usize;
         let mut bytes = match self.bytes.take() {
             Some(bytes) if bytes.capacity() >= size => bytes,
-            _ => AlignedBuffer::with_capacity(size),
+            _ => self.room(size),
         };
         bytes.resize(size);
         self.start = start;
@@ -179,7 +179,7 @@ impl Readahead {
             let length = (self.window as u64).min(left).next_multiple_of(DIRECT_BLOCK as u64) as usize;
             let mut buffer = match spare.capacity() >= length {
                 true => spare,
-                false => AlignedBuffer::with_capacity(length),
+                false => self.room(length),
             };
             buffer.resize(length);
             let coming = ahead.ask(file.clone(), start, buffer)?;
@@ -187,6 +187,14 @@ impl Readahead {
         }
         self.measure();
         Ok(())
+    }
+
+    /// A buffer for a window. Short scans are many, and better served by what the allocator keeps.
+    fn room(&self, size: usize) -> AlignedBuffer {
+        match self.fixed {
+            0 => AlignedBuffer::with_capacity(size),
+            _ => AlignedBuffer::of_its_own(size),
+        }
     }
 
     /// How many of the bytes lie at the end of this window, if all others begin the next.
