@@ -16,7 +16,7 @@ pub const DIRECT_BLOCK: usize = 4096;
 /// From so many bytes on memory that comes and goes with a file is a mapping of its own.
 const MAPPED_AT_LEAST: usize = 128 << 10;
 
-/// A buffer of a fixed capacity whose bytes begin at a multiple of [`DIRECT_BLOCK`].
+/// A buffer of a fixed capacity whose bytes begin at a multiple of [`DIRECT_BLOCK`], or of what else it was made for.
 #[derive(Default)]
 pub struct AlignedBuffer {
     memory: Memory,
@@ -44,16 +44,20 @@ impl Default for Memory {
 impl AlignedBuffer {
     /// An empty one with room for `capacity` bytes, rounded up to whole blocks.
     pub fn with_capacity(capacity: usize) -> Self {
-        let capacity = capacity.max(1).next_multiple_of(DIRECT_BLOCK);
-        let mut bytes = Vec::with_capacity(capacity + DIRECT_BLOCK);
+        Self::aligned_to(DIRECT_BLOCK, capacity.max(1).next_multiple_of(DIRECT_BLOCK))
+    }
+
+    /// An empty one with room for `capacity` bytes, which begin at a multiple of `alignment`: with less of it, less is lost.
+    pub fn aligned_to(alignment: usize, capacity: usize) -> Self {
+        let mut bytes = Vec::with_capacity(capacity + alignment - 1);
         let address = bytes.as_ptr() as usize;
-        let skipped = address.next_multiple_of(DIRECT_BLOCK) - address;
+        let skipped = address.next_multiple_of(alignment) - address;
         bytes.resize(skipped, 0);
         Self { memory: Memory::Allocated { bytes, skipped }, capacity }
     }
 
-    /// The same for bytes that come and go with a file. A large one is a mapping of its own: `malloc` keeps what large pieces it
-    /// was given back, megabytes in each thread that merges, and cuts others out of them.
+    /// [`Self::with_capacity`] for bytes that come and go with a file. A large one is a mapping of its own: `malloc` keeps what
+    /// large pieces it was given back, megabytes in each thread that merges, and cuts others out of them.
     pub fn of_its_own(capacity: usize) -> Self {
         let rounded = capacity.max(1).next_multiple_of(DIRECT_BLOCK);
         if rounded < MAPPED_AT_LEAST || cfg!(miri) {
@@ -62,6 +66,20 @@ impl AlignedBuffer {
         // There are only so many for a process.
         let Ok(bytes) = MmapMut::map_anon(rounded) else { return Self::with_capacity(capacity) };
         Self { memory: Memory::Mapped { bytes, length: 0 }, capacity: rounded }
+    }
+
+    /// Whether it has room for `length` bytes that begin at a multiple of `alignment`.
+    pub fn suits(&self, alignment: usize, length: usize) -> bool {
+        length <= self.capacity && (self.as_slice().as_ptr() as usize).is_multiple_of(alignment)
+    }
+
+    /// How much memory it takes.
+    #[cfg(test)]
+    pub fn memory(&self) -> usize {
+        match &self.memory {
+            Memory::Allocated { bytes, .. } => bytes.capacity(),
+            Memory::Mapped { bytes, .. } => bytes.len(),
+        }
     }
 
     /// How much it can hold.

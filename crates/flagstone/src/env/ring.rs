@@ -23,6 +23,10 @@ const DEPTH: usize = 64;
 /// Bytes that are under way at once, but for a single read.
 const BYTES_MAX: usize = 4 << 20;
 
+/// What the capacity of a buffer is a multiple of, at least: blocks of a file are of about one size, and the next batch's are to
+/// fit, too.
+const CAPACITY_STEP: usize = 512;
+
 /// Longer buffers are not kept for the next batch.
 const KEPT_MAX: usize = 32 << 10;
 
@@ -95,6 +99,8 @@ struct Job<'a> {
     /// Where the read begins, and how many bytes it is of: whole blocks around those wanted if the file is direct.
     offset: u64,
     length: usize,
+    /// What these are a multiple of, and where it comes to in memory.
+    block: usize,
     /// What is wanted of it: so many bytes, behind these.
     skipped: usize,
     wanted: usize,
@@ -106,7 +112,7 @@ impl<'a> Job<'a> {
         let skipped = place.offset as usize % block;
         let length = (skipped + place.length).next_multiple_of(block);
         let offset = place.offset - skipped as u64;
-        Self { at, descriptor, offset, length, skipped, wanted: place.length }
+        Self { at, descriptor, offset, length, block, skipped, wanted: place.length }
     }
 }
 
@@ -186,8 +192,8 @@ impl Ring {
             self.buffers.push(AlignedBuffer::default());
         }
         let buffer = &mut self.buffers[number];
-        if buffer.capacity() < job.length {
-            *buffer = AlignedBuffer::with_capacity(job.length);
+        if !buffer.suits(job.block, job.length) {
+            *buffer = AlignedBuffer::aligned_to(job.block, job.length.next_multiple_of(CAPACITY_STEP));
         }
         buffer.resize(buffer.capacity());
         let bytes = &mut buffer.as_mut_slice()[..job.length];
@@ -249,7 +255,34 @@ impl Drop for Ring {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::os::OsFileSystem;
+    use super::super::{File, FileSystem, OpenMode};
     use super::*;
+
+    /// Each buffer began at a page, and was of whole pages: for a compressed block of 2 KiB three of them.
+    #[test]
+    fn buffers_are_about_as_large_as_what_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        OsFileSystem.open(&path, OpenMode::Create).unwrap().write_at(0, &[7; 300_000]).unwrap();
+        for mode in [OpenMode::Read, OpenMode::ReadDirect] {
+            let file: Arc<dyn File> = OsFileSystem.open(&path, mode).unwrap();
+            let most = 2560 + 3 * file.read_block();
+            let place = |at: u64| Place { file: &*file, offset: at * 4600, length: 2300 };
+            let places: Vec<_> = (0..64).map(place).collect();
+            let (left, together) = read(&places, &mut |_, bytes| assert_eq!(bytes.unwrap(), [7; 2300]));
+            if together == 0 {
+                return;
+            }
+            assert!(left.is_empty());
+            let ring = RING.take().expect("it is kept for the next batch");
+            let largest = ring.buffers.iter().map(AlignedBuffer::memory).max();
+            assert!(largest.is_some_and(|largest| largest <= most), "{largest:?} bytes for 2300 of {mode:?}");
+            RING.set(Some(ring));
+        }
+    }
 
     /// Each thread kept 2 MiB after one batch of values of 20 KB.
     #[test]
