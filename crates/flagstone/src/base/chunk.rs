@@ -1,10 +1,11 @@
-//! Large pieces of memory: of huge pages' size from the system itself, others from the allocator.
+//! Large pieces of memory: of huge pages' size, or for a moment, from the system itself, others from the allocator.
 //!
 //! `malloc` keeps what is freed, and cuts what it is asked for next out of it. What comes from the system and goes there again
 //! is resident only while somebody has it, and takes no more than was touched.
 #![expect(unsafe_code, reason = "raw memory, owned as a whole")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// What the kernel can map with one entry.
@@ -55,6 +56,28 @@ impl Chunk {
         Self { start, layout, is_mapped: false }
     }
 
+    /// `size` bytes, not zero of them, for a moment: from the system, if it gives them.
+    pub fn passing(size: usize) -> Self {
+        let Some(start) = mapping::map(size) else { return Self::in_small_pages(size) };
+        let layout =
+            Layout::from_size_align(size, ALIGNMENT).expect("a chunk is smaller than the address space");
+        Self { start, layout, is_mapped: true }
+    }
+
+    /// Its memory, if it is a mapping, to be given back with [`Self::of_mapping`].
+    pub fn into_mapping(self) -> Option<NonNull<u8>> {
+        self.is_mapped.then(|| ManuallyDrop::new(self).start)
+    }
+
+    /// The chunk of `size` bytes again.
+    ///
+    /// # Safety
+    /// Its memory came from [`Self::into_mapping`], and is the caller's alone.
+    pub unsafe fn of_mapping(start: NonNull<u8>, size: usize) -> Self {
+        let layout = Layout::from_size_align(size, ALIGNMENT).expect("there was such a chunk");
+        Self { start, layout, is_mapped: true }
+    }
+
     /// Where it begins; valid as long as the chunk is.
     pub fn start(&self) -> NonNull<u8> {
         self.start
@@ -74,7 +97,7 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         match self.is_mapped {
-            // SAFETY: `make` returned it for this size, and it is removed nowhere else.
+            // SAFETY: `make` or `map` returned it for this size, and it is removed nowhere else.
             true => unsafe { mapping::remove(self.start, self.size()) },
             // SAFETY: the memory came from `alloc` with this layout and is freed nowhere else.
             false => unsafe { dealloc(self.start.as_ptr(), self.layout) },
@@ -113,13 +136,14 @@ mod mapping {
     }
 
     /// # Safety
-    /// It came from `make`, of this size, and is not used any more.
+    /// It came from `make` or `map`, of this size, and is not used any more.
     pub(super) unsafe fn remove(start: NonNull<u8>, size: usize) {
         // SAFETY: as the caller says.
         unsafe { unmap(start, size) };
     }
 
-    fn map(size: usize) -> Option<NonNull<u8>> {
+    /// A mapping of zeros; `None` if the system gives none.
+    pub(super) fn map(size: usize) -> Option<NonNull<u8>> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a mapping at a place that the system chooses is nobody else's.
         let start = unsafe { mmap_anonymous(null_mut(), size, access, flags) };
@@ -148,6 +172,11 @@ mod mapping {
         None
     }
 
+    /// Nor such.
+    pub(super) fn map(_size: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
     /// # Safety
     /// There is none.
     pub(super) unsafe fn remove(_start: NonNull<u8>, _size: usize) {
@@ -158,6 +187,25 @@ mod mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Also those that go through other hands, which know no more than where they begin and how long they are.
+    #[test]
+    fn a_passing_chunk_goes_back_as_it_came() {
+        for size in [1, 70_000, HUGE_PAGE_SIZE + 1] {
+            let chunk = Chunk::passing(size);
+            assert_eq!(chunk.size(), size);
+            let Some(start) = chunk.into_mapping() else { continue };
+            // SAFETY: the mapping has so many bytes, all zeros at first, and is given to nobody else.
+            let ends = unsafe {
+                start.add(size - 1).write(9);
+                [start.read(), start.add(size - 1).read()]
+            };
+            assert_eq!(ends[1], 9);
+            // SAFETY: it came from `into_mapping`, of this size.
+            let chunk = unsafe { Chunk::of_mapping(start, size) };
+            assert_eq!((chunk.start(), chunk.size()), (start, size));
+        }
+    }
 
     #[test]
     fn chunks_are_aligned_and_keep_what_is_written() {

@@ -57,6 +57,11 @@ impl<K> SharedRoom<K> {
         Self { piece: Piece::aligned(Head::<K>::SIZE + length), known: PhantomData }
     }
 
+    /// The same for a moment: see [`Piece::passing`].
+    pub fn passing(length: usize) -> Self {
+        Self { piece: Piece::passing(Head::<K>::SIZE + length), known: PhantomData }
+    }
+
     /// Makes it `length` bytes long; `false` if those want memory of another size.
     pub fn resize(&mut self, length: usize) -> bool {
         self.piece.resize(Head::<K>::SIZE + length)
@@ -334,8 +339,12 @@ mod tests {
     #[test]
     fn what_is_known_of_the_bytes_lives_as_long_as_they() {
         type Known = OnceLock<Arc<u64>>;
-        for length in [0, 1, 900, 4096, 40_000] {
-            let mut room: SharedRoom<Known> = SharedRoom::new(length);
+        let lengths = [0, 1, 900, 4096, 40_000, 200_000];
+        for (length, is_passing) in lengths.into_iter().flat_map(|length| [(length, false), (length, true)]) {
+            let mut room: SharedRoom<Known> = match is_passing {
+                true => SharedRoom::passing(length),
+                false => SharedRoom::new(length),
+            };
             room.fill(3);
             let shared = room.share(Known::new());
             let made = Arc::new(7);

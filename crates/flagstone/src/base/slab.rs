@@ -56,9 +56,12 @@ const STEPS: usize = 1 << STEP_BITS;
 /// Of all the slab's pieces: what the size of each is a multiple of.
 pub const ALIGNMENT: usize = PIECE_MIN / STEPS;
 const CLASSES: usize = class_of(PIECE_MAX) + 1;
-/// Of pieces that are the allocator's: a box's bytes, and what was asked for with [`ALIGNMENT`].
+/// Of pieces that are the allocator's (a box's bytes, and what was asked for with [`ALIGNMENT`]) or mappings of their own.
 const BOXED: u16 = u16::MAX;
 const ALIGNED: u16 = u16::MAX - 1;
+const PASSING: u16 = u16::MAX - 2;
+/// Below it, a mapping is not worth the calls.
+const PASSING_MIN: usize = 64 << 10;
 
 /// The class of pieces that have room for `size` bytes, from `PIECE_MIN` on.
 const fn class_of(size: usize) -> usize {
@@ -112,6 +115,17 @@ impl Piece {
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) });
         Self { start: start.unwrap_or_else(|| handle_alloc_error(layout)), len: len as u32, class: ALIGNED }
+    }
+
+    /// The same for a moment: if there are many, what the system gives, and gets back; an allocator would keep them.
+    pub fn passing(len: usize) -> Self {
+        if len >= PASSING_MIN
+            && u32::try_from(len).is_ok()
+            && let Some(start) = Chunk::passing(len).into_mapping()
+        {
+            return Self { start, len: len as u32, class: PASSING };
+        }
+        Self::aligned(len)
     }
 
     /// Whether pieces of `len` bytes lie in the slab.
@@ -169,6 +183,10 @@ impl Drop for Piece {
             ALIGNED => {
                 // SAFETY: it came from `alloc_zeroed` with this layout (`resize` leaves such alone), and is freed once.
                 return unsafe { dealloc(self.start.as_ptr(), aligned_layout(self.len as usize)) };
+            }
+            PASSING => {
+                // SAFETY: it came from `into_mapping`, of this length (`resize` leaves such alone), and goes back once.
+                return drop(unsafe { Chunk::of_mapping(self.start, self.len as usize) });
             }
             class => return give(self.start, class.into()),
         }

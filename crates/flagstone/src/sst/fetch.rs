@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress_into};
+use crate::base::slab::Piece;
 use crate::base::{Comparator, Error, Mutant, Result};
 use crate::cache::{CacheKey, Priority};
 use crate::env::{File, Place};
@@ -138,8 +139,21 @@ impl BlockSource {
     /// `Corruption` or `IoError`, naming file and offset.
     pub fn read(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<BlockRoom> {
         self.read_through(handle, verify, None, |stored, compression| {
-            self.unpack(stored, compression, handle, dictionary)
+            self.unpack(stored, compression, handle, dictionary, heap::room_for)
         })
+    }
+
+    /// The same of a block that is none of data: it is dropped when it was looked at, and where it is large an allocator would
+    /// keep its memory.
+    fn read_passing(&self, handle: BlockHandle, verify: bool) -> Result<BlockRoom> {
+        let length = self.length_of(handle)?;
+        if !(heap::SCRATCH_MAX..=Block::SIZE_MAX).contains(&length) {
+            return self.read(handle, verify, false);
+        }
+        let mut stored = Piece::passing(length);
+        let filled = self.fill(handle.offset, &mut stored)?;
+        let compression = self.examine(&stored[..filled], handle, verify)?;
+        self.unpack(&stored[..handle.size as usize], compression, handle, false, BlockRoom::passing)
     }
 
     /// Reads a block; `take` gets its stored bytes and its compression type.
@@ -173,24 +187,25 @@ impl BlockSource {
         }
     }
 
-    /// A block's content, given what is stored.
+    /// A block's content, given what is stored, in what `room` makes for so many bytes.
     fn unpack(
         &self,
         stored: &[u8],
         compression: u8,
         handle: BlockHandle,
         dictionary: bool,
+        room: impl FnOnce(usize) -> BlockRoom,
     ) -> Result<BlockRoom> {
         match compression {
             0 if stored.len() > Block::SIZE_MAX => {
                 Err(self.locate(Error::corruption("block of entries is as large as 4 GiB"), handle))
             }
             0 => {
-                let mut bytes = heap::room_for(stored.len());
+                let mut bytes = room(stored.len());
                 bytes.copy_from_slice(stored);
                 Ok(bytes)
             }
-            _ => self.decompress(stored, compression, handle, dictionary),
+            _ => self.decompress(stored, compression, handle, dictionary, room),
         }
     }
 
@@ -200,6 +215,7 @@ impl BlockSource {
         compression: u8,
         handle: BlockHandle,
         dictionary: bool,
+        room: impl FnOnce(usize) -> BlockRoom,
     ) -> Result<BlockRoom> {
         if self.footer.format_version < 2 && compression != CompressionType::Snappy.to_byte() {
             let error =
@@ -213,7 +229,7 @@ impl BlockSource {
         let dictionary = self.dictionary.as_ref().filter(|_| dictionary);
         CompressionType::from_byte(compression)
             .ok_or_else(unknown)
-            .and_then(|kind| decompress_into(kind, stored, dictionary, Block::SIZE_MAX, heap::room_for))
+            .and_then(|kind| decompress_into(kind, stored, dictionary, Block::SIZE_MAX, room))
             .map_err(|error| self.locate(error, handle))
     }
 
@@ -233,7 +249,10 @@ impl BlockSource {
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset.
     pub fn read_block(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<Block> {
-        let bytes = self.read(handle, verify, dictionary)?;
+        let bytes = match dictionary {
+            true => self.read(handle, verify, true)?,
+            false => self.read_passing(handle, verify)?,
+        };
         Block::of(bytes).map_err(|error| self.locate(error, handle))
     }
 
@@ -386,7 +405,7 @@ impl BlockSource {
         let Some(stored) = second.lookup(self.cache_key(handle)) else { return Ok(None) };
         let StoredBlock { bytes, form } = &*stored;
         let bytes = match *form {
-            Form::File(compression) => self.unpack(bytes, compression, handle, true)?,
+            Form::File(compression) => self.unpack(bytes, compression, handle, true, heap::room_for)?,
             Form::Own => decompress_into(CompressionType::Lz4, bytes, None, Block::SIZE_MAX, heap::room_for)
                 .map_err(|error| self.locate(error, handle))?,
         };
@@ -441,7 +460,7 @@ impl BlockSource {
         handle: BlockHandle,
         settings: &ReadSettings,
     ) -> Result<Block> {
-        let bytes = self.unpack(stored, compression, handle, true)?;
+        let bytes = self.unpack(stored, compression, handle, true, heap::room_for)?;
         let block = self.accept_data_block(bytes, handle, settings)?;
         if let Some(second) = self.second_tier.as_ref().filter(|_| settings.fill_cache) {
             second.offer(self.cache_key(handle), stored, compression);

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use super::block::BlockRoom;
 
 /// What is stored of larger blocks is not worth a buffer that stays.
-const SCRATCH_MAX: usize = 64 << 10;
+pub(super) const SCRATCH_MAX: usize = 64 << 10;
 
 thread_local! {
     /// The memory of a block that nobody needs any more.

@@ -10,8 +10,9 @@
 //! The tail of an internal key ends with its packed sequence number and type.
 
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
+use crate::base::slab::Piece;
 use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result, prefetch};
 
 use super::common_prefix;
@@ -23,19 +24,67 @@ const FENCE_DISTANCE: usize = 64;
 pub(super) struct KeyList {
     comparator: Comparator,
     user_keys: bool,
-    bytes: Vec<u8>,
+    bytes: PassingBytes,
     ends: Vec<u32>,
+}
+
+/// Bytes that become more, all of them for a moment.
+struct PassingBytes {
+    piece: Piece,
+    len: usize,
+}
+
+impl PassingBytes {
+    fn new() -> Self {
+        Self { piece: Vec::new().into(), len: 0 }
+    }
+
+    /// Makes room for so many bytes more, less than 4 GiB together.
+    fn reserve(&mut self, more: usize) {
+        let wanted = self.len + more;
+        if wanted > self.piece.size() {
+            // The slab is for what stays: for each size it takes some pages.
+            let mut piece = match Piece::is_for_slab(wanted) {
+                true => vec![0; wanted].into(),
+                false => Piece::passing(wanted),
+            };
+            piece[..self.len].copy_from_slice(self);
+            self.piece = piece;
+        }
+    }
+
+    /// Appends some; whether they are still less than 4 GiB.
+    fn extend(&mut self, bytes: &[u8]) -> bool {
+        let len = self.len + bytes.len();
+        if u32::try_from(len).is_err() {
+            return false;
+        }
+        if len > self.piece.size() {
+            self.reserve(bytes.len().max(self.len).min(u32::MAX as usize - self.len));
+        }
+        self.piece[self.len..len].copy_from_slice(bytes);
+        self.len = len;
+        true
+    }
+}
+
+impl Deref for PassingBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.piece[..self.len]
+    }
 }
 
 impl KeyList {
     pub fn new(user_keys: bool, comparator: &Comparator) -> Self {
-        Self { comparator: comparator.clone(), user_keys, bytes: Vec::new(), ends: Vec::new() }
+        Self { comparator: comparator.clone(), user_keys, bytes: PassingBytes::new(), ends: Vec::new() }
     }
 
     /// Makes room for so many keys of so many bytes.
     pub fn reserve(&mut self, keys: usize, bytes: usize) {
         self.ends.reserve_exact(keys);
-        self.bytes.reserve_exact(bytes);
+        self.bytes.reserve(bytes);
     }
 
     /// # Errors
@@ -50,9 +99,10 @@ impl KeyList {
         {
             return Err(Error::corruption("index keys are out of order"));
         }
-        self.bytes.extend_from_slice(key);
-        let end = u32::try_from(self.bytes.len());
-        self.ends.push(end.map_err(|_| Error::corruption("index block is too large"))?);
+        if !self.bytes.extend(key) {
+            return Err(Error::corruption("index block is too large"));
+        }
+        self.ends.push(self.bytes.len() as u32);
         Ok(())
     }
 
@@ -89,7 +139,7 @@ impl KeyList {
             ends: Box::default(),
         };
         let Some(last) = count.checked_sub(1).filter(|_| self.comparator.is_bytewise()) else {
-            (keys.tails, keys.ends) = (self.bytes.into(), self.ends.into());
+            (keys.tails, keys.ends) = ((*self.bytes).into(), self.ends.into());
             return keys;
         };
         let common = common_prefix(self.user_key(0), self.user_key(last));

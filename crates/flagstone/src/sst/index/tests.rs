@@ -85,6 +85,16 @@ fn every_key_is_led_to_its_block() {
     }
 }
 
+/// Their keys take more than the block, and more than an allocator has in one piece of its heap.
+#[test]
+fn a_large_index_whose_keys_share_much_is_one_as_any() {
+    let prefix = "p".repeat(100);
+    let keys: Vec<Vec<u8>> = (0..4000).map(|n| format!("{prefix}{:06}", n * 7).into_bytes()).collect();
+    for restart_interval in [1, 16] {
+        check(&keys, restart_interval, IndexType::BinarySearch);
+    }
+}
+
 #[test]
 fn a_user_key_in_two_blocks_needs_internal_keys() {
     let mut builder = builder(IndexType::BinarySearch, 1);
