@@ -8,6 +8,9 @@ fn main() {
         // All calls go to the first of the two copies, whose interface is that of the other.
         println!("cargo:rustc-link-arg-bins=-Wl,--allow-multiple-definition");
     }
+    // As GNU's linker has it: a C++ library's initializers lie together. They run in every process, and where they lie among the
+    // library's functions, most of its code is in the memory of an engine that makes no use of it.
+    println!("cargo:rustc-link-arg-bins=-Wl,-z,keep-text-section-prefix");
     let commit = git(&["rev-parse", "--short=12", "HEAD"]);
     let changed = git(&["status", "--porcelain", "--", "../flagstone", "."]);
     let mark = match changed {

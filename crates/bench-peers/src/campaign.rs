@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rustix::fs::FlockOperation;
+use rustix::fs::{Advice, FlockOperation};
 
 use crate::cell::{Effort, EngineName, value_name};
 use crate::engine::Result;
@@ -164,7 +164,7 @@ impl Campaign {
         };
         rustix::fs::sync();
         measure::touch_memory(memory_to_touch(assignment)?);
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(workshop.program());
         command.arg("cell").arg(serde_json::to_string(assignment)?).arg("--directory").arg(&directory);
         if keep {
             command.arg("--keep");
@@ -249,6 +249,7 @@ pub fn output_of(mut command: Command, limit: Duration) -> Result<String> {
 /// The directory in which databases come and go. One campaign has it at a time.
 pub struct Workshop {
     root: PathBuf,
+    program: PathBuf,
     _lock: File,
 }
 
@@ -259,9 +260,33 @@ impl Workshop {
         let lock = File::create(directory.join("peers.lock"))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| format!("another campaign works in {}", directory.display()))?;
-        let workshop = Self { root: directory.join("peers-work"), _lock: lock };
+        let workshop = Self {
+            root: directory.join("peers-work"),
+            program: directory.join("peers-program"),
+            _lock: lock,
+        };
         workshop.clear()?;
+        workshop.copy_program()?;
         Ok(workshop)
+    }
+
+    /// Makes the program's copy, and has the page cache forget it. Of what a linker has just written there are pieces of up to
+    /// 2 MiB in the page cache, and Linux 6.18 maps all of a piece when a byte of it is looked at: megabytes of code would be
+    /// resident that nobody runs.
+    fn copy_program(&self) -> Result<()> {
+        // One that an interrupted campaign has left may be running still.
+        if self.program.exists() {
+            fs::remove_file(&self.program)?;
+        }
+        fs::copy(std::env::current_exe()?, &self.program)?;
+        let copy = File::open(&self.program)?;
+        copy.sync_all()?;
+        Ok(rustix::fs::fadvise(&copy, 0, None, Advice::DontNeed)?)
+    }
+
+    /// What runs are made with: this program as it was when the directory was taken, read from the device.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     fn clear(&self) -> Result<()> {
@@ -287,6 +312,7 @@ impl Drop for Workshop {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next campaign here.
         let _ = fs::remove_dir_all(&self.root);
+        let _ = fs::remove_file(&self.program);
     }
 }
 
@@ -449,11 +475,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let first = Workshop::open(directory.path()).unwrap();
         let kept = first.directory_for(EngineName::Flagstone, true).unwrap();
+        let sizes = [first.program(), &std::env::current_exe().unwrap()]
+            .map(|path| fs::metadata(path).unwrap().len());
+        assert_eq!(sizes[0], sizes[1], "runs are made with a copy of this program");
         fs::write(kept.join("file"), "").unwrap();
         assert!(Workshop::open(directory.path()).is_err());
         assert!(first.directory_for(EngineName::Flagstone, true).unwrap().join("file").exists());
+        let program = first.program().to_path_buf();
         drop(first);
-        assert!(!kept.exists());
+        assert!(!kept.exists() && !program.exists());
         Workshop::open(directory.path()).unwrap();
     }
 }

@@ -171,7 +171,7 @@ fn measured(task: &Task, workshop: &Workshop, limit: Duration) -> Result<Outcome
     rustix::fs::sync();
     // Memory that a virtual machine's host has to find first is nobody's fault.
     measure::touch_memory(task.live_bytes * 2);
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(workshop.program());
     command.arg("play").arg(serde_json::to_string(task)?).arg("--directory").arg(&directory);
     let output = output_of(command, limit);
     fs::remove_dir_all(&directory)?;
