@@ -134,6 +134,12 @@ impl Workload {
             || self.family() == Family::Reads
     }
 
+    /// Whether it reads and writes what fits into memory: how full that is decides how fast it goes, and what it takes.
+    pub fn reads_and_writes(self) -> bool {
+        use Workload as W;
+        matches!(self, W::ReadWhileWriting | W::YcsbA | W::YcsbB | W::YcsbD | W::YcsbE | W::YcsbF)
+    }
+
     /// How its keys are drawn.
     pub fn skew(self) -> Skew {
         use Workload as W;
@@ -213,6 +219,7 @@ mod tests {
     fn every_workload_is_one_of_its_kind() {
         for workload in Workload::value_variants() {
             assert!(!workload.only_reads() || workload.needs_data(), "{workload:?}");
+            assert!(!workload.reads_and_writes() || workload.needs_data() && !workload.only_reads());
             assert!(Family::ALL.contains(&workload.family()));
         }
     }

@@ -42,6 +42,12 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Writes so many bytes to keys that are there, with one thread; the writers that are measured have other numbers.
+pub fn overwrite(engine: &dyn Engine, stage: &Stage, bytes: u64) -> Result<()> {
+    let mut writer = Writer::new(engine, stage, stage.cell.durability, u32::MAX);
+    (0..bytes / stage.cell.entry_bytes()).try_for_each(|_| writer.write())
+}
+
 /// Runs readers for a time, and one writer for as long as they take.
 fn beside_writer(
     engine: &dyn Engine,
