@@ -43,6 +43,8 @@ pub struct Campaign {
     pub options: Vec<(EngineName, String, String)>,
     /// Whose database all read; each its own if nobody is named.
     pub database_of: Option<EngineName>,
+    /// Builds of this program that make an engine's runs in its place.
+    pub programs: Vec<(EngineName, PathBuf)>,
     /// Whether progress is shown.
     pub is_quiet: bool,
 }
@@ -112,11 +114,27 @@ impl Campaign {
         .sum()
     }
 
+    /// Refuses programs of another version.
+    fn check_programs(&self) -> Result<()> {
+        let version = |program: &Path| output_of(Command::new(program).arg("--version"), self.limit);
+        let own = version(&std::env::current_exe()?)?;
+        for (engine, program) in &self.programs {
+            let named = |error| format!("the program for {}, {}: {error}", engine.title(), program.display());
+            let version = version(program).map_err(|error| named(error.to_string()))?;
+            if version != own {
+                return Err(named(format!("it is {}, this one {}", version.trim(), own.trim())).into());
+            }
+        }
+        Ok(())
+    }
+
     /// Makes all runs that are not there yet.
     pub fn run(&self) -> Result<Outcome> {
+        self.check_programs()?;
         let known = known(&self.results)?;
         let mut outcome = Outcome::default();
-        let workshop = Workshop::open(&self.directory)?;
+        let mut workshop = Workshop::open(&self.directory)?;
+        workshop.take_programs(&self.programs)?;
         let mut store = Store::open(&self.results)?;
         store.append(&Line::Environment(Environment::look(&self.directory)?))?;
         let progress = Progress::new(self.expected_seconds(), self.is_quiet);
@@ -164,7 +182,7 @@ impl Campaign {
         };
         rustix::fs::sync();
         measure::touch_memory(memory_to_touch(assignment)?);
-        let mut command = Command::new(workshop.program());
+        let mut command = Command::new(workshop.program_of(assignment.engine));
         command.arg("cell").arg(serde_json::to_string(assignment)?).arg("--directory").arg(&directory);
         if keep {
             command.arg("--keep");
@@ -172,7 +190,7 @@ impl Campaign {
         if let Some(group) = &group {
             command.arg("--memory-group").arg(&group.path);
         }
-        let result = output_of(command, self.limit);
+        let result = output_of(&mut command, self.limit);
         if !keep || result.is_err() {
             fs::remove_dir_all(&directory)?;
         }
@@ -210,7 +228,7 @@ fn memory_to_touch(assignment: &Assignment) -> Result<u64> {
 }
 
 /// What a command prints, if it succeeds within the limit.
-pub fn output_of(mut command: Command, limit: Duration) -> Result<String> {
+pub fn output_of(command: &mut Command, limit: Duration) -> Result<String> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
     std::thread::scope(|scope| {
@@ -250,6 +268,8 @@ pub fn output_of(mut command: Command, limit: Duration) -> Result<String> {
 pub struct Workshop {
     root: PathBuf,
     program: PathBuf,
+    /// Of engines that have one of their own.
+    programs: Vec<(EngineName, PathBuf)>,
     _lock: File,
 }
 
@@ -263,30 +283,34 @@ impl Workshop {
         let workshop = Self {
             root: directory.join("peers-work"),
             program: directory.join("peers-program"),
+            programs: Vec::new(),
             _lock: lock,
         };
         workshop.clear()?;
-        workshop.copy_program()?;
+        copy_program(&std::env::current_exe()?, &workshop.program)?;
         Ok(workshop)
-    }
-
-    /// Makes the program's copy, and has the page cache forget it. Of what a linker has just written there are pieces of up to
-    /// 2 MiB in the page cache, and Linux 6.18 maps all of a piece when a byte of it is looked at: megabytes of code would be
-    /// resident that nobody runs.
-    fn copy_program(&self) -> Result<()> {
-        // One that an interrupted campaign has left may be running still.
-        if self.program.exists() {
-            fs::remove_file(&self.program)?;
-        }
-        fs::copy(std::env::current_exe()?, &self.program)?;
-        let copy = File::open(&self.program)?;
-        copy.sync_all()?;
-        Ok(rustix::fs::fadvise(&copy, 0, None, Advice::DontNeed)?)
     }
 
     /// What runs are made with: this program as it was when the directory was taken, read from the device.
     pub fn program(&self) -> &Path {
         &self.program
+    }
+
+    /// Takes builds of this program that make the runs of some engines.
+    pub fn take_programs(&mut self, programs: &[(EngineName, PathBuf)]) -> Result<()> {
+        for (engine, program) in programs {
+            let mut copy = self.program.clone();
+            copy.set_extension(value_name(*engine));
+            self.programs.push((*engine, copy.clone()));
+            copy_program(program, &copy)?;
+        }
+        Ok(())
+    }
+
+    /// What an engine's runs are made with.
+    pub fn program_of(&self, engine: EngineName) -> &Path {
+        let own = self.programs.iter().find(|(of, _)| *of == engine);
+        own.map_or(&self.program, |(_, program)| program)
     }
 
     fn clear(&self) -> Result<()> {
@@ -312,8 +336,23 @@ impl Drop for Workshop {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next campaign here.
         let _ = fs::remove_dir_all(&self.root);
-        let _ = fs::remove_file(&self.program);
+        let copies = self.programs.iter().map(|(_, program)| program);
+        copies.chain([&self.program]).for_each(|program| drop(fs::remove_file(program)));
     }
+}
+
+/// Makes a copy of a program, and has the page cache forget it. Of what a linker has just written there are pieces of up to
+/// 2 MiB in the page cache, and Linux 6.18 maps all of a piece when a byte of it is looked at: megabytes of code would be
+/// resident that nobody runs.
+fn copy_program(program: &Path, copy: &Path) -> Result<()> {
+    // One that an interrupted campaign has left may be running still.
+    if copy.exists() {
+        fs::remove_file(copy)?;
+    }
+    fs::copy(program, copy)?;
+    let copy = File::open(copy)?;
+    copy.sync_all()?;
+    Ok(rustix::fs::fadvise(&copy, 0, None, Advice::DontNeed)?)
 }
 
 /// A memory cgroup with a limit, gone when dropped.
@@ -382,7 +421,7 @@ mod tests {
     fn shell(script: &str, limit: Duration) -> Result<String> {
         let mut command = Command::new("sh");
         command.arg("-c").arg(script);
-        output_of(command, limit)
+        output_of(&mut command, limit)
     }
 
     #[test]
@@ -416,6 +455,7 @@ mod tests {
             memory_group: None,
             options: vec![(EngineName::Flagstone, "a".to_string(), "b".to_string())],
             database_of: None,
+            programs: Vec::new(),
             is_quiet: true,
         }
     }

@@ -28,6 +28,9 @@ const EXAMPLES: &str = "Examples:
     peers run try.jsonl --directory /tmp/peers --quick --set flagstone:write_buffer_size=134217728
   Reads from the device, in both ways:
     peers run cold.jsonl --directory /path/on/the/device --memories cold,direct --sizes 100
+  Flagstone in a program that has no other engine, for its memory (the first builds it):
+    cargo build --release --no-default-features --target-dir target/alone
+    peers run alone.jsonl --directory /tmp/peers --workloads largeload --program flagstone=target/alone/release/peers
   Both engines on the same files, which RocksDB has made:
     peers run same.jsonl --directory /tmp/peers --workloads readrandom --tracks tuned --database-of rocksdb
   Bytes written and bytes on the disk beside live ones, for values of 1 KiB to 1 MiB (a quarter of an hour):
@@ -40,7 +43,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Measures Flagstone beside RocksDB, LevelDB, fjall and redb.
 #[derive(Parser)]
-#[command(name = "peers", version, after_help = EXAMPLES)]
+#[command(name = "peers", version = env!("PEERS_COMMIT"), after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -95,6 +98,11 @@ struct RunArguments {
     /// Has both engines read the same database, made by this one of the two and opened for reading only: identical bytes.
     #[arg(long, value_parser = parse_maker)]
     database_of: Option<EngineName>,
+    /// A build of this program that makes an engine's runs, as ENGINE=PATH: one that has no other engine, so that memory is
+    /// that of a program which uses this one. RocksDB initialises itself in every process that has it, and so brings its code
+    /// into memory. Can be given more than once.
+    #[arg(long = "program", value_parser = parse_program)]
+    programs: Vec<(EngineName, PathBuf)>,
     /// Shows no progress.
     #[arg(long)]
     quiet: bool,
@@ -194,6 +202,11 @@ fn parse_setting(text: &str) -> std::result::Result<(EngineName, String, String)
     Ok((engine, name.to_string(), value.to_string()))
 }
 
+fn parse_program(text: &str) -> std::result::Result<(EngineName, PathBuf), String> {
+    let (engine, path) = text.split_once('=').ok_or("expected ENGINE=PATH")?;
+    Ok((<EngineName as clap::ValueEnum>::from_str(engine, false)?, path.into()))
+}
+
 /// Does what the command line says.
 pub fn run() -> Result<()> {
     match Arguments::parse().command {
@@ -260,6 +273,7 @@ impl SelectionArguments {
             memory_group: None,
             options: Vec::new(),
             database_of: None,
+            programs: Vec::new(),
             is_quiet: true,
         })
     }
@@ -272,6 +286,7 @@ fn run_campaign(arguments: RunArguments) -> Result<()> {
         limit: Duration::from_secs(arguments.limit),
         options: arguments.settings,
         database_of: arguments.database_of,
+        programs: arguments.programs,
         is_quiet: arguments.quiet || !std::io::stderr().is_terminal(),
         ..arguments.selection.campaign(arguments.memory_group.is_some())?
     };

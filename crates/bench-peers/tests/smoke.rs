@@ -133,3 +133,42 @@ fn flagstone_and_rocksdb_lead_databases_by_turns() {
         "a database was left"
     );
 }
+
+#[test]
+fn another_build_of_the_program_makes_an_engines_runs() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let (results, work) = (directory.path().join("results.jsonl"), directory.path().join("work"));
+    let (program, calls) = (directory.path().join("program"), directory.path().join("calls"));
+    let program_that = |answers: &str| {
+        let script = format!(
+            "#!/bin/sh\necho $1 >> {}\n{answers}\nexec {} \"$@\"\n",
+            text(&calls),
+            env!("CARGO_BIN_EXE_peers")
+        );
+        std::fs::write(&program, script).expect("the program is written");
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("and may be run");
+    };
+    let run = || {
+        let cell = ["--workloads", "fillseq", "--sizes", "100", "--threads", "1", "--tracks", "tuned"];
+        let effort = ["--scale", "0.0001", "--seconds", "0.02", "--rounds", "2"];
+        let of = format!("flagstone={}", text(&program));
+        let place = ["run", text(&results), "--directory", text(&work), "--program", &of];
+        peers(&[&place[..], &cell, &effort].concat())
+    };
+    program_that("[ $1 = --version ] && echo 'peers of another commit' && exit");
+    let refused = run();
+    assert!(said(&refused).contains("it is peers of another commit, this one peers "), "{}", said(&refused));
+
+    program_that("");
+    std::fs::remove_file(&calls).expect("it was asked");
+    let made = run();
+    assert!(made.status.success(), "{}", said(&made));
+    let calls = std::fs::read_to_string(&calls).expect("it was asked");
+    let cells = calls.lines().filter(|call| *call == "cell").count();
+    let by_flagstone = std::fs::read_to_string(&results).expect("results");
+    let by_flagstone =
+        by_flagstone.lines().filter(|line| line.contains("{\"run\":{\"engine\":\"flagstone\"")).count();
+    assert!(cells > 0 && cells == by_flagstone, "{calls}");
+}

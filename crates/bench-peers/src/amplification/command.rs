@@ -173,7 +173,7 @@ fn measured(task: &Task, workshop: &Workshop, limit: Duration) -> Result<Outcome
     measure::touch_memory(task.live_bytes * 2);
     let mut command = Command::new(workshop.program());
     command.arg("play").arg(serde_json::to_string(task)?).arg("--directory").arg(&directory);
-    let output = output_of(command, limit);
+    let output = output_of(&mut command, limit);
     fs::remove_dir_all(&directory)?;
     Ok(serde_json::from_str(&output?)?)
 }
