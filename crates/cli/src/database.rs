@@ -283,3 +283,11 @@ pub fn family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
         Failure::Usage(format!("there is no column family '{name}'; the database has {}", names.join(", ")))
     })
 }
+
+/// What the engine refuses of a family's name on the command line is wrong usage, as is a name that no family has.
+pub fn refused_name(error: Error) -> Failure {
+    match error.code() {
+        Code::InvalidArgument => Failure::Usage(error.message().to_string()),
+        _ => error.into(),
+    }
+}

@@ -1,5 +1,9 @@
 //! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for wrong usage, 3 for a
 //! database that was salvaged with losses, is slow and not broken, or was changed while faults were looked for.
+//!
+//! Wrong usage is what cannot be meant, as such or of this database: a flag, a setting, a range, the name of a column family
+//! that it does not have, or of a new one that it has. A key, a file or a database that is not there is a failure: that
+//! depends on what others do.
 
 use std::error::Error as _;
 use std::fmt;
@@ -37,7 +41,7 @@ pub fn reported(verdict: Verdict, report: Result<(), Failure>) -> Outcome {
 /// Why a command could not do its work.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line makes no sense; exit code 2.
+    /// The command line makes no sense, as such or for this database; exit code 2.
     Usage(String),
     /// The engine refused or failed.
     Engine(Error),

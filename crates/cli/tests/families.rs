@@ -27,11 +27,13 @@ fn families_are_made_and_dropped() {
     assert_eq!(printed(&format!("scan --db {db} --cf cats")), "tom\t2\nkit\t1\n", "its order is its own");
     assert_eq!(printed(&format!("scan --db {db}")), "key\tvalue\n");
     for (line, code, says) in [
-        ("create-family cats", 1, "'cats'"),
+        ("create-family cats", 2, "'cats' exists already"),
+        ("get --cf dogs key", 2, "no column family 'dogs'"),
+        ("get kez", 1, "key 'kez' is not in column family 'default'"),
         ("create-family dogs --set blok_size=1", 2, "did you mean 'block_size'?"),
         ("create-family dogs --set num_levels=0", 2, "num_levels"),
         ("drop-family dogs", 2, "no column family 'dogs'"),
-        ("drop-family default", 1, "default"),
+        ("drop-family default", 2, "'default' cannot be dropped"),
         ("stats --property rocksdb.nonsense", 2, "there is no property 'rocksdb.nonsense' here"),
     ] {
         let (found, message) = failed(&format!("{line} --db {db}"));

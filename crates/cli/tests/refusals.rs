@@ -187,6 +187,48 @@ fn a_directory_is_no_file_to_look_into() {
     }
 }
 
+/// It was called damaged, with advice for a damaged database.
+#[test]
+fn a_file_of_another_kind_is_not_called_damaged() {
+    let basic = fixtures().join("basic");
+    let scratch = tempfile::tempdir().unwrap();
+    let (text, empty) = (scratch.path().join("notes.txt"), scratch.path().join("empty"));
+    std::fs::write(
+        &text,
+        "nothing that a table or a blob file ends or begins with, and longer than a footer",
+    )
+    .unwrap();
+    std::fs::write(&empty, "").unwrap();
+    let manifest = basic.join(text_of(&basic.join("CURRENT")).trim());
+    for (command, expected) in [("sst", "no table"), ("blob", "no blob file")] {
+        for file in [&text, &empty, &manifest] {
+            let (code, message) = failed(&format!("{command} {}", file.display()));
+            assert!(code == 1 && message.contains(expected), "{command}: {message}");
+            assert!(message.contains(&format!("({})", file.display())), "{command}: {message}");
+            assert!(!message.contains("corruption") && !message.contains("salvage"), "{command}: {message}");
+            assert_eq!(message.contains("flagstone manifest shows it"), file == &manifest, "{message}");
+        }
+    }
+    // Under a table's name it is one that has lost its end, and a table under any other name is one.
+    let (named, other) = (scratch.path().join("000012.sst"), scratch.path().join("other"));
+    std::fs::copy(&text, &named).unwrap();
+    let (code, message) = failed(&format!("sst {}", named.display()));
+    assert!(code == 1 && message.contains("corruption") && message.contains("salvage"), "{message}");
+    let mut table = std::fs::read(basic.join("000022.sst")).unwrap();
+    std::fs::write(&other, &table).unwrap();
+    assert!(printed(&format!("sst {}", other.display())).contains("format_version"));
+    // The handles of its blocks.
+    let handles = table.len() - 52;
+    table[handles..handles + 40].fill(0xff);
+    std::fs::write(&other, &table).unwrap();
+    let (code, message) = failed(&format!("sst {}", other.display()));
+    assert!(code == 1 && message.contains("corruption: bad table footer"), "{message}");
+}
+
+fn text_of(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
 /// It was passed over in silence, however it was misspelt.
 #[test]
 fn a_setting_in_vain_is_refused() {

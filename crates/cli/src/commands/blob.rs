@@ -1,14 +1,17 @@
 //! `flagstone blob`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use flagstone::base::Error;
 use flagstone::base::compression::CompressionType;
-use flagstone::blob::BlobFileScan;
-use flagstone::env::{Env, OpenMode};
+use flagstone::base::file_name::FileKind;
+use flagstone::blob::{BlobFileScan, MAGIC};
+use flagstone::env::{Env, File, OpenMode};
 use serde_json::json;
 
 use crate::arguments::Common;
+use crate::commands::kind;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::text::{self, Notation};
@@ -44,7 +47,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
     let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
-    let mut scan = BlobFileScan::new(file)?;
+    let mut scan = BlobFileScan::new(file.clone()).map_err(|error| named(error, &*file, &arguments.file))?;
     let notation = Notation::new(arguments.hex);
     let mut output = Output::of_a_search();
     let (mut records, mut bytes, mut faults) = (0u64, 0u64, 0u64);
@@ -85,4 +88,21 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
         ),
     })?;
     output.finish()
+}
+
+/// What is wrong with a file that somebody named: by mistake it may be of another kind.
+fn named(error: Error, file: &dyn File, path: &Path) -> Error {
+    match kind::of(path) {
+        Some(FileKind::Blob(_)) => error,
+        _ if error.is_corruption() && !begins_like_one(file) => {
+            kind::mistaken(path, "blob file", "a blob file begins with the number 0x00248f37")
+        }
+        _ => error,
+    }
+}
+
+fn begins_like_one(file: &dyn File) -> bool {
+    let mut start = [0; 4];
+    // What cannot be read is told as that.
+    file.read_at(0, &mut start).is_err() || start == MAGIC.to_le_bytes()
 }

@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     options.validate_for_writing().map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     let db = database::open(&of_others, &arguments.database.db, Access::Write)?;
-    db.create_column_family(&arguments.name, &options)?;
+    db.create_column_family(&arguments.name, &options).map_err(database::refused_name)?;
     db.close()?;
     Ok(Verdict::Sound)
 }

@@ -19,7 +19,8 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = database::open(common, &arguments.database.db, Access::Write)?;
-    db.drop_column_family(&database::family(&db, &arguments.name)?)?;
+    let family = database::family(&db, &arguments.name)?;
+    db.drop_column_family(&family).map_err(database::refused_name)?;
     db.close()?;
     Ok(Verdict::Sound)
 }

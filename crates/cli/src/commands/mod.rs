@@ -16,6 +16,7 @@ pub mod export;
 pub mod flush;
 pub mod get;
 pub mod import;
+pub mod kind;
 pub mod list_families;
 pub mod list_files;
 pub mod load;

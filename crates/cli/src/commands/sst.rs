@@ -9,10 +9,11 @@ use flagstone::base::{Comparator, InternalIterator, PrefixExtractor};
 use flagstone::db::another_owner;
 use flagstone::env::{Env, OpenMode};
 use flagstone::manifest;
-use flagstone::sst::{IterSettings, Table, TableReadSettings, read_table_properties};
+use flagstone::sst::{Footer, IterSettings, Table, TableReadSettings, read_table_properties};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Common;
+use crate::commands::kind;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -69,7 +70,8 @@ fn look_at_all(
         if is_one_of_several && !common.json {
             output.line(format!("{}:", path.display()))?;
         }
-        let opened = if *is_listed { open_listed(env, path) } else { open(env, path).map(Sight::Table) };
+        let opened =
+            if *is_listed { open_listed(env, path) } else { open_named(env, path).map(Sight::Table) };
         let looked = match opened {
             Ok(Sight::Table(opened)) => look(&opened, path, arguments, common, output),
             Ok(Sight::Nothing(why)) => {
@@ -109,6 +111,28 @@ enum Sight {
     Table(Opened),
     /// No table, and why that is no fault.
     Nothing(&'static str),
+}
+
+/// Opens a table that somebody named: by mistake it may be a file of another kind.
+fn open_named(env: &Env, path: &Path) -> flagstone::base::Result<Opened> {
+    open(env, path).map_err(|error| match kind::of(path) {
+        Some(FileKind::Table(_)) => error,
+        _ if error.is_corruption() && !ends_like_a_table(env, path) => {
+            kind::mistaken(path, "table", "a table ends in the number 0x88e241b785f4cff7")
+        }
+        _ => error,
+    })
+}
+
+fn ends_like_a_table(env: &Env, path: &Path) -> bool {
+    let end = || {
+        let file = env.fs.open(path, OpenMode::Read)?;
+        let mut end = [0; 8];
+        let read = file.read_at(file.size()?.saturating_sub(8), &mut end)?;
+        Ok::<_, flagstone::base::Error>(Footer::is_claimed(&end[..read]))
+    };
+    // What cannot be read is told as that.
+    end().unwrap_or(true)
 }
 
 /// Opens a table that nobody named. A program that has the database open may be writing it, or be done with it.

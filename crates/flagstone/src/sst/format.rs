@@ -208,6 +208,12 @@ impl Footer {
             .map_err(|what| bad(what.to_owned()))
     }
 
+    /// Whether `tail`, the end of a file, is that of some kind of table, however damaged.
+    pub fn is_claimed(tail: &[u8]) -> bool {
+        let magic = tail.len().checked_sub(8).and_then(|at| fixed64_at(tail, at));
+        magic.is_some_and(|magic| [MAGIC, LEGACY_MAGIC].contains(&magic) || FOREIGN_MAGICS.contains(&magic))
+    }
+
     fn decode_legacy(tail: &[u8]) -> Option<Self> {
         let mut decoder = Decoder::new(&tail[tail.len().checked_sub(LEGACY_FOOTER_SIZE)?..tail.len() - 8]);
         let metaindex = BlockHandle::decode(&mut decoder)?;
