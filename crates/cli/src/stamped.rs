@@ -4,12 +4,15 @@ use std::ops::Range;
 use std::path::Path;
 
 use clap::Args;
-use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlFamily, TtlIter, TtlOptions, Value};
-use flagstone::options::{ReadOptions, WriteOptions};
+use flagstone::batch::WriteBatch;
+use flagstone::db::{
+    BlobWriter, ColumnFamily, Db, Iter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions, Value,
+};
+use flagstone::options::{ColumnFamilyOptions, ReadOptions, WriteOptions};
 use flagstone::ttl::TTL_MAX;
 
 use crate::arguments::{Bounds, Common};
-use crate::database::{self, Access};
+use crate::database::{self, Access, OpenOptions};
 use crate::failure::Failure;
 use crate::unreserved;
 
@@ -26,22 +29,22 @@ pub struct Ttl {
 pub enum Opened {
     /// Values are as they are.
     Plain(Db),
-    /// Values carry the time of their writing.
-    Stamped(TtlDb),
+    /// Values carry the time of their writing; those of a new family live so long.
+    Stamped(TtlDb, TtlOptions),
 }
 
 impl Ttl {
-    /// Whether values carry stamps.
-    pub fn is_asked(&self) -> bool {
-        self.ttl.is_some()
-    }
-
     /// Opens a database. Without SECONDS values live as long as its OPTIONS file says, and nothing is hidden.
     pub fn open(&self, common: &Common, path: &Path, access: Access) -> Result<Opened, Failure> {
+        self.open_with(database::options(common, path, access)?, path, access)
+    }
+
+    /// [`Ttl::open`] with these options.
+    pub fn open_with(&self, options: OpenOptions, path: &Path, access: Access) -> Result<Opened, Failure> {
         let Some(seconds) = self.ttl else {
-            return Ok(Opened::Plain(database::open(common, path, access)?));
+            return Ok(Opened::Plain(database::open_with(options, path, access)?));
         };
-        let (options, families) = database::options(common, path, access)?;
+        let (options, families) = options;
         let of_application =
             |kept: &flagstone::options::KeptSetting| kept.name.starts_with("compaction_filter");
         if access.writes() && families.iter().any(|(_, family)| family.kept.iter().any(of_application)) {
@@ -52,18 +55,23 @@ impl Ttl {
         let families: Vec<TtlFamily<'_>> = families
             .iter()
             .map(|(name, family)| {
-                let ttl_seconds = seconds.or_else(|| family.recorded_ttl()).unwrap_or(0);
-                let ttl =
-                    TtlOptions { ttl_seconds, strict_reads: seconds.is_some(), ..TtlOptions::default() };
-                (name.as_str(), family.clone(), ttl)
+                let seconds = seconds.or_else(|| family.recorded_ttl());
+                (name.as_str(), family.clone(), self.of_family(seconds))
             })
             .collect();
-        Ok(Opened::Stamped(match access.writes() {
+        let db = match access.writes() {
             true => unreserved::open(&options, path, |options| {
                 TtlDb::open_with_families(path, options, &families)
             })?,
             false => TtlDb::open_read_only_with_families(path, &options, &families)?,
-        }))
+        };
+        Ok(Opened::Stamped(db, self.of_family(seconds)))
+    }
+
+    /// How long the values of a family live, of which those seconds are known.
+    fn of_family(&self, seconds: Option<u64>) -> TtlOptions {
+        let strict_reads = self.ttl.flatten().is_some();
+        TtlOptions { ttl_seconds: seconds.unwrap_or(0), strict_reads, ..TtlOptions::default() }
     }
 }
 
@@ -72,7 +80,7 @@ impl Opened {
     pub fn db(&self) -> &Db {
         match self {
             Self::Plain(db) => db,
-            Self::Stamped(db) => db.base(),
+            Self::Stamped(db, _) => db.base(),
         }
     }
 
@@ -80,7 +88,7 @@ impl Opened {
     pub fn get(&self, family: &ColumnFamily, key: &[u8]) -> Result<Option<Value>, Failure> {
         Ok(match self {
             Self::Plain(db) => db.get_cf(family, key)?,
-            Self::Stamped(db) => db.get_with(&ReadOptions::default(), family, key)?,
+            Self::Stamped(db, _) => db.get_with(&ReadOptions::default(), family, key)?,
         })
     }
 
@@ -94,21 +102,47 @@ impl Opened {
         let options = ReadOptions::default();
         let part = match self {
             Self::Plain(db) => db.get_range(&options, family, key, range)?,
-            Self::Stamped(db) => db.get_range(&options, family, key, range)?,
+            Self::Stamped(db, _) => db.get_range(&options, family, key, range)?,
         };
         Ok(part.map(|part| part.bytes))
     }
 
     /// Sets a key so that it survives a power loss, and closes the database.
     pub fn put_synced(&self, family: &ColumnFamily, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        let mut batch = flagstone::batch::WriteBatch::new();
+        let mut batch = WriteBatch::new();
         batch.put_cf(family, key, value)?;
-        let synced = WriteOptions { sync: true, ..WriteOptions::default() };
-        match self {
-            Self::Plain(db) => db.write_with(&synced, batch)?,
-            Self::Stamped(db) => db.write_with(&synced, &batch)?,
-        }
+        self.write(&WriteOptions { sync: true, ..WriteOptions::default() }, &mut batch)?;
         Ok(self.db().close()?)
+    }
+
+    /// Writes a batch, which may be cleared and used again.
+    pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<(), Failure> {
+        match self {
+            Self::Plain(db) => db.write_ref(options, batch)?,
+            Self::Stamped(db, _) => db.write_with(options, batch)?,
+        }
+        Ok(())
+    }
+
+    /// Begins to set a key to a value that is written piece by piece.
+    pub fn put_stream(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &WriteOptions,
+    ) -> Result<Writer, Failure> {
+        Ok(match self {
+            Self::Plain(db) => Writer::Plain(db.put_stream(family, key, options)?),
+            Self::Stamped(db, _) => Writer::Stamped(db.put_stream(family, key, options)?),
+        })
+    }
+
+    /// Makes a column family.
+    pub fn create_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily, Failure> {
+        Ok(match self {
+            Self::Plain(db) => db.create_column_family(name, options)?,
+            Self::Stamped(db, ttl) => db.create_column_family(name, options, *ttl)?,
+        })
     }
 
     /// A cursor at the first (or, in reverse, the last) key within the bounds. It fills no cache.
@@ -122,7 +156,7 @@ impl Opened {
         };
         let mut cursor = match self {
             Self::Plain(db) => Cursor::Plain(db.iter_cf(family, &options)?),
-            Self::Stamped(db) => Cursor::Stamped(db.iter_cf(family, &options)?),
+            Self::Stamped(db, _) => Cursor::Stamped(db.iter_cf(family, &options)?),
         };
         match (&mut cursor, reverse) {
             (Cursor::Plain(iter), false) => iter.seek_to_first(),
@@ -131,6 +165,40 @@ impl Opened {
             (Cursor::Stamped(iter), true) => iter.seek_to_last(),
         }
         Ok(cursor)
+    }
+}
+
+/// A value that is being written piece by piece.
+pub enum Writer {
+    /// As it is.
+    Plain(BlobWriter),
+    /// With a stamp at its end.
+    Stamped(TtlBlobWriter),
+}
+
+impl Writer {
+    /// Adds a piece.
+    pub fn append(&mut self, piece: &[u8]) -> flagstone::base::Result<()> {
+        match self {
+            Self::Plain(writer) => writer.append(piece),
+            Self::Stamped(writer) => writer.append(piece),
+        }
+    }
+
+    /// Bytes so far.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Plain(writer) => writer.size(),
+            Self::Stamped(writer) => writer.size(),
+        }
+    }
+
+    /// Sets the key to what was written.
+    pub fn commit(self) -> flagstone::base::Result<()> {
+        match self {
+            Self::Plain(writer) => writer.commit(),
+            Self::Stamped(writer) => writer.commit(),
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! `flagstone dump` and `flagstone load`: what comes out goes in again, with its order.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
 
-#[expect(dead_code, reason = "other tests use the rest")]
 mod common;
 
-use common::{failed, printed, run_with_input};
+use common::{contents, failed, printed, run, run_with_input};
 use flagstone::base::Comparator;
 use flagstone::db::Db;
 use flagstone::options::Options;
@@ -170,4 +173,33 @@ fn a_dump_that_was_cut_off_within_a_line_is_not_loaded_to_its_end() {
     let output = run_with_input(&format!("load --db {db}-other"), b"default 61 31");
     assert_eq!(output.status.code(), Some(1));
     assert!(!scratch.path().join("db-other").exists());
+}
+
+/// What was imported, or loaded from a dump without stamps, could not be read as a TTL database.
+#[test]
+fn a_ttl_database_is_imported_to_and_loaded() {
+    const PIECES: usize = 33 << 20;
+    let scratch = tempfile::tempdir().unwrap();
+    let files = scratch.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    std::fs::write(files.join("small"), "one").unwrap();
+    // It is written piece by piece.
+    std::fs::write(files.join("large"), vec![b'x'; PIECES]).unwrap();
+    let db = format!("--db {}", scratch.path().join("db").display());
+    printed(&format!("import {db} --ttl {}", files.display()));
+    assert_eq!(printed(&format!("get {db} --ttl small")), "one");
+    assert_eq!(run(&format!("get {db} --ttl large")).stdout.len(), PIECES);
+    assert_eq!(printed(&format!("count {db} --ttl=3600")), "2\n");
+    let loaded = format!("--db {}", scratch.path().join("loaded").display());
+    let output =
+        run_with_input(&format!("load {loaded} --ttl=7200"), b"default 61 31\nvisits 62 32\nvisits 63 33\n");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(printed(&format!("scan {loaded} --ttl")), "a\t1\n");
+    assert_eq!(printed(&format!("scan {loaded} --ttl=3600 --cf visits")), "b\t2\nc\t3\n");
+    let (_, loaded_options) = contents(&scratch.path().join("loaded"))
+        .into_iter()
+        .rfind(|(name, _)| name.starts_with("OPTIONS"))
+        .unwrap();
+    let lives = String::from_utf8(loaded_options).unwrap().matches("7200").count();
+    assert!(lives >= 2, "both families have it");
 }

@@ -447,3 +447,16 @@ fn a_setting_out_of_range_is_wrong_usage() {
     }
     printed(&format!("stats --db {db} --set max_open_files=50"));
 }
+
+/// Who wanted fewer levels was told to have as many as there were, and not how there come to be fewer.
+#[test]
+fn a_database_comes_to_have_fewer_levels() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = format!("--db {}", scratch.path().join("db").display());
+    printed(&format!("put {db} a 1"));
+    printed(&format!("compact {db}"));
+    let (code, message) = failed(&format!("scan {db} --set num_levels=3"));
+    assert!(code == 1 && message.contains("flagstone compact --change-level"), "{message}");
+    printed(&format!("compact {db} --change-level"));
+    assert_eq!(printed(&format!("scan {db} --set num_levels=3")), "a\t1\n");
+}

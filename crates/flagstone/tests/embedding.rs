@@ -147,7 +147,7 @@ fn a_database_that_wants_other_options_says_which() {
     assert!(refused.remedy().is_some_and(|remedy| remedy.contains("Db::open_with_families")), "{refused}");
     newest.num_levels = 3;
     let refused = Db::open_with_families("/db", &options, &[("newest", newest.clone())]).unwrap_err();
-    assert_eq!(refused.remedy(), Some("set it to 7 or more"), "{refused}");
+    assert!(refused.remedy().is_some_and(|remedy| remedy.starts_with("set it to 7 or more")), "{refused}");
     newest.num_levels = 7;
     let db = Db::open_with_families("/db", &options, &[("newest", newest)]).unwrap();
     assert_eq!(db.get_cf(&db.column_family("newest").unwrap(), "stone").unwrap().unwrap(), "flag");

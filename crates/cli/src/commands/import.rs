@@ -20,6 +20,7 @@ use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::stamped::{Opened, Ttl};
 use crate::text;
 
 /// The largest value that a database holds.
@@ -50,6 +51,8 @@ pub struct Arguments {
     /// Files that are read at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: u32,
+    #[command(flatten)]
+    ttl: Ttl,
     /// Files, or directories to store everything under
     #[arg(required = true)]
     paths: Vec<PathBuf>,
@@ -61,12 +64,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let start_us = env.clock.now_us();
     database::check_may_have(&arguments.db, &arguments.cf)?;
     let (files, skipped) = list(&arguments.paths, &arguments.db)?;
-    let db = database::open(common, &arguments.db, Access::CreateForFiles)?;
-    let family = database::family(&db, &arguments.cf)?;
+    let opened = arguments.ttl.open(common, &arguments.db, Access::CreateForFiles)?;
+    let db = opened.db();
+    let family = database::family(db, &arguments.cf)?;
     // Sparse files may say anything; those that are too large are refused when their turn comes.
     let bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size));
     let import = Import {
-        db: &db,
+        db: &opened,
         family: &family,
         fs: env.fs.as_ref(),
         files: &files,
@@ -85,7 +89,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         skipped,
         bytes: import.stored.load(Ordering::Relaxed),
         seconds: (env.clock.now_us() - start_us) as f64 / 1e6,
-        written: bytes_written(&db),
+        written: bytes_written(db),
         on_disk: space_on_disk(env.fs.as_ref(), &arguments.db)?,
     };
     drop(import);
@@ -148,7 +152,7 @@ fn key_of(root: &Path, path: &Path) -> Vec<u8> {
 }
 
 struct Import<'a> {
-    db: &'a Db,
+    db: &'a Opened,
     family: &'a ColumnFamily,
     fs: &'a dyn FileSystem,
     files: &'a [Found],
@@ -217,7 +221,7 @@ impl Import<'_> {
     }
 
     fn write(&self, batch: &mut WriteBatch, pending: &mut usize) -> Result<(), Failure> {
-        self.db.write_ref(&WriteOptions::default(), batch)?;
+        self.db.write(&WriteOptions::default(), batch)?;
         batch.clear();
         self.stored.fetch_add(*pending as u64, Ordering::Relaxed);
         self.progress.add(*pending as u64);

@@ -5,7 +5,7 @@ use std::io::{BufRead, ErrorKind, StdinLock, stdin};
 use clap::Args;
 use flagstone::base::Comparator;
 use flagstone::batch::WriteBatch;
-use flagstone::db::{ColumnFamily, Db};
+use flagstone::db::ColumnFamily;
 use flagstone::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, WriteOptions};
 use serde_json::json;
 
@@ -14,6 +14,7 @@ use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, say, tell_if_typed};
 use crate::output::Output;
 use crate::progress::{Progress, TOLD_EVERY};
+use crate::stamped::{Opened, Ttl};
 use crate::text::{self, DumpLine};
 
 /// Bytes of lines that one batch holds.
@@ -23,12 +24,15 @@ const BATCH_SIZE: usize = 1 << 20;
 ///
 /// Makes the database and column families that do not exist, with the comparators that the dump names, unless --set says
 /// another. Everything is on the device when the command ends. A line that cannot be read, or has lost its end, ends it; what
-/// stands before that line may be stored already, and if it is the first, or there is none, no database is made.
+/// stands before that line may be stored already, and if it is the first, or there is none, no database is made. With --ttl
+/// values get the time of the loading: for a dump that was made with --ttl, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
     #[command(flatten)]
     database: Database,
+    #[command(flatten)]
+    ttl: Ttl,
 }
 
 /// Runs the command.
@@ -52,7 +56,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         options.cf.comparator = order.clone();
         families.iter_mut().for_each(|(_, family)| family.comparator = order.clone());
     }
-    let db = database::open_with(opened_with, path, Access::Create)?;
+    let db = arguments.ttl.open_with(opened_with, path, Access::Create)?;
     let progress = Progress::of_stream(stdin());
     let model = model(common)?;
     let mut loader =
@@ -69,8 +73,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         lines.next()?;
     }
     loader.write()?;
-    db.sync_wal()?;
-    db.close()?;
+    db.db().sync_wal()?;
+    db.db().close()?;
     drop(progress);
     let mut output = Output::new();
     output.line(if common.json {
@@ -165,7 +169,7 @@ fn model(common: &Common) -> Result<ColumnFamilyOptions, Failure> {
 }
 
 struct Loader<'a> {
-    db: &'a Db,
+    db: &'a Opened,
     family: Option<ColumnFamily>,
     model: ColumnFamilyOptions,
     /// Whether it says which order new families have.
@@ -186,9 +190,9 @@ impl Loader<'_> {
         };
         let family = match self.family.take().filter(|family| family.name() == name) {
             Some(family) => family,
-            None => match self.db.column_family(name) {
+            None => match self.db.db().column_family(name) {
                 Some(family) => family,
-                None => self.db.create_column_family(name, &self.model)?,
+                None => self.db.create_family(name, &self.model)?,
             },
         };
         self.batch.put_cf(&family, &key, &value)?;
@@ -202,13 +206,13 @@ impl Loader<'_> {
 
     /// The family of that name, made with that comparator if there is none and `--set` says nothing else.
     fn family_in_order(&self, name: &str, comparator: &str) -> Result<ColumnFamily, Failure> {
-        let family = match self.db.column_family(name) {
+        let family = match self.db.db().column_family(name) {
             Some(family) => family,
-            None if self.is_order_set => self.db.create_column_family(name, &self.model)?,
+            None if self.is_order_set => self.db.create_family(name, &self.model)?,
             None => {
                 let comparator = Comparator::from_name(comparator)?;
                 let options = ColumnFamilyOptions { comparator, ..self.model.clone() };
-                self.db.create_column_family(name, &options)?
+                self.db.create_family(name, &options)?
             }
         };
         let present = family.comparator().name();
@@ -221,7 +225,7 @@ impl Loader<'_> {
     }
 
     fn write(&mut self) -> Result<(), Failure> {
-        self.db.write_ref(&WriteOptions::default(), &mut self.batch)?;
+        self.db.write(&WriteOptions::default(), &mut self.batch)?;
         self.batch.clear();
         self.bytes = 0;
         Ok(())

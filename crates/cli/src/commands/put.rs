@@ -17,8 +17,8 @@ use crate::stamped::Ttl;
 /// Set the value of a key.
 ///
 /// The value is the second argument, or the contents of --file, or else what standard input holds; it need not fit
-/// into memory, unless it gets a stamp with --ttl. With --hex only the arguments are hexadecimal: what is read is taken as it
-/// is. Makes the database if there is none. The write is on the device when the command ends.
+/// into memory. With --hex only the arguments are hexadecimal: what is read is taken as it is. Makes the database if there is
+/// none. The write is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone put --db /data/photos cats/tom.jpg --file tom.jpg")]
 pub struct Arguments {
@@ -46,22 +46,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         return put_whole(arguments, common, &key, &value);
     }
     let mut source = source(arguments)?;
-    if arguments.ttl.is_asked() {
-        // The stamp comes last: no value that is read in pieces has one.
-        let mut value = Vec::new();
-        let mut piece = vec![0; 1 << 20];
-        loop {
-            match source(&mut piece)? {
-                0 => return put_whole(arguments, common, &key, &value),
-                length => value.extend_from_slice(&piece[..length]),
-            }
-        }
-    }
-    let db = database::open(common, &place.db, Access::Create)?;
-    let family = database::family(&db, &place.cf)?;
+    let db = arguments.ttl.open(common, &place.db, Access::Create)?;
+    let family = database::family(db.db(), &place.cf)?;
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
     store_pieces(db.put_stream(&family, &key, &synced)?, &mut *source)?;
-    db.close()?;
+    db.db().close()?;
     Ok(Verdict::Sound)
 }
 

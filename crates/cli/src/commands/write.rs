@@ -1,10 +1,11 @@
 //! What the writing commands share.
 
 use flagstone::batch::WriteBatch;
-use flagstone::db::{BlobWriter, Db};
+use flagstone::db::Db;
 use flagstone::options::WriteOptions;
 
 use crate::failure::{Failure, Outcome, Verdict};
+use crate::stamped::Writer;
 
 /// Bytes of a value that are read at once.
 const PIECE_SIZE: usize = 1 << 20;
@@ -20,7 +21,7 @@ pub fn write_synced(db: &Db, fill: impl FnOnce(&mut WriteBatch) -> flagstone::ba
 
 /// Commits a value of the pieces that `read` puts into a buffer until there are no more; its size.
 pub fn store_pieces(
-    mut writer: BlobWriter,
+    mut writer: Writer,
     read: &mut dyn FnMut(&mut [u8]) -> Result<usize, Failure>,
 ) -> Result<u64, Failure> {
     let mut piece = vec![0; PIECE_SIZE];

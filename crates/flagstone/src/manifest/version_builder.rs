@@ -245,7 +245,11 @@ impl VersionBuilder {
                 "the database has more levels than num_levels: a table is on level {deepest}, num_levels is {}",
                 self.num_levels
             ))
-            .advise(format_args!("set it to {} or more", deepest + 1)));
+            .advise(format_args!(
+                "set it to {} or more; where there is to be less, first have a manual compaction move the tables up, by \
+                 `change_level` (flagstone compact --change-level)",
+                deepest + 1
+            )));
         }
         let mut levels: Vec<Vec<Source>> = Vec::new();
         levels.resize_with(self.num_levels, Vec::new);
