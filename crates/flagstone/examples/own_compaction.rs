@@ -21,13 +21,21 @@ const KEPT_DAYS: u32 = 3;
 
 fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "own_compaction.db".to_string());
+    run(&path)
+}
+
+/// Writes five days, and compacts and drops them as they grow old.
+///
+/// # Errors
+/// Those of the database.
+pub fn run(path: &str) -> Result<()> {
     let mut options = Options::default();
     options.create_if_missing = true;
     options.set("disable_auto_compactions", "true")?;
     // Nobody is held up by a level 0 that is meant to be long.
     options.set("level0_slowdown_writes_trigger", "1000")?;
     options.set("level0_stop_writes_trigger", "1000")?;
-    let db = Db::open(&path, &options)?;
+    let db = Db::open(path, &options)?;
     for day in 1..=5 {
         write_a_day(&db, day)?;
         merge_finished_days(&db, day)?;

@@ -1,0 +1,39 @@
+//! The examples do what they say.
+
+use flagstone::options::{Options, ReadOptions};
+
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/column_families.rs"]
+mod column_families;
+#[expect(dead_code, reason = "its main is not called")]
+#[path = "../examples/own_compaction.rs"]
+mod own_compaction;
+
+#[test]
+fn column_families_change_together() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("db").display().to_string();
+    // Also where the first run has left something.
+    for payments in [4, 8] {
+        column_families::run(&path).expect("it runs");
+        let mut options = Options::default();
+        options.cf.set("merge_operator", "uint64add").expect("a name");
+        let db = flagstone::db::Db::open_read_only(&path, &options).expect("it opens");
+        let journal = db.column_family("journal").expect("it is there");
+        let mut cursor = db.iter_cf(&journal, &ReadOptions::default()).expect("a cursor");
+        cursor.seek_to_last();
+        assert_eq!(cursor.key(), u64::to_be_bytes(payments));
+        assert_eq!(cursor.value().expect("a value"), b"max pays tom 1000 cents");
+    }
+}
+
+#[test]
+fn days_are_compacted_by_a_policy_of_one_s_own() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("db").display().to_string();
+    own_compaction::run(&path).expect("it runs");
+    let db = flagstone::db::Db::open_read_only(&path, &Options::default()).expect("it opens");
+    let finished = db.live_files().iter().filter(|file| file.level == Some(6)).count();
+    assert!(finished > 0 && db.get("day001/000000").expect("a read").is_none(), "{finished}");
+    assert!(db.get("day005/000000").expect("a read").is_some());
+}
