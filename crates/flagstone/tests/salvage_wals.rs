@@ -228,6 +228,25 @@ fn a_wal_that_cannot_be_read_is_one_loss() {
     assert_eq!(loss.error.code(), Code::IoError, "{report:#?}");
 }
 
+/// What its end had held was lost once more, by what the WAL behind it says.
+#[test]
+fn a_wal_that_is_torn_at_its_end_is_one_loss() {
+    for cut in [1, 9] {
+        let scratch = temporary();
+        let copy = scratch.path().join("copy");
+        let files = two_logs(&scratch.path().join("source"), &copy);
+        let whole = std::fs::read(&files[0]).expect("a log");
+        std::fs::write(&files[0], &whole[..whole.len() - cut]).expect("a log");
+        let report = rebuild(&copy, &scratch.path().join("db"));
+        let [loss] = &report.losses[..] else { panic!("{report:#?}") };
+        assert_eq!(
+            (loss.error.code(), loss.error.path()),
+            (Code::Corruption, Some(&*files[0])),
+            "{report:#?}"
+        );
+    }
+}
+
 /// RocksDB notes the last batch of the WAL before (`track_and_verify_wals`). Was that one that is not taken, it was missed.
 #[test]
 fn a_wal_that_ends_with_a_batch_that_is_not_taken_is_not_cut_off() {

@@ -118,6 +118,8 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) ends: BTreeMap<FileNumber, WalEnd>,
     /// Those that cannot be read, or not all of them.
     pub(super) unreadable: BTreeSet<FileNumber>,
+    /// Those whose end is torn, which is a loss: what stood there and behind it is that.
+    pub(super) torn: BTreeSet<FileNumber>,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
     /// Whether operations share numbers in the file that is being read, once that was asked.
@@ -255,6 +257,7 @@ impl Logs<'_, '_> {
             }
         }
         if let Some(gap) = gap.filter(|gap| !gap.is_end()) {
+            self.torn.insert(number);
             self.lose_part(gap.damage(), listed);
         }
         Ok(records)
@@ -363,7 +366,8 @@ impl Logs<'_, '_> {
         let number = noted.number();
         let known = self.ends.get(&number).copied();
         let end = known.unwrap_or_default();
-        if self.is_archive || self.unreadable.contains(&number) || noted.is_held(end) {
+        let is_told = self.unreadable.contains(&number) || self.torn.contains(&number);
+        if self.is_archive || is_told || noted.is_held(end) {
             return;
         }
         match known {

@@ -321,6 +321,7 @@ impl Salvage<'_> {
             last_sequence: &mut self.last_sequence,
             ends: BTreeMap::new(),
             unreadable: BTreeSet::new(),
+            torn: BTreeSet::new(),
             is_archive,
             sharing: None,
         };
