@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use flagstone::base::{Error, SubCode};
 use flagstone::db::Db;
@@ -11,6 +13,7 @@ use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
     load_latest,
 };
+use testkit::fault::{Call, FaultFs};
 use testkit::full_disk::{Room, live};
 use testkit::{QuotaFs, steps};
 
@@ -254,12 +257,45 @@ fn families_come_and_go_where_there_is_no_room_for_an_options_file() {
         assert!(!db.background_step().expect("nothing to do"));
         assert_eq!(names(), ["default", "gone"]);
         small.fs.set_limit(limit);
+        small.options.env.clock.sleep(Duration::from_secs(30));
         match closes {
             true => db.close().expect("a clean close"),
             false => assert!(!db.background_step().expect("nothing to do, but to look")),
         }
         assert_eq!(names(), ["default", "made"]);
     }
+}
+
+/// It was tried every time that the background looked for work, twice a second: each time a file, a number and a warning.
+#[test]
+fn an_options_file_that_has_no_room_is_not_tried_again_and_again() {
+    let (mut small, db) = Small::new("reserved_disk_space=0");
+    db.close().expect("a clean close");
+    let disk = FaultFs::new(small.options.env.fs.clone());
+    small.options.env = small.options.env.with_fs(Arc::new(disk.clone()));
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = tries.clone();
+    disk.before_each(move |call, path| {
+        let is_one = call == Call::Create && path.extension().is_some_and(|extension| extension == "dbtmp");
+        counted.fetch_add(usize::from(is_one), Ordering::Relaxed);
+    });
+    let db = small.open();
+    let limit = small.fs.limit();
+    small.fs.set_limit(small.fs.used() + 1000);
+    tries.store(0, Ordering::Relaxed);
+    let _made = db.create_column_family("made", &small.options.cf).expect("it is made");
+    for _half_second in 0..600 {
+        db.background_step().expect("nothing to do, but to look");
+        small.options.env.clock.sleep(Duration::from_millis(500));
+    }
+    let tried = tries.load(Ordering::Relaxed);
+    assert!((8..20).contains(&tried), "{tried} times in 5 minutes");
+    small.fs.set_limit(limit);
+    small.options.env.clock.sleep(Duration::from_secs(30));
+    db.background_step().expect("nothing to do, but to look");
+    assert_eq!(tries.load(Ordering::Relaxed), tried + 1);
+    let loaded = load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
+    assert_eq!(loaded.families.len(), 2);
 }
 
 #[test]

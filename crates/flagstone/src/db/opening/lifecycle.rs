@@ -19,6 +19,7 @@ use crate::db::family::{Family, FamilyState};
 use crate::db::files::Tables;
 use crate::db::jobs::background::Workers;
 use crate::db::jobs::io_limit::IoState;
+use crate::db::opening::due_options::DueOptions;
 use crate::db::poison::Poison;
 use crate::db::settings::{compacts_by_itself, level0_files};
 use crate::db::state::State;
@@ -140,42 +141,54 @@ impl DbInner {
     }
 
     /// One at a time, so that the file with the highest number says what is in force.
-    fn write_options(&self, is_due: &mut bool) -> Result<()> {
+    fn write_options(&self, due: &mut DueOptions) -> Result<()> {
         self.check_open()?;
         let text = self.options_text(false);
         let number = self.file_numbers.allocate();
         let temporary = file_name::temporary(&self.path, number);
         let target = file_name::options(&self.path, number);
         self.names.replace_file(&temporary, &target, text.as_bytes())?;
-        *is_due = false;
+        due.settle();
         self.remove_old_metadata(&self.state.lock())
     }
 
     /// The same when families were made or dropped, which is durable by then: where a full disk has no room for the file, it is
     /// written when there is some.
     pub(in crate::db) fn write_options_of_families(&self) -> Result<()> {
-        let mut is_due = self.options_file.lock();
-        match self.write_options(&mut is_due) {
+        let mut due = self.options_file.lock();
+        match self.write_options(&mut due) {
             Err(error) if error.subcode() == SubCode::NoSpace => {
-                tracing::warn!(%error, "an OPTIONS file is left for when there is room");
-                *is_due = true;
+                if !due.is_due() {
+                    tracing::warn!(%error, "an OPTIONS file is left for when there is room");
+                }
+                due.put_off(self.env.clock.now_us());
                 Ok(())
             }
             outcome => outcome,
         }
     }
 
-    /// Writes the OPTIONS file that a full disk had no room for, if there is some now.
+    /// Writes the OPTIONS file that a full disk had no room for, if there is some now; not again right after an attempt.
     pub(in crate::db) fn write_due_options_file(&self) {
         // Who writes one now writes what is due, or it is due still.
-        if let Some(mut is_due) = self.options_file.try_lock() {
-            self.write_due_options(&mut is_due);
+        if let Some(mut due) = self.options_file.try_lock()
+            && due.is_due()
+            && due.is_tried(self.env.clock.now_us())
+        {
+            self.write_due_options(&mut due);
         }
     }
 
-    fn write_due_options(&self, is_due: &mut bool) {
-        if *is_due && !self.poison.is_fatal() {
-            let _ = self.write_options(is_due).inspect_err(|error| tracing::warn!(%error, "no OPTIONS file"));
+    fn write_due_options(&self, due: &mut DueOptions) {
+        if !due.is_due() || self.poison.is_fatal() {
+            return;
+        }
+        if let Err(error) = self.write_options(due) {
+            due.put_off(self.env.clock.now_us());
+            // That there is no room was said.
+            if error.subcode() != SubCode::NoSpace {
+                tracing::warn!(%error, "no OPTIONS file");
+            }
         }
     }
 
@@ -373,8 +386,8 @@ impl DbInner {
         let flushed = self.flush_unlogged();
         {
             // Together: who comes later is refused, and leaves none that is due.
-            let mut is_due = self.options_file.lock();
-            self.write_due_options(&mut is_due);
+            let mut due = self.options_file.lock();
+            self.write_due_options(&mut due);
             self.closing.store(true, Ordering::Release);
         }
         {

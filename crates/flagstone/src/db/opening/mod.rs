@@ -2,6 +2,7 @@
 
 pub(super) mod data_directories;
 pub(super) mod directory_owner;
+pub(super) mod due_options;
 pub(super) mod lifecycle;
 pub(super) mod open;
 mod prepared;
