@@ -20,6 +20,8 @@ use crate::text;
 
 /// Lost values that are listed in words; JSON has all of the report.
 const LISTED_MAX: usize = 50;
+/// The same of places with damage.
+const PLACES_LISTED_MAX: usize = 1000;
 
 /// Rebuild a damaged database, in a new directory, from whatever files are left.
 ///
@@ -126,9 +128,21 @@ fn options(common: &Common, source: &Path) -> Result<Known, Failure> {
     Ok(Known { options, families, are_newest })
 }
 
+/// A line for each of the first, and how many more there are.
+fn first_of<T>(all: &[T], unlisted: u64, what: &str, line: impl Fn(&T) -> String) -> Vec<String> {
+    let mut lines: Vec<String> = all.iter().take(PLACES_LISTED_MAX).map(line).collect();
+    let more = (all.len() - lines.len()) as u64 + unlisted;
+    if more > 0 {
+        lines.push(format!("... and {more} more {what}; --json has more of them"));
+    }
+    lines
+}
+
 fn words(report: &SalvageReport) -> Vec<String> {
-    let mut lines: Vec<String> =
-        report.losses.iter().map(|loss| format!("LOST {}", describe(loss))).collect();
+    let mut lines =
+        first_of(&report.losses, report.losses_unlisted, "places where something is lost", |loss| {
+            format!("LOST {}", describe(loss))
+        });
     for lost in report.lost_values.iter().take(LISTED_MAX) {
         lines.push(format!(
             "LOST the value of '{}' in family '{}'{}: {}",
@@ -141,7 +155,12 @@ fn words(report: &SalvageReport) -> Vec<String> {
     if report.lost_values.len() > LISTED_MAX {
         lines.push(format!("... and {} more; --json lists them", report.lost_values.len() - LISTED_MAX));
     }
-    lines.extend(report.harmless.iter().map(|error| format!("damaged, but nothing is lost for it: {error}")));
+    lines.extend(first_of(
+        &report.harmless,
+        report.harmless_unlisted,
+        "places where nothing is lost",
+        |error| format!("damaged, but nothing is lost for it: {error}"),
+    ));
     lines.extend(report.notes.iter().cloned());
     let left_out = report.files.iter().filter_map(|file| {
         let why = file.left_out.as_ref()?;
@@ -165,13 +184,12 @@ fn words(report: &SalvageReport) -> Vec<String> {
             family.large_values
         ));
     }
-    let values = report.lost_values.len() as u64 + report.lost_values_unlisted;
     let recovered = text::count(report.records(), "record") + " recovered";
-    lines.push(match (report.losses.len(), values) {
+    lines.push(match (report.places_lost(), report.values_lost()) {
         (0, 0) => recovered + "; nothing was lost",
-        (losses, values) => format!(
+        (places, values) => format!(
             "{recovered}; something was lost in {}, and {}",
-            text::count(losses as u64, "place"),
+            text::count(places, "place"),
             text::count(values, "large value")
         ),
     });
@@ -197,9 +215,11 @@ fn report_json(report: &SalvageReport) -> Value {
         "families": families,
         "files": report.files.iter().map(file_json).collect::<Vec<_>>(),
         "losses": report.losses.iter().map(fault_json).collect::<Vec<_>>(),
+        "losses_unlisted": report.losses_unlisted,
         "lost_values": report.lost_values.iter().map(lost_json).collect::<Vec<_>>(),
         "lost_values_unlisted": report.lost_values_unlisted,
         "harmless": report.harmless.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "harmless_unlisted": report.harmless_unlisted,
         "notes": report.notes,
     })
 }
@@ -229,4 +249,30 @@ fn lost_json(lost: &LostValue) -> Value {
         "message": lost.error.message(),
         "has_other_version": lost.has_other_version,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use flagstone::base::Error;
+    use flagstone::db::Fault;
+
+    use super::*;
+
+    /// A database that had lost every other block had as many lines.
+    #[test]
+    fn of_many_places_the_first_are_told_and_how_many_more_there_are() {
+        let mut report = SalvageReport::default();
+        let fault = |offset| Fault { error: Error::corruption("x").at_offset(offset), key_range: None };
+        report.losses = (0..3000).map(fault).collect();
+        report.losses_unlisted = 5;
+        report.harmless = vec![Error::corruption("y"); 1001];
+        let lines = words(&report);
+        let told = lines.iter().filter(|line| line.starts_with("LOST")).count();
+        assert_eq!(told, PLACES_LISTED_MAX);
+        let has = |what: &str| lines.iter().any(|line| line.contains(what));
+        assert!(has("2005 more places where something is lost"), "{:?}", &lines[PLACES_LISTED_MAX..]);
+        assert!(has("1 more places where nothing is lost") && has("lost in 3005 places"));
+        let json = report_json(&report);
+        assert_eq!((json["losses"].as_array().unwrap().len(), &json["losses_unlisted"]), (3000, &json!(5)));
+    }
 }

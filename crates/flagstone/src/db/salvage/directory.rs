@@ -184,7 +184,7 @@ impl Directory {
         }
         let mut has_unnamed_tables = !self.unlisted.is_empty();
         self.unlisted.drain(..).for_each(|error| report.lose(error, None));
-        report.harmless.append(&mut self.unreadable_archive);
+        self.unreadable_archive.drain(..).for_each(|error| report.pass_over(error));
         for (kind, error) in std::mem::take(&mut self.unreadable) {
             let is_loss = match kind {
                 FileKind::Table(number) => !history.is_trusted || history.live.contains_key(&number),
@@ -194,7 +194,7 @@ impl Directory {
             };
             match is_loss {
                 true => report.lose(error, None),
-                false => report.harmless.push(error),
+                false => report.pass_over(error),
             }
             has_unnamed_tables |=
                 matches!(kind, FileKind::Table(number) if !history.live.contains_key(&number));
@@ -312,11 +312,11 @@ impl History {
             Ok(path) if fs.metadata(path).is_ok() => Some(path.clone()),
             Ok(path) => {
                 let lost = Error::corruption("CURRENT names this MANIFEST, but it is missing").at(path);
-                report.harmless.push(lost);
+                report.pass_over(lost);
                 None
             }
             Err(error) => {
-                report.harmless.push(error.clone().at(file_name::current(source)));
+                report.pass_over(error.clone().at(file_name::current(source)));
                 None
             }
         };
@@ -373,7 +373,7 @@ impl History {
                 continue;
             }
             read.is_whole = damages.is_empty();
-            report.harmless.extend(damages);
+            damages.into_iter().for_each(|error| report.pass_over(error));
             if read.has_edits {
                 found = Some((read, path));
                 break;

@@ -47,7 +47,7 @@ impl Family {
     pub(super) fn add_table(
         &mut self,
         number: FileNumber,
-        remains: TableRemains,
+        mut remains: TableRemains,
         bounds: Option<(InternalKeyBuf, InternalKeyBuf)>,
         properties: Option<&TableProperties>,
     ) {
@@ -64,6 +64,8 @@ impl Family {
             self.losses.add(fault.key_range.clone().or(whole));
         }
         self.tombstones.add_table(&self.comparator, number, &remains, bounds, is_flushed);
+        // Both are kept in another form, and the table until the family is written.
+        (remains.faults, remains.tombstones) = (Vec::new(), Vec::new());
         self.tables.push((number, Arc::new(remains)));
     }
 

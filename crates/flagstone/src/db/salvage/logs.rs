@@ -276,7 +276,7 @@ impl Logs<'_, '_> {
     /// What is lost of an archive, tables had: it is not lost for that.
     fn lose(&mut self, error: Error) {
         match self.is_archive {
-            true => self.report.harmless.push(error),
+            true => self.report.pass_over(error),
             false => self.report.lose(error, None),
         }
     }

@@ -353,13 +353,13 @@ impl Salvage<'_> {
         let sizes: u64 = sources.iter().map(|(_, table)| table.size()).sum();
         let entries: u64 = sources.iter().map(|(_, table)| table.entries).sum();
         family.tombstones.finish(&family.comparator);
-        let mut failures = Vec::new();
+        let mut failures = SalvageReport::default();
         let walks = sources.iter().map(|(origin, table)| (*origin, table.entries())).collect();
-        let mut merge = Merge::new(order, walks, &mut |error| failures.push(error));
+        let mut merge = Merge::new(order, walks, &mut |error| failures.lose(error, None));
         let writer = target.family(&family.name, &family.options)?;
         let mut out = KeyWriter::new(writer, family.name.clone(), blobs, &mut self.report);
         let (mut seen, start) = (0u64, self.at);
-        while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
+        while let Some((key, versions)) = merge.next_key(&mut |error| failures.lose(error, None)) {
             let before = std::mem::replace(&mut seen, merge.passed);
             out.write(&key, versions, |version| family.covers(&key, version))?;
             if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
@@ -377,7 +377,7 @@ impl Salvage<'_> {
             ..start
         };
         (self.progress)(self.at);
-        failures.into_iter().for_each(|error| self.report.lose(error, None));
+        self.report.lose_all_of(failures);
         let name = &counts.name;
         if twice.keys > 0 {
             let what = format!(

@@ -7,6 +7,8 @@ use crate::db::checks::verify::Fault;
 
 /// Memory that lost values may take which the report lists.
 const LISTED_BYTES_MAX: usize = 64 << 20;
+/// The same for damage; half of it where nothing was lost.
+const DAMAGE_BYTES_MAX: usize = 32 << 20;
 /// About as much is said of one, and where it was.
 const WORDS_BYTES: usize = 300;
 
@@ -71,25 +73,50 @@ pub struct SalvageReport {
     pub files: Vec<SalvagedFile>,
     /// The new database's families.
     pub families: Vec<SalvagedFamily>,
-    /// What was lost, or may have been: damage in files that hold records.
+    /// What was lost, or may have been: damage in files that hold records, for as much as there is room: about 70,000 places.
     pub losses: Vec<Fault>,
+    /// How many others there are.
+    pub losses_unlisted: u64,
     /// Large values and entities that were lost, for as many as there is room: about 100,000. A loss says how many others there
     /// are of a family, and between which keys.
     pub lost_values: Vec<LostValue>,
     /// How many others there are.
     pub lost_values_unlisted: u64,
-    /// Damage for which nothing was lost.
+    /// Damage for which nothing was lost, for as much as there is room.
     pub harmless: Vec<Error>,
+    /// How much else there is.
+    pub harmless_unlisted: u64,
     /// What else a reader should know, as sentences.
     pub notes: Vec<String>,
     /// Bytes of what is in `lost_values`.
     listed_bytes: usize,
+    /// Of what is in `losses`.
+    losses_bytes: usize,
+    /// Of what is in `harmless`.
+    harmless_bytes: usize,
+}
+
+/// Takes bytes of what has room for `max`, if there are as many.
+fn take_room(taken: &mut usize, bytes: usize, max: usize) -> bool {
+    let has_room = bytes <= max - *taken;
+    *taken += if has_room { bytes } else { 0 };
+    has_room
 }
 
 impl SalvageReport {
     /// Whether every record that the files should hold was recovered.
     pub fn is_complete(&self) -> bool {
-        self.losses.is_empty() && self.lost_values.is_empty()
+        self.places_lost() == 0 && self.values_lost() == 0
+    }
+
+    /// Places where something was lost, listed or not.
+    pub fn places_lost(&self) -> u64 {
+        self.losses.len() as u64 + self.losses_unlisted
+    }
+
+    /// Large values and entities that were lost, listed or not.
+    pub fn values_lost(&self) -> u64 {
+        self.lost_values.len() as u64 + self.lost_values_unlisted
     }
 
     /// Records in the new database.
@@ -98,19 +125,37 @@ impl SalvageReport {
     }
 
     pub(super) fn lose(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {
-        self.losses.push(Fault { error, key_range });
+        let keys = key_range.as_ref().map_or(0, |(first, last)| first.len() + last.len());
+        let bytes = size_of::<Fault>() + keys + WORDS_BYTES;
+        match take_room(&mut self.losses_bytes, bytes, DAMAGE_BYTES_MAX) {
+            true => self.losses.push(Fault { error, key_range }),
+            false => self.losses_unlisted += 1,
+        }
+    }
+
+    /// Adds damage for which nothing is lost.
+    pub(super) fn pass_over(&mut self, error: Error) {
+        match take_room(&mut self.harmless_bytes, size_of::<Error>() + WORDS_BYTES, DAMAGE_BYTES_MAX / 2) {
+            true => self.harmless.push(error),
+            false => self.harmless_unlisted += 1,
+        }
+    }
+
+    /// Adds what another one says was lost.
+    pub(super) fn lose_all_of(&mut self, other: Self) {
+        other.losses.into_iter().for_each(|loss| self.lose(loss.error, loss.key_range));
+        self.losses_unlisted += other.losses_unlisted;
     }
 
     /// Lists a lost value, if there is room; whether there was.
     pub(super) fn lose_value(&mut self, lost: LostValue) -> bool {
         let bytes = size_of::<LostValue>() + lost.key.len() + lost.family.len() + WORDS_BYTES;
-        if self.listed_bytes + bytes > LISTED_BYTES_MAX {
-            self.lost_values_unlisted += 1;
-            return false;
+        let has_room = take_room(&mut self.listed_bytes, bytes, LISTED_BYTES_MAX);
+        match has_room {
+            true => self.lost_values.push(lost),
+            false => self.lost_values_unlisted += 1,
         }
-        self.listed_bytes += bytes;
-        self.lost_values.push(lost);
-        true
+        has_room
     }
 
     pub(super) fn note(&mut self, note: impl Into<String>) {
@@ -149,5 +194,27 @@ mod tests {
         assert!(report.lose_value(lost(b"small".to_vec())), "others have room");
         assert_eq!(report.lost_values.len(), listed + 1);
         assert_eq!(report.lost_values_unlisted, 100 - listed as u64);
+    }
+
+    /// A device that has lost every other block of a large database had as many told, in memory.
+    #[test]
+    fn what_is_listed_of_damage_has_a_bound() {
+        const PLACES: u64 = 400_000;
+        let mut report = SalvageReport::default();
+        let mut of_a_family = SalvageReport::default();
+        for place in 0..PLACES {
+            let error = Error::corruption("a block is damaged").at_offset(place);
+            of_a_family.lose(error.clone(), Some((vec![b'k'; 100], vec![b'l'; 100])));
+            report.lose(error.clone(), None);
+            report.pass_over(error);
+        }
+        report.lose_all_of(of_a_family);
+        assert!((50_000..100_000).contains(&report.losses.len()), "{}", report.losses.len());
+        assert_eq!(report.places_lost(), 2 * PLACES);
+        assert!(report.harmless.len() < 100_000);
+        assert_eq!(report.harmless.len() as u64 + report.harmless_unlisted, PLACES);
+        let mut of_a_long_key = SalvageReport::default();
+        of_a_long_key.lose(Error::corruption("x"), Some((vec![0; 33 << 20], Vec::new())));
+        assert!(!of_a_long_key.is_complete() && of_a_long_key.losses.is_empty());
     }
 }

@@ -256,7 +256,7 @@ impl Salvage<'_> {
                 return Ok(Some("an unfinished job left it behind".to_string()));
             }
         } else {
-            self.report.harmless.append(&mut remains.harmless);
+            remains.harmless.drain(..).for_each(|error| self.report.pass_over(error));
         }
         for fault in std::mem::take(&mut remains.faults) {
             let range = fault.key_range.clone().or_else(|| whole.clone()).or_else(|| remains.bounds.clone());
