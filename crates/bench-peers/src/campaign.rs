@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::fs::{Advice, FlockOperation};
 
-use crate::cell::{Effort, EngineName, value_name};
+use crate::cell::{Effort, EngineName, Look, value_name};
 use crate::engine::Result;
 use crate::environment::Environment;
 use crate::measure;
@@ -41,6 +41,8 @@ pub struct Campaign {
     pub memory_group: Option<PathBuf>,
     /// Options beyond the track's, by engine.
     pub options: Vec<(EngineName, String, String)>,
+    /// What readers look at.
+    pub look: Look,
     /// Whose database all read; each its own if nobody is named.
     pub database_of: Option<EngineName>,
     /// Builds of this program that make an engine's runs in its place.
@@ -76,6 +78,7 @@ impl Campaign {
                     seed: u64::from(round) + 1,
                     round,
                     options: self.options_of(engine),
+                    look: self.look,
                     database_of: self.database_of,
                     maker_options: match self.database_of {
                         Some(maker) if maker != engine => self.options_of(maker),
@@ -200,9 +203,10 @@ impl Campaign {
 
 /// What tells runs apart in a file of results.
 fn identity(assignment: &Assignment) -> String {
-    let Assignment { engine, cell, effort, round, options, database_of, maker_options, .. } = assignment;
+    let Assignment { engine, cell, effort, round, options, look, database_of, maker_options, .. } =
+        assignment;
     let engine = value_name(*engine);
-    format!("{cell} {engine} {effort:?} {round} {options:?} {database_of:?} {maker_options:?}")
+    format!("{cell} {engine} {effort:?} {round} {options:?} {look:?} {database_of:?} {maker_options:?}")
 }
 
 /// The runs that a file has. A failed run is tried again.
@@ -454,6 +458,7 @@ mod tests {
             limit: Duration::ZERO,
             memory_group: None,
             options: vec![(EngineName::Flagstone, "a".to_string(), "b".to_string())],
+            look: Look::Pages,
             database_of: None,
             programs: Vec::new(),
             is_quiet: true,

@@ -25,6 +25,8 @@ pub enum EngineName {
     Fjall,
     /// redb.
     Redb,
+    /// No engine: the system calls that each needs for large values and for cold lookups.
+    Disk,
 }
 
 impl EngineName {
@@ -38,12 +40,11 @@ impl EngineName {
             Self::Leveldb => "LevelDB",
             Self::Fjall => "fjall",
             Self::Redb => "redb",
+            Self::Disk => "The disk alone",
         }
     }
 
     /// Whether its acknowledged writes can be of this class. A stronger class is never measured for a weaker one.
-    ///
-    /// RocksDB's direct write is let off: after a kill its log names values that recovery does not find.
     pub fn offers(self, durability: Durability) -> bool {
         match (self, durability) {
             (_, Durability::Synced) => true,
@@ -58,7 +59,7 @@ impl EngineName {
     /// Whether this program was built with it.
     pub fn is_built(self) -> bool {
         match self {
-            Self::Flagstone => true,
+            Self::Flagstone | Self::Disk => true,
             Self::Rocksdb | Self::RocksdbBlob | Self::RocksdbDirect => cfg!(feature = "rocksdb"),
             Self::Leveldb => cfg!(feature = "leveldb"),
             Self::Fjall => cfg!(feature = "fjall"),
@@ -171,6 +172,31 @@ pub fn size_text(bytes: u32) -> String {
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{}M", bytes >> 20),
         bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{}K", bytes >> 10),
         bytes => bytes.to_string(),
+    }
+}
+
+/// What a reader looks at of what it reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Look {
+    /// A byte of every page, as a program that uses all of it would at least.
+    #[default]
+    Pages,
+    /// The first and the last byte: of large values in memory, what the engine takes without what any reader does.
+    Ends,
+}
+
+impl Look {
+    /// Looks.
+    #[inline]
+    pub fn at(self, bytes: &[u8]) {
+        const PAGE: usize = 4096;
+        let step = match self {
+            Self::Pages => PAGE,
+            Self::Ends => bytes.len().saturating_sub(1).max(1),
+        };
+        let sum = bytes.iter().step_by(step).fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+        std::hint::black_box(sum);
     }
 }
 

@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::agree;
 use crate::amplification::{Exercise, command};
 use crate::campaign::Campaign;
-use crate::cell::{Compression, Durability, Effort, EngineName, Memory, Track};
+use crate::cell::{Compression, Durability, Effort, EngineName, Look, Memory, Track};
 use crate::engine::Result;
 use crate::plan::{Selection, plan};
 use crate::run::{self, Assignment, Place};
@@ -95,6 +95,9 @@ struct RunArguments {
     /// An option beyond the track's, as ENGINE:NAME=VALUE. Can be given more than once.
     #[arg(long = "set", value_parser = parse_setting)]
     settings: Vec<(EngineName, String, String)>,
+    /// What readers look at of what they read.
+    #[arg(long, value_enum, default_value_t)]
+    look: Look,
     /// Has both engines read the same database, made by this one of the two and opened for reading only: identical bytes.
     #[arg(long, value_parser = parse_maker)]
     database_of: Option<EngineName>,
@@ -272,6 +275,7 @@ impl SelectionArguments {
             limit: Duration::MAX,
             memory_group: None,
             options: Vec::new(),
+            look: Look::Pages,
             database_of: None,
             programs: Vec::new(),
             is_quiet: true,
@@ -285,6 +289,7 @@ fn run_campaign(arguments: RunArguments) -> Result<()> {
         results: arguments.results,
         limit: Duration::from_secs(arguments.limit),
         options: arguments.settings,
+        look: arguments.look,
         database_of: arguments.database_of,
         programs: arguments.programs,
         is_quiet: arguments.quiet || !std::io::stderr().is_terminal(),

@@ -170,11 +170,13 @@ fn engines(cell: &Cell, selection: &Selection) -> Vec<EngineName> {
     let is_large = cell.workload.family() == Family::Large;
     // By default none of these keeps blob files.
     let blobs = is_large && cell.track == Track::Tuned;
-    let all = [E::Flagstone, E::Rocksdb, E::RocksdbBlob, E::RocksdbDirect, E::Leveldb, E::Fjall, E::Redb];
+    let all =
+        [E::Flagstone, E::Rocksdb, E::RocksdbBlob, E::RocksdbDirect, E::Leveldb, E::Fjall, E::Redb, E::Disk];
     let wanted = all.into_iter().filter(|engine| match engine {
         E::RocksdbBlob | E::RocksdbDirect => blobs,
         // The others have no such reads, or a cache of their own that is not set up by the same rule.
         E::Leveldb | E::Fjall | E::Redb => !cell.memory.is_cold(),
+        E::Disk => shows_the_disk(cell),
         _ => true,
     });
     let wanted = wanted.filter(|engine| engine.offers(cell.durability) || cell.workload.only_reads());
@@ -182,6 +184,16 @@ fn engines(cell: &Cell, selection: &Selection) -> Vec<EngineName> {
         .filter(|engine| engine.is_built())
         .filter(|engine| selection.engines.is_empty() || selection.engines.contains(engine))
         .collect()
+}
+
+/// Whether the disk may be what is measured: then it stands beside the engines.
+fn shows_the_disk(cell: &Cell) -> bool {
+    use Workload as W;
+    match cell.workload {
+        W::LargeLoad | W::LargeOverwrite => cell.track == Track::Tuned,
+        W::ReadRandom => cell.memory.is_cold(),
+        _ => false,
+    }
 }
 
 /// The order of a round: every second one is reversed, so that what drifts falls on all alike (ABBA). Engines that
@@ -247,7 +259,8 @@ mod tests {
         let selection = Selection { memories: vec![Memory::Direct], ..Selection::default() };
         let all = plan(&selection);
         let own = |duel: &Duel| {
-            duel.engines.iter().all(|engine| [EngineName::Flagstone, EngineName::Rocksdb].contains(engine))
+            let can_read = [EngineName::Flagstone, EngineName::Rocksdb, EngineName::Disk];
+            duel.engines.iter().all(|engine| can_read.contains(engine))
         };
         assert!(!all.is_empty() && all.iter().all(own));
         let buffered = Cell { memory: Memory::Cold, ..all[0].cell };

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Durability, Effort, EngineName, Memory};
+use crate::cell::{Cell, Durability, Effort, EngineName, Look, Memory};
 use crate::data::{Permutation, Values};
 use crate::engine::{self, Direction, Engine, Entry, Result};
 use crate::measure::{self, Counters, Part};
@@ -33,6 +33,9 @@ pub struct Assignment {
     pub round: u32,
     /// Options beyond the track's.
     pub options: Vec<(String, String)>,
+    /// What readers look at.
+    #[serde(default)]
+    pub look: Look,
     /// Whose database is read, opened for reading only; the engine's own if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub database_of: Option<EngineName>,
@@ -117,7 +120,7 @@ pub fn run(assignment: &Assignment, place: &Place, statistics: bool) -> Result<R
     fs::create_dir_all(&database)?;
     let tuning = Tuning { is_read_only: assignment.database_of.is_some(), ..tuned(engine) };
     let mut engine = engine::open(engine, &database, &tuning, cell.durability)?;
-    let stage = Stage { cell, effort, seed: assignment.seed, database };
+    let stage = Stage { cell, effort, seed: assignment.seed, database, look: assignment.look };
     if stage.cell.workload.needs_data() {
         work::warm_up(engine.as_ref(), &stage)?;
     }
@@ -164,6 +167,8 @@ pub struct Stage {
     pub seed: u64,
     /// The database's files.
     pub database: PathBuf,
+    /// What readers look at.
+    pub look: Look,
 }
 
 impl Stage {

@@ -1,6 +1,6 @@
 //! Made-up results for tests.
 
-use crate::cell::{Cell, Compression, Durability, Effort, EngineName, Memory, Track};
+use crate::cell::{Cell, Compression, Durability, Effort, EngineName, Look, Memory, Track};
 use crate::measure::{Counters, Latency, Part};
 use crate::run::{Assignment, Run};
 use crate::workload::Workload;
@@ -43,6 +43,7 @@ pub fn run_of(cell: Cell, engine: EngineName, round: u32, rate: f64) -> Run {
             seed: 1,
             round,
             options: Vec::new(),
+            look: Look::Pages,
             database_of: None,
             maker_options: Vec::new(),
         },

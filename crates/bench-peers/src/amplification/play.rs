@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::meter::Meter;
 use super::task::{Activity, Outcome, Task};
-use crate::cell::Durability;
+use crate::cell::{Durability, Look};
 use crate::data::{Draw, Permutation, Skew, Values};
 use crate::engine::{self, Direction, Engine, Result};
-use crate::work::{Ending, SCAN, touch};
+use crate::work::{Ending, SCAN};
 
 /// How long is read where nothing is written.
 const READING: Duration = Duration::from_secs(1);
@@ -90,8 +90,10 @@ impl Player<'_> {
         while goes_on() {
             Task::KEYS.write(draw.next(keys), &mut key);
             let found = match scans {
-                true => self.engine.scan(&key, Direction::Forward, SCAN, &mut touch)? > 0,
-                false => self.engine.get(&key, &mut touch)?,
+                true => {
+                    self.engine.scan(&key, Direction::Forward, SCAN, &mut |bytes| Look::Pages.at(bytes))? > 0
+                }
+                false => self.engine.get(&key, &mut |bytes| Look::Pages.at(bytes))?,
             };
             if !found {
                 return Err("a key that was written is missing".into());

@@ -1,5 +1,6 @@
 //! The engines behind one face, each driven as its own documentation says it is fastest.
 
+mod disk;
 #[cfg(feature = "fjall")]
 mod fjall;
 mod flagstone;
@@ -96,6 +97,7 @@ pub fn open(
     let _ = durability;
     match name {
         EngineName::Flagstone => flagstone::open(directory, tuning),
+        EngineName::Disk => disk::open(directory, tuning),
         #[cfg(feature = "rocksdb")]
         EngineName::Rocksdb | EngineName::RocksdbBlob | EngineName::RocksdbDirect => {
             rocksdb::open(directory, tuning)

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use crate::cell::{Cell, Effort, EngineName, value_name};
+use crate::cell::{Cell, Effort, EngineName, Look, value_name};
 use crate::engine::Result;
 use crate::environment::Environment;
 use crate::measure::Part;
@@ -54,7 +54,7 @@ impl Report {
     pub fn new(lines: &[Line]) -> Result<Self> {
         let mut cells: BTreeMap<Cell, BTreeMap<EngineName, BTreeMap<u32, Run>>> = BTreeMap::new();
         let (mut environments, mut options, mut effort) = (Vec::new(), BTreeSet::new(), None);
-        let (mut failures, mut maker) = (BTreeMap::new(), None);
+        let (mut failures, mut maker, mut look) = (BTreeMap::new(), None, None);
         for line in lines {
             match line {
                 Line::Environment(found) if !environments.contains(found) => environments.push(found.clone()),
@@ -80,6 +80,15 @@ impl Report {
                         let named = told.options_of(engine).iter();
                         let of = value_name(engine);
                         options.extend(named.map(|(name, value)| format!("{of}:{name}={value}")));
+                    }
+                    if *look.get_or_insert(told.look) != told.look {
+                        return Err(
+                            "in some of these results readers looked at more of a value than in others"
+                                .into(),
+                        );
+                    }
+                    if told.look != Look::default() {
+                        options.insert(format!("--look {}", value_name(told.look)));
                     }
                     failures.remove(&(told.cell, told.engine, told.round));
                     let rounds = cells.entry(told.cell).or_default().entry(told.engine).or_default();
@@ -162,7 +171,12 @@ impl Row {
 
     /// Our rate over another engine's, from rounds that both have.
     pub fn ratio_to(&self, rival: EngineName) -> Option<Estimate> {
-        let (ours, theirs) = (self.runs.get(&EngineName::Flagstone)?, self.runs.get(&rival)?);
+        self.ratio_of(EngineName::Flagstone, rival)
+    }
+
+    /// One engine's rate over another's, likewise.
+    pub fn ratio_of(&self, engine: EngineName, rival: EngineName) -> Option<Estimate> {
+        let (ours, theirs) = (self.runs.get(&engine)?, self.runs.get(&rival)?);
         let ratios = ours.iter().filter_map(|(round, run)| {
             let their_rate = self.part_of(theirs.get(round)?)?.rate();
             (their_rate > 0.0).then_some(self.part_of(run)?.rate() / their_rate)

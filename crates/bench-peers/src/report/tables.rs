@@ -217,7 +217,34 @@ pub fn section(report: &Report, track: Track, family: Family) -> Option<String> 
         let _ =
             write!(text, "\nOthers, operations a second (Flagstone's ratio):\n\n{}", beside(&rows, &peers));
     }
+    if rows.iter().any(|row| row.rate(EngineName::Disk).is_some()) {
+        let _ = write!(
+            text,
+            "\nThe disk alone, by the system calls that any engine needs (Flagstone's part of it, RocksDB's part):\n\n{}",
+            beside_the_disk(&rows)
+        );
+    }
     Some(text)
+}
+
+/// How near to what the disk gives both engines are.
+fn beside_the_disk(rows: &[&Row]) -> String {
+    let mut text = format!("{HEAD} the disk alone /s | Flagstone | RocksDB |\n{HEAD_RULE}---:|---:|---:|\n");
+    for row in rows.iter().filter(|row| row.rate(EngineName::Disk).is_some()) {
+        let rival = row.ratio().map_or(EngineName::Rocksdb, |(rival, _)| rival);
+        let part = |engine| {
+            row.ratio_of(engine, EngineName::Disk).map_or("-".to_string(), |ratio| ratio_text(&ratio))
+        };
+        let _ = writeln!(
+            text,
+            "{} {} | {} | {} |",
+            head(row),
+            grouped(row.rate(EngineName::Disk)),
+            part(EngineName::Flagstone),
+            part(rival)
+        );
+    }
+    text
 }
 
 /// What a row is about, as the first cells of a line.

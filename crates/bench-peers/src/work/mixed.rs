@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Done;
-use super::reads::{SCAN, draw, touch};
+use super::reads::{SCAN, draw};
 use super::threads::{Ending, on_threads};
 use crate::cell::Durability;
 use crate::data::{Draw, Skew, Values};
@@ -91,7 +91,7 @@ pub fn lookups_beside_writer(
         let mut key = Vec::new();
         while recorder.elapsed() < length {
             stage.cell.workload.keys().write(draw.next(stage.keys()), &mut key);
-            if !engine.get(&key, &mut touch)? {
+            if !engine.get(&key, &mut |bytes| stage.look.at(bytes))? {
                 return Err("a key that was written is missing".into());
             }
             recorder.finished(1);
@@ -113,7 +113,7 @@ pub fn scans_beside_writer(
         let mut key = Vec::new();
         while recorder.elapsed() < length {
             stage.cell.workload.keys().write(draw.next(stage.keys()), &mut key);
-            engine.scan(&key, Direction::Forward, SCAN, &mut touch)?;
+            engine.scan(&key, Direction::Forward, SCAN, &mut |bytes| stage.look.at(bytes))?;
             recorder.finished(1);
         }
         Ok(())

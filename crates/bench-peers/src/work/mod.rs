@@ -8,7 +8,7 @@ mod ycsb;
 
 use std::time::Duration;
 
-pub use reads::{SCAN, touch};
+pub use reads::SCAN;
 pub use threads::Ending;
 
 use crate::cell::{Durability, Memory};
@@ -48,6 +48,8 @@ pub fn warm_up(engine: &dyn Engine, stage: &Stage) -> Result<()> {
     let mixes = stage.cell.workload.reads_and_writes();
     if mixes {
         mixed::overwrite(engine, stage, WARM_UP_BYTES.min(stage.cell.data_bytes(stage.effort)))?;
+        // What is still to be flushed and compacted is not the phase's.
+        engine.settle()?;
     }
     if stage.cell.memory == Memory::Ample && (stage.cell.workload.only_reads() || mixes) {
         let entries = read_all(engine)?;
@@ -95,7 +97,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::cell::Effort;
+    use crate::cell::{Effort, Look};
     use crate::engine::Entry;
     use crate::testing;
 
@@ -158,7 +160,7 @@ mod tests {
 
     fn warmed_up(workload: W, scale: f64) -> Vec<(&'static str, u64)> {
         let (cell, effort) = (testing::cell(workload, 800), Effort { scale, seconds: 0.001 });
-        let stage = Stage { cell, effort, seed: 1, database: "unused".into() };
+        let stage = Stage { cell, effort, seed: 1, database: "unused".into(), look: Look::Pages };
         let engine = Noting { entries: stage.keys(), done: Mutex::default() };
         warm_up(&engine, &stage).unwrap();
         engine.done.into_inner().unwrap()

@@ -1,5 +1,6 @@
 //! Workloads that only read.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::threads::on_threads;
@@ -14,14 +15,6 @@ pub const SCAN: usize = 10;
 /// Phases that have seeds of their own.
 const PHASES: u64 = 10;
 
-/// Looks at what was read as a program would: at some bytes of every page.
-#[inline]
-pub fn touch(bytes: &[u8]) {
-    const PAGE: usize = 4096;
-    let sum = bytes.iter().step_by(PAGE).fold(0u8, |sum, byte| sum.wrapping_add(*byte));
-    std::hint::black_box(sum);
-}
-
 /// The keys that one thread asks for.
 pub fn draw(stage: &Stage, phase: u64, thread: u32) -> Draw {
     Draw::new(stage.cell.workload.skew(), stage.keys(), stage.seed_of(phase, thread))
@@ -31,16 +24,18 @@ fn missing(count: usize) -> Result<()> {
     if count == 0 { Ok(()) } else { Err(format!("{count} keys that were written are missing").into()) }
 }
 
-/// When threads stop: each after some time, or after so many operations.
+/// When threads stop: each after some time, or all when so many operations are done, so that none of them works alone in the end.
 #[derive(Clone, Copy)]
-struct Until {
+struct Until<'a> {
     length: Duration,
-    operations: u64,
+    left: Option<&'a AtomicI64>,
 }
 
-impl Until {
-    fn goes_on(self, recorder: &Recorder) -> bool {
-        recorder.elapsed() < self.length && recorder.operations() < self.operations
+impl Until<'_> {
+    /// Whether there is time for so many operations more, and they are still to be done.
+    fn goes_on(self, recorder: &Recorder, operations: usize) -> bool {
+        let is_left = |left: &AtomicI64| left.fetch_sub(operations as i64, Ordering::Relaxed) > 0;
+        recorder.elapsed() < self.length && self.left.is_none_or(is_left)
     }
 }
 
@@ -49,17 +44,17 @@ impl Until {
 fn in_pieces(
     stage: &Stage,
     length: Duration,
-    piece: impl Fn(u64, Until) -> Result<Recorder>,
+    piece: impl Fn(u64, Until<'_>) -> Result<Recorder>,
 ) -> Result<Part> {
     if !stage.cell.memory.is_cold() {
-        return Ok(piece(0, Until { length, operations: u64::MAX })?.part("lookups"));
+        return Ok(piece(0, Until { length, left: None })?.part("lookups"));
     }
-    let operations = stage.cell.cold_lookups(stage.effort).div_ceil(u64::from(stage.cell.threads));
     let mut all: Option<Recorder> = None;
     let mut number = 0;
     loop {
         measure::forget_files(&stage.database)?;
-        let done = piece(number, Until { length, operations })?;
+        let left = AtomicI64::new(stage.cell.cold_lookups(stage.effort) as i64);
+        let done = piece(number, Until { length, left: Some(&left) })?;
         match &mut all {
             Some(all) => all.append(&done),
             None => all = Some(done),
@@ -78,9 +73,9 @@ pub fn lookups(engine: &dyn Engine, stage: &Stage, length: Duration, phase: u64)
         on_threads(stage.cell.threads, |thread, recorder| {
             let mut draw = draw(stage, 4 + phase + piece * PHASES, thread);
             let mut key = Vec::new();
-            while until.goes_on(recorder) {
+            while until.goes_on(recorder, 1) {
                 shape.write(draw.next(stage.keys()), &mut key);
-                missing(usize::from(!engine.get(&key, &mut touch)?))?;
+                missing(usize::from(!engine.get(&key, &mut |bytes| stage.look.at(bytes))?))?;
                 recorder.finished(1);
             }
             Ok(())
@@ -95,11 +90,11 @@ pub fn multi_lookups(engine: &dyn Engine, stage: &Stage, length: Duration, batch
         on_threads(stage.cell.threads, |thread, recorder| {
             let mut draw = draw(stage, 6 + piece * PHASES, thread);
             let mut keys = vec![Vec::new(); batch];
-            while until.goes_on(recorder) {
+            while until.goes_on(recorder, batch) {
                 for key in &mut keys {
                     shape.write(draw.next(stage.keys()), key);
                 }
-                missing(batch - engine.multi_get(&keys, &mut touch)?)?;
+                missing(batch - engine.multi_get(&keys, &mut |bytes| stage.look.at(bytes))?)?;
                 recorder.finished(batch as u64);
             }
             Ok(())
@@ -115,7 +110,9 @@ pub fn scans(engine: &dyn Engine, stage: &Stage, length: Duration, direction: Di
         let mut key = Vec::new();
         while recorder.elapsed() < length {
             shape.write(draw.next(stage.keys()), &mut key);
-            missing(usize::from(engine.scan(&key, direction, SCAN, &mut touch)? == 0))?;
+            missing(usize::from(
+                engine.scan(&key, direction, SCAN, &mut |bytes| stage.look.at(bytes))? == 0,
+            ))?;
             recorder.finished(1);
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Done;
-use super::reads::{draw, touch};
+use super::reads::draw;
 use super::threads::on_threads;
 use crate::data::Values;
 use crate::engine::{Direction, Engine, Result};
@@ -64,11 +64,11 @@ pub fn run(engine: &dyn Engine, stage: &Stage, length: Duration) -> Result<Done>
             shape.write(draw.next(present.load(Ordering::Relaxed)), &mut key);
             if falls(mix.scans) {
                 let count = 1 + draw.below(SCAN_MAX);
-                engine.scan(&key, Direction::Forward, count as usize, &mut touch)?;
+                engine.scan(&key, Direction::Forward, count as usize, &mut |bytes| stage.look.at(bytes))?;
             } else {
                 let is_update = falls(mix.updates);
                 if !is_update {
-                    engine.get(&key, &mut touch)?;
+                    engine.get(&key, &mut |bytes| stage.look.at(bytes))?;
                 }
                 if is_update || falls(mix.changes) {
                     engine.put(&key, values.next(stage.value_size()), stage.cell.durability)?;
