@@ -47,6 +47,8 @@ impl EngineName {
     /// Whether its acknowledged writes can be of this class. A stronger class is never measured for a weaker one.
     pub fn offers(self, durability: Durability) -> bool {
         match (self, durability) {
+            // Its files are synced when they are full, not before a put is acknowledged.
+            (Self::Disk, Durability::Synced) => false,
             (_, Durability::Synced) => true,
             // It cannot write without its log.
             (Self::Leveldb, Durability::None) => false,
@@ -292,6 +294,7 @@ mod tests {
     fn classes_are_not_mixed() {
         assert!(!EngineName::Redb.offers(Durability::Process));
         assert!(!EngineName::Leveldb.offers(Durability::None));
+        assert!(!EngineName::Disk.offers(Durability::Synced) && EngineName::Disk.offers(Durability::Process));
         assert!(EngineName::Rocksdb.offers(Durability::None));
     }
 }
