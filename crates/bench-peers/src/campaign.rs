@@ -4,11 +4,12 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::fs::{Advice, FlockOperation};
 
@@ -17,6 +18,7 @@ use crate::engine::Result;
 use crate::environment::Environment;
 use crate::measure;
 use crate::plan::{Duel, expected_seconds, load_key, round_order};
+use crate::program::{self, Program};
 use crate::run::{Assignment, Run};
 use crate::store::{self, Line, Store};
 
@@ -46,7 +48,7 @@ pub struct Campaign {
     /// Whose database all read; each its own if nobody is named.
     pub database_of: Option<EngineName>,
     /// Builds of this program that make an engine's runs in its place.
-    pub programs: Vec<(EngineName, PathBuf)>,
+    pub programs: Vec<Program>,
     /// Whether progress is shown.
     pub is_quiet: bool,
 }
@@ -84,6 +86,7 @@ impl Campaign {
                         Some(maker) if maker != engine => self.options_of(maker),
                         _ => Vec::new(),
                     },
+                    program: self.program_of(engine),
                 })
                 .collect()
         });
@@ -93,6 +96,12 @@ impl Campaign {
     fn options_of(&self, engine: EngineName) -> Vec<(String, String)> {
         let own = self.options.iter().filter(|(of, ..)| *of == engine);
         own.map(|(_, name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The engines of the program that makes an engine's runs.
+    fn program_of(&self, engine: EngineName) -> String {
+        let own = self.programs.iter().find(|program| program.engine == engine);
+        own.map_or(program::ENGINES, |program| &program.engines).to_string()
     }
 
     /// Leaves what can be measured where engines read the same files: what only reads, by the two that read each other's.
@@ -117,23 +126,8 @@ impl Campaign {
         .sum()
     }
 
-    /// Refuses programs of another version.
-    fn check_programs(&self) -> Result<()> {
-        let version = |program: &Path| output_of(Command::new(program).arg("--version"), self.limit);
-        let own = version(&std::env::current_exe()?)?;
-        for (engine, program) in &self.programs {
-            let named = |error| format!("the program for {}, {}: {error}", engine.title(), program.display());
-            let version = version(program).map_err(|error| named(error.to_string()))?;
-            if version != own {
-                return Err(named(format!("it is {}, this one {}", version.trim(), own.trim())).into());
-            }
-        }
-        Ok(())
-    }
-
     /// Makes all runs that are not there yet.
     pub fn run(&self) -> Result<Outcome> {
-        self.check_programs()?;
         let known = known(&self.results)?;
         let mut outcome = Outcome::default();
         let mut workshop = Workshop::open(&self.directory)?;
@@ -203,10 +197,22 @@ impl Campaign {
 
 /// What tells runs apart in a file of results.
 fn identity(assignment: &Assignment) -> String {
-    let Assignment { engine, cell, effort, round, options, look, database_of, maker_options, .. } =
-        assignment;
+    let Assignment {
+        engine,
+        cell,
+        effort,
+        seed: _,
+        round,
+        options,
+        look,
+        database_of,
+        maker_options,
+        program,
+    } = assignment;
     let engine = value_name(*engine);
-    format!("{cell} {engine} {effort:?} {round} {options:?} {look:?} {database_of:?} {maker_options:?}")
+    format!(
+        "{cell} {engine} {effort:?} {round} {options:?} {look:?} {database_of:?} {maker_options:?} {program}"
+    )
 }
 
 /// The runs that a file has. A failed run is tried again.
@@ -291,6 +297,10 @@ impl Workshop {
             _lock: lock,
         };
         workshop.clear()?;
+        // What an interrupted campaign has left.
+        for engine in EngineName::value_variants() {
+            remove_program(&workshop.copy_for(*engine))?;
+        }
         copy_program(&std::env::current_exe()?, &workshop.program)?;
         Ok(workshop)
     }
@@ -301,14 +311,17 @@ impl Workshop {
     }
 
     /// Takes builds of this program that make the runs of some engines.
-    pub fn take_programs(&mut self, programs: &[(EngineName, PathBuf)]) -> Result<()> {
-        for (engine, program) in programs {
-            let mut copy = self.program.clone();
-            copy.set_extension(value_name(*engine));
+    pub fn take_programs(&mut self, programs: &[Program]) -> Result<()> {
+        for Program { engine, path, .. } in programs {
+            let copy = self.copy_for(*engine);
             self.programs.push((*engine, copy.clone()));
-            copy_program(program, &copy)?;
+            copy_program(path, &copy)?;
         }
         Ok(())
+    }
+
+    fn copy_for(&self, engine: EngineName) -> PathBuf {
+        self.program.with_extension(value_name(engine))
     }
 
     /// What an engine's runs are made with.
@@ -350,13 +363,18 @@ impl Drop for Workshop {
 /// resident that nobody runs.
 fn copy_program(program: &Path, copy: &Path) -> Result<()> {
     // One that an interrupted campaign has left may be running still.
-    if copy.exists() {
-        fs::remove_file(copy)?;
-    }
+    remove_program(copy)?;
     fs::copy(program, copy)?;
     let copy = File::open(copy)?;
     copy.sync_all()?;
     Ok(rustix::fs::fadvise(&copy, 0, None, Advice::DontNeed)?)
+}
+
+fn remove_program(copy: &Path) -> Result<()> {
+    match fs::remove_file(copy) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// A memory cgroup with a limit, gone when dropped.
@@ -513,6 +531,31 @@ mod tests {
         let with = identity(&campaign.assignments().concat()[1]);
         campaign.options.clear();
         assert_ne!(identity(&campaign.assignments().concat()[1]), with);
+    }
+
+    #[test]
+    fn runs_of_other_builds_are_other_runs() {
+        let duel = Duel {
+            cell: testing::cell(Workload::FillSeq, 100),
+            engines: vec![EngineName::Flagstone, EngineName::Rocksdb],
+        };
+        let mut campaign = campaign(vec![duel]);
+        let [ours, theirs] = [0, 1].map(|index| identity(&campaign.assignments().concat()[index]));
+        let (engine, engines) = (EngineName::Flagstone, "flagstone and no other".to_string());
+        campaign.programs = vec![Program { engine, path: PathBuf::new(), engines }];
+        let runs = campaign.assignments().concat();
+        assert_eq!([&runs[0].program, &runs[1].program], ["flagstone and no other", program::ENGINES]);
+        assert_ne!(identity(&runs[0]), ours);
+        assert_eq!(identity(&runs[1]), theirs);
+    }
+
+    #[test]
+    fn what_an_interrupted_campaign_has_left_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let left = directory.path().join("peers-program.rocksdb-blob");
+        fs::write(&left, "a program").unwrap();
+        let workshop = Workshop::open(directory.path()).unwrap();
+        assert!(!left.exists() && workshop.program().exists());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::campaign::Campaign;
 use crate::cell::{Compression, Durability, Effort, EngineName, Look, Memory, Track};
 use crate::engine::Result;
 use crate::plan::{Selection, plan};
+use crate::program;
 use crate::run::{self, Assignment, Place};
 use crate::workload::Workload;
 use crate::{report, store};
@@ -43,7 +44,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Measures Flagstone beside RocksDB, LevelDB, fjall and redb.
 #[derive(Parser)]
-#[command(name = "peers", version = env!("PEERS_COMMIT"), after_help = EXAMPLES)]
+#[command(name = "peers", version = env!("PEERS_COMMIT"), long_version = program::VERSION, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -103,7 +104,8 @@ struct RunArguments {
     database_of: Option<EngineName>,
     /// A build of this program that makes an engine's runs, as ENGINE=PATH: one that has no other engine, so that memory is
     /// that of a program which uses this one. RocksDB initialises itself in every process that has it, and so brings its code
-    /// into memory. Can be given more than once.
+    /// into memory. Both are of the same commit, without local changes; results say which engines it has. Can be given once
+    /// for each engine.
     #[arg(long = "program", value_parser = parse_program)]
     programs: Vec<(EngineName, PathBuf)>,
     /// Shows no progress.
@@ -291,7 +293,7 @@ fn run_campaign(arguments: RunArguments) -> Result<()> {
         options: arguments.settings,
         look: arguments.look,
         database_of: arguments.database_of,
-        programs: arguments.programs,
+        programs: program::ask(&arguments.programs, Duration::from_secs(arguments.limit))?,
         is_quiet: arguments.quiet || !std::io::stderr().is_terminal(),
         ..arguments.selection.campaign(arguments.memory_group.is_some())?
     };

@@ -15,6 +15,7 @@ use crate::cell::{Cell, Durability, Effort, EngineName, Look, Memory};
 use crate::data::{Permutation, Values};
 use crate::engine::{self, Direction, Engine, Entry, Result};
 use crate::measure::{self, Counters, Part};
+use crate::program;
 use crate::tuning::Tuning;
 use crate::work;
 
@@ -42,6 +43,13 @@ pub struct Assignment {
     /// Options beyond the track's of who makes the database, if that is another engine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maker_options: Vec<(String, String)>,
+    /// The engines that the program has which makes the run: their code and what it does at the start are part of it.
+    #[serde(default = "all_engines")]
+    pub program: String,
+}
+
+fn all_engines() -> String {
+    program::ALL_ENGINES.to_string()
 }
 
 impl Assignment {

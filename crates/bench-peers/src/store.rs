@@ -105,6 +105,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_does_not_say_what_made_it_is_of_a_build_with_all_engines() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.jsonl");
+        let line = Line::Run(Box::new(testing::run(crate::cell::EngineName::Flagstone, 0, 100.0)));
+        let text = serde_json::to_string(&line).unwrap();
+        let before = text.replace(r#","program":"all engines""#, "");
+        assert_ne!(before, text);
+        std::fs::write(&path, before + "\n").unwrap();
+        assert_eq!(read(&path).unwrap(), [line]);
+    }
+
+    #[test]
     fn damage_in_the_middle_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("results.jsonl");

@@ -2,6 +2,7 @@
 
 use crate::cell::{Cell, Compression, Durability, Effort, EngineName, Look, Memory, Track};
 use crate::measure::{Counters, Latency, Part};
+use crate::program;
 use crate::run::{Assignment, Run};
 use crate::workload::Workload;
 
@@ -46,6 +47,7 @@ pub fn run_of(cell: Cell, engine: EngineName, round: u32, rate: f64) -> Run {
             look: Look::Pages,
             database_of: None,
             maker_options: Vec::new(),
+            program: program::ALL_ENGINES.to_string(),
         },
         parts: vec![part],
         operations: rate as u64,

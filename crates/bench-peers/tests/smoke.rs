@@ -141,34 +141,52 @@ fn another_build_of_the_program_makes_an_engines_runs() {
     let directory = tempfile::tempdir().expect("a directory");
     let (results, work) = (directory.path().join("results.jsonl"), directory.path().join("work"));
     let (program, calls) = (directory.path().join("program"), directory.path().join("calls"));
-    let program_that = |answers: &str| {
+    let program_that_is = |version: &str| {
         let script = format!(
-            "#!/bin/sh\necho $1 >> {}\n{answers}\nexec {} \"$@\"\n",
+            "#!/bin/sh\necho $1 >> {}\n[ $1 = --version ] && echo '{version}' && exit\nexec {} \"$@\"\n",
             text(&calls),
             env!("CARGO_BIN_EXE_peers")
         );
         std::fs::write(&program, script).expect("the program is written");
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("and may be run");
     };
-    let run = || {
+    let run = |more: &[&str]| {
         let cell = ["--workloads", "fillseq", "--sizes", "100", "--threads", "1", "--tracks", "tuned"];
         let effort = ["--scale", "0.0001", "--seconds", "0.02", "--rounds", "2"];
-        let of = format!("flagstone={}", text(&program));
-        let place = ["run", text(&results), "--directory", text(&work), "--program", &of];
-        peers(&[&place[..], &cell, &effort].concat())
+        let place = ["run", text(&results), "--directory", text(&work)];
+        peers(&[&place[..], &cell, &effort, more].concat())
     };
-    program_that("[ $1 = --version ] && echo 'peers of another commit' && exit");
-    let refused = run();
-    assert!(said(&refused).contains("it is peers of another commit, this one peers "), "{}", said(&refused));
+    let of = format!("flagstone={}", text(&program));
+    let with = ["--program", &of];
+    program_that_is("peers of another commit");
+    let refused = said(&run(&with));
+    assert!(refused.contains("it is peers of another commit, this one peers "), "{refused}");
 
-    program_that("");
+    let own = said(&peers(&["-V"]));
+    program_that_is(&format!("{own}Built with flagstone and a script"));
     std::fs::remove_file(&calls).expect("it was asked");
-    let made = run();
+    let made = run(&with);
+    if own.contains("with local changes") || own.contains("unknown") {
+        assert!(said(&made).contains("whether they are the same cannot be told"), "{}", said(&made));
+        return;
+    }
     assert!(made.status.success(), "{}", said(&made));
     let calls = std::fs::read_to_string(&calls).expect("it was asked");
     let cells = calls.lines().filter(|call| *call == "cell").count();
-    let by_flagstone = std::fs::read_to_string(&results).expect("results");
-    let by_flagstone =
-        by_flagstone.lines().filter(|line| line.contains("{\"run\":{\"engine\":\"flagstone\"")).count();
-    assert!(cells > 0 && cells == by_flagstone, "{calls}");
+    let runs = std::fs::read_to_string(&results).expect("results");
+    let (by_flagstone, by_others): (Vec<&str>, Vec<&str>) = runs
+        .lines()
+        .filter(|line| line.starts_with("{\"run\":"))
+        .partition(|line| line.contains("\"engine\":\"flagstone\""));
+    assert!(cells == 2 && by_flagstone.len() == 2, "{calls}");
+    let is_marked = |line: &&str| line.contains("\"program\":\"flagstone and a script\"");
+    assert!(by_flagstone.iter().all(is_marked) && !by_others.iter().any(is_marked), "{runs}");
+    let report = said(&peers(&["report", text(&results)]));
+    assert!(report.contains("`flagstone in a program with flagstone and a script`"), "{report}");
+
+    // This program's runs are others, and do not go with these.
+    let again = said(&run(&[]));
+    assert!(again.starts_with("2 runs made (0 failed)"), "{again}");
+    let mixed = peers(&["report", text(&results)]);
+    assert!(!mixed.status.success() && said(&mixed).contains("made by a program with"), "{}", said(&mixed));
 }

@@ -12,7 +12,8 @@ use crate::cell::{Cell, Effort, EngineName, Look, value_name};
 use crate::engine::Result;
 use crate::environment::Environment;
 use crate::measure::Part;
-use crate::run::Run;
+use crate::program::ALL_ENGINES;
+use crate::run::{Assignment, Run};
 use crate::statistics::{Estimate, Verdict, estimate, median};
 use crate::store::Line;
 
@@ -53,8 +54,8 @@ impl Report {
     /// Sorts lines. A later run of the same round replaces an earlier one.
     pub fn new(lines: &[Line]) -> Result<Self> {
         let mut cells: BTreeMap<Cell, BTreeMap<EngineName, BTreeMap<u32, Run>>> = BTreeMap::new();
-        let (mut environments, mut options, mut effort) = (Vec::new(), BTreeSet::new(), None);
-        let (mut failures, mut maker, mut look) = (BTreeMap::new(), None, None);
+        let (mut environments, mut failures) = (Vec::new(), BTreeMap::new());
+        let (mut alike, mut options) = (Alike::default(), BTreeSet::new());
         for line in lines {
             match line {
                 Line::Environment(found) if !environments.contains(found) => environments.push(found.clone()),
@@ -65,31 +66,8 @@ impl Report {
                 }
                 Line::Run(run) => {
                     let told = &run.assignment;
-                    if *effort.get_or_insert(told.effort) != told.effort {
-                        return Err(
-                            "these results are of several scales or lengths: they cannot share a page".into(),
-                        );
-                    }
-                    if *maker.get_or_insert(told.database_of) != told.database_of {
-                        return Err("some of these results are of the same database for both engines".into());
-                    }
-                    options.extend(
-                        told.database_of.map(|of| format!("the same files for both, of {}", value_name(of))),
-                    );
-                    for engine in [told.engine, told.maker()] {
-                        let named = told.options_of(engine).iter();
-                        let of = value_name(engine);
-                        options.extend(named.map(|(name, value)| format!("{of}:{name}={value}")));
-                    }
-                    if *look.get_or_insert(told.look) != told.look {
-                        return Err(
-                            "in some of these results readers looked at more of a value than in others"
-                                .into(),
-                        );
-                    }
-                    if told.look != Look::default() {
-                        options.insert(format!("--look {}", value_name(told.look)));
-                    }
+                    alike.admit(told)?;
+                    options.extend(options_of(told));
                     failures.remove(&(told.cell, told.engine, told.round));
                     let rounds = cells.entry(told.cell).or_default().entry(told.engine).or_default();
                     rounds.insert(told.round, run.as_ref().clone());
@@ -100,7 +78,7 @@ impl Report {
         let disturbed = runs().filter(|run| is_disturbed(run)).count();
         let times: Vec<u64> = runs().map(|run| run.unix_time).collect();
         Ok(Self {
-            effort: effort.ok_or("no runs")?,
+            effort: alike.effort.ok_or("no runs")?,
             disturbed: (disturbed, times.len()),
             period: (times.iter().min().copied().unwrap_or(0), times.iter().max().copied().unwrap_or(0)),
             rows: cells.iter().flat_map(|(cell, runs)| rows(cell, runs)).collect(),
@@ -130,6 +108,57 @@ impl Report {
         });
         json!({ "rows": rows.collect::<Vec<_>>(), "disturbed_runs": self.disturbed.0, "runs": self.disturbed.1 })
     }
+}
+
+/// What the runs of a page have in common.
+#[derive(Default)]
+struct Alike {
+    effort: Option<Effort>,
+    maker: Option<Option<EngineName>>,
+    look: Option<Look>,
+    programs: BTreeMap<EngineName, String>,
+}
+
+impl Alike {
+    /// Refuses a run that is not like those before.
+    fn admit(&mut self, told: &Assignment) -> Result<()> {
+        if *self.effort.get_or_insert(told.effort) != told.effort {
+            return Err("these results are of several scales or lengths: they cannot share a page".into());
+        }
+        if *self.maker.get_or_insert(told.database_of) != told.database_of {
+            return Err("some of these results are of the same database for both engines".into());
+        }
+        if *self.look.get_or_insert(told.look) != told.look {
+            return Err("in some of these results readers looked at more of a value than in others".into());
+        }
+        let program = self.programs.entry(told.engine).or_insert_with(|| told.program.clone());
+        if *program != told.program {
+            let (engine, other) = (told.engine.title(), &told.program);
+            return Err(format!(
+                "some runs of {engine} were made by a program with {program}, others with {other}"
+            )
+            .into());
+        }
+        Ok(())
+    }
+}
+
+/// What makes a run another one than its track says.
+fn options_of(told: &Assignment) -> Vec<String> {
+    let mut options = Vec::new();
+    options.extend(told.database_of.map(|of| format!("the same files for both, of {}", value_name(of))));
+    for engine in [told.engine, told.maker()] {
+        let of = value_name(engine);
+        let named = told.options_of(engine).iter();
+        options.extend(named.map(|(name, value)| format!("{of}:{name}={value}")));
+    }
+    if told.look != Look::default() {
+        options.push(format!("--look {}", value_name(told.look)));
+    }
+    if told.program != ALL_ENGINES {
+        options.push(format!("{} in a program with {}", value_name(told.engine), told.program));
+    }
+    options
 }
 
 fn is_disturbed(run: &Run) -> bool {
@@ -256,12 +285,42 @@ mod tests {
         assert_eq!(report.rows[0].rate(Flagstone), Some(7.0));
     }
 
-    #[test]
-    fn efforts_are_not_mixed() {
+    /// What is said of a run that is changed so, beside one that is not.
+    fn refused(change: impl Fn(&mut Assignment)) -> String {
         let mut other = testing::run(Flagstone, 1, 5.0);
-        other.assignment.effort.scale = 0.5;
+        change(&mut other.assignment);
         let mut all = lines(&[(Flagstone, 0, 5.0)]);
         all.push(Line::Run(Box::new(other)));
-        assert!(Report::new(&all).is_err());
+        Report::new(&all).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn what_is_not_alike_is_not_mixed() {
+        assert!(refused(|told| told.effort.scale = 0.5).contains("several scales"));
+        assert!(refused(|told| told.database_of = Some(Rocksdb)).contains("the same database"));
+        assert!(refused(|told| told.look = Look::Ends).contains("looked at more"));
+        assert_eq!(
+            refused(|told| told.program = "flagstone alone".to_string()),
+            "some runs of Flagstone were made by a program with all engines, others with flagstone alone"
+        );
+    }
+
+    /// Each engine may have a program of its own.
+    #[test]
+    fn what_is_beyond_the_tracks_is_named() {
+        let mut all = Vec::new();
+        for round in 0..2 {
+            for (engine, program) in [(Flagstone, "flagstone alone"), (Rocksdb, ALL_ENGINES)] {
+                let mut run = testing::run(engine, round, 5.0);
+                run.assignment.program = program.to_string();
+                run.assignment.look = Look::Ends;
+                all.push(Line::Run(Box::new(run)));
+            }
+        }
+        let options = Report::new(&all).unwrap().options;
+        assert!(
+            options.iter().eq(["--look ends", "flagstone in a program with flagstone alone"]),
+            "{options:?}"
+        );
     }
 }
