@@ -120,10 +120,7 @@ impl Campaign {
     /// Roughly how long it takes, in seconds.
     pub fn expected_seconds(&self) -> f64 {
         let runs = self.assignments().into_iter().flatten();
-        runs.map(|run| {
-            expected_seconds(&run.cell, self.effort, run.cell.workload.only_reads() && run.round > 0)
-        })
-        .sum()
+        runs.map(|run| expected_seconds(&run.cell, self.effort, run.round)).sum()
     }
 
     /// Makes all runs that are not there yet.
@@ -143,7 +140,7 @@ impl Campaign {
                 loaded = key;
             }
             for assignment in runs {
-                let expected = expected_seconds(&assignment.cell, self.effort, assignment.round > 0);
+                let expected = expected_seconds(&assignment.cell, self.effort, assignment.round);
                 if known.contains(&identity(&assignment)) {
                     outcome.known += 1;
                     progress.skip(expected);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cell::{Cell, Compression, Durability, Effort, EngineName, Memory, Track};
+use crate::work;
 use crate::workload::{Family, Workload};
 
 /// Values of the small workloads, in bytes.
@@ -196,8 +197,9 @@ fn shows_the_disk(cell: &Cell) -> bool {
     }
 }
 
-/// The order of a round: every second one is reversed, so that what drifts falls on all alike (ABBA). Engines that
-/// only stand beside the comparison take part in the first `peer_rounds`.
+/// The order of a round: every second one is reversed, so that what drifts falls on all alike (ABBA). LevelDB, fjall and redb
+/// take part in the first `peer_rounds`. The disk alone takes part in all: what it gives drifts, and the engines' parts of it
+/// are taken within a round.
 pub fn round_order(engines: &[EngineName], round: u32, peer_rounds: u32) -> Vec<EngineName> {
     let is_main =
         |engine: &EngineName| !matches!(engine, EngineName::Leveldb | EngineName::Fjall | EngineName::Redb);
@@ -210,23 +212,46 @@ pub fn round_order(engines: &[EngineName], round: u32, peer_rounds: u32) -> Vec<
 }
 
 /// Roughly how long a run takes, in seconds, for the progress bar.
-pub fn expected_seconds(cell: &Cell, effort: Effort, is_loaded: bool) -> f64 {
+pub fn expected_seconds(cell: &Cell, effort: Effort, round: u32) -> f64 {
     use Workload as W;
     let (keys, bytes) = (cell.keys(effort) as f64, cell.data_bytes(effort) as f64);
-    let write = keys * 2.5e-6 + bytes / 150e6;
+    // What only reads keeps the first round's database.
+    let is_loaded = cell.workload.only_reads() && round > 0;
     let load = if cell.workload.needs_data() && !is_loaded { keys * 1.5e-6 + bytes / 150e6 } else { 0.0 };
     let phase = match cell.workload {
-        W::FillSeq | W::FillRandom | W::FillBatch | W::BulkLoad | W::Overwrite => write,
-        W::LargeLoad | W::LargeOverwrite => write,
+        W::FillSeq | W::FillRandom | W::FillBatch | W::BulkLoad | W::Overwrite => {
+            seconds_of_puts(keys, bytes)
+        }
+        W::LargeLoad | W::LargeOverwrite => seconds_of_puts(keys, bytes),
         W::Overload => effort.seconds * 5.0,
         _ => effort.seconds * 1.2,
     };
-    1.0 + load + phase
+    1.0 + load + warm_up_seconds(cell, effort) + phase
+}
+
+fn seconds_of_puts(puts: f64, bytes: f64) -> f64 {
+    puts * 2.5e-6 + bytes / 150e6
+}
+
+/// How long [`work::warm_up`] takes.
+fn warm_up_seconds(cell: &Cell, effort: Effort) -> f64 {
+    let (keys, bytes) = (cell.keys(effort) as f64, cell.data_bytes(effort) as f64);
+    let (reads, mixes) = (cell.workload.only_reads(), cell.workload.reads_and_writes());
+    let written = if mixes { bytes.min(work::WARM_UP_BYTES as f64) } else { 0.0 };
+    let reads_all = cell.memory == Memory::Ample && (reads || mixes);
+    let read_all = if reads_all { keys * 0.3e-6 + bytes / 1e9 } else { 0.0 };
+    let looked_up = match cell.memory {
+        Memory::Ample if reads => effort.seconds / 10.0,
+        Memory::Quarter if reads => effort.seconds / 2.0,
+        _ => 0.0,
+    };
+    seconds_of_puts(written / cell.entry_bytes() as f64, written) + read_all + looked_up
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
 
     #[test]
     fn rounds_alternate() {
@@ -236,6 +261,29 @@ mod tests {
         assert_eq!(round_order(&engines, 1, 1), [E::Rocksdb, E::Flagstone]);
         assert_eq!(round_order(&engines, 2, 3), [E::Flagstone, E::Rocksdb, E::Fjall]);
         assert_eq!(round_order(&engines, 3, 4), [E::Fjall, E::Rocksdb, E::Flagstone]);
+    }
+
+    #[test]
+    fn the_disk_alone_takes_part_in_all_rounds() {
+        use EngineName as E;
+        assert_eq!(round_order(&[E::Flagstone, E::Redb, E::Disk], 1, 1), [E::Disk, E::Flagstone]);
+    }
+
+    #[test]
+    fn what_is_expected_has_the_warm_up_in_it() {
+        let expected = |workload, memory, seconds| {
+            let cell = Cell { memory, ..testing::cell(workload, 800) };
+            expected_seconds(&cell, Effort { scale: 1.0, seconds }, 1)
+        };
+        for (memory, part) in [(Memory::Ample, 0.1), (Memory::Quarter, 0.5), (Memory::Cold, 0.0)] {
+            let [short, long] = [10.0, 20.0].map(|seconds| expected(Workload::ReadZipf, memory, seconds));
+            assert!((long - short - 10.0 * (1.2 + part)).abs() < 1e-9, "{memory:?}: {short}, {long}");
+        }
+        let read_all = expected(Workload::ReadZipf, Memory::Ample, 0.0) - 1.0;
+        assert!(read_all > 1.0, "2 GiB take their time: {read_all}");
+        let [with, without] = [Workload::ReadWhileWriting, Workload::LargeLookupWriting]
+            .map(|workload| expected(workload, Memory::Ample, 10.0));
+        assert!(with - without > read_all + 0.5, "128 MiB are written, too: {with}, {without}");
     }
 
     #[test]
