@@ -1,21 +1,27 @@
 //! What a full disk must not leave behind.
 
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flagstone::base::{Error, SubCode};
-use flagstone::db::Db;
+use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
     load_latest,
 };
-use testkit::fault::{Call, FaultFs};
+use parking_lot::Mutex;
+use testkit::fault::{Call, FaultFs, Injection, Plan, Sort};
 use testkit::full_disk::{Room, live};
 use testkit::{QuotaFs, steps};
+use tracing::field::Field;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::with_default;
+use tracing::{Event, Level, Metadata, Subscriber};
 
 /// A file that was to replace another (an OPTIONS file, CURRENT) stayed as `NNNNNN.dbtmp` when there was no room for it,
 /// one more with every attempt, until the database was opened again.
@@ -257,33 +263,65 @@ fn families_come_and_go_where_there_is_no_room_for_an_options_file() {
         assert!(!db.background_step().expect("nothing to do"));
         assert_eq!(names(), ["default", "gone"]);
         small.fs.set_limit(limit);
-        small.options.env.clock.sleep(Duration::from_secs(30));
-        match closes {
-            true => db.close().expect("a clean close"),
-            false => assert!(!db.background_step().expect("nothing to do, but to look")),
+        if closes {
+            // Also when it was tried only just now.
+            db.close().expect("a clean close");
+        } else {
+            small.options.env.clock.sleep(Duration::from_secs(30));
+            assert!(!db.background_step().expect("nothing to do, but to look"));
         }
         assert_eq!(names(), ["default", "made"]);
+    }
+}
+
+/// A database that made a family on a full disk, so that an OPTIONS file is due.
+struct Watched {
+    small: Small,
+    disk: FaultFs,
+    db: Db,
+    /// How many OPTIONS files were begun since there was no room.
+    tries: Arc<AtomicUsize>,
+    /// Of the disk while there was room.
+    limit: u64,
+}
+
+impl Watched {
+    fn new() -> Self {
+        let (mut small, db) = Small::new("reserved_disk_space=0");
+        db.close().expect("a clean close");
+        let disk = FaultFs::new(small.options.env.fs.clone());
+        small.options.env = small.options.env.with_fs(Arc::new(disk.clone()));
+        let tries = Arc::new(AtomicUsize::new(0));
+        let counted = tries.clone();
+        disk.before_each(move |call, path| {
+            let is_one =
+                call == Call::Create && path.extension().is_some_and(|extension| extension == "dbtmp");
+            counted.fetch_add(usize::from(is_one), Ordering::Relaxed);
+        });
+        let db = small.open();
+        let limit = small.fs.limit();
+        small.fs.set_limit(small.fs.used() + 1000);
+        tries.store(0, Ordering::Relaxed);
+        db.create_column_family("made", &small.options.cf).expect("it is made");
+        Self { small, disk, db, tries, limit }
+    }
+
+    /// Half a minute, and what the background does then.
+    fn later(&self) {
+        self.small.options.env.clock.sleep(Duration::from_secs(30));
+        self.db.background_step().expect("nothing to do, but to look");
+    }
+
+    fn options_files(&self) -> usize {
+        let names = self.small.fs.list(Path::new("/db")).expect("a listing");
+        names.iter().filter(|name| name.starts_with("OPTIONS-")).count()
     }
 }
 
 /// It was tried every time that the background looked for work, twice a second: each time a file, a number and a warning.
 #[test]
 fn an_options_file_that_has_no_room_is_not_tried_again_and_again() {
-    let (mut small, db) = Small::new("reserved_disk_space=0");
-    db.close().expect("a clean close");
-    let disk = FaultFs::new(small.options.env.fs.clone());
-    small.options.env = small.options.env.with_fs(Arc::new(disk.clone()));
-    let tries = Arc::new(AtomicUsize::new(0));
-    let counted = tries.clone();
-    disk.before_each(move |call, path| {
-        let is_one = call == Call::Create && path.extension().is_some_and(|extension| extension == "dbtmp");
-        counted.fetch_add(usize::from(is_one), Ordering::Relaxed);
-    });
-    let db = small.open();
-    let limit = small.fs.limit();
-    small.fs.set_limit(small.fs.used() + 1000);
-    tries.store(0, Ordering::Relaxed);
-    let _made = db.create_column_family("made", &small.options.cf).expect("it is made");
+    let Watched { small, db, tries, limit, .. } = Watched::new();
     for _half_second in 0..600 {
         db.background_step().expect("nothing to do, but to look");
         small.options.env.clock.sleep(Duration::from_millis(500));
@@ -296,6 +334,87 @@ fn an_options_file_that_has_no_room_is_not_tried_again_and_again() {
     assert_eq!(tries.load(Ordering::Relaxed), tried + 1);
     let loaded = load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
     assert_eq!(loaded.families.len(), 2);
+}
+
+/// It was due for ever: one more was written every half minute. And a family passed for refused that was made.
+#[test]
+fn an_options_file_is_written_where_an_older_one_cannot_be_removed() {
+    let watched = Watched::new();
+    let Watched { small, disk, db, tries, .. } = &watched;
+    small.fs.set_limit(watched.limit);
+    let unremovable = Plan::Next { call: Call::Remove, sort: Sort::Options, injection: Injection::Io };
+    disk.plan(unremovable);
+    let before = tries.load(Ordering::Relaxed);
+    watched.later();
+    assert_eq!((disk.failed().len(), watched.options_files()), (1, 3));
+    watched.later();
+    assert_eq!(tries.load(Ordering::Relaxed) - before, 1, "it was written");
+    assert_eq!(db.statistics().get(Ticker::RemovalsPutOff), 1);
+
+    disk.plan(unremovable);
+    db.create_column_family("another", &small.options.cf).expect("it is made");
+    assert_eq!((disk.failed().len(), watched.options_files()), (2, 4));
+    watched.later();
+    assert_eq!(tries.load(Ordering::Relaxed) - before, 2);
+    db.create_column_family("last", &small.options.cf).expect("it is made");
+    assert_eq!(watched.options_files(), 2, "all are removed with the next");
+}
+
+/// What this thread warns of.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut said = String::new();
+        event.record(&mut |field: &Field, value: &dyn Debug| said += &format!("{field}: {value:?}; "));
+        self.0.lock().push(said);
+    }
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+}
+
+/// Only other reasons than a full disk were told, and not that the database was poisoned.
+#[test]
+fn who_closes_without_an_options_file_is_warned_once() {
+    for reason in ["no space left", "Sync (injected)", "close and reopen it"] {
+        let Watched { small, disk, db, limit, .. } = Watched::new();
+        match reason {
+            "no space left" => {}
+            "Sync (injected)" => {
+                small.fs.set_limit(limit);
+                disk.plan(Plan::Next { call: Call::Sync, sort: Sort::Temporary, injection: Injection::Io });
+            }
+            _ => {
+                small.fs.set_limit(limit);
+                disk.plan(Plan::Next { call: Call::Create, sort: Sort::Table, injection: Injection::Io });
+                db.put("key", "value").expect("a write");
+                db.flush_all().expect_err("no table");
+            }
+        }
+        let warnings = Warnings::default();
+        let _whatever_it_says = with_default(warnings.clone(), || db.close());
+        let said = warnings.0.lock();
+        let said: Vec<_> = said.iter().filter(|said| said.contains("OPTIONS")).collect();
+        assert!(
+            said.len() == 1 && said[0].contains("closed without") && said[0].contains(reason),
+            "{said:?}"
+        );
+    }
 }
 
 #[test]

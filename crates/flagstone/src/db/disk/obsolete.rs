@@ -173,17 +173,24 @@ impl DbInner {
         if current == state.manifest_seen || state.deletions_paused > 0 {
             return;
         }
-        match self.remove_old_metadata(state) {
-            Ok(()) => state.manifest_seen = current,
-            Err(error) => {
-                tracing::warn!(%error, "cannot remove a MANIFEST that was replaced");
-                self.statistics.add(Ticker::RemovalsPutOff, 1);
-            }
+        if self.tidy_metadata(state) {
+            state.manifest_seen = current;
         }
     }
 
+    /// Removes MANIFESTs and OPTIONS files that were replaced; whether they are gone. What cannot be removed harms nobody, and is
+    /// tried again, at the latest when the database is opened.
+    pub(in crate::db) fn tidy_metadata(&self, state: &State) -> bool {
+        let removed = self.remove_old_metadata(state);
+        if let Err(error) = &removed {
+            tracing::warn!(%error, "cannot remove a MANIFEST or OPTIONS file that was replaced");
+            self.statistics.add(Ticker::RemovalsPutOff, 1);
+        }
+        removed.is_ok()
+    }
+
     /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
-    pub(in crate::db) fn remove_old_metadata(&self, state: &State) -> Result<()> {
+    fn remove_old_metadata(&self, state: &State) -> Result<()> {
         if state.deletions_paused > 0 {
             return Ok(());
         }

@@ -20,7 +20,7 @@ impl DueOptions {
     }
 
     /// Whether one is due, and may be tried at this time of the clock.
-    pub(super) fn is_tried(&self, now_us: u64) -> bool {
+    pub(super) fn may_be_tried(&self, now_us: u64) -> bool {
         self.is_due && now_us >= self.next_us
     }
 

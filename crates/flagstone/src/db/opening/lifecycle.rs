@@ -149,7 +149,9 @@ impl DbInner {
         let target = file_name::options(&self.path, number);
         self.names.replace_file(&temporary, &target, text.as_bytes())?;
         due.settle();
-        self.remove_old_metadata(&self.state.lock())
+        // It stands whatever becomes of older ones.
+        self.tidy_metadata(&self.state.lock());
+        Ok(())
     }
 
     /// The same when families were made or dropped, which is durable by then: where a full disk has no room for the file, it is
@@ -173,23 +175,22 @@ impl DbInner {
         // Who writes one now writes what is due, or it is due still.
         if let Some(mut due) = self.options_file.try_lock()
             && due.is_due()
-            && due.is_tried(self.env.clock.now_us())
+            && due.may_be_tried(self.env.clock.now_us())
+            && let Err(error) = self.write_due_options(&mut due)
+            // That there is no room was said.
+            && error.subcode() != SubCode::NoSpace
         {
-            self.write_due_options(&mut due);
+            tracing::warn!(%error, "no OPTIONS file");
         }
     }
 
-    fn write_due_options(&self, due: &mut DueOptions) {
-        if !due.is_due() || self.poison.is_fatal() {
-            return;
+    /// Writes the OPTIONS file if one is due.
+    fn write_due_options(&self, due: &mut DueOptions) -> Result<()> {
+        if !due.is_due() {
+            return Ok(());
         }
-        if let Err(error) = self.write_options(due) {
-            due.put_off(self.env.clock.now_us());
-            // That there is no room was said.
-            if error.subcode() != SubCode::NoSpace {
-                tracing::warn!(%error, "no OPTIONS file");
-            }
-        }
+        let written = self.poison.check_fatal().and_then(|()| self.write_options(due));
+        written.inspect_err(|_| due.put_off(self.env.clock.now_us()))
     }
 
     /// Works out what the trees ask of writers; after every change of a memtable or version.
@@ -387,7 +388,9 @@ impl DbInner {
         {
             // Together: who comes later is refused, and leaves none that is due.
             let mut due = self.options_file.lock();
-            self.write_due_options(&mut due);
+            if let Err(error) = self.write_due_options(&mut due) {
+                tracing::warn!(%error, "closed without an OPTIONS file that tells of the families as they are");
+            }
             self.closing.store(true, Ordering::Release);
         }
         {
