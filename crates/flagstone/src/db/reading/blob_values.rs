@@ -75,10 +75,22 @@ impl Tables {
         ahead: Option<&mut BlobReadahead>,
         open: impl FnOnce() -> Result<Arc<BlobFileReader>>,
     ) -> Result<Bytes> {
-        let BlobPlace { index, cached_as } = *place;
-        if let Some(value) = self.cached_blob(cached_as, settings)? {
-            return Ok(value);
+        match self.cached_blob(place.cached_as, settings)? {
+            Some(value) => Ok(value),
+            None => self.read_uncached_blob(user_key, place, settings, ahead, open),
         }
+    }
+
+    /// The same, of a value that is not cached.
+    pub(in crate::db) fn read_uncached_blob(
+        &self,
+        user_key: &[u8],
+        place: &BlobPlace,
+        settings: &ReadSettings,
+        ahead: Option<&mut BlobReadahead>,
+        open: impl FnOnce() -> Result<Arc<BlobFileReader>>,
+    ) -> Result<Bytes> {
+        let BlobPlace { index, cached_as } = *place;
         let verify = settings.verify_checksums;
         let cached_as = cached_as.filter(|_| settings.fill_cache);
         let mut counted = self.account().measured(Holder::Values);

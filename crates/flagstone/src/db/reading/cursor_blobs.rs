@@ -15,7 +15,7 @@ use crate::db::files::Tables;
 use crate::env::Advice;
 use crate::iter::{Upcoming, ValueResolver};
 use crate::options::ReadOptions;
-use crate::sst::{BlockCache, CachedBlock};
+use crate::sst::{BlockCache, CachedBlock, ReadSettings};
 
 /// Fetches blobs for a cursor; keeps the version alive that names their files.
 pub(in crate::db) struct CursorBlobs {
@@ -36,7 +36,9 @@ impl ValueResolver for CursorBlobs {
 
     fn resolve_in_scan(&self, user_key: &[u8], blob_index: &[u8], upcoming: &Upcoming<'_>) -> Result<Bytes> {
         let place = self.tables.place_of_blob(&self.family, user_key, blob_index)?;
-        if let Some(key) = place.cached_as {
+        if let Some(key) = place.cached_as
+            && place.index.size < ASKED_BELOW
+        {
             let key_of = |index: &[u8]| self.tables.cache_key_of(&BlobIndex::decode(index).ok()?);
             self.asked.lock().come_to(key, self.tables.caches().blobs(), |visit| {
                 upcoming(&mut |index| key_of(index).is_none_or(&mut *visit));
@@ -48,7 +50,22 @@ impl ValueResolver for CursorBlobs {
 
 impl CursorBlobs {
     fn read(&self, user_key: &[u8], place: &BlobPlace, upcoming: Option<&Upcoming<'_>>) -> Result<Bytes> {
-        let (version, settings) = (&self.current.version, read_settings(&self.options));
+        let settings = read_settings(&self.options);
+        let value = match self.tables.cached_blob(place.cached_as, &settings) {
+            Ok(Some(value)) => return Ok(value),
+            Ok(None) => self.read_uncached(user_key, place, &settings, upcoming),
+            Err(error) => Err(error),
+        };
+        value.inspect_err(|error| self.tables.suspects().add(&self.family, error))
+    }
+
+    fn read_uncached(
+        &self,
+        user_key: &[u8],
+        place: &BlobPlace,
+        settings: &ReadSettings,
+        upcoming: Option<&Upcoming<'_>>,
+    ) -> Result<Bytes> {
         let mut ahead = self.ahead.lock();
         let leads = match upcoming {
             Some(upcoming) if ahead.scattered.waits && !ahead.scattered.come_to(&place.index) => {
@@ -57,12 +74,13 @@ impl CursorBlobs {
             }
             _ => false,
         };
+        let open = || self.tables.named_blob_file(&self.family, &self.current.version, place.index.file);
         let blobs = Some(&mut ahead.blobs);
-        let value = self.tables.read_blob(&self.family, version, user_key, place, &settings, blobs);
+        let value = self.tables.read_uncached_blob(user_key, place, settings, blobs, open);
         let alone_us = ahead.blobs.take_alone_us();
         ahead.scattered.note(alone_us, leads);
         ahead.count();
-        value.inspect_err(|error| self.tables.suspects().add(&self.family, error))
+        value
     }
 
     /// Has the system fetch the values that a scan comes to next.
@@ -155,6 +173,10 @@ impl Scattered {
         }
     }
 }
+
+/// Longer values are not asked for: whoever reads so much of each hardly notices what it takes to find it, and so few of them fit
+/// into a cache that what finds them mostly is in the processor's.
+const ASKED_BELOW: u64 = 64 << 10;
 
 /// So many values at a time are asked for where a scan begins, and where it goes on.
 const FIRST_ASKED: usize = 4;
