@@ -199,7 +199,9 @@ fn two_logs(source: &Path, copy: &Path) -> Vec<PathBuf> {
     options.wal_write_mode = WalWriteMode::Plain;
     let db = Db::open(source, &options).expect("it opens");
     let other = db.create_column_family("other", &options.cf).expect("a family");
-    db.put("first", "value").expect("a put");
+    for nth in 0..10 {
+        db.put(format!("first{nth}"), "value").expect("a put");
+    }
     db.put_cf(&other, "other", "value").expect("a put");
     db.flush(&other, &FlushOptions::default()).expect("a flush");
     db.put("second", "value").expect("a put");
@@ -228,10 +230,11 @@ fn a_wal_that_cannot_be_read_is_one_loss() {
     assert_eq!(loss.error.code(), Code::IoError, "{report:#?}");
 }
 
-/// What its end had held was lost once more, by what the WAL behind it says.
+/// What its end had held was lost once more, by what the WAL behind it says; or, when that was mended, only the record was told
+/// that is cut off, of however many.
 #[test]
 fn a_wal_that_is_torn_at_its_end_is_one_loss() {
-    for cut in [1, 9] {
+    for cut in [1, 9, 150] {
         let scratch = temporary();
         let copy = scratch.path().join("copy");
         let files = two_logs(&scratch.path().join("source"), &copy);
@@ -244,7 +247,35 @@ fn a_wal_that_is_torn_at_its_end_is_one_loss() {
             (Code::Corruption, Some(&*files[0])),
             "{report:#?}"
         );
+        let went = format!("the log should go on up to byte {}; intact records end at ", whole.len());
+        let message = loss.error.message();
+        assert!(message.contains(&went) && message.contains("a record is cut off"), "{report:#?}");
     }
+}
+
+/// Damaged blocks are found before it, and where there were many, nothing told of it.
+#[test]
+fn a_wal_that_is_missing_is_told_before_blocks_that_are_damaged() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let mut options = create();
+    options.avoid_flush_during_shutdown = true;
+    let db = Db::open(&source, &options).expect("it opens");
+    db.put("flushed", "value").expect("a put");
+    db.flush_all().expect("a flush");
+    db.put("newer", "value").expect("a put");
+    db.close().expect("closed");
+    logs(&source).iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
+    let names = std::fs::read_dir(&source).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let mut tables = names.filter(|path| path.extension().is_some_and(|kind| kind == "sst"));
+    let table = tables.next().expect("a table");
+    let mut bytes = std::fs::read(&table).expect("a table");
+    bytes[3] ^= 1;
+    std::fs::write(&table, bytes).expect("written");
+    let report = rebuild(&source, &scratch.path().join("db"));
+    let [missing, block] = &report.losses[..] else { panic!("{report:#?}") };
+    assert!(missing.error.message().contains(".log is missing"), "{report:#?}");
+    assert_eq!((block.error.path(), report.whole_losses), (Some(&*table), 1), "{report:#?}");
 }
 
 /// RocksDB notes the last batch of the WAL before (`track_and_verify_wals`). Was that one that is not taken, it was missed.

@@ -4,7 +4,7 @@ use std::path::{self, Path, PathBuf};
 
 use clap::Args;
 use flagstone::db::{
-    LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage, salvage_with_older_options,
+    Fault, LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage, salvage_with_older_options,
 };
 use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, Options, load_readable};
@@ -20,7 +20,7 @@ use crate::text;
 
 /// Lost values that are listed in words; JSON has all of the report.
 const LISTED_MAX: usize = 50;
-/// The same of places with damage.
+/// The same of places with damage; what concerns whole files and families is always told.
 const PLACES_LISTED_MAX: usize = 1000;
 
 /// Rebuild a damaged database, in a new directory, from whatever files are left.
@@ -128,39 +128,54 @@ fn options(common: &Common, source: &Path) -> Result<Known, Failure> {
     Ok(Known { options, families, are_newest })
 }
 
-/// A line for each of the first, and how many more there are.
-fn first_of<T>(all: &[T], unlisted: u64, what: &str, line: impl Fn(&T) -> String) -> Vec<String> {
-    let mut lines: Vec<String> = all.iter().take(PLACES_LISTED_MAX).map(line).collect();
-    let more = (all.len() - lines.len()) as u64 + unlisted;
+/// A line for each of the first `max`, how many more there are, and of how many of these JSON tells.
+fn first_of<T>(
+    all: &[T],
+    max: usize,
+    unlisted: u64,
+    (one, which): (&str, &str),
+    line: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let mut lines: Vec<String> = all.iter().take(max).map(line).collect();
+    let listed = all.len() - lines.len();
+    let more = listed as u64 + unlisted;
+    let in_json = match (listed, unlisted) {
+        (0, _) => String::new(),
+        (_, 0) => "; --json has all of them".to_string(),
+        (listed, _) => format!("; --json has {listed} of them"),
+    };
     if more > 0 {
-        lines.push(format!("... and {more} more {what}; --json has more of them"));
+        lines.push(format!("... and {} {which}{in_json}", text::count(more, &format!("more {one}"))));
     }
     lines
 }
 
-fn words(report: &SalvageReport) -> Vec<String> {
-    let mut lines =
-        first_of(&report.losses, report.losses_unlisted, "places where something is lost", |loss| {
-            format!("LOST {}", describe(loss))
-        });
-    for lost in report.lost_values.iter().take(LISTED_MAX) {
-        lines.push(format!(
+/// What was lost, and what is damaged beside that; what concerns whole files and families comes first.
+fn damage(report: &SalvageReport) -> Vec<String> {
+    let (wholes, places) = report.losses.split_at(report.whole_losses);
+    let lost = |loss: &Fault| format!("LOST {}", describe(loss));
+    let mut lines: Vec<String> = wholes.iter().map(lost).collect();
+    let what = ("place", "where something is lost");
+    lines.extend(first_of(places, PLACES_LISTED_MAX, report.losses_unlisted, what, lost));
+    let what = ("value", "lost");
+    lines.extend(first_of(&report.lost_values, LISTED_MAX, report.lost_values_unlisted, what, |lost| {
+        format!(
             "LOST the value of '{}' in family '{}'{}: {}",
             lost.key.escape_ascii(),
             text::name(&lost.family),
             if lost.has_other_version { " (an older version is there instead)" } else { "" },
             lost.error
-        ));
-    }
-    if report.lost_values.len() > LISTED_MAX {
-        lines.push(format!("... and {} more; --json lists them", report.lost_values.len() - LISTED_MAX));
-    }
-    lines.extend(first_of(
-        &report.harmless,
-        report.harmless_unlisted,
-        "places where nothing is lost",
-        |error| format!("damaged, but nothing is lost for it: {error}"),
-    ));
+        )
+    }));
+    let what = ("place", "where nothing is lost");
+    lines.extend(first_of(&report.harmless, PLACES_LISTED_MAX, report.harmless_unlisted, what, |error| {
+        format!("damaged, but nothing is lost for it: {error}")
+    }));
+    lines
+}
+
+fn words(report: &SalvageReport) -> Vec<String> {
+    let mut lines = damage(report);
     lines.extend(report.notes.iter().cloned());
     let left_out = report.files.iter().filter_map(|file| {
         let why = file.left_out.as_ref()?;
@@ -254,15 +269,17 @@ fn lost_json(lost: &LostValue) -> Value {
 #[cfg(test)]
 mod tests {
     use flagstone::base::Error;
-    use flagstone::db::Fault;
 
     use super::*;
+
+    fn fault(offset: u64) -> Fault {
+        Fault { error: Error::corruption("x").at_offset(offset), key_range: None }
+    }
 
     /// A database that had lost every other block had as many lines.
     #[test]
     fn of_many_places_the_first_are_told_and_how_many_more_there_are() {
         let mut report = SalvageReport::default();
-        let fault = |offset| Fault { error: Error::corruption("x").at_offset(offset), key_range: None };
         report.losses = (0..3000).map(fault).collect();
         report.losses_unlisted = 5;
         report.harmless = vec![Error::corruption("y"); 1001];
@@ -270,9 +287,38 @@ mod tests {
         let told = lines.iter().filter(|line| line.starts_with("LOST")).count();
         assert_eq!(told, PLACES_LISTED_MAX);
         let has = |what: &str| lines.iter().any(|line| line.contains(what));
-        assert!(has("2005 more places where something is lost"), "{:?}", &lines[PLACES_LISTED_MAX..]);
-        assert!(has("1 more places where nothing is lost") && has("lost in 3005 places"));
+        let more = "... and 2005 more places where something is lost; --json has 2000 of them";
+        assert!(has(more), "{:?}", &lines[PLACES_LISTED_MAX..]);
+        let one = "... and 1 more place where nothing is lost; --json has all of them";
+        assert!(has(one) && has("lost in 3005 places"), "{:?}", &lines[PLACES_LISTED_MAX..]);
         let json = report_json(&report);
         assert_eq!((json["losses"].as_array().unwrap().len(), &json["losses_unlisted"]), (3000, &json!(5)));
+    }
+
+    /// A WAL that is missing was found after the damaged blocks, and never told where there were many.
+    #[test]
+    fn what_concerns_whole_files_is_always_told_and_first() {
+        let mut report = SalvageReport::default();
+        let missing =
+            |number| Fault { error: Error::corruption(format!("{number}.log is missing")), key_range: None };
+        report.losses = (0..1500).map(missing).chain((0..2000).map(fault)).collect();
+        report.whole_losses = 1500;
+        let lines = words(&report);
+        assert!(lines[..1500].iter().all(|line| line.contains(".log is missing")), "{:?}", &lines[..1500]);
+        assert!(lines[1500..2500].iter().all(|line| line.contains("offset")), "{:?}", &lines[1500..]);
+        assert_eq!(lines[2500], "... and 1000 more places where something is lost; --json has all of them");
+    }
+
+    /// All that JSON lists had been told, and the reader was sent there for more.
+    #[test]
+    fn nobody_is_sent_to_json_for_what_it_has_not() {
+        let mut report = SalvageReport::default();
+        report.losses = vec![fault(7)];
+        (report.losses_unlisted, report.lost_values_unlisted) = (1, 2);
+        let lines = words(&report);
+        assert_eq!(
+            lines[1..3],
+            ["... and 1 more place where something is lost", "... and 2 more values lost"]
+        );
     }
 }

@@ -151,7 +151,7 @@ impl Blobs {
                 if !is_wanted && !knows_tables && holds_a_value() {
                     let what = "nothing that survives refers to the values in it: they are garbage, or the tables are gone that \
                                 did";
-                    report.lose(Error::corruption(what).at(&listed.path), None);
+                    report.lose_whole(Error::corruption(what).at(&listed.path), None);
                 }
                 let why = match is_wanted {
                     true => "another file of its number has what is referred to",

@@ -183,7 +183,7 @@ impl Directory {
             });
         }
         let mut has_unnamed_tables = !self.unlisted.is_empty();
-        self.unlisted.drain(..).for_each(|error| report.lose(error, None));
+        self.unlisted.drain(..).for_each(|error| report.lose_whole(error, None));
         self.unreadable_archive.drain(..).for_each(|error| report.pass_over(error));
         for (kind, error) in std::mem::take(&mut self.unreadable) {
             let is_loss = match kind {
@@ -193,7 +193,7 @@ impl Directory {
                 _ => false,
             };
             match is_loss {
-                true => report.lose(error, None),
+                true => report.lose_whole(error, None),
                 false => report.pass_over(error),
             }
             has_unnamed_tables |=
@@ -213,7 +213,7 @@ impl Directory {
                 || namers.families.iter().any(|name| families.is_known(name));
             is_any_lost |= is_needed;
             match is_needed {
-                true => report.lose(error, None),
+                true => report.lose_whole(error, None),
                 false => report.note(format!(
                     "{} is not there, where older options say that tables of family '{}' lie, which may have been dropped since.",
                     error.path().unwrap_or(Path::new("")).display(),

@@ -118,8 +118,9 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) ends: BTreeMap<FileNumber, WalEnd>,
     /// Those that cannot be read, or not all of them.
     pub(super) unreadable: BTreeSet<FileNumber>,
-    /// Those whose end is torn, which is a loss: what stood there and behind it is that.
-    pub(super) torn: BTreeSet<FileNumber>,
+    /// Those whose end is torn, which is a loss: what stood there and behind it is that. Which one it is in the report, until
+    /// it says how far the log went.
+    pub(super) torn: BTreeMap<FileNumber, Option<usize>>,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
     /// Whether operations share numbers in the file that is being read, once that was asked.
@@ -244,7 +245,7 @@ impl Logs<'_, '_> {
                 }
                 Event::Record(_) => {
                     if let Some(gap) = gap.take() {
-                        self.lose_part(gap.damage(), listed);
+                        self.lose(part(gap.damage(), listed));
                     }
                     match self.batch(reader, number, std::mem::take(&mut is_first)) {
                         Ok(taken) => records += taken,
@@ -257,20 +258,18 @@ impl Logs<'_, '_> {
             }
         }
         if let Some(gap) = gap.filter(|gap| !gap.is_end()) {
-            self.torn.insert(number);
-            self.lose_part(gap.damage(), listed);
+            let loss = (!self.is_archive).then(|| self.report.next_whole());
+            self.torn.insert(number, loss);
+            self.lose_whole(part(gap.damage(), listed));
         }
         Ok(records)
     }
 
-    fn lose_part(&mut self, damage: &Damage, listed: &Listed) {
-        let message = format!("{}: {} bytes of the log are lost", what(&damage.kind), damage.dropped);
-        self.lose(Error::corruption(message).at(&listed.path).at_offset(damage.offset));
-    }
-
     fn lose_unread(&mut self, number: FileNumber, error: Error) {
-        self.unreadable.insert(number);
-        self.lose(error);
+        match self.unreadable.insert(number) {
+            true => self.lose_whole(error),
+            false => self.lose(error),
+        }
     }
 
     /// What is lost of an archive, tables had: it is not lost for that.
@@ -278,6 +277,14 @@ impl Logs<'_, '_> {
         match self.is_archive {
             true => self.report.pass_over(error),
             false => self.report.lose(error, None),
+        }
+    }
+
+    /// The same of what concerns the whole log.
+    fn lose_whole(&mut self, error: Error) {
+        match self.is_archive {
+            true => self.report.pass_over(error),
+            false => self.report.lose_whole(error, None),
         }
     }
 
@@ -366,19 +373,20 @@ impl Logs<'_, '_> {
         let number = noted.number();
         let known = self.ends.get(&number).copied();
         let end = known.unwrap_or_default();
-        let is_told = self.unreadable.contains(&number) || self.torn.contains(&number);
-        if self.is_archive || is_told || noted.is_held(end) {
+        if self.is_archive || self.unreadable.contains(&number) || noted.is_held(end) {
             return;
         }
-        match known {
-            Some(_) => {
-                let message = format!("{number}.log: the log should go on {}", noted.missed(end));
-                self.report.lose(Error::corruption(message), None);
+        let missed = format!("the log should go on {}", noted.missed(end));
+        match (self.torn.get_mut(&number), known) {
+            // One loss, however much of the log is gone behind the record that is cut off.
+            (Some(torn), _) => torn.take().into_iter().for_each(|loss| self.report.say_more(loss, &missed)),
+            (None, Some(_)) => {
+                self.report.lose_whole(Error::corruption(format!("{number}.log: {missed}")), None);
             }
-            None if self.families.need_log(number) => {
-                self.report.lose(Error::corruption(format!("{number}.log is missing")), None);
+            (None, None) if self.families.need_log(number) => {
+                self.report.lose_whole(Error::corruption(format!("{number}.log is missing")), None);
             }
-            None => {}
+            (None, None) => {}
         }
     }
 }
@@ -389,6 +397,12 @@ enum Refused {
     Batch(Error),
     /// The new database cannot be written.
     Output(Error),
+}
+
+/// A part of a log that is lost.
+fn part(damage: &Damage, listed: &Listed) -> Error {
+    let message = format!("{}: {} bytes of the log are lost", what(&damage.kind), damage.dropped);
+    Error::corruption(message).at(&listed.path).at_offset(damage.offset)
 }
 
 fn what(kind: &DamageKind) -> &'static str {

@@ -248,7 +248,7 @@ impl Salvage<'_> {
         blobs.describe(self.families.history().is_trusted, &mut self.report);
         let last = self.last_sequence.max(self.families.history().last_sequence);
         target.finish(self.options, last)?;
-        Ok(self.report)
+        Ok(self.report.finish())
     }
 
     fn read(&mut self, bytes: u64) {
@@ -272,7 +272,7 @@ impl Salvage<'_> {
         for (number, table) in missing {
             let range = user_range(&table.smallest, &table.largest);
             let error = Error::corruption(format!("{number}.sst is missing{doubt}"));
-            self.report.lose(error, Some(range.clone()));
+            self.report.lose_whole(error, Some(range.clone()));
             self.families.note_loss(table.family, range);
         }
     }
@@ -289,7 +289,7 @@ impl Salvage<'_> {
                 "family '{name}' has no table, though WALs in the archive were flushed to some: of what these held, only what \
                  is in WALs is left"
             );
-            self.report.lose(Error::corruption(what), None);
+            self.report.lose_whole(Error::corruption(what), None);
         }
     }
 
@@ -306,7 +306,7 @@ impl Salvage<'_> {
         let or_before = if known < newest { ", or the one before," } else { "" };
         let what = format!("{newest}.log{or_before} is missing: what it held is lost, if it held anything");
         match was_opened {
-            true => self.report.lose(Error::corruption(what), None),
+            true => self.report.lose_whole(Error::corruption(what), None),
             false => {
                 self.report.note(format!("{what}; a checkpoint that RocksDB made has none that is empty."))
             }
@@ -321,7 +321,7 @@ impl Salvage<'_> {
             last_sequence: &mut self.last_sequence,
             ends: BTreeMap::new(),
             unreadable: BTreeSet::new(),
-            torn: BTreeSet::new(),
+            torn: BTreeMap::new(),
             is_archive,
             sharing: None,
         };
@@ -385,14 +385,14 @@ impl Salvage<'_> {
                  newer table's value, and in it",
                 twice.keys
             );
-            self.report.lose(Error::corruption(what), twice.range);
+            self.report.lose_whole(Error::corruption(what), twice.range);
         }
         if unlisted.keys > 0 {
             let what = format!(
                 "{} more large values of family '{name}' are lost than a report has room for",
                 unlisted.keys
             );
-            self.report.lose(Error::corruption(what), unlisted.range);
+            self.report.lose_whole(Error::corruption(what), unlisted.range);
         }
         if older > 0 {
             self.report.note(format!(

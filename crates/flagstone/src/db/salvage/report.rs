@@ -7,7 +7,7 @@ use crate::db::checks::verify::Fault;
 
 /// Memory that lost values may take which the report lists.
 const LISTED_BYTES_MAX: usize = 64 << 20;
-/// The same for damage; half of it where nothing was lost.
+/// The same for places with damage; half of it where nothing was lost.
 const DAMAGE_BYTES_MAX: usize = 32 << 20;
 /// About as much is said of one, and where it was.
 const WORDS_BYTES: usize = 300;
@@ -73,9 +73,12 @@ pub struct SalvageReport {
     pub files: Vec<SalvagedFile>,
     /// The new database's families.
     pub families: Vec<SalvagedFamily>,
-    /// What was lost, or may have been: damage in files that hold records, for as much as there is room: about 70,000 places.
+    /// What was lost, or may have been: first all that concerns whole files and families, then places in files that hold
+    /// records, for as many as there is room: about 70,000.
     pub losses: Vec<Fault>,
-    /// How many others there are.
+    /// How many of `losses`, the first ones, concern whole files and families.
+    pub whole_losses: usize,
+    /// How many other places there are.
     pub losses_unlisted: u64,
     /// Large values and entities that were lost, for as many as there is room: about 100,000. A loss says how many others there
     /// are of a family, and between which keys.
@@ -88,9 +91,12 @@ pub struct SalvageReport {
     pub harmless_unlisted: u64,
     /// What else a reader should know, as sentences.
     pub notes: Vec<String>,
+    /// What `losses` will begin with. Of these there are no more than files and families; places, of which there may be any
+    /// number, are found first, and would leave them no room.
+    wholes: Vec<Fault>,
     /// Bytes of what is in `lost_values`.
     listed_bytes: usize,
-    /// Of what is in `losses`.
+    /// Of the places in `losses`.
     losses_bytes: usize,
     /// Of what is in `harmless`.
     harmless_bytes: usize,
@@ -111,7 +117,7 @@ impl SalvageReport {
 
     /// Places where something was lost, listed or not.
     pub fn places_lost(&self) -> u64 {
-        self.losses.len() as u64 + self.losses_unlisted
+        (self.wholes.len() + self.losses.len()) as u64 + self.losses_unlisted
     }
 
     /// Large values and entities that were lost, listed or not.
@@ -124,6 +130,7 @@ impl SalvageReport {
         self.families.iter().map(|family| family.records).sum()
     }
 
+    /// Adds a place in a file.
     pub(super) fn lose(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {
         let keys = key_range.as_ref().map_or(0, |(first, last)| first.len() + last.len());
         let bytes = size_of::<Fault>() + keys + WORDS_BYTES;
@@ -131,6 +138,22 @@ impl SalvageReport {
             true => self.losses.push(Fault { error, key_range }),
             false => self.losses_unlisted += 1,
         }
+    }
+
+    /// Adds what concerns a whole file or family.
+    pub(super) fn lose_whole(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {
+        self.wholes.push(Fault { error, key_range });
+    }
+
+    /// Which one the next is that [`Self::lose_whole`] adds.
+    pub(super) fn next_whole(&self) -> usize {
+        self.wholes.len()
+    }
+
+    /// Says more of one of these.
+    pub(super) fn say_more(&mut self, nth: usize, what: &str) {
+        let loss = &mut self.wholes[nth].error;
+        *loss = loss.clone().context(what);
     }
 
     /// Adds damage for which nothing is lost.
@@ -143,6 +166,7 @@ impl SalvageReport {
 
     /// Adds what another one says was lost.
     pub(super) fn lose_all_of(&mut self, other: Self) {
+        self.wholes.extend(other.wholes);
         other.losses.into_iter().for_each(|loss| self.lose(loss.error, loss.key_range));
         self.losses_unlisted += other.losses_unlisted;
     }
@@ -160,6 +184,13 @@ impl SalvageReport {
 
     pub(super) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
+    }
+
+    /// Puts first what matters most.
+    pub(super) fn finish(mut self) -> Self {
+        self.whole_losses = self.wholes.len();
+        drop(self.losses.splice(..0, std::mem::take(&mut self.wholes)));
+        self
     }
 }
 
@@ -216,5 +247,36 @@ mod tests {
         let mut of_a_long_key = SalvageReport::default();
         of_a_long_key.lose(Error::corruption("x"), Some((vec![0; 33 << 20], Vec::new())));
         assert!(!of_a_long_key.is_complete() && of_a_long_key.losses.is_empty());
+    }
+
+    /// Damaged blocks are found first, and where they took all of the room nothing told of a WAL that is missing.
+    #[test]
+    fn what_concerns_whole_files_is_listed_first_whatever_room_places_have_left() {
+        let mut report = SalvageReport::default();
+        report.lose(Error::corruption("a block is damaged"), Some((vec![0; 31 << 20], Vec::new())));
+        while report.losses_unlisted == 0 {
+            report.lose(Error::corruption("a block is damaged"), None);
+        }
+        let places = report.losses.len();
+        report.lose_whole(Error::corruption("7.log is missing"), None);
+        let torn = report.next_whole();
+        report.lose_whole(Error::corruption("a record is cut off").at_offset(9), None);
+        report.lose_whole(Error::corruption("5 more large values are lost"), None);
+        report.say_more(torn, "the log should go on");
+        assert_eq!(report.places_lost(), places as u64 + 4);
+        let report = report.finish();
+        assert_eq!((report.whole_losses, report.losses.len()), (3, places + 3));
+        assert_eq!(report.places_lost(), places as u64 + 4);
+        let told: Vec<_> = report.losses[..4].iter().map(|loss| loss.error.message()).collect();
+        assert_eq!(
+            told,
+            [
+                "7.log is missing",
+                "the log should go on: a record is cut off",
+                "5 more large values are lost",
+                "a block is damaged",
+            ]
+        );
+        assert_eq!(report.losses[1].error.offset(), Some(9));
     }
 }

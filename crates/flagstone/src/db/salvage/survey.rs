@@ -198,7 +198,7 @@ impl Salvage<'_> {
                 "this is not the table that the MANIFEST names, but another of that number",
             );
             let (family, range) = (recorded.family, user_range(&recorded.smallest, &recorded.largest));
-            self.report.lose(error.at(path), Some(range.clone()));
+            self.report.lose_whole(error.at(path), Some(range.clone()));
             self.families.note_loss(family, range);
         }
         Ok(())
@@ -224,7 +224,8 @@ impl Salvage<'_> {
             Err(error) => {
                 let recorded = self.families.history().live.get(&number);
                 let lost = recorded.map(|table| (table.family, user_range(&table.smallest, &table.largest)));
-                self.report.lose(error.at(&listed.path), lost.as_ref().map(|(_, range)| range.clone()));
+                let range = lost.as_ref().map(|(_, range)| range.clone());
+                self.report.lose_whole(error.at(&listed.path), range);
                 match lost {
                     Some((family, range)) => self.families.note_loss(family, range),
                     None => self.families.note_loss_of_anything(),
@@ -258,9 +259,13 @@ impl Salvage<'_> {
         } else {
             remains.harmless.drain(..).for_each(|error| self.report.pass_over(error));
         }
-        for fault in std::mem::take(&mut remains.faults) {
+        for (nth, fault) in std::mem::take(&mut remains.faults).into_iter().enumerate() {
             let range = fault.key_range.clone().or_else(|| whole.clone()).or_else(|| remains.bounds.clone());
-            self.report.lose(fault.error.clone(), range);
+            if nth < remains.faults_of_table {
+                self.report.lose_whole(fault.error.clone(), range);
+            } else {
+                self.report.lose(fault.error.clone(), range);
+            }
             remains.faults.push(fault);
         }
         self.last_sequence = self.last_sequence.max(remains.largest_sequence);

@@ -118,7 +118,7 @@ impl Families {
                         // It is not named, and so what a job left behind: what that read is there.
                         true => report
                             .note(format!("{}: {what}; an unfinished job left it behind", path.display())),
-                        false => report.lose(Error::corruption(what).at(path), range),
+                        false => report.lose_whole(Error::corruption(what).at(path), range),
                     }
                     name
                 }

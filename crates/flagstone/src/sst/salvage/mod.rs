@@ -71,6 +71,8 @@ pub struct TableRemains {
     pub bounds: Option<(Vec<u8>, Vec<u8>)>,
     /// What is damaged and held entries, or may have held some.
     pub faults: Vec<BlockFault>,
+    /// How many of these, the first ones, concern the table as a whole.
+    pub faults_of_table: usize,
     /// What else is damaged: nothing is lost for it.
     pub harmless: Vec<Error>,
 }
@@ -176,6 +178,7 @@ impl<'a> Survey<'a> {
             is_sorted: true,
             bounds: None,
             faults: Vec::new(),
+            faults_of_table: 0,
             harmless: lost.into_iter().collect(),
         };
         let mut survey = Self {
@@ -282,9 +285,8 @@ impl<'a> Survey<'a> {
             let sequence = self.remains.global_sequence;
             match read_range_tombstones(&self.remains.source, handle, sequence, true) {
                 Ok(tombstones) => self.remains.tombstones = tombstones,
-                Err(error) => {
-                    self.fault(error.context("range deletions are lost: what they hid may come back"), None)
-                }
+                Err(error) => self
+                    .fault_of_table(error.context("range deletions are lost: what they hid may come back")),
             }
         }
         Ok(())
@@ -304,9 +306,8 @@ impl<'a> Survey<'a> {
                 self.remains.global_sequence = (largest != 0).then_some(largest);
                 self.remains.harmless.push(error.context("the MANIFEST's word is taken"));
             }
-            None => self.fault(
+            None => self.fault_of_table(
                 error.context("nothing says how new the entries are: what is older may stand in their place"),
-                None,
             ),
         }
     }
@@ -314,6 +315,12 @@ impl<'a> Survey<'a> {
     fn fault(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {
         let error = error.at(self.remains.source.path());
         self.remains.faults.push(BlockFault { error, key_range });
+    }
+
+    fn fault_of_table(&mut self, error: Error) {
+        let error = error.at(self.remains.source.path());
+        self.remains.faults.insert(self.remains.faults_of_table, BlockFault { error, key_range: None });
+        self.remains.faults_of_table += 1;
     }
 
     /// Step 2: what the index names; `false` if there is none.
@@ -536,13 +543,13 @@ impl<'a> Survey<'a> {
         if self.effort.is_spent && !is_whole {
             let what =
                 "blocks may be left: too much of the table looks like the beginning of one to follow it all";
-            self.fault(Error::corruption(what), None);
+            self.fault_of_table(Error::corruption(what));
         }
         if self.is_incomplete && !is_whole && self.remains.faults.is_empty() {
             let error = self.remains.harmless.first().cloned();
             let error = error.unwrap_or_else(|| Error::corruption("the table's index is lost"));
             let context = "parts of the table cannot be found, and nothing says whether they held entries";
-            self.fault(error.context(context), None);
+            self.fault_of_table(error.context(context));
         }
         self.remains
     }
