@@ -1,4 +1,4 @@
-//! Resident memory against `memory_budget`, as the system counts it: what the process has of its own (`RssAnon`).
+//! Resident memory against `memory_budget`, as the system counts it: what the process has of its own.
 //!
 //! One story a process, as memory belongs to all of it. The whole one takes minutes and is measured in a release build:
 //! `cargo test --release -p flagstone --test memory_budget -- --ignored --nocapture`.
@@ -10,6 +10,7 @@ mod common;
 
 use std::time::Duration;
 
+use common::resident;
 use flagstone::db::Db;
 use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, MemoryBudget, ReadOptions};
 
@@ -23,13 +24,6 @@ struct Sizes {
     families: usize,
     iterators: usize,
     large_value: usize,
-}
-
-/// Bytes of the process's own memory.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a kernel that tells");
-    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
 /// The most that was resident in one part of the story, beyond what was before all of it.

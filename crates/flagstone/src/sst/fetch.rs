@@ -144,16 +144,18 @@ impl BlockSource {
     }
 
     /// The same of a block that is none of data: it is dropped when it was looked at, and where it is large an allocator would
-    /// keep its memory.
+    /// keep its memory. One of which little is stored may still be large.
     fn read_passing(&self, handle: BlockHandle, verify: bool) -> Result<BlockRoom> {
         let length = self.length_of(handle)?;
         if !(heap::SCRATCH_MAX..=Block::SIZE_MAX).contains(&length) {
-            return self.read(handle, verify, false);
+            return self.read_through(handle, verify, None, |stored, compression| {
+                self.unpack(stored, compression, handle, false, heap::passing_room_for)
+            });
         }
         let mut stored = Piece::passing(length);
         let filled = self.fill(handle.offset, &mut stored)?;
         let compression = self.examine(&stored[..filled], handle, verify)?;
-        self.unpack(&stored[..handle.size as usize], compression, handle, false, BlockRoom::passing)
+        self.unpack(&stored[..handle.size as usize], compression, handle, false, heap::passing_room_for)
     }
 
     /// Reads a block; `take` gets its stored bytes and its compression type.

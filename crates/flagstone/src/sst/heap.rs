@@ -28,6 +28,11 @@ pub(super) fn room_for(size: usize) -> BlockRoom {
     BlockRoom::new(size)
 }
 
+/// The same for a block that is dropped when it was looked at.
+pub(super) fn passing_room_for(size: usize) -> BlockRoom {
+    if size <= SCRATCH_MAX { room_for(size) } else { BlockRoom::passing(size) }
+}
+
 /// Takes the memory of a block that is gone, for the next one, if that can have it.
 pub(super) fn reuse(memory: BlockRoom) {
     if memory.is_of_slab() {

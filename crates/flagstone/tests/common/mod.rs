@@ -72,6 +72,26 @@ pub fn timestamp_sizes(family: u32, size: u16) -> Vec<u8> {
     [&crc.to_le_bytes()[..], &6u16.to_le_bytes(), &record].concat()
 }
 
+/// Bytes that the process has of its own in memory, counted page by page. (`RssAnon` in `status` is put together of what each
+/// processor has counted so far: before Linux 6.16 it may be off by megabytes where there are many.)
+pub fn resident() -> usize {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("a kernel that tells");
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Anonymous:")).expect("a kernel that tells");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+/// Whether what is not touched takes no memory; otherwise a visible word says that the test was skipped.
+pub fn pages_are_small() -> bool {
+    // A kernel that has no huge pages has no such file.
+    let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let are_small = !mode.contains("[always]");
+    if !are_small {
+        let word = b"SKIPPED: the kernel makes huge pages unasked, of which megabytes stay for a few bytes\n";
+        std::io::stderr().write_all(word).expect("stderr is open");
+    }
+    are_small
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
