@@ -56,12 +56,11 @@ impl Chunk {
         Self { start, layout, is_mapped: false }
     }
 
-    /// `size` bytes, not zero of them, for a moment: from the system, if it gives them.
-    pub fn passing(size: usize) -> Self {
-        let Some(start) = mapping::map(size) else { return Self::in_small_pages(size) };
+    /// `size` bytes, not zero of them, for a moment: from the system; `None` if it gives none.
+    pub fn passing(size: usize) -> Option<Self> {
         let layout =
             Layout::from_size_align(size, ALIGNMENT).expect("a chunk is smaller than the address space");
-        Self { start, layout, is_mapped: true }
+        mapping::map(size).map(|start| Self { start, layout, is_mapped: true })
     }
 
     /// Its memory, if it is a mapping, to be given back with [`Self::of_mapping`].
@@ -192,9 +191,9 @@ mod tests {
     #[test]
     fn a_passing_chunk_goes_back_as_it_came() {
         for size in [1, 70_000, HUGE_PAGE_SIZE + 1] {
-            let chunk = Chunk::passing(size);
+            let Some(chunk) = Chunk::passing(size) else { continue };
             assert_eq!(chunk.size(), size);
-            let Some(start) = chunk.into_mapping() else { continue };
+            let start = chunk.into_mapping().expect("it is nothing else");
             // SAFETY: the mapping has so many bytes, all zeros at first, and is given to nobody else.
             let ends = unsafe {
                 start.add(size - 1).write(9);
@@ -205,6 +204,12 @@ mod tests {
             let chunk = unsafe { Chunk::of_mapping(start, size) };
             assert_eq!((chunk.start(), chunk.size()), (start, size));
         }
+    }
+
+    /// The allocator was asked for it, only for the caller to ask it again: here, for what it has not either.
+    #[test]
+    fn what_the_system_does_not_give_is_asked_of_nobody_else() {
+        assert!(Chunk::passing(1 << (usize::BITS - 2)).is_none());
     }
 
     #[test]

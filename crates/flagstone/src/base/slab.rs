@@ -121,7 +121,7 @@ impl Piece {
     pub fn passing(len: usize) -> Self {
         if len >= PASSING_MIN
             && u32::try_from(len).is_ok()
-            && let Some(start) = Chunk::passing(len).into_mapping()
+            && let Some(start) = Chunk::passing(len).and_then(Chunk::into_mapping)
         {
             return Self { start, len: len as u32, class: PASSING };
         }

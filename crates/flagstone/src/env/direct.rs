@@ -74,7 +74,6 @@ impl AlignedBuffer {
     }
 
     /// How much memory it takes.
-    #[cfg(test)]
     pub fn memory(&self) -> usize {
         match &self.memory {
             Memory::Allocated { bytes, .. } => bytes.capacity(),
@@ -256,7 +255,7 @@ impl GatheringWriter {
 
     /// Bytes of the buffers that are kept for the next write.
     pub fn memory_usage(&self) -> usize {
-        self.idle.lock().len() * (GATHERED_MAX + DIRECT_BLOCK)
+        self.idle.lock().iter().map(AlignedBuffer::memory).sum()
     }
 
     /// Cuts the file, and gives back what was reserved in vain.
@@ -354,5 +353,17 @@ mod tests {
             assert_eq!(buffer.as_slice()[..10], data[1000..1010]);
             assert_eq!(buffer.as_slice()[buffer.len() - 1000..], [0; 1000]);
         }
+    }
+
+    /// A block more was counted for each, which those of the allocator have to be aligned.
+    #[test]
+    fn a_writer_tells_what_its_buffers_take() {
+        let fs = crate::env::Env::memory().fs;
+        fs.create_directory(Path::new("/d")).unwrap();
+        let file = fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
+        let writer = GatheringWriter::default();
+        assert_eq!(writer.memory_usage(), 0);
+        writer.write(&*file, 0, &[b"some"]).unwrap();
+        assert_eq!(writer.memory_usage(), AlignedBuffer::of_its_own(GATHERED_MAX).memory());
     }
 }
