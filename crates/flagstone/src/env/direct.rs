@@ -32,7 +32,12 @@ enum Memory {
         skipped: usize,
     },
     /// From the system, to which it goes back; as large as the capacity.
-    Mapped { bytes: MmapMut, length: usize },
+    Mapped {
+        bytes: MmapMut,
+        length: usize,
+        /// The most that it ever held: what lies behind is zeros, as it came.
+        length_max: usize,
+    },
 }
 
 impl Default for Memory {
@@ -65,7 +70,7 @@ impl AlignedBuffer {
         }
         // There are only so many for a process.
         let Ok(bytes) = MmapMut::map_anon(rounded) else { return Self::with_capacity(capacity) };
-        Self { memory: Memory::Mapped { bytes, length: 0 }, capacity: rounded }
+        Self { memory: Memory::Mapped { bytes, length: 0, length_max: 0 }, capacity: rounded }
     }
 
     /// Whether it has room for `length` bytes that begin at a multiple of `alignment`.
@@ -108,9 +113,10 @@ impl AlignedBuffer {
         let (taken, rest) = data.split_at(data.len().min(self.capacity - self.len()));
         match &mut self.memory {
             Memory::Allocated { bytes, .. } => bytes.extend_from_slice(taken),
-            Memory::Mapped { bytes, length } => {
+            Memory::Mapped { bytes, length, length_max } => {
                 bytes[*length..*length + taken.len()].copy_from_slice(taken);
                 *length += taken.len();
+                *length_max = (*length).max(*length_max);
             }
         }
         rest
@@ -124,11 +130,13 @@ impl AlignedBuffer {
         assert!(length <= self.capacity, "{length} bytes in a buffer of {}", self.capacity);
         match &mut self.memory {
             Memory::Allocated { bytes, skipped } => bytes.resize(*skipped + length, 0),
-            Memory::Mapped { bytes, length: before } => {
-                if length > *before {
-                    bytes[*before..length].fill(0);
+            Memory::Mapped { bytes, length: before, length_max } => {
+                let used = length.min(*length_max);
+                if used > *before {
+                    bytes[*before..used].fill(0);
                 }
                 *before = length;
+                *length_max = length.max(*length_max);
             }
         }
     }
@@ -149,7 +157,7 @@ impl AlignedBuffer {
     pub fn as_slice(&self) -> &[u8] {
         match &self.memory {
             Memory::Allocated { bytes, skipped } => &bytes[*skipped..],
-            Memory::Mapped { bytes, length } => &bytes[..*length],
+            Memory::Mapped { bytes, length, .. } => &bytes[..*length],
         }
     }
 
@@ -158,7 +166,7 @@ impl AlignedBuffer {
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         match &mut self.memory {
             Memory::Allocated { bytes, skipped } => &mut bytes[*skipped..],
-            Memory::Mapped { bytes, length } => &mut bytes[..*length],
+            Memory::Mapped { bytes, length, .. } => &mut bytes[..*length],
         }
     }
 }
@@ -352,6 +360,23 @@ mod tests {
             buffer.pad();
             assert_eq!(buffer.as_slice()[..10], data[1000..1010]);
             assert_eq!(buffer.as_slice()[buffer.len() - 1000..], [0; 1000]);
+        }
+    }
+
+    #[test]
+    fn what_it_is_extended_by_is_zeros_whatever_it_held() {
+        let ways: [fn(usize) -> AlignedBuffer; 2] = [AlignedBuffer::with_capacity, AlignedBuffer::of_its_own];
+        for way in ways {
+            let mut buffer = way(MAPPED_AT_LEAST);
+            assert!(buffer.fill_from(&[9; 5000]).is_empty());
+            buffer.resize(1000);
+            buffer.resize(MAPPED_AT_LEAST);
+            assert_eq!(buffer.as_slice()[..1000], [9; 1000]);
+            assert!(buffer.as_slice()[1000..].iter().all(|&byte| byte == 0));
+            buffer.as_mut_slice().fill(9);
+            buffer.resize(0);
+            buffer.resize(MAPPED_AT_LEAST);
+            assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
         }
     }
 

@@ -68,7 +68,7 @@ impl TableIterator {
         let memory = settings.notes_readahead.then(|| table.cursor_memory()).flatten();
         let readahead = Readahead::new(settings.readahead_size, settings.auto_readahead, own);
         Self {
-            readahead: readahead.noted_as(memory),
+            readahead: readahead.noted_as(memory).mapped_if(settings.maps_readahead),
             table,
             settings,
             cursor: IndexCursor::default(),

@@ -38,6 +38,8 @@ pub(super) struct Readahead {
     straddling: Vec<u8>,
     /// What the window takes.
     memory: Option<Measured>,
+    /// Whether a large window is a mapping of its own.
+    is_mapped: bool,
     start: u64,
     /// How much the next read fetches.
     window: usize,
@@ -59,6 +61,7 @@ impl Readahead {
             next: None,
             straddling: Vec::new(),
             memory: None,
+            is_mapped: false,
             start: 0,
             window,
             fixed,
@@ -73,10 +76,15 @@ impl Readahead {
         Self { memory, ..self }
     }
 
+    /// The same, whose windows lie where [`super::IterSettings::maps_readahead`] says.
+    pub fn mapped_if(self, is_mapped: bool) -> Self {
+        Self { is_mapped, ..self }
+    }
+
     /// Starts anew, without the window.
     pub fn forget(&mut self) {
-        let memory = self.memory.take();
-        *self = Self { memory, ..Self::new(self.fixed, self.automatic, self.own.take()) };
+        let (memory, is_mapped) = (self.memory.take(), self.is_mapped);
+        *self = Self { memory, is_mapped, ..Self::new(self.fixed, self.automatic, self.own.take()) };
         self.measure();
     }
 
@@ -189,11 +197,11 @@ impl Readahead {
         Ok(())
     }
 
-    /// A buffer for a window. Short scans are many, and better served by what the allocator keeps.
+    /// A buffer for a window.
     fn room(&self, size: usize) -> AlignedBuffer {
-        match self.fixed {
-            0 => AlignedBuffer::with_capacity(size),
-            _ => AlignedBuffer::of_its_own(size),
+        match self.is_mapped {
+            true => AlignedBuffer::of_its_own(size),
+            false => AlignedBuffer::with_capacity(size),
         }
     }
 
@@ -294,6 +302,23 @@ mod tests {
                 let next = readahead.next.as_ref().map(|next| next.start);
                 let end = readahead.start + readahead.held().len() as u64;
                 assert_eq!(next, (end < SIZE as u64).then_some(end), "{window} {offset}");
+            }
+        }
+    }
+
+    /// A cursor's windows were mappings, too, once it was told how far to read ahead.
+    #[test]
+    fn windows_are_mappings_for_who_wants_such() {
+        let (file, _) = written(&Env::memory());
+        for is_mapped in [false, true] {
+            let mut readahead = Readahead::new(SIZE, AutoReadahead::default(), None).mapped_if(is_mapped);
+            for _ in 0..2 {
+                readahead.bytes(&*file, SIZE as u64, 0, 1000).unwrap();
+                let window = readahead.bytes.as_ref().unwrap();
+                // One of the allocator's is larger, to be aligned.
+                let is_one = window.memory() == window.capacity();
+                assert_eq!(is_one, is_mapped && !cfg!(miri));
+                readahead.forget();
             }
         }
     }

@@ -117,6 +117,9 @@ pub struct IterSettings {
     pub prefix_same_as_start: bool,
     /// Is told of each data block whether it was cached.
     pub warmth: Option<Arc<Warmth>>,
+    /// What is read ahead lies in mappings of its own where it is much, which go back to the system: those of jobs. Short scans
+    /// are many, and better served by what the allocator keeps.
+    pub maps_readahead: bool,
     /// What is read ahead is noted in the table's account, as a cursor's; otherwise the caller sees to that.
     pub notes_readahead: bool,
 }

@@ -136,7 +136,12 @@ impl Table {
 
     fn iter_all(self: &Arc<Self>) -> TableIterator {
         let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        self.iter(IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() })
+        self.iter(IterSettings {
+            read,
+            readahead_size: READAHEAD,
+            maps_readahead: true,
+            ..IterSettings::default()
+        })
     }
 }
 

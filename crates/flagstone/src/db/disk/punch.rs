@@ -293,7 +293,12 @@ impl DbInner {
         let version = &survey.current.version;
         for (_, table) in version.files().filter(|(_, table)| refers_to(table, &files)) {
             let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-            let settings = IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() };
+            let settings = IterSettings {
+                read,
+                readahead_size: READAHEAD,
+                maps_readahead: true,
+                ..IterSettings::default()
+            };
             let directly = self.settings.load().use_direct_io_for_flush_and_compaction;
             let through = ReadThrough { directly, limit: self.read_limit(IoPriority::Low), ahead: None };
             let mut entries = self.tables.iterate(&survey.family, table, &settings, Some(&through))?;

@@ -281,7 +281,7 @@ impl DbInner {
             limit: self.read_limit(job.priority()),
             ahead: None,
         };
-        (IterSettings { read, readahead_size, ..IterSettings::default() }, through)
+        (IterSettings { read, readahead_size, maps_readahead: true, ..IterSettings::default() }, through)
     }
 
     /// Where it is cut for parts: nowhere unless it may and should be.

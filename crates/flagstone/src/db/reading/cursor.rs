@@ -235,6 +235,7 @@ fn iter_settings(options: &ReadOptions, family: &Family) -> IterSettings {
         },
         prefix_same_as_start: has_prefix && options.prefix_same_as_start && !options.total_order_seek,
         warmth: None,
+        maps_readahead: false,
         notes_readahead: true,
     }
 }
