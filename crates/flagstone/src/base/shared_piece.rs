@@ -57,7 +57,7 @@ impl<K> SharedRoom<K> {
         Self { piece: Piece::aligned(Head::<K>::SIZE + length), known: PhantomData }
     }
 
-    /// The same for a moment: see [`Piece::passing`].
+    /// The same for a moment: what is large comes from the system, and goes back to it.
     pub fn passing(length: usize) -> Self {
         Self { piece: Piece::passing(Head::<K>::SIZE + length), known: PhantomData }
     }
