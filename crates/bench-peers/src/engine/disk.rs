@@ -1,5 +1,5 @@
-//! No engine: the system calls alone that any engine needs for large values and for cold lookups, and nothing found by key.
-//! What it does not reach is the disk's and the system's.
+//! No engine: the calls that large values and cold lookups need at least, and nothing found by key. It is one way of many, and no
+//! bound: an engine that writes or reads otherwise may be faster.
 //!
 //! - A put is one `write` at the end of a file. A file that is full is synced by a thread, in turn; writers wait where more
 //!   is not synced than the others' memtables hold ([`UNSYNCED_MAX`]).
