@@ -42,6 +42,9 @@ const fn story(mutant: &'static str, name: &'static str, words: &'static str) ->
 const WRONG: &str = ": found|; found|is missing|get: family|is too much|is lost|no point in history|which is damaged|\
      where an iterator stands";
 
+/// A full disk was more than that.
+const POISONED: &str = "a full disk poisons|stopped accepting writes after a failure";
+
 /// Histories draw so much that a mutant shows itself in one way or another; instead of by words it is told apart by living the
 /// same history without it.
 const REPLAYED: &str = REPLAY;
@@ -158,6 +161,10 @@ pub const CAUGHT: &[Caught] = &[
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),
     experiment("RefuseInVain", "histories", REPLAYED),
+    experiment("RefuseUnderWalLimit", "histories", REPLAYED),
+    experiment("RefuseBesideBlobs", "histories", REPLAYED),
+    experiment("PoisonOnFullLog", "faults-writing", POISONED),
+    experiment("PoisonOnFullSync", "faults-compactions", POISONED),
     experiment("GiveUpInVain", "histories", REPLAYED),
 ];
 

@@ -216,6 +216,14 @@ mutants! {
     NeverLiftStall,
     /// A write that must not wait is refused although nothing holds writers up.
     RefuseInVain,
+    /// A write that must not wait is refused where the WALs have a limit, however far that is.
+    RefuseUnderWalLimit,
+    /// A write that must not wait is refused where there are blob files, though nothing limits their space.
+    RefuseBesideBlobs,
+    /// A full disk that a write to the WAL finds stops the database for good, whether or not a sync waits for it.
+    PoisonOnFullLog,
+    /// A full disk that the sync of a table finds stops the database for good.
+    PoisonOnFullSync,
     /// An iterator that may step over few hidden entries gives up at the first, however many it may.
     GiveUpInVain,
 }

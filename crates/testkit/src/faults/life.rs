@@ -56,7 +56,7 @@ pub struct Life {
     /// Whether a sync of a WAL has failed in this process.
     wal_is_lost: bool,
     /// Whether anything has failed in this process after which the database may accept nothing any more.
-    pub may_be_poisoned: bool,
+    may_be_poisoned: bool,
     /// The batches of earlier processes, while it is not known which of them took place.
     inherited: Option<usize>,
 }
@@ -109,6 +109,7 @@ impl Life {
 
     /// Notes what a call returned.
     pub fn hear<T>(&mut self, what: &str, outcome: Result<T>) -> Option<T> {
+        let is_poisoned = matches!(&outcome, Err(error) if error.subcode() == SubCode::Poisoned);
         let outcome = match outcome {
             Ok(value) => Some(value),
             Err(error) => {
@@ -118,6 +119,12 @@ impl Life {
             }
         };
         self.look_for_failed_syncs(what);
+        let said = self.heard.last();
+        assert!(
+            !is_poisoned || self.may_be_poisoned,
+            "a full disk poisons, {:?}: {said:?}",
+            self.fs.failed()
+        );
         outcome
     }
 

@@ -17,6 +17,10 @@ pub mod scenarios;
 pub use campaign::{Campaign, Figures, from_text as plan_from_text, run_case};
 pub use scenarios::{SCENARIOS, Scenario};
 
+use std::path::PathBuf;
+
+use crate::fault::{Call, Injection, Plan, Sort, sort_of};
+
 /// One in so many ways to fail is tried by the tests, in a debug build; `FLAGSTONE_FAULT_STRIDE` says otherwise.
 const STRIDE: usize = 97;
 
@@ -40,6 +44,7 @@ const RECOVERING: &[&str] = &["read_only", "recovery", "kept_in_memory"];
 
 /// The lives that are about writing.
 pub fn writing() {
+    fill_disk_at_logs();
     live(WRITING);
 }
 
@@ -75,6 +80,21 @@ fn live(names: &[&str]) {
         }
         println!("{name}: {} of the faults in {} calls", figures.faults(), figures.positions);
     }
+}
+
+/// Each write to a log finds the disk full, in a life of its own: among all ways to fail these are few, and the stride passes by
+/// them.
+fn fill_disk_at_logs() {
+    let scenario = Scenario::find("syncs").expect("it exists");
+    let calls = campaign::calls_of(scenario, 0);
+    let is_write = |(call, path): &(Call, PathBuf)| *call == Call::Write && sort_of(path) == Sort::Wal;
+    let at_writes: Vec<u64> =
+        (0..).zip(&calls).filter(|(_, call)| is_write(call)).map(|(at, _)| at).collect();
+    assert!(at_writes.len() > 10, "each record is a write: {at_writes:?}");
+    for &at in &at_writes {
+        run_case(scenario, 0, Plan::Once { at, injection: Injection::NoSpace });
+    }
+    println!("{}: a full disk at {} writes to logs", scenario.name, at_writes.len());
 }
 
 #[cfg(test)]

@@ -138,7 +138,7 @@ impl DbInner {
     /// other files when it is tried again.
     pub(in crate::db) fn sync_output(&self, file: &dyn File) -> Result<()> {
         file.sync().inspect_err(|error| {
-            if error.subcode() != SubCode::NoSpace {
+            if error.subcode() != SubCode::NoSpace || Mutant::PoisonOnFullSync.is_on() {
                 self.fail(&mut self.state.lock(), error);
             }
         })

@@ -226,7 +226,7 @@ impl DbInner {
         if options.low_pri && options.no_slowdown {
             self.check_gives_way()?;
         }
-        if options.no_slowdown && Mutant::RefuseInVain.is_on() {
+        if options.no_slowdown && self.refuses_in_vain() {
             return Err(Error::incomplete("the write would have to wait"));
         }
         let is_paid = self.write_control.passes(bytes);
@@ -235,6 +235,14 @@ impl DbInner {
         }
         self.before_limited_write(options, bytes);
         Ok(())
+    }
+
+    /// Whether a deliberate breakage is on that refuses a write here.
+    fn refuses_in_vain(&self) -> bool {
+        let has_blobs = |family: &Arc<Family>| !family.current.load().version.blob_files.is_empty();
+        Mutant::RefuseInVain.is_on()
+            || Mutant::RefuseUnderWalLimit.is_on() && self.settings.load().max_total_wal_size > 0
+            || Mutant::RefuseBesideBlobs.is_on() && self.families.read().values().any(has_blobs)
     }
 
     /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
@@ -431,7 +439,7 @@ impl DbInner {
                 Err(error) if is_full(&error) => wal.written() == wal.offset(),
                 cut => cut.is_err(),
             };
-            if !is_full(&error) || is_left {
+            if !is_full(&error) || is_left || Mutant::PoisonOnFullLog.is_on() {
                 self.fail(&mut self.state.lock(), &error);
             }
             return Err(error);
