@@ -118,6 +118,38 @@ fn one_table_comes_to_level_0_and_is_older_than_what_follows() {
     assert!(entries(&db, db.default_column_family()).iter().all(|(_, value)| value.starts_with(b"2 ")));
 }
 
+/// With levels that grow from the last, what was moved up was on its way down again before anybody could look.
+#[test]
+fn what_was_moved_up_stays_there_while_automatic_compactions_are_held() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &create()).unwrap();
+    let family = db.default_column_family();
+    write(&db, 1);
+    compact(&db, &CompactRangeOptions::default()).unwrap();
+    assert_eq!(levels(&db), [6].into());
+    let held = db.hold_automatic_compactions(family).unwrap();
+    let other = db.hold_automatic_compactions(family).unwrap();
+    compact(&db, &to(-1)).unwrap();
+    db.wait_for_compactions().unwrap();
+    assert_eq!(levels(&db), [1].into());
+    drop(other);
+    db.wait_for_compactions().unwrap();
+    assert_eq!(levels(&db), [1].into(), "one holds them still");
+    drop(held);
+    db.wait_for_compactions().unwrap();
+    assert_eq!(levels(&db), [6].into());
+    assert_eq!(entries(&db, family).len(), 300);
+
+    // One that is held may be dropped, and one that was dropped is not held.
+    let brief = db.create_column_family("brief", &Options::default().cf).unwrap();
+    let held = db.hold_automatic_compactions(&brief).unwrap();
+    db.drop_column_family(&brief).unwrap();
+    let refused = db.hold_automatic_compactions(&brief).err().unwrap();
+    assert_eq!(refused.code(), Code::ColumnFamilyDropped);
+    drop(held);
+    db.close().unwrap();
+}
+
 #[test]
 fn levels_move_while_others_write_and_compact() {
     let directory = temporary();

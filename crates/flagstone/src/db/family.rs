@@ -314,6 +314,8 @@ pub(super) struct FamilyState {
     pub(super) flush_requested: bool,
     /// Ranges that a manual compaction works on keep automatic picks away.
     pub(super) manual_compactions: usize,
+    /// How many hold automatic compactions back until further notice, which nobody waits for meanwhile.
+    pub(super) held: usize,
     /// The compactions under way.
     pub(super) running: Vec<RunningCompaction>,
     /// A merging of all runs in pieces that has begun.
@@ -369,6 +371,7 @@ impl FamilyState {
             immutable: VecDeque::new(),
             flush_requested: false,
             manual_compactions: 0,
+            held: 0,
             running: Vec::new(),
             merging: None,
             in_turn: 0,

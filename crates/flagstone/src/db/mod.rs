@@ -55,6 +55,7 @@ pub use disk::space::SpaceUsage;
 pub use doctor::{DatabaseFacts, Facts, FamilyFacts, Finding, LogFacts, LogFate, Severity, diagnose};
 pub use family::ColumnFamily;
 pub use handle::Db;
+pub use jobs::held::HeldCompactions;
 pub use live_files::LiveFile;
 pub use memory::{CacheMemory, MemoryUsage};
 pub use opening::directory_owner::another_owner;

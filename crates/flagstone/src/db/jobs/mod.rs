@@ -7,6 +7,7 @@ pub(super) mod compact_files;
 pub(super) mod dropping;
 pub(super) mod flush;
 mod flush_parts;
+pub(super) mod held;
 pub(super) mod io_limit;
 pub(super) mod job;
 pub(super) mod key_faults;

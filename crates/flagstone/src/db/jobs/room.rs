@@ -107,7 +107,7 @@ impl DbInner {
             return;
         }
         let is_held = |known: &FamilyState| {
-            known.manual_compactions > 0 || known.in_turn > 0 || !known.running.is_empty()
+            known.held > 0 || known.manual_compactions > 0 || known.in_turn > 0 || !known.running.is_empty()
         };
         if !state.families.values().any(is_held) {
             self.found_space(state);
