@@ -360,6 +360,60 @@ fn an_options_file_is_written_where_an_older_one_cannot_be_removed() {
     assert_eq!(watched.options_files(), 2, "all are removed with the next");
 }
 
+/// Whoever made a family was told that it failed where the device did, or the directory could not be synced, and had none: its
+/// name was taken. Of a drop it was the same, and the next one met a family that is gone.
+#[test]
+fn families_come_and_go_where_an_options_file_cannot_be_written() {
+    for (call, sort) in [
+        (Call::Create, Sort::Temporary),
+        (Call::Write, Sort::Temporary),
+        (Call::Sync, Sort::Temporary),
+        (Call::Rename, Sort::Temporary),
+        (Call::SyncDirectory, Sort::Directory),
+    ] {
+        let watched = Watched::new();
+        let Watched { small, disk, db, .. } = &watched;
+        small.fs.set_limit(watched.limit);
+        watched.later();
+        let fails = Plan::Next { call, sort, injection: Injection::Io };
+        disk.plan(fails);
+        let another = db.create_column_family("another", &small.options.cf).expect("it is made");
+        assert_eq!(disk.failed().len(), 1, "{call:?}");
+        disk.plan(fails);
+        db.drop_column_family(&db.column_family("made").expect("it was made")).expect("it is dropped");
+        assert_eq!(
+            (disk.failed().len(), db.statistics().get(Ticker::OptionsFilesPutOff)),
+            (2, 3),
+            "{call:?}"
+        );
+        db.put_cf(&another, "key", "value").expect("a write");
+        watched.later();
+        let loaded =
+            load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
+        let names: Vec<_> = loaded.families.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["default", "another"], "{call:?}");
+    }
+}
+
+/// Each attempt whose name a power loss might have taken left a file, and those that had lasted went as the third newest.
+#[test]
+fn options_files_whose_names_may_be_lost_do_not_pile_up() {
+    let watched = Watched::new();
+    let Watched { small, disk, tries, .. } = &watched;
+    small.fs.set_limit(watched.limit);
+    let before = tries.load(Ordering::Relaxed);
+    for _ in 0..20 {
+        disk.plan(Plan::Next { call: Call::SyncDirectory, sort: Sort::Directory, injection: Injection::Io });
+        watched.later();
+    }
+    assert_eq!((tries.load(Ordering::Relaxed) - before, disk.failed().len()), (20, 20));
+    assert_eq!(watched.options_files(), 2, "those that last");
+    watched.later();
+    assert_eq!(watched.options_files(), 2);
+    let loaded = load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
+    assert_eq!(loaded.families.len(), 2);
+}
+
 /// What this thread warns of.
 #[derive(Clone, Default)]
 struct Warnings(Arc<Mutex<Vec<String>>>);

@@ -18,8 +18,8 @@ use crate::options::ColumnFamilyOptions;
 use crate::options::names::check_live;
 
 impl Db {
-    /// Creates a column family; durable when the call returns. Where a full disk has no room for the OPTIONS file that is to name
-    /// it, that is written later.
+    /// Creates a column family; durable when the call returns. Where the OPTIONS file that is to name it cannot be written, as on
+    /// a full disk, that is tried again later.
     ///
     /// # Errors
     /// `InvalidArgument` if the name is empty or taken, or an option is out of range; `IoError`.
@@ -54,8 +54,8 @@ impl Db {
     /// and its files are removed when the last of them is gone.
     ///
     /// While a full disk suspends writes it goes on, with what was reserved (`reserved_disk_space`). If it is the first to meet
-    /// the full disk it fails, and that is given up for the next call; but not where there is no room for an OPTIONS file alone,
-    /// which is written later.
+    /// the full disk it fails, and that is given up for the next call; but not where an OPTIONS file alone cannot be
+    /// written, which is tried again later.
     ///
     /// # Errors
     /// `InvalidArgument` for `default`; `ColumnFamilyDropped`; `IoError`.

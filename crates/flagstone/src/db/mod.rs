@@ -149,7 +149,7 @@ pub(crate) struct DbInner {
     memory_share: Mutex<Option<Sharer>>,
     /// Held while a checkpoint looks for its directory and makes it.
     checkpoint_begins: Mutex<()>,
-    /// Held while an OPTIONS file is written; taken before all other locks. Whether one is due that a full disk had no room for.
+    /// Held while an OPTIONS file is written; taken before all other locks. Whether one is due that could not be written.
     options_file: Mutex<opening::due_options::DueOptions>,
     /// Held from the look at all options until what follows from them counts; taken after all other locks.
     limits: Mutex<()>,

@@ -240,7 +240,7 @@ impl Life {
 
     /// Notes failures that no call returns, since nothing depends on them: they are counted.
     fn hear_counted(&mut self, db: &Db) {
-        for ticker in [Ticker::TablesNotOpened, Ticker::RemovalsPutOff] {
+        for ticker in [Ticker::TablesNotOpened, Ticker::RemovalsPutOff, Ticker::OptionsFilesPutOff] {
             let count = db.statistics().get(ticker);
             if count > 0 {
                 self.heard.push(format!("{}: {count}", ticker.name()));
@@ -402,7 +402,6 @@ impl Life {
         let begun = self.now();
         let outcome = db.drop_column_family(&family);
         let dropped = (begun, self.now(), Self::fate(&outcome));
-        // A family that is gone from the handle was dropped, whatever was said of the OPTIONS file after it.
         self.past.passing.get_mut(name).expect("it was created").dropped = Some(dropped);
         self.hear("drop a family", outcome);
     }

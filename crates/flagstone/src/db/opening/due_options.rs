@@ -1,4 +1,4 @@
-//! An OPTIONS file that a full disk had no room for, and when it is tried again.
+//! An OPTIONS file that could not be written, as on a full disk, and when it is tried again.
 
 /// The first pause between two attempts, in microseconds.
 const PAUSE_MIN_US: u64 = 1_000_000;
@@ -24,7 +24,7 @@ impl DueOptions {
         self.is_due && now_us >= self.next_us
     }
 
-    /// There was no room at this time.
+    /// It could not be written at this time.
     pub(super) fn put_off(&mut self, now_us: u64) {
         self.is_due = true;
         self.pause_us = (2 * self.pause_us).clamp(PAUSE_MIN_US, PAUSE_MAX_US);

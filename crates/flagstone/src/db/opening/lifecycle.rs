@@ -147,30 +147,39 @@ impl DbInner {
         let number = self.file_numbers.allocate();
         let temporary = file_name::temporary(&self.path, number);
         let target = file_name::options(&self.path, number);
-        self.names.replace_file(&temporary, &target, text.as_bytes())?;
+        let written = self.names.replace_file(&temporary, &target, text.as_bytes());
+        written.inspect_err(|_| {
+            // A name that a power loss may take is not to count among the newest two, which stay.
+            let _ = self.names.fs().remove(&target);
+        })?;
         due.settle();
         // It stands whatever becomes of older ones.
         self.tidy_metadata(&self.state.lock());
         Ok(())
     }
 
-    /// The same when families were made or dropped, which is durable by then: where a full disk has no room for the file, it is
-    /// written when there is some.
+    /// The same when families were made or dropped, which is durable by then, and not undone by a file that cannot be written:
+    /// that is tried again.
     pub(in crate::db) fn write_options_of_families(&self) -> Result<()> {
         let mut due = self.options_file.lock();
         match self.write_options(&mut due) {
-            Err(error) if error.subcode() == SubCode::NoSpace => {
-                if !due.is_due() {
-                    tracing::warn!(%error, "an OPTIONS file is left for when there is room");
+            Err(error) if error.code() == Code::IoError => {
+                if !due.is_due() || error.subcode() != SubCode::NoSpace {
+                    tracing::warn!(%error, "an OPTIONS file is left for later");
                 }
-                due.put_off(self.env.clock.now_us());
+                self.put_off_options(&mut due);
                 Ok(())
             }
             outcome => outcome,
         }
     }
 
-    /// Writes the OPTIONS file that a full disk had no room for, if there is some now; not again right after an attempt.
+    fn put_off_options(&self, due: &mut DueOptions) {
+        due.put_off(self.env.clock.now_us());
+        self.statistics.add(Ticker::OptionsFilesPutOff, 1);
+    }
+
+    /// Writes the OPTIONS file that could not be written before; not again right after an attempt.
     pub(in crate::db) fn write_due_options_file(&self) {
         // Who writes one now writes what is due, or it is due still.
         if let Some(mut due) = self.options_file.try_lock()
@@ -190,7 +199,7 @@ impl DbInner {
             return Ok(());
         }
         let written = self.poison.check_fatal().and_then(|()| self.write_options(due));
-        written.inspect_err(|_| due.put_off(self.env.clock.now_us()))
+        written.inspect_err(|_| self.put_off_options(due))
     }
 
     /// Works out what the trees ask of writers; after every change of a memtable or version.
