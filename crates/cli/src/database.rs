@@ -47,7 +47,20 @@ impl Access {
 
 /// Opens the database in `path` with all its column families.
 pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure> {
-    open_with(options(common, path, access)?, path, access)
+    let opened = open_with(options(common, path, access)?, path, access);
+    opened.map_err(|failure| of_setting(common, failure))
+}
+
+/// A setting that the engine refuses, as it does not go with this database, is wrong usage.
+pub fn of_setting(common: &Common, failure: Failure) -> Failure {
+    let Failure::Engine(error) = &failure else { return failure };
+    let is_named = |name: &str| error.message().contains(name.rsplit('.').next().unwrap_or(name));
+    match common.settings.iter().find(|(name, _)| is_named(name)) {
+        Some((name, value)) if error.code() == Code::InvalidArgument => {
+            Failure::Usage(format!("--set {name}={value}: {error}"))
+        }
+        _ => failure,
+    }
 }
 
 /// [`open`] with these options.
@@ -282,12 +295,4 @@ pub fn family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
         let name = text::name(name);
         Failure::Usage(format!("there is no column family '{name}'; the database has {}", names.join(", ")))
     })
-}
-
-/// What the engine refuses of a family's name on the command line is wrong usage, as is a name that no family has.
-pub fn refused_name(error: Error) -> Failure {
-    match error.code() {
-        Code::InvalidArgument => Failure::Usage(error.message().to_string()),
-        _ => error.into(),
-    }
 }

@@ -36,7 +36,8 @@ pub enum Opened {
 impl Ttl {
     /// Opens a database. Without SECONDS values live as long as its OPTIONS file says, and nothing is hidden.
     pub fn open(&self, common: &Common, path: &Path, access: Access) -> Result<Opened, Failure> {
-        self.open_with(database::options(common, path, access)?, path, access)
+        let opened = self.open_with(database::options(common, path, access)?, path, access);
+        opened.map_err(|failure| database::of_setting(common, failure))
     }
 
     /// [`Ttl::open`] with these options.

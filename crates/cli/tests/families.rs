@@ -28,6 +28,7 @@ fn families_are_made_and_dropped() {
     assert_eq!(printed(&format!("scan --db {db}")), "key\tvalue\n");
     for (line, code, says) in [
         ("create-family cats", 2, "'cats' exists already"),
+        ("create-family default", 2, "'default' exists already"),
         ("get --cf dogs key", 2, "no column family 'dogs'"),
         ("get kez", 1, "key 'kez' is not in column family 'default'"),
         ("create-family dogs --set blok_size=1", 2, "did you mean 'block_size'?"),

@@ -130,6 +130,9 @@ fn a_database_that_is_a_file_or_not_there_is_explained_by_every_command() {
     let (code, message) =
         failed(&format!("export --db {} {}", fixtures().join("basic").display(), file.display()));
     assert!(code == 1 && message.contains("is a file; name a new directory"), "{message}");
+    let onto_file = format!("salvage --db {} --to {}", fixtures().join("basic").display(), file.display());
+    let (code, message) = failed(&onto_file);
+    assert!(code == 1 && message.contains("is a file; name a new directory"), "{message}");
     assert!(!target.exists() && !none.exists());
 }
 
@@ -147,7 +150,7 @@ fn a_salvage_writes_nothing_into_the_damaged_database() {
     }
     let (code, message) =
         failed(&format!("salvage --db {} --to {}", db.display(), db.join("CURRENT").display()));
-    assert_eq!(code, 2, "{message}");
+    assert!(code == 2 && message.contains("lies in the damaged database"), "{message}");
     assert_eq!(std::fs::read_dir(&db).unwrap().count(), before);
     // Beside it, and where names begin alike; but not over what is there.
     let line = format!("salvage --db {} --to {}-rescued", db.display(), db.display());
@@ -448,6 +451,38 @@ fn a_setting_out_of_range_is_wrong_usage() {
     printed(&format!("stats --db {db} --set max_open_files=50"));
 }
 
+/// A setting that cannot be meant of this database passed for a failure, or for wrong usage without the file that tells why.
+#[test]
+fn a_setting_that_does_not_go_with_the_database_is_wrong_usage() {
+    let scratch = tempfile::tempdir().unwrap();
+    let [db, other] = ["db", "other"].map(|name| scratch.path().join(name).display().to_string());
+    for db in [&db, &other] {
+        printed(&format!("put --db {db} a 1"));
+        printed(&format!("compact --db {db}"));
+    }
+    let order = "comparator=rocksdb.ReverseBytewiseComparator";
+    let manifest = format!("{db}/MANIFEST-");
+    for (line, settings, says) in [
+        ("scan", "num_levels=3", &manifest),
+        ("scan --ttl", "num_levels=3", &manifest),
+        ("verify", "num_levels=3", &manifest),
+        ("doctor", "num_levels=3", &manifest),
+        ("check", "num_levels=3", &manifest),
+        ("list-files", order, &manifest),
+        ("put b 2", &format!("wal_dir={other}"), &other),
+        ("create-family cats", &format!("cf_paths={other}"), &other),
+    ] {
+        let (code, said) = failed(&format!("{line} --db {db} --set {settings}"));
+        assert!(
+            code == 2 && said.contains(&format!("--set {settings}: ")) && said.contains(says),
+            "{code}: {said}"
+        );
+    }
+    // What is no doing of the setting is none.
+    let (code, said) = failed(&format!("scan --db {db}/none --set num_levels=3"));
+    assert!(code == 1 && said.contains("no such directory"), "{said}");
+}
+
 /// Who wanted fewer levels was told to have as many as there were, and not how there come to be fewer.
 #[test]
 fn a_database_comes_to_have_fewer_levels() {
@@ -456,7 +491,7 @@ fn a_database_comes_to_have_fewer_levels() {
     printed(&format!("put {db} a 1"));
     printed(&format!("compact {db}"));
     let (code, message) = failed(&format!("scan {db} --set num_levels=3"));
-    assert!(code == 1 && message.contains("flagstone compact --change-level"), "{message}");
+    assert!(code == 2 && message.contains("flagstone compact --change-level"), "{message}");
     printed(&format!("compact {db} --change-level"));
     assert_eq!(printed(&format!("scan {db} --set num_levels=3")), "a\t1\n");
 }

@@ -1,11 +1,13 @@
 //! `flagstone create-family`
 
 use clap::Args;
+use flagstone::db::Db;
 use flagstone::options::{ColumnFamilyOptions, names};
 
 use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
+use crate::text;
 
 /// Create a column family.
 ///
@@ -40,7 +42,20 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     options.validate_for_writing().map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     let db = database::open(&of_others, &arguments.database.db, Access::Write)?;
-    db.create_column_family(&arguments.name, &options).map_err(database::refused_name)?;
+    check_name(&db, &arguments.name)?;
+    let created = db.create_column_family(&arguments.name, &options);
+    created.map_err(|error| database::of_setting(common, error.into()))?;
     db.close()?;
     Ok(Verdict::Sound)
+}
+
+/// Checks that it may be the name of a new one.
+fn check_name(db: &Db, name: &str) -> Result<(), Failure> {
+    if name.is_empty() {
+        return Err(Failure::Usage("a column family needs a name of at least one character".to_string()));
+    }
+    match db.column_family(name) {
+        Some(_) => Err(Failure::Usage(format!("column family '{}' exists already", text::name(name)))),
+        None => Ok(()),
+    }
 }

@@ -124,7 +124,7 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
                 advice: advice.to_string(),
             }])
         }
-        failure => Err(failure),
+        failure => Err(database::of_setting(common, failure)),
     }
 }
 

@@ -1,10 +1,11 @@
 //! `flagstone drop-family`
 
 use clap::Args;
+use flagstone::options::DEFAULT_COLUMN_FAMILY_NAME;
 
 use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict};
 
 /// Drop a column family, with all that is in it.
 #[derive(Debug, Args)]
@@ -18,9 +19,14 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    if arguments.name == DEFAULT_COLUMN_FAMILY_NAME {
+        return Err(Failure::Usage(format!(
+            "the column family '{DEFAULT_COLUMN_FAMILY_NAME}' cannot be dropped"
+        )));
+    }
     let db = database::open(common, &arguments.database.db, Access::Write)?;
     let family = database::family(&db, &arguments.name)?;
-    db.drop_column_family(&family).map_err(database::refused_name)?;
+    db.drop_column_family(&family)?;
     db.close()?;
     Ok(Verdict::Sound)
 }

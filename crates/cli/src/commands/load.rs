@@ -56,7 +56,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         options.cf.comparator = order.clone();
         families.iter_mut().for_each(|(_, family)| family.comparator = order.clone());
     }
-    let db = arguments.ttl.open_with(opened_with, path, Access::Create)?;
+    let db = arguments.ttl.open_with(opened_with, path, Access::Create);
+    let db = db.map_err(|failure| database::of_setting(common, failure))?;
     let progress = Progress::of_stream(stdin());
     let model = model(common)?;
     let mut loader =

@@ -55,7 +55,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         let bar = shown.get_or_insert_with(|| Progress::bytes(at.bytes_total));
         bar.set(at.bytes_read);
         bar.say(format!("{} records", at.records));
-    })?;
+    })
+    .map_err(|error| database::of_setting(common, error.into()))?;
     drop(shown);
     let verdict = if report.is_complete() { Verdict::Sound } else { Verdict::Incomplete };
     reported(verdict, print(&report, common))
@@ -81,7 +82,7 @@ fn check_places(source: &Path, target: &Path) -> Result<(), Failure> {
         )));
     }
     if env.fs.metadata(target).is_ok_and(|found| !found.is_directory) {
-        return Err(Failure::Usage(format!("--to {} is a file: name a new directory", target.display())));
+        return Err(Failure::Other(format!("{} is a file; name a new directory", target.display())));
     }
     Ok(())
 }

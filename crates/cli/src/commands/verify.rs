@@ -56,6 +56,7 @@ fn examine(common: &Common, path: &Path) -> Result<VerifyReport, Failure> {
             // Where WALs are the reason, the rest can be read all the same.
             options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
             let opened = database::open_with((options, families), path, Access::Inspect);
+            let failure = database::of_setting(common, failure);
             refused(failure, opened.ok().map(|db| read(&db, &env)))
         }
     }
