@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake};
 use flagstone::base::Code;
 use flagstone::db::{TtlAsyncIter, TtlDb, TtlOptions};
 use flagstone::env::Env;
-use flagstone::options::{ReadOptions, WriteOptions};
+use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, ReadOptions, WriteOptions};
 use testkit::{HandClock, settings};
 
 fn world() -> (Env, Arc<HandClock>) {
@@ -101,6 +101,33 @@ fn entries_come_one_after_the_other_without_stamps_and_without_what_has_expired(
     let mut iter = db.iter(&ReadOptions::default()).unwrap();
     iter.seek("c");
     assert!(iter.next_entry().unwrap_err().is_corruption(), "it has no stamp");
+}
+
+/// Compactions drop what has expired whatever snapshots there are, as in RocksDB: whoever goes over to newer files does without.
+#[test]
+fn what_expires_stays_for_a_cursor_unless_it_refreshes_itself() {
+    for refreshes in [false, true] {
+        let (env, clock) = world();
+        let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+        (0..100).for_each(|key| db.put(format!("{key:03}"), "value").unwrap());
+        let options = ReadOptions {
+            snapshot: Some(db.base().snapshot()),
+            auto_refresh_iterator_with_snapshot: refreshes,
+            ..ReadOptions::default()
+        };
+        let mut iter = db.iter(&options).unwrap();
+        iter.seek_to_first();
+        clock.advance(61);
+        db.base().flush_all().unwrap();
+        let family = db.base().default_column_family();
+        let forced = CompactRangeOptions {
+            bottommost_level_compaction: BottommostLevelCompaction::Force,
+            ..CompactRangeOptions::default()
+        };
+        db.base().compact_range(family, None, None, &forced).unwrap();
+        let found = std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).count();
+        assert_eq!(found, if refreshes { 32 } else { 100 });
+    }
 }
 
 /// The number of a family means another one in another database: that one's values lived as long from then on.

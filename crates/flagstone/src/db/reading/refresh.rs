@@ -1,9 +1,9 @@
 //! Iterators that give up what is out of date.
 //!
 //! An iterator pins the super version that it was made with: memtables that were flushed and files that were compacted stay
-//! for its sake. What a snapshot sees is in every later super version, too, as long as it is held. So an iterator with
-//! `auto_refresh_iterator_with_snapshot` holds its snapshot, looks now and then whether there is a newer super version, and
-//! goes on there at its key.
+//! for its sake. What a snapshot sees is in every later super version, too, as long as it is held (but for what compaction
+//! filters remove, which ask for no snapshot, as in RocksDB). So an iterator with `auto_refresh_iterator_with_snapshot` holds
+//! its snapshot, looks now and then whether there is a newer super version, and goes on there at its key.
 //!
 //! If that fails, it goes on where it is.
 

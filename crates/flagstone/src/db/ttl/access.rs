@@ -295,7 +295,8 @@ impl TtlDb {
         self.iter_cf(self.base.default_column_family(), options)
     }
 
-    /// A cursor over the keys of a family; not yet positioned. What expires while it is in use is still there for it.
+    /// A cursor over the keys of a family; not yet positioned. What expires while it is in use is still there for it; but with
+    /// `auto_refresh_iterator_with_snapshot` not what a compaction has dropped before the cursor comes to it.
     ///
     /// # Errors
     /// As [`Db::iter_cf`](crate::db::Db::iter_cf).
