@@ -36,9 +36,9 @@ pub struct ReadOptions {
     /// Takes keys for present that only a range deletion removed.
     pub ignore_range_deletions: bool,
     /// An iterator with a snapshot gives up files and memtables that are out of date as it moves, and goes on in the newer ones,
-    /// which hold what the snapshot sees, too, but for what a compaction filter has removed. It looks whether there are any at each
-    /// seek and every 32 steps (at seeks alone with `prefix_same_as_start`), and keeps the snapshot until it is dropped. Without a
-    /// snapshot it does nothing.
+    /// which hold what the snapshot sees, too, but for what a compaction filter has removed. It looks whether there are any at
+    /// each seek and every 32 steps (at seeks alone with `prefix_same_as_start`), and keeps the snapshot until it is dropped.
+    /// Without a snapshot it does nothing.
     pub auto_refresh_iterator_with_snapshot: bool,
 }
 
