@@ -99,6 +99,48 @@ fn of_files_that_are_there_twice_the_whole_one_counts() {
     }
 }
 
+/// Damaged blocks were counted alone where others had taken all of the room, and nothing told of the table that they are in.
+#[test]
+fn a_table_whose_damage_finds_no_room_is_named() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("target"));
+    let mut options = create();
+    for (name, value) in [("compression", "kNoCompression"), ("disable_auto_compactions", "true")] {
+        options.set(name, value).expect("a known option");
+    }
+    // Of one block each, between two keys that take room.
+    let (size, counts) = (1 << 20, [41, 9]);
+    let db = Db::open(&source, &options).expect("a database");
+    for count in counts {
+        for key in 0..count {
+            db.put(format!("{}{count:02}{key:02}", "k".repeat(size)), "value").expect("a put");
+        }
+        db.flush_all().expect("a flush");
+    }
+    db.close().expect("closed");
+    let mut tables: Vec<_> =
+        std::fs::read_dir(&source).expect("a directory").map(|name| name.expect("a name").path()).collect();
+    tables.retain(|path| path.extension().is_some_and(|extension| extension == "sst"));
+    tables.sort();
+    for (table, count) in tables.iter().zip(counts) {
+        let mut bytes = std::fs::read(table).expect("a table");
+        (1..count).step_by(2).for_each(|block| bytes[block * size + size / 2] ^= 1);
+        std::fs::write(table, bytes).expect("written");
+    }
+    let report = rebuild(&source, &target, &options);
+    assert_eq!(report.places_lost(), 20 + 4);
+    let wholes = &report.losses[..report.whole_losses];
+    let named: Vec<_> = wholes.iter().map(|loss| (loss.error.path(), loss.error.message())).collect();
+    let says = |number: usize| {
+        format!("the first of {number} damaged places here that find no room in this report: ")
+    };
+    let listed = report.losses.len() - report.whole_losses;
+    for (nth, unlisted) in [20 - listed, 4].into_iter().enumerate() {
+        assert_eq!(named[nth].0, Some(&*tables[nth]));
+        assert!(named[nth].1.starts_with(&says(unlisted)), "{listed} {:?}", named[nth].1);
+    }
+}
+
 /// As after a crash of a file system that had reserved more: there was no footer where it should be, and without checksums
 /// nothing else told what is a block.
 #[test]

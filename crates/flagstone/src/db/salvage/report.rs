@@ -12,6 +12,9 @@ const DAMAGE_BYTES_MAX: usize = 32 << 20;
 /// About as much is said of one, and where it was.
 const WORDS_BYTES: usize = 300;
 
+/// The first and last key, if they are known.
+type KeyRange = Option<(Vec<u8>, Vec<u8>)>;
+
 /// What a file of the source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SalvagedKind {
@@ -76,7 +79,7 @@ pub struct SalvageReport {
     /// What was lost, or may have been: first all that concerns whole files and families, then places in files that hold
     /// records, for as many as there is room: about 70,000.
     pub losses: Vec<Fault>,
-    /// How many of `losses`, the first ones, concern whole files and families.
+    /// How many of `losses`, the first ones, concern whole files and families, or stand for places in a table that have no room.
     pub whole_losses: usize,
     /// How many other places there are.
     pub losses_unlisted: u64,
@@ -137,6 +140,32 @@ impl SalvageReport {
         match take_room(&mut self.losses_bytes, bytes, DAMAGE_BYTES_MAX) {
             true => self.losses.push(Fault { error, key_range }),
             false => self.losses_unlisted += 1,
+        }
+    }
+
+    /// Adds places in a table with keys of that range. Where there is no room for all, the first of the others stands for them,
+    /// so that the table is named.
+    pub(super) fn lose_blocks(
+        &mut self,
+        places: impl Iterator<Item = (Error, KeyRange)>,
+        of_table: KeyRange,
+    ) {
+        let unlisted_before = self.losses_unlisted;
+        let mut first = None;
+        for (error, key_range) in places {
+            let before = self.losses_unlisted;
+            let named = first.is_none().then(|| error.clone());
+            self.lose(error, key_range);
+            if self.losses_unlisted > before && first.is_none() {
+                first = named;
+            }
+        }
+        if let Some(first) = first {
+            let unlisted = self.losses_unlisted - unlisted_before;
+            self.losses_unlisted -= 1;
+            let what =
+                format!("the first of {unlisted} damaged places here that find no room in this report");
+            self.lose_whole(first.context(what), of_table);
         }
     }
 

@@ -13,7 +13,7 @@ use super::report::{SalvagedFile, SalvagedKind};
 use super::unknown::UnknownTable;
 use crate::base::unique_id::UniqueId;
 use crate::base::{Error, FileNumber, Result};
-use crate::sst::{SalvageSettings, TableProperties, TableRemains, read_table_properties};
+use crate::sst::{BlockFault, SalvageSettings, TableProperties, TableRemains, read_table_properties};
 
 /// What tells a table from others. Without properties it cannot be told; without checksums a flipped bit would make another
 /// of it.
@@ -259,15 +259,12 @@ impl Salvage<'_> {
         } else {
             remains.harmless.drain(..).for_each(|error| self.report.pass_over(error));
         }
-        for (nth, fault) in std::mem::take(&mut remains.faults).into_iter().enumerate() {
-            let range = fault.key_range.clone().or_else(|| whole.clone()).or_else(|| remains.bounds.clone());
-            if nth < remains.faults_of_table {
-                self.report.lose_whole(fault.error.clone(), range);
-            } else {
-                self.report.lose(fault.error.clone(), range);
-            }
-            remains.faults.push(fault);
-        }
+        let whole = whole.or_else(|| remains.bounds.clone());
+        let range_of = |fault: &BlockFault| fault.key_range.clone().or_else(|| whole.clone());
+        let (of_table, blocks) = remains.faults.split_at(remains.faults_of_table.min(remains.faults.len()));
+        of_table.iter().for_each(|fault| self.report.lose_whole(fault.error.clone(), range_of(fault)));
+        let places = blocks.iter().map(|fault| (fault.error.clone(), range_of(fault)));
+        self.report.lose_blocks(places, whole.clone());
         self.last_sequence = self.last_sequence.max(remains.largest_sequence);
         let properties = remains.properties.take();
         let noted = properties.as_ref().and_then(|properties| properties.bounds());
