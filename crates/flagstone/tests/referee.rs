@@ -111,6 +111,32 @@ fn databases_of_every_compression() {
 }
 
 #[test]
+fn databases_whose_blocks_do_not_lie_across_pages() {
+    let Some(referee) = referee() else { return };
+    for interval in ["1", "16"] {
+        let directory = temporary();
+        let path = directory.path().join("db");
+        let mut options = create();
+        set(
+            &mut options,
+            &[
+                ("compression", "kLZ4Compression"),
+                ("super_block_alignment_size", "4096"),
+                ("super_block_alignment_space_overhead_ratio", "4"),
+                ("index_block_restart_interval", interval),
+            ],
+        );
+        let db = Db::open(&path, &options).expect("a new database");
+        fill(&db, 5, 500, 120);
+        db.wait_for_compactions().expect("idle");
+        db.close().expect("a clean close");
+        drop(db);
+        check(&referee, &path);
+        rocksdb_continues(&referee, &path);
+    }
+}
+
+#[test]
 fn databases_with_filters_of_different_sizes() {
     let Some(referee) = referee() else { return };
     for policy in ["bloomfilter:10", "ribbonfilter:10:1"] {

@@ -36,6 +36,25 @@ fn options_that_no_table_can_be_written_with_are_refused_at_once() {
 }
 
 #[test]
+fn super_blocks_that_rocksdb_refuses_are_refused_at_once() {
+    let env = Env::memory();
+    for (name, value) in [
+        ("table.super_block_alignment_size", "4095"),
+        ("table.super_block_alignment_space_overhead_ratio", "3"),
+    ] {
+        let mut options = settings::tiny(&env);
+        settings::set(&mut options, &[(name, value)]);
+        let refused = Db::open("/db", &options).expect_err("RocksDB refuses it, too");
+        assert_eq!(refused.code(), Code::InvalidArgument, "{name}: {refused}");
+    }
+    let db = Db::open("/db", &settings::tiny(&env)).expect("a new database");
+    let family = db.default_column_family();
+    let change = |size| db.set_options(family, &[("super_block_alignment_size", size)]);
+    assert_eq!(change("4095").expect_err("a flush would fail").code(), Code::InvalidArgument);
+    change("4096").expect("a power of two");
+}
+
+#[test]
 fn tables_end_between_two_versions_of_one_key() {
     // Snapshots keep more of one key than a table holds. Where the next table was begun such versions were taken for entries
     // out of order, which no compaction could merge.

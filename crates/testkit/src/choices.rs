@@ -229,6 +229,8 @@ pub const CHOICES: &[Choice] = choices! {
         "table.cache_index_and_filter_blocks_with_high_priority": BOOL,
         "table.pin_l0_filter_and_index_blocks_in_cache": BOOL,
         "table.block_align": &["false", "false", "true"],
+        "table.super_block_alignment_size": &["0", "0", "512", "4096"],
+        "table.super_block_alignment_space_overhead_ratio": &["4", "8", "128"],
     }
     Family Reopening {
         "memtable_factory": &[

@@ -206,7 +206,8 @@ const TABLE: &[Choice] = &[
     (RocksDb, "uniform_cv_threshold", &["-1", "0.2"]),
     (RocksDb, "decouple_partitioned_filters", BOOL),
     (RocksDb, "optimize_filters_for_memory", BOOL),
-    (RocksDb, "super_block_alignment_size", &["0", "4096"]),
+    (Both, "super_block_alignment_size", &["0", "512", "4096"]),
+    (Both, "super_block_alignment_space_overhead_ratio", &["4", "128"]),
     (RocksDb, "detect_filter_construct_corruption", BOOL),
     (RocksDb, "read_amp_bytes_per_bit", &["0", "8"]),
     (

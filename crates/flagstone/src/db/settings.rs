@@ -14,8 +14,10 @@ use crate::compaction::pick::{
 };
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableFilterSettings, MemTableKind, MemTableSettings};
-use crate::options::{ColumnFamilyOptions, CompactionStyle, DataBlockIndexType, DbSettings, MemTableFactory};
-use crate::sst::TableBuilderSettings;
+use crate::options::{
+    ColumnFamilyOptions, CompactionStyle, DataBlockIndexType, DbSettings, MemTableFactory, TableSettings,
+};
+use crate::sst::{SuperBlock, TableBuilderSettings};
 
 /// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
@@ -104,6 +106,12 @@ pub(super) fn compression_options(options: &ColumnFamilyOptions, bottommost: boo
     }
 }
 
+fn super_block(table: &TableSettings) -> Option<SuperBlock> {
+    let (size, overhead_ratio) =
+        (table.super_block_alignment_size, table.super_block_alignment_space_overhead_ratio);
+    (size > 0 && overhead_ratio > 0).then_some(SuperBlock { size, overhead_ratio })
+}
+
 /// How a family's options want a table of `level` to be written, but for its compression; `may_omit_filter`: whoever comes as far
 /// as such a table will mostly find the key there.
 pub(super) fn table_builder_settings(
@@ -119,6 +127,7 @@ pub(super) fn table_builder_settings(
         verify_compression: table.verify_compression,
         compress_index: table.enable_index_compression,
         block_align: table.block_align.then_some(4096),
+        super_block: super_block(table),
         block_size: table.block_size as usize,
         block_size_deviation: table.block_size_deviation as usize,
         block_restart_interval: table.block_restart_interval as usize,

@@ -7,8 +7,8 @@ use crate::base::{Error, Result};
 
 use super::table::{Row, Section};
 
-/// Rows that RocksDB does not know, or never writes to an OPTIONS file. They stand there as comments, which RocksDB passes
-/// over.
+/// Rows that RocksDB does not know, or 7.8 not, or that it never writes to an OPTIONS file. They stand there as comments, which
+/// RocksDB passes over.
 pub const OWN: &[&str] = &[
     "wal_write_mode",
     "cache_policy",
@@ -27,6 +27,8 @@ pub const OWN: &[&str] = &[
     "reserved_disk_space",
     "cache_follows_compaction",
     "filter_bits_per_level",
+    "super_block_alignment_size",
+    "super_block_alignment_space_overhead_ratio",
     "db_paths",
     "cf_paths",
 ];
@@ -255,8 +257,6 @@ pub const KNOWN: &[Known] = &[
     table("persistent_cache", &["nullptr"]).one_version(),
     table("read_amp_bytes_per_bit", &["0"]),
     table("separate_key_value_in_data_block", &["false", "0"]).one_version(),
-    table("super_block_alignment_size", &["0"]).one_version(),
-    table("super_block_alignment_space_overhead_ratio", &["128"]).one_version(),
     table("uniform_cv_threshold", &["-1"]).one_version(),
     table("use_delta_encoding", &["true", "1"]).one_version(),
     table("use_udi_as_primary_index", &["false", "0"]).one_version(),

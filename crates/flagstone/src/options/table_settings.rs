@@ -65,6 +65,11 @@ settings! {
     live verify_compression: bool = false;
     /// Pads data blocks so that none crosses a page; `block_size` must be a power of two, and nothing compressed.
     live block_align: bool = false;
+    /// Bytes of a super block, a power of two: data blocks are ended early, and padded, so that few lie across the boundaries of
+    /// super blocks, compressed ones too. 0 for no such alignment.
+    live super_block_alignment_size: u64 = 0, in 0..=u32::MAX as u64;
+    /// Before a data block, at most the super block's size divided by this is padding; 0 for no alignment.
+    live super_block_alignment_space_overhead_ratio: u64 = 128, in 0..=u64::MAX;
     /// Bytes that an iterator reads ahead at first, at most `max_auto_readahead_size`; twice as many each time. 0 for none.
     live initial_auto_readahead_size: u64 = 8 << 10, in 0..=1 << 30;
     /// Bytes that an iterator reads ahead at most; 0 for none.

@@ -103,6 +103,24 @@ impl ColumnFamilyOptions {
         if self.table.block_align && !self.table.block_size.is_power_of_two() {
             return Err(Error::invalid_argument("block_align needs a block_size that is a power of two"));
         }
+        self.check_super_blocks()?;
+        Ok(())
+    }
+
+    /// As RocksDB checks them, whether they are used or not.
+    fn check_super_blocks(&self) -> Result<()> {
+        let size = self.table.super_block_alignment_size;
+        if size > 0 && !size.is_power_of_two() {
+            return Err(Error::invalid_argument(format!(
+                "super_block_alignment_size is {size}; it must be a power of two, or 0"
+            )));
+        }
+        let ratio = self.table.super_block_alignment_space_overhead_ratio;
+        if (1..4).contains(&ratio) {
+            return Err(Error::invalid_argument(format!(
+                "super_block_alignment_space_overhead_ratio is {ratio}; it must be at least 4, or 0"
+            )));
+        }
         Ok(())
     }
 

@@ -44,7 +44,8 @@ pub use readahead::OwnFile;
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};
 pub use second_tier::CompressedCache;
 pub use settings::{
-    AutoReadahead, IndexShortening, IterSettings, ReadSettings, TableBuilderSettings, TableReadSettings,
+    AutoReadahead, IndexShortening, IterSettings, ReadSettings, SuperBlock, TableBuilderSettings,
+    TableReadSettings,
 };
 pub use table::{Admitted, Sought, Table, Visit};
 pub use verify::BlockFault;

@@ -136,6 +136,22 @@ pub enum IndexShortening {
     SeparatorsAndSuccessor,
 }
 
+/// Where data blocks are not to lie across.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SuperBlock {
+    /// Bytes between two boundaries, a power of two.
+    pub size: u64,
+    /// What part of it, the reciprocal, may be padding before a block.
+    pub overhead_ratio: u64,
+}
+
+impl SuperBlock {
+    /// Bytes of padding before a block, at most.
+    pub fn padding_max(&self) -> u64 {
+        self.size.checked_div(self.overhead_ratio).unwrap_or(0)
+    }
+}
+
 /// How [`super::TableBuilder`] writes a file.
 #[derive(Debug, Clone)]
 pub struct TableBuilderSettings {
@@ -155,6 +171,8 @@ pub struct TableBuilderSettings {
     pub compress_index: bool,
     /// Pad data blocks so that none straddles a page of this many bytes, a power of two; excludes compression.
     pub block_align: Option<usize>,
+    /// Ends data blocks early, and pads them, so that few lie across boundaries.
+    pub super_block: Option<SuperBlock>,
     /// A data block is closed when it has about this many bytes, uncompressed.
     pub block_size: usize,
     /// How many percent a block may stay below `block_size` rather than exceed it.
@@ -222,6 +240,7 @@ impl Default for TableBuilderSettings {
             verify_compression: false,
             compress_index: true,
             block_align: None,
+            super_block: None,
             block_size: 4096,
             block_size_deviation: 10,
             block_restart_interval: 16,

@@ -49,13 +49,16 @@ impl BlockBuilder {
     }
 
     /// Appends an entry without a value length, for index blocks: `full` is written if the key shares nothing with
-    /// the one before, `delta` otherwise.
-    pub fn add_without_length(&mut self, key: &[u8], full: &[u8], delta: &[u8]) {
-        let shared = self.start_entry(key);
+    /// the one before, `delta` otherwise; without a `delta` it shares nothing.
+    pub fn add_without_length(&mut self, key: &[u8], full: &[u8], delta: Option<&[u8]>) {
+        let shared = match (self.start_entry(key), delta) {
+            (shared, Some(_)) => shared,
+            (_, None) => 0,
+        };
         put_varint32(&mut self.buffer, shared as u32);
         put_varint32(&mut self.buffer, (key.len() - shared) as u32);
         self.buffer.extend_from_slice(&key[shared..]);
-        self.buffer.extend_from_slice(if shared == 0 { full } else { delta });
+        self.buffer.extend_from_slice(delta.filter(|_| shared > 0).unwrap_or(full));
         self.end_entry(key, shared);
     }
 
@@ -97,6 +100,15 @@ impl BlockBuilder {
         self.estimated_size() + key.len() + value.len() + 4 + 3 * 5
     }
 
+    /// The size with one more entry, but for what that takes in the hash index.
+    pub fn size_with(&self, key: &[u8], value: &[u8]) -> usize {
+        let begins = self.since_restart >= self.restart_interval;
+        let shared = if begins || self.num_entries == 0 { 0 } else { common_prefix(&self.last_key, key) };
+        let numbers = [shared, key.len() - shared, value.len()].map(|number| varint_length(number as u32));
+        let entry = numbers.iter().sum::<usize>() + key.len() - shared + value.len();
+        self.estimated_size() + entry + if begins { 4 } else { 0 }
+    }
+
     /// Completes the block; the bytes are valid until [`BlockBuilder::clear`].
     pub fn finish(&mut self) -> &[u8] {
         for &restart in &self.restarts {
@@ -123,6 +135,11 @@ impl BlockBuilder {
             hash_index.clear();
         }
     }
+}
+
+/// Bytes of a number of variable length.
+fn varint_length(number: u32) -> usize {
+    (u32::BITS - (number | 1).leading_zeros()).div_ceil(7) as usize
 }
 
 /// The number of bytes that `a` and `b` start with alike, eight at a time.

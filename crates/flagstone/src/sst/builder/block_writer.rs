@@ -7,6 +7,7 @@ use crate::env::BufferedWriter;
 
 use super::super::format::{BlockHandle, Footer, TRAILER_SIZE};
 use super::block_compressor::BlockCompressor;
+use super::placement::{Limit, Placement};
 
 const ZEROS: [u8; 4096] = [0; 4096];
 
@@ -15,6 +16,7 @@ pub(super) struct BlockWriter {
     footer: Footer,
     options: CompressionOptions,
     compressed: Vec<u8>,
+    placement: Option<Placement>,
     /// Of the block that [`BlockWriter::write`] wrote last.
     last_kind: CompressionType,
     /// Bit `n` is set if a block of compression type `n` was written.
@@ -41,9 +43,15 @@ impl BlockWriter {
             footer,
             options,
             compressed: Vec::new(),
+            placement: None,
             last_kind: CompressionType::None,
             types_used: 0,
         }
+    }
+
+    /// Places data blocks so.
+    pub fn placing(self, placement: Option<Placement>) -> Self {
+        Self { placement, ..self }
     }
 
     /// The size of the file once everything is handed over.
@@ -71,19 +79,54 @@ impl BlockWriter {
     /// # Errors
     /// `IoError`, `InvalidArgument` if the codec fails, or `Corruption` if it was garbled.
     pub fn write(&mut self, block: &[u8], compressor: Option<&mut BlockCompressor>) -> Result<BlockHandle> {
-        if let Some(compressor) = compressor.filter(|compressor| compressor.takes(block.len())) {
-            self.compressed.clear();
-            compressor.compress(block, &mut self.compressed)?;
-            if self.options.is_worthwhile(block.len(), self.compressed.len()) {
-                let checked = compressor.check(block, &self.compressed);
-                checked.map_err(|error| error.at(self.writer.file().path()).at_offset(self.offset()))?;
-                self.types_used |= 1 << compressor.kind().to_byte();
-                self.last_kind = compressor.kind();
-                return append(&mut self.writer, &self.footer, &self.compressed, compressor.kind());
-            }
+        self.last_kind = self.compress(block, compressor)?;
+        let stored = if self.last_kind == CompressionType::None { block } else { &self.compressed };
+        append(&mut self.writer, &self.footer, stored, self.last_kind)
+    }
+
+    /// As [`BlockWriter::write`], a data block: where it is to be.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_data(
+        &mut self,
+        block: &[u8],
+        compressor: Option<&mut BlockCompressor>,
+    ) -> Result<BlockHandle> {
+        self.last_kind = self.compress(block, compressor)?;
+        let size = self.stored(block).0.len();
+        if let Some(placement) = &mut self.placement {
+            placement.note(block.len(), size);
+            let padding = placement.padding(self.writer.offset(), (size + TRAILER_SIZE) as u64);
+            self.skip(padding)?;
         }
-        self.last_kind = CompressionType::None;
-        self.write_raw(block)
+        let stored = if self.last_kind == CompressionType::None { block } else { &self.compressed };
+        append(&mut self.writer, &self.footer, stored, self.last_kind)
+    }
+
+    /// Compresses a block into `compressed`, if there is a compressor that can and it saves enough; how.
+    fn compress(
+        &mut self,
+        block: &[u8],
+        compressor: Option<&mut BlockCompressor>,
+    ) -> Result<CompressionType> {
+        let Some(compressor) = compressor.filter(|compressor| compressor.takes(block.len())) else {
+            return Ok(CompressionType::None);
+        };
+        self.compressed.clear();
+        compressor.compress(block, &mut self.compressed)?;
+        if !self.options.is_worthwhile(block.len(), self.compressed.len()) {
+            return Ok(CompressionType::None);
+        }
+        let checked = compressor.check(block, &self.compressed);
+        checked.map_err(|error| error.at(self.writer.file().path()).at_offset(self.offset()))?;
+        self.types_used |= 1 << compressor.kind().to_byte();
+        Ok(compressor.kind())
+    }
+
+    /// How large the next data block may become.
+    pub fn limit(&self) -> Limit {
+        self.placement.as_ref().map_or(Limit::NONE, |placement| placement.limit(self.offset()))
     }
 
     /// What the file has of `block`, which [`BlockWriter::write`] was given last, and its compression type.
@@ -97,7 +140,10 @@ impl BlockWriter {
     /// # Errors
     /// `IoError`.
     pub fn pad(&mut self, alignment: usize) -> Result<()> {
-        let mut missing = self.offset().next_multiple_of(alignment as u64) - self.offset();
+        self.skip(self.offset().next_multiple_of(alignment as u64) - self.offset())
+    }
+
+    fn skip(&mut self, mut missing: u64) -> Result<()> {
         while missing > 0 {
             let count = missing.min(ZEROS.len() as u64);
             self.writer.append(&ZEROS[..count as usize])?;

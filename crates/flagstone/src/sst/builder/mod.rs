@@ -10,6 +10,7 @@ mod block_writer;
 mod filters;
 mod finish;
 mod held_back;
+mod placement;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ use block_compressor::BlockCompressor;
 use block_writer::BlockWriter;
 use filters::Filters;
 use held_back::HeldBack;
+use placement::{Limit, Placement};
 
 pub use finish::{RANGE_DELETION_BYTES_MAX, range_deletion_bytes};
 
@@ -55,6 +57,8 @@ pub struct TableBuilder {
     path: PathBuf,
     writer: BlockWriter,
     data: BlockBuilder,
+    /// Of the block that is being filled.
+    limit: Limit,
     compressor: Option<BlockCompressor>,
     prepopulate: Option<Prepopulate>,
     /// Whether a block was put into the cache.
@@ -118,7 +122,8 @@ impl TableBuilder {
         let version = settings.format_version;
         let buffered = BufferedWriter::new(file, 0, settings.buffer_size);
         let writer =
-            BlockWriter::new(buffered, version, settings.checksum, context_base(&settings), options.clone());
+            BlockWriter::new(buffered, version, settings.checksum, context_base(&settings), options.clone())
+                .placing(placement(&settings));
         let partitioned = settings.index_type == IndexType::TwoLevel;
         let hashed = settings.index_type == IndexType::HashSearch;
         let hash_extractor = settings.prefix_extractor.clone().filter(|_| hashed);
@@ -152,6 +157,7 @@ impl TableBuilder {
             path,
             writer,
             data: BlockBuilder::new(settings.block_restart_interval, settings.data_block_hash_ratio),
+            limit: Limit::NONE,
             compressor,
             prepopulate: None,
             is_cached: false,
@@ -292,8 +298,12 @@ impl TableBuilder {
         if size >= wanted || size + key.as_bytes().len() + value.len() > BLOCK_SIZE_MAX {
             return true;
         }
+        let at_most = self.data.estimated_size_after(key.as_bytes(), value);
+        if self.limit.ends(size, at_most, || self.data.size_with(key.as_bytes(), value)) {
+            return true;
+        }
         let enough = wanted * 100usize.saturating_sub(self.settings.block_size_deviation) / 100;
-        size > enough && self.data.estimated_size_after(key.as_bytes(), value) > wanted
+        size > enough && at_most > wanted
     }
 
     fn finish_data_block(&mut self) -> Result<()> {
@@ -304,7 +314,7 @@ impl TableBuilder {
             self.data.clear();
             return if held_back.is_full() { self.release_held_back() } else { Ok(()) };
         }
-        let handle = self.writer.write(block, self.compressor.as_mut())?;
+        let handle = self.writer.write_data(block, self.compressor.as_mut())?;
         if let Some(prepopulate) = &self.prepopulate {
             self.is_cached |= prepopulate.offer(handle, block, self.writer.stored(block))?;
         }
@@ -319,6 +329,7 @@ impl TableBuilder {
         }
         self.properties.num_data_blocks += 1;
         self.properties.data_size = self.writer.offset();
+        self.limit = self.writer.limit();
         Ok(())
     }
 
@@ -334,7 +345,7 @@ impl TableBuilder {
         }
         let mut blocks = held_back.blocks.into_iter().peekable();
         while let Some(block) = blocks.next() {
-            let handle = self.writer.write(&block.bytes, self.compressor.as_mut())?;
+            let handle = self.writer.write_data(&block.bytes, self.compressor.as_mut())?;
             if let Some(prepopulate) = &self.prepopulate {
                 self.is_cached |=
                     prepopulate.offer(handle, &block.bytes, self.writer.stored(&block.bytes))?;
@@ -411,6 +422,11 @@ fn entry_too_large(user_key: &[u8], size: usize, size_max: usize) -> Error {
     ))
 }
 
+fn placement(settings: &TableBuilderSettings) -> Option<Placement> {
+    let super_block = settings.super_block?;
+    Some(Placement::new(super_block.size, super_block.padding_max(), settings.block_size))
+}
+
 fn check(settings: &TableBuilderSettings) -> Result<()> {
     let refuse = |what: String| Err(Error::invalid_argument(what));
     if !(2..=MAX_FORMAT_VERSION).contains(&settings.format_version) {
@@ -423,6 +439,10 @@ fn check(settings: &TableBuilderSettings) -> Result<()> {
         if settings.compression != CompressionType::None {
             return refuse("block_align needs compression to be off".to_owned());
         }
+    }
+    if let Some(super_block) = settings.super_block.filter(|super_block| !super_block.size.is_power_of_two())
+    {
+        return refuse(format!("super blocks of {} bytes are no power of two", super_block.size));
     }
     if settings.index_type == IndexType::HashSearch && settings.prefix_extractor.is_none() {
         return refuse("the hash-search index needs a prefix extractor".to_owned());

@@ -205,7 +205,10 @@ impl IndexBlockWriter {
             put_lps(&mut self.delta, first_key);
         }
         if self.flavor.delta_values {
-            self.block.add_without_length(key, &self.full, &self.delta);
+            // Where a block lies, its value says only if it follows the one before.
+            let follows = handle.offset == self.last.offset + self.last.size + TRAILER_SIZE as u64;
+            let delta = follows.then_some(self.delta.as_slice());
+            self.block.add_without_length(key, &self.full, delta);
         } else {
             self.block.add(key, &self.full);
         }

@@ -6,4 +6,5 @@ mod golden;
 mod prefixes;
 mod referee;
 mod round_trip;
+mod super_blocks;
 pub(super) mod support;

@@ -13,8 +13,8 @@ use crate::base::{
 use crate::cache::{Cache, CacheSettings};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{
-    IndexShortening, IndexType, IterSettings, Part, ReadSettings, Sought, TableBuilder, TableBuilderSettings,
-    TableReadSettings, plan, read_missing,
+    IndexShortening, IndexType, IterSettings, Part, ReadSettings, Sought, SuperBlock, TableBuilder,
+    TableBuilderSettings, TableReadSettings, plan, read_missing,
 };
 
 type Named = (String, TableBuilderSettings);
@@ -36,6 +36,37 @@ pub(super) fn all_settings() -> Vec<Named> {
     all.extend(layouts());
     all.extend(codecs());
     all.extend(single_changes());
+    all.extend(in_super_blocks());
+    all
+}
+
+/// Blocks that follow each other with gaps, so that handles in the index do not tell the next one.
+fn in_super_blocks() -> Vec<Named> {
+    let mut all = Vec::new();
+    for index_block_restart_interval in [1, 16] {
+        for index_type in [
+            IndexType::BinarySearch,
+            IndexType::TwoLevel,
+            IndexType::BinarySearchWithFirstKey,
+            IndexType::HashSearch,
+        ] {
+            for compression in [CompressionType::None, CompressionType::Lz4] {
+                let name = format!(
+                    "super blocks restart {index_block_restart_interval} {index_type:?} {compression}"
+                );
+                let hashed = index_type == IndexType::HashSearch;
+                let more = TableBuilderSettings {
+                    super_block: Some(SuperBlock { size: 1024, overhead_ratio: 4 }),
+                    index_block_restart_interval,
+                    index_type,
+                    compression,
+                    prefix_extractor: hashed.then_some(PrefixExtractor::FixedPrefix(6)),
+                    ..base()
+                };
+                all.push((name, more));
+            }
+        }
+    }
     all
 }
 
@@ -479,6 +510,10 @@ fn settings_that_contradict_each_other_are_refused() {
         TableBuilderSettings { format_version: 8, ..TableBuilderSettings::default() },
         TableBuilderSettings { format_version: 1, ..TableBuilderSettings::default() },
         TableBuilderSettings { block_align: Some(1000), ..TableBuilderSettings::default() },
+        TableBuilderSettings {
+            super_block: Some(SuperBlock { size: 1000, overhead_ratio: 8 }),
+            ..TableBuilderSettings::default()
+        },
         TableBuilderSettings {
             block_align: Some(4096),
             compression: CompressionType::Lz4,

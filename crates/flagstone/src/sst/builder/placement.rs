@@ -1,0 +1,203 @@
+//! Where data blocks go, so that few lie across the boundary of two super blocks: pages, for example, of which a lookup then
+//! reads one.
+//!
+//! 1. A block is ended early where the next entry would take it, as far as blocks before compressed, over the next boundary. As
+//!    many blocks of like size go before a boundary as `block_size` wants: none is small because others were full.
+//! 2. A block that would lie across the next boundary all the same is moved behind it, if that skips few enough bytes.
+//! 3. What neither helps lies across.
+
+use super::super::format::TRAILER_SIZE;
+
+/// So small a part of `block_size`, a block is not ended early.
+const WORTHWHILE_PART: usize = 4;
+
+/// The part that a new block has in the estimate of what blocks take in the file.
+const NEW_PART: f64 = 1.0 / 16.0;
+/// So many mean deviations from it, a block may be larger. With more, more blocks fit, and more room is left empty: where few
+/// entries go into a page, one fewer each time.
+const DEVIATIONS: f64 = 1.0;
+
+/// Keeps data blocks from lying across boundaries.
+#[derive(Debug, Clone)]
+pub(super) struct Placement {
+    /// Bytes between two boundaries, a power of two.
+    super_block: u64,
+    /// Bytes that may be skipped at most.
+    padding_max: u64,
+    block_size: usize,
+    stored: Option<Stored>,
+}
+
+/// What blocks take in the file for the bytes that they have: a line through those of before, of which the last count most.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    raw: f64,
+    stored: f64,
+    /// Of the bytes that blocks have, and of both.
+    variance: f64,
+    covariance: f64,
+    /// How far blocks lay from the line.
+    deviation: f64,
+}
+
+impl Stored {
+    /// Bytes more in the file for a byte more.
+    fn slope(&self) -> f64 {
+        let ratio = self.stored / self.raw;
+        // Blocks of one size say nothing of others.
+        let is_known = self.variance > (self.raw / 16.0).powi(2);
+        if is_known { (self.covariance / self.variance).clamp(ratio / 2.0, ratio * 1.5) } else { ratio }
+    }
+
+    fn note(&mut self, raw: f64, stored: f64) {
+        let (x, y) = (raw - self.raw, stored - self.stored);
+        self.deviation += ((y - x * self.slope()).abs() - self.deviation) * NEW_PART;
+        self.raw += x * NEW_PART;
+        self.stored += y * NEW_PART;
+        self.variance = (self.variance + x * x * NEW_PART) * (1.0 - NEW_PART);
+        self.covariance = (self.covariance + x * y * NEW_PART) * (1.0 - NEW_PART);
+    }
+
+    /// How many bytes a block has that hardly takes more than `room`.
+    fn fitting(&self, room: f64) -> usize {
+        let raw = self.raw + (room - DEVIATIONS * self.deviation - self.stored) / self.slope();
+        raw.max(0.0) as usize
+    }
+}
+
+/// When a block is to be ended before it has its full size; of uncompressed bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limit {
+    /// It has enough with so many bytes.
+    pub enough: usize,
+    /// With more it would lie across a boundary.
+    pub most: usize,
+    /// With fewer it is too small to be ended.
+    pub least: usize,
+}
+
+impl Limit {
+    /// None.
+    pub const NONE: Self = Self { enough: usize::MAX, most: usize::MAX, least: usize::MAX };
+
+    /// Whether a block of `size` bytes is ended before an entry with which it would have `exact`, which is `at_most` so much.
+    #[inline]
+    pub fn ends(self, size: usize, at_most: usize, exact: impl FnOnce() -> usize) -> bool {
+        size >= self.least
+            && (size >= self.enough || (size <= self.most && at_most > self.most && exact() > self.most))
+    }
+}
+
+impl Placement {
+    pub fn new(super_block: u64, padding_max: u64, block_size: usize) -> Self {
+        Self { super_block, padding_max, block_size: block_size.max(1), stored: None }
+    }
+
+    /// Notes that a block of `raw` bytes takes `stored` in the file, without its trailer.
+    pub fn note(&mut self, raw: usize, stored: usize) {
+        // Of the ordinary ones a huge one says nothing.
+        if raw > self.block_size.saturating_mul(2) {
+            return;
+        }
+        let (raw, stored) = (raw as f64, stored as f64);
+        match &mut self.stored {
+            Some(before) => before.note(raw, stored),
+            None => {
+                self.stored = Some(Stored { raw, stored, variance: 0.0, covariance: 0.0, deviation: 0.0 })
+            }
+        }
+    }
+
+    /// How large a block may become that is begun with the file at `offset`.
+    pub fn limit(&self, offset: u64) -> Limit {
+        let Some(stored) = &self.stored else { return Limit::NONE };
+        let left = self.left(offset);
+        let room = if left <= self.padding_max { self.super_block } else { left };
+        let most = stored.fitting(room.saturating_sub(TRAILER_SIZE as u64) as f64);
+        let least = self.block_size.div_ceil(WORTHWHILE_PART);
+        match most.div_ceil(self.block_size) {
+            _ if most < least => Limit::NONE,
+            0 | 1 => Limit { enough: usize::MAX, most, least },
+            blocks => Limit { enough: most / blocks, most, least },
+        }
+    }
+
+    /// Bytes to skip at `offset` before a block that takes `stored` bytes with its trailer.
+    pub fn padding(&self, offset: u64, stored: u64) -> u64 {
+        let left = self.left(offset);
+        if stored > left && stored <= self.super_block && left <= self.padding_max { left } else { 0 }
+    }
+
+    /// Bytes up to the next boundary.
+    fn left(&self, offset: u64) -> u64 {
+        self.super_block - (offset & (self.super_block - 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks that take half of what they have and forty bytes.
+    fn noted() -> Placement {
+        let mut placement = Placement::new(4096, 512, 4096);
+        for n in 0..40 {
+            let raw = 2000 + n * 977 % 2000;
+            placement.note(raw, raw / 2 + 40);
+        }
+        placement
+    }
+
+    #[test]
+    fn nothing_is_ended_early_before_it_is_known_how_blocks_compress() {
+        assert_eq!(Placement::new(4096, 512, 4096).limit(100), Limit::NONE);
+    }
+
+    #[test]
+    fn limits_follow_from_the_room_up_to_the_boundary() {
+        let limit = |offset| noted().limit(offset);
+        // (4096 - 5 - 40) * 2 bytes in two blocks; the same behind padding.
+        for offset in [0, 4096, 4096 - 512, 8 * 4096 - 1] {
+            let Limit { enough, most, least } = limit(offset);
+            assert!((8085..=8102).contains(&most), "{most}");
+            assert_eq!((enough, least), (most / 2, 1024));
+        }
+        // (2000 - 5 - 40) * 2 bytes, in one.
+        let Limit { enough, most, least } = limit(2096);
+        assert!((3893..=3910).contains(&most), "{most}");
+        assert_eq!((enough, least), (usize::MAX, 1024));
+        // Too little for a block, too much for padding.
+        assert_eq!(limit(4096 - 530), Limit::NONE);
+    }
+
+    #[test]
+    fn one_huge_block_changes_nothing() {
+        let mut placement = noted();
+        let before = placement.limit(0);
+        placement.note(1 << 20, 1 << 10);
+        assert_eq!(placement.limit(0), before);
+    }
+
+    #[test]
+    fn a_block_ends_before_what_takes_it_over_the_boundary() {
+        let limit = Limit { enough: usize::MAX, most: 3000, least: 1000 };
+        let ends = |size, after| limit.ends(size, after + 20, || after);
+        assert!(ends(2900, 3001) && ends(1000, 4000));
+        assert!(!ends(2900, 3000), "it fits");
+        assert!(!ends(999, 4000), "too small");
+        assert!(!ends(3001, 3100), "it lies across anyway");
+        assert!(Limit { enough: 1500, ..limit }.ends(1500, 0, || 0), "another fits behind it");
+        assert!(!Limit::NONE.ends(1 << 30, usize::MAX, || usize::MAX));
+    }
+
+    #[test]
+    fn only_blocks_that_fit_behind_it_have_padding_before_them() {
+        let placement = Placement::new(4096, 512, 4096);
+        assert_eq!(placement.padding(4096 - 512, 513), 512);
+        assert_eq!(placement.padding(4096 - 512, 512), 0, "it ends at the boundary");
+        assert_eq!(placement.padding(4096 - 513, 514), 0, "too much would be skipped");
+        assert_eq!(placement.padding(4000, 4096), 96);
+        assert_eq!(placement.padding(4000, 4097), 0, "larger than a super block");
+        assert_eq!(placement.padding(8192, 4096), 0);
+    }
+}
