@@ -119,14 +119,17 @@ pub(super) fn find_blocks(
     let mut offset = range.start;
     let mut follows_block = true;
     while offset + (TRAILER_SIZE as u64) < range.end {
-        let block = checksums.block_at(window.from(offset)?, offset, follows_block, effort);
-        follows_block = block.is_some();
+        let bytes = window.from(offset)?;
+        // What ends where nothing tells begins with its size: zeros are padding, behind which such a block may begin, too.
+        let is_zero = bytes.first() == Some(&0);
+        let block = checksums.block_at(bytes, offset, follows_block && !is_zero, effort);
+        follows_block = block.is_some() || (follows_block && is_zero);
         let passed = match block {
             Some(handle) => {
                 found.push(handle);
                 handle.end() - offset
             }
-            None => zeros_to_skip(window.from(offset)?).max(1) as u64,
+            None => zeros_to_skip(bytes).max(1) as u64,
         };
         effort.earn(passed);
         offset += passed;

@@ -11,7 +11,7 @@ use crate::env::failing_pages::test_support::BadSector;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{FileSystem, OpenMode};
 use crate::sst::filter::FilterPolicy;
-use crate::sst::{TableBuilder, TableBuilderSettings};
+use crate::sst::{SuperBlock, TableBuilder, TableBuilderSettings};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -176,6 +176,24 @@ fn without_footer_all_blocks_are_found() {
                 assert!(cut.is_sorted && !cut.harmless.is_empty());
                 assert!(cut.faults.is_empty(), "the properties count as many: {:?}", cut.faults);
             }
+        }
+    }
+}
+
+#[test]
+fn blocks_with_padding_between_are_found_without_footer() {
+    for kind in CompressionType::ALL {
+        for version in [5, 7] {
+            let super_block = Some(SuperBlock { size: 1024, overhead_ratio: 4 });
+            let bytes = table(TableBuilderSettings { super_block, ..settings(kind, version) }, 300);
+            let whole = survey(&bytes);
+            assert!(whole.faults.is_empty() && whole.harmless.is_empty(), "{kind}: {:?}", whole.faults);
+            let follow = whole.blocks.windows(2).filter(|pair| pair[0].end() == pair[1].offset).count();
+            assert!(follow + 3 < whole.blocks.len(), "{kind}: {:?}", whole.blocks);
+            let cut = survey(&bytes[..bytes.len() - 30]);
+            assert_eq!(entries(&cut).len(), 300, "{kind}, version {version}");
+            assert_eq!(entries(&cut), entries(&whole), "{kind}, version {version}");
+            assert!(cut.faults.is_empty(), "{kind}: {:?}", cut.faults);
         }
     }
 }
