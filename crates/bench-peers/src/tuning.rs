@@ -102,6 +102,11 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         let niceness = if cell.workload == Workload::ReadWhileWriting { "19" } else { "0" };
         options.push(("background_niceness", niceness.to_string()));
     }
+    if engine == EngineName::Flagstone && cell.memory.is_cold() {
+        // RocksDB has the option, but only pads: blocks of which one and a half go into a page stay where they are.
+        options.push(("super_block_alignment_size", "4096".to_string()));
+        options.push(("super_block_alignment_space_overhead_ratio", "8".to_string()));
+    }
     if keeps_blobs && engine == EngineName::Flagstone {
         // RocksDB is given the same cache for blocks and blobs as an object.
         options.push(("cache_blobs", "true".to_string()));
