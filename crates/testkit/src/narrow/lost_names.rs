@@ -30,7 +30,7 @@ pub fn lost_names() {
             let (call, sort) = (Call::SyncDirectory, Sort::Directory);
             failing.plan(Plan::Next { call, sort, injection: Injection::Io });
             let created = other.create_column_family("other", &ColumnFamilyOptions::default());
-            created.expect_err("its OPTIONS file's name is not durable");
+            created.expect("a family, whose OPTIONS file is due");
         }
     });
     let flushed = db.flush_all();
