@@ -106,10 +106,11 @@ impl DbInner {
         if self.poison.check_starved().is_ok() || state.finds_out.strong_count() > 0 {
             return;
         }
-        let is_held = |known: &FamilyState| {
-            known.held > 0 || known.manual_compactions > 0 || known.in_turn > 0 || !known.running.is_empty()
+        // One whose automatic compactions are held wants none until it is let go, of which somebody tells.
+        let is_passed_over = |known: &FamilyState| {
+            known.manual_compactions > 0 || known.in_turn > 0 || !known.running.is_empty()
         };
-        if !state.families.values().any(is_held) {
+        if !state.families.values().any(is_passed_over) {
             self.found_space(state);
         }
     }
@@ -455,6 +456,21 @@ mod tests {
         hold(0);
         assert!(known.is_err(), "one that somebody asked for holds the family");
         assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
+        inner.poison.check_starved().unwrap();
+    }
+
+    /// Whoever waited for compactions was told of a full disk for as long as somebody held those of one family.
+    #[test]
+    fn a_family_that_is_held_wants_no_space() {
+        let (db, ..) = with_others();
+        let inner = db.inner();
+        let held = db.hold_automatic_compactions(db.default_column_family()).unwrap();
+        inner.poison.record_starved(Some(&full_disk()));
+        assert!(take(inner).is_none());
+        inner.poison.check_starved().expect("nobody wants space");
+        drop(held);
+        inner.poison.record_starved(Some(&full_disk()));
+        assert_eq!(run_next(inner), Some(CompactionReason::Level0Files), "it is asked again");
         inner.poison.check_starved().unwrap();
     }
 
