@@ -11,6 +11,7 @@ use super::generation::Generation;
 use super::jobs::agenda::Listed;
 use super::properties::activity::Activity;
 use super::reading::parked::ParkedCursors;
+use super::state::State;
 use super::writing::pressure::Remembered;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
@@ -76,6 +77,9 @@ pub(crate) struct Family {
     /// Where scans found nothing.
     pub(super) dead_ranges: Arc<DeadRanges>,
     dropped: AtomicBool,
+    /// How many hold automatic compactions back until further notice, which nobody waits for meanwhile. Changed under the state's
+    /// lock.
+    held: AtomicUsize,
 }
 
 impl Family {
@@ -105,6 +109,7 @@ impl Family {
             current: ArcSwap::from_pointee(first),
             parked: ParkedCursors::default(),
             dropped: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
         })
     }
 
@@ -184,6 +189,19 @@ impl Family {
     #[inline]
     pub(super) fn writes_directly(&self, size: usize) -> bool {
         size as u64 >= self.uncached_blob_min.load(Ordering::Relaxed)
+    }
+
+    /// One more, or one fewer, holds automatic compactions back.
+    pub(super) fn hold(&self, _state: &mut State, begins: bool) {
+        match begins {
+            true => self.held.fetch_add(1, Ordering::Relaxed),
+            false => self.held.fetch_sub(1, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether somebody holds automatic compactions back.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -314,8 +332,6 @@ pub(super) struct FamilyState {
     pub(super) flush_requested: bool,
     /// Ranges that a manual compaction works on keep automatic picks away.
     pub(super) manual_compactions: usize,
-    /// How many hold automatic compactions back until further notice, which nobody waits for meanwhile.
-    pub(super) held: usize,
     /// The compactions under way.
     pub(super) running: Vec<RunningCompaction>,
     /// A merging of all runs in pieces that has begun.
@@ -371,7 +387,6 @@ impl FamilyState {
             immutable: VecDeque::new(),
             flush_requested: false,
             manual_compactions: 0,
-            held: 0,
             running: Vec::new(),
             merging: None,
             in_turn: 0,

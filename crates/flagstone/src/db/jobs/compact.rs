@@ -164,7 +164,7 @@ impl DbInner {
 
     fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
         let options = known.family.options.load();
-        if known.held > 0 || !compacts_by_itself(&options) {
+        if known.family.is_held() || !compacts_by_itself(&options) {
             return None;
         }
         let version = known.family.current.load().version.clone();
@@ -525,7 +525,8 @@ impl DbInner {
     /// The families that want a compaction.
     pub(in crate::db) fn compactions_wanted(&self, state: &State) -> Vec<ColumnFamilyId> {
         let wants = |known: &FamilyState| {
-            known.held == 0 && compacts_by_itself(&known.family.options.load()) && self.has_plan(state, known)
+            let family = &known.family;
+            !family.is_held() && compacts_by_itself(&family.options.load()) && self.has_plan(state, known)
         };
         state.families.values().filter(|known| wants(known)).map(|known| known.family.id).collect()
     }

@@ -313,6 +313,7 @@ impl DbInner {
             let options = family.options.load();
             let left_alone = options.runs_left_alone() as usize;
             compacts_by_itself(&options)
+                && !family.is_held()
                 && level0_files(&options, &family.current.load().version) > left_alone
         })
     }

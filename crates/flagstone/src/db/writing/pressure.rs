@@ -4,8 +4,8 @@
 //! 2. What all ask together stands in lists by how much each asks ([`Pressures`]): only the first of a list counts.
 //!
 //! **Invariant.** What is remembered depends on nothing but the super version, which has a number, the options, with whose change
-//! it is forgotten, and whether the family is crippled. It is not remembered where a version has blob files: with these counts
-//! what memtables will add, and holes in them come and go.
+//! it is forgotten, and whether the family is crippled or held. It is not remembered where a version has blob files: with these
+//! counts what memtables will add, and holes in them come and go.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -174,7 +174,7 @@ impl Pressures {
 #[derive(Clone, Copy)]
 pub(in crate::db) struct Remembered {
     installed: u64,
-    is_crippled: bool,
+    is_left_alone: bool,
     pressure: Pressure,
 }
 
@@ -182,19 +182,21 @@ impl FamilyState {
     /// What it asks of writers now; compactions of a crippled family leave a damaged table alone.
     pub(in crate::db) fn pressure(&mut self, is_crippled: bool) -> Pressure {
         let installed = self.installed();
+        // Nobody waits for compactions that do not come.
+        let is_left_alone = is_crippled || self.family.is_held();
         if let Some(known) = self.remembered_pressure
-            && (known.installed, known.is_crippled) == (installed, is_crippled)
+            && (known.installed, known.is_left_alone) == (installed, is_left_alone)
         {
             debug_assert!(
-                known.pressure.stall == self.work_out_pressure(is_crippled).stall,
+                known.pressure.stall == self.work_out_pressure(is_left_alone).stall,
                 "nothing changed"
             );
             return known.pressure;
         }
-        let pressure = self.work_out_pressure(is_crippled);
+        let pressure = self.work_out_pressure(is_left_alone);
         self.bound_memtable(&pressure);
         let has_blobs = !self.family.current.load().version.blob_files.is_empty();
-        self.remembered_pressure = (!has_blobs).then_some(Remembered { installed, is_crippled, pressure });
+        self.remembered_pressure = (!has_blobs).then_some(Remembered { installed, is_left_alone, pressure });
         pressure
     }
 
@@ -213,14 +215,14 @@ impl FamilyState {
         self.family.write_buffer_size.store(most as usize, Ordering::Relaxed);
     }
 
-    fn work_out_pressure(&self, is_crippled: bool) -> Pressure {
+    fn work_out_pressure(&self, is_left_alone: bool) -> Pressure {
         let options = self.family.options.load();
         let current = self.family.current.load();
         let waiting = self.immutable.len();
         let blob_waste = self.blob_waste(&options, &current.version);
         let input = stall_input(&options, &current.version, waiting, blob_waste);
         let mut settings = stall_settings(&options);
-        settings.disable_auto_compactions |= is_crippled;
+        settings.disable_auto_compactions |= is_left_alone;
         let stall = write_stall(&settings, &input);
         let most = options.max_write_buffer_number.max(0) as usize;
         let filling = memtables_left(waiting, most).map(|left| {
