@@ -1,4 +1,4 @@
-//! OPTIONS files of which the end is missing.
+//! OPTIONS files of which the end is missing, or that could not be written.
 
 #![expect(
     clippy::disallowed_methods,
@@ -8,12 +8,18 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use common::{create, fixtures, temporary};
-use flagstone::db::Db;
+use flagstone::base::Code;
+use flagstone::db::{Db, Ticker};
+use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::file::parse;
-use flagstone::options::{load_latest, load_readable};
+use flagstone::options::{Options, load_latest, load_readable};
+use testkit::fault::{Call, FaultFs, Injection, Plan, Sort};
+use testkit::steps;
 
 /// What the newest OPTIONS file says if that is all of it: how many families it names, or why it does not count.
 fn read(directory: &Path, text: &str) -> Result<usize, String> {
@@ -97,4 +103,47 @@ fn the_last_line_comes_last() {
     let error = parse(&format!("{first}\n{last}\n{}\n", &cut[..=cut.rfind('\n').expect("lines")]));
     assert!(error.expect_err("it was cut off").message().contains("cut off"));
     parse(&format!("{text}\n \n")).expect("nothing follows");
+}
+
+/// Who was told that it failed had the change in force until a clean close, after which the OPTIONS file took it back.
+#[test]
+fn an_option_that_was_changed_stays_so_where_its_file_could_not_be_written() {
+    for (call, sort) in [
+        (Call::Create, Sort::Temporary),
+        (Call::Write, Sort::Temporary),
+        (Call::Sync, Sort::Temporary),
+        (Call::Rename, Sort::Temporary),
+        (Call::SyncDirectory, Sort::Directory),
+    ] {
+        for closes in [true, false] {
+            let disk = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+            let env = steps::world(Arc::new(disk.clone()), 1);
+            let options = Options { env: env.clone(), ..create() };
+            let db = Db::open("/db", &options).expect("a database");
+            let family = db.default_column_family();
+            let fails = Plan::Next { call, sort, injection: Injection::Io };
+            disk.plan(fails);
+            let of_family = db.set_options(family, &[("write_buffer_size", "1000000")]);
+            disk.plan(fails);
+            let of_database = db.set_db_options(&[("delayed_write_rate", "2000000")]);
+            for outcome in [of_family, of_database] {
+                let error = outcome.expect_err("no file says so");
+                assert_eq!(error.code(), Code::IoError, "{call:?}");
+                assert!(error.message().contains("the change is in force"), "{call:?}: {error}");
+            }
+            let counts = (disk.failed().len(), db.statistics().get(Ticker::OptionsFilesPutOff));
+            assert_eq!(counts, (2, 2), "{call:?}");
+            let in_force = (family.options().write_buffer_size, db.options().delayed_write_rate);
+            assert_eq!(in_force, (1_000_000, 2_000_000), "{call:?}");
+            if closes {
+                db.close().expect("a clean close");
+            } else {
+                env.clock.sleep(Duration::from_secs(30));
+                db.background_step().expect("nothing to do, but to look");
+            }
+            let loaded = load_latest(&env, Path::new("/db")).expect("it reads").expect("there is one");
+            let found = (loaded.families[0].1.write_buffer_size, loaded.options.delayed_write_rate);
+            assert_eq!(found, in_force, "{call:?}, closes: {closes}");
+        }
+    }
 }

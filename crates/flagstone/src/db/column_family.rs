@@ -71,7 +71,8 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` for an unknown name, a bad value, or an option that needs a reopen; `NotSupported`;
-    /// `ColumnFamilyDropped`.
+    /// `ColumnFamilyDropped`. `IoError` if the OPTIONS file that says so cannot be written: the change is in force then, and the
+    /// file is tried again later, at the latest when the database is closed.
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
@@ -91,7 +92,7 @@ impl Db {
         state.note(family.0.id);
         drop(state);
         inner.family_changed(family.0.id);
-        inner.write_options_file()
+        inner.write_changed_options()
     }
 
     /// Changes options of the database while it runs; see [`Db::set_options`].
@@ -119,7 +120,7 @@ impl Db {
         }
         inner.start_workers()?;
         inner.tree_changed();
-        inner.write_options_file()
+        inner.write_changed_options()
     }
 }
 

@@ -78,7 +78,8 @@ tickers! {
     ReadsInKernel => "flagstone.reads.in.kernel",
     /// Times that files which nobody needs any more could not be looked for or removed; it is tried again.
     RemovalsPutOff => "flagstone.removals.put.off",
-    /// OPTIONS files that could not be written where column families were made or dropped, or again later; it is tried again.
+    /// OPTIONS files that could not be written where column families were made or dropped or options changed, or again later; it
+    /// is tried again.
     OptionsFilesPutOff => "flagstone.options.files.put.off",
     /// Tables that could not be opened or searched where nothing depends on it: ahead for readers to come, or for an estimate.
     /// Whoever needs them tries again, and meets what is wrong.

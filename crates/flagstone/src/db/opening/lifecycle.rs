@@ -174,6 +174,18 @@ impl DbInner {
         }
     }
 
+    /// The same when options were changed, which are in force by then: it is tried again as well, and the caller told.
+    pub(in crate::db) fn write_changed_options(&self) -> Result<()> {
+        let mut due = self.options_file.lock();
+        self.write_options(&mut due).map_err(|error| match error.code() {
+            Code::IoError => {
+                self.put_off_options(&mut due);
+                error.context("the change is in force, and in no OPTIONS file yet")
+            }
+            _ => error,
+        })
+    }
+
     fn put_off_options(&self, due: &mut DueOptions) {
         due.put_off(self.env.clock.now_us());
         self.statistics.add(Ticker::OptionsFilesPutOff, 1);
@@ -399,7 +411,7 @@ impl DbInner {
             // Together: who comes later is refused, and leaves none that is due.
             let mut due = self.options_file.lock();
             if let Err(error) = self.write_due_options(&mut due) {
-                tracing::warn!(%error, "closed without an OPTIONS file that tells of the families as they are");
+                tracing::warn!(%error, "closed without an OPTIONS file that tells of families and options as they are");
             }
             self.closing.store(true, Ordering::Release);
         }
