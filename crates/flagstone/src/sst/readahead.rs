@@ -13,6 +13,9 @@ const HINTED_WINDOW: usize = 32 * 1024;
 /// Bytes of the next block that are fetched from the window: it lies in memory that nobody has looked at yet.
 const FETCHED_MAX: usize = 4 * 1024;
 
+/// A block that begins so few bytes behind the one before follows it: padding lies between.
+const PADDING_MAX: u64 = DIRECT_BLOCK as u64;
+
 /// A file that a cursor reads ahead through, in the place of its table's own.
 #[derive(Clone)]
 pub struct OwnFile {
@@ -107,7 +110,7 @@ impl Readahead {
         offset: u64,
         length: usize,
     ) -> Result<Option<&[u8]>> {
-        let follows = offset == self.expected;
+        let follows = offset.checked_sub(self.expected).is_some_and(|between| between <= PADDING_MAX);
         self.in_order = if follows { self.in_order + 1 } else { 0 };
         self.expected = offset + length as u64;
         if let Some(at) = self.find(offset, length) {
@@ -205,11 +208,10 @@ impl Readahead {
         }
     }
 
-    /// How many of the bytes lie at the end of this window, if all others begin the next.
+    /// How many of the bytes lie at the end of this window, if all others lie in the next.
     fn tail_before(&self, next: &NextWindow, offset: u64, length: usize) -> Option<usize> {
-        let tail = next.start.checked_sub(offset)?;
         let is_near = offset >= self.start && offset + length as u64 <= next.start + next.length as u64;
-        is_near.then_some(tail as usize)
+        is_near.then_some(next.start.saturating_sub(offset) as usize)
     }
 
     /// Goes over to the window that was fetched meanwhile; the bytes, of which `tail` lie in this one.
@@ -246,9 +248,10 @@ impl Readahead {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::env::{Env, OpenMode};
+    use crate::env::{Env, FileAround, OpenMode};
 
     const SIZE: usize = 1 << 20;
 
@@ -336,6 +339,58 @@ mod tests {
             }
         }
         (alone, windows)
+    }
+
+    /// A file that counts how often it is read.
+    struct Counted(Arc<dyn File>, AtomicUsize);
+
+    impl FileAround for Counted {
+        fn inner(&self) -> &dyn File {
+            &*self.0
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            self.0.read_at(offset, buffer)
+        }
+    }
+
+    /// Of tables with padding each block was a read of its own.
+    #[test]
+    fn blocks_with_padding_between_follow_one_another() {
+        let (file, content) = written(&Env::memory());
+        let automatic = AutoReadahead { initial: 4000, most: 30_000, after_reads: 3 };
+        for (padding, follow) in [(0, true), (1, true), (4096, true), (4097, false)] {
+            let offsets: Vec<usize> = (0..SIZE - 1000).step_by(1000 + padding).collect();
+            for (is_back, follow) in [(false, follow), (true, false)] {
+                let mut readahead = Readahead::new(0, automatic, None);
+                let mut alone = 0;
+                for at in 0..offsets.len() {
+                    let offset = offsets[if is_back { offsets.len() - 1 - at } else { at }];
+                    match readahead.bytes(&*file, SIZE as u64, offset as u64, 1000).unwrap() {
+                        Some(bytes) => assert_eq!(bytes, &content[offset..offset + 1000]),
+                        None => alone += 1,
+                    }
+                }
+                assert_eq!(alone, if follow { 3 } else { offsets.len() }, "{padding}, back: {is_back}");
+            }
+        }
+    }
+
+    /// The window that was on its way was dropped where a block began behind its first byte, and most of it read again.
+    #[test]
+    fn padding_where_a_window_ends_has_nothing_read_twice() {
+        let (file, content) = written(&Env::memory());
+        let none = AutoReadahead { most: 0, ..AutoReadahead::default() };
+        let counted = Arc::new(Counted(file, AtomicUsize::new(0)));
+        let ahead = Arc::new(ReadAhead::new(Env::os().spawner));
+        let own = OwnFile { file: counted.clone(), ahead: Some(ahead) };
+        let mut readahead = Readahead::new(DIRECT_BLOCK, none, Some(own));
+        for offset in (0..SIZE - 1000).step_by(1000) {
+            let bytes = readahead.bytes(&*counted, SIZE as u64, offset as u64, 500).unwrap().unwrap();
+            assert_eq!(bytes, &content[offset..offset + 500]);
+        }
+        assert_eq!(counted.1.load(Ordering::Relaxed), SIZE / DIRECT_BLOCK);
     }
 
     #[test]

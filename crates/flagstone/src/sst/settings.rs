@@ -92,7 +92,7 @@ pub struct AutoReadahead {
     pub initial: usize,
     /// Bytes at most; 0 for no reading ahead.
     pub most: usize,
-    /// So many blocks must have been read one behind the other.
+    /// So many blocks must have been read one behind the other; padding may lie between.
     pub after_reads: u32,
 }
 

@@ -1,12 +1,16 @@
 //! Data blocks that do not lie across the boundaries of super blocks.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::fixtures::check_whole;
 use super::support::{Built, build, entries};
 use crate::base::compression::{CompressionOptions, CompressionType};
-use crate::base::{InternalKeyBuf, ValueType};
+use crate::base::{InternalIterator, InternalKeyBuf, Result, ValueType};
+use crate::env::{File, FileAround};
 use crate::sst::cursor::IndexCursor;
 use crate::sst::format::{BlockHandle, IndexType};
-use crate::sst::{ReadSettings, SuperBlock, Table, TableBuilderSettings};
+use crate::sst::{IterSettings, ReadSettings, SuperBlock, Table, TableBuilderSettings, TableReadSettings};
 
 type Entries = Vec<(InternalKeyBuf, Vec<u8>)>;
 
@@ -95,6 +99,55 @@ fn few_blocks_lie_across_pages() {
         let growth = after.size as f64 / before.size as f64 - 1.0;
         assert!(growth < growth_max, "{what}: {growth}");
         assert!(check_whole(&built.open()) == entries, "{what}");
+    }
+}
+
+/// A file that counts how often it is read.
+struct Counted(Arc<dyn File>, AtomicUsize);
+
+impl FileAround for Counted {
+    fn inner(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.read_at(offset, buffer)
+    }
+}
+
+/// How often the file is read in a scan of the whole table without a cache.
+fn reads_of_a_scan(built: &Built, entries: &[(InternalKeyBuf, Vec<u8>)]) -> usize {
+    let file = Arc::new(Counted(built.file.clone(), AtomicUsize::new(0)));
+    let table = Table::open(file.clone(), built.summary.size, TableReadSettings::default()).unwrap();
+    let opened = file.1.load(Ordering::Relaxed);
+    let mut iter = table.iter(IterSettings::default());
+    iter.seek_to_first();
+    for (key, value) in entries {
+        assert!(iter.valid() && iter.key() == key.as_key() && iter.value() == value);
+        iter.next();
+    }
+    assert!(!iter.valid());
+    iter.status().unwrap();
+    file.1.load(Ordering::Relaxed) - opened
+}
+
+/// A scan never read ahead: each block was a read of its own, where the one before ended in padding.
+#[test]
+fn scans_read_ahead_past_padding() {
+    let entries = half_compressible(6000, 800);
+    let unpadded = TableBuilderSettings { super_block: None, ..paged(CompressionType::Lz4, 8) };
+    let before = reads_of_a_scan(&build(unpadded.clone(), &entries, &[]), &entries);
+    let aligned =
+        TableBuilderSettings { block_align: Some(4096), compression: CompressionType::None, ..unpadded };
+    for settings in [paged(CompressionType::Lz4, 8), aligned] {
+        let built = build(settings, &entries, &[]);
+        let blocks = handles(&built.open()).len();
+        let reads = reads_of_a_scan(&built, &entries);
+        assert!(reads * 20 < blocks, "{reads} reads of {blocks} blocks");
+        let largest = 256 << 10;
+        let more = built.summary.size / largest + 1;
+        assert!(reads <= before + more as usize, "{reads} reads, {before} without padding");
     }
 }
 
