@@ -54,13 +54,25 @@ pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure>
 /// A setting that the engine refuses, as it does not go with this database, is wrong usage.
 pub fn of_setting(common: &Common, failure: Failure) -> Failure {
     let Failure::Engine(error) = &failure else { return failure };
-    let is_named = |name: &str| error.message().contains(name.rsplit('.').next().unwrap_or(name));
-    match common.settings.iter().find(|(name, _)| is_named(name)) {
+    let is_named = |name: &str| has_word(error.message(), name.rsplit('.').next().unwrap_or(name));
+    // Of two values of one setting the last is in force.
+    match common.settings.iter().rev().find(|(name, _)| is_named(name)) {
         Some((name, value)) if error.code() == Code::InvalidArgument => {
             Failure::Usage(format!("--set {name}={value}: {error}"))
         }
         _ => failure,
     }
+}
+
+/// Whether `word` stands in the text, and not as a part of another one.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |neighbour: Option<&u8>| {
+        neighbour.is_some_and(|neighbour| neighbour.is_ascii_alphanumeric() || *neighbour == b'_')
+    };
+    text.match_indices(word).any(|(start, _)| {
+        let (before, after) = (&text.as_bytes()[..start], &text.as_bytes()[start + word.len()..]);
+        !is_part(before.last()) && !is_part(after.first())
+    })
 }
 
 /// [`open`] with these options.
@@ -295,4 +307,33 @@ pub fn family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
         let name = text::name(name);
         Failure::Usage(format!("there is no column family '{name}'; the database has {}", names.join(", ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was the first one whose name is a part of what the message names, or of any other word of it.
+    #[test]
+    fn the_setting_that_the_message_names_is_wrong_usage() {
+        let blamed = |settings: &str, message: &str| {
+            let settings = settings.split(' ').filter_map(|setting| setting.split_once('='));
+            let settings = settings.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            match of_setting(&Common { settings, json: false }, Error::invalid_argument(message).into()) {
+                Failure::Usage(said) => said.split_once(": ").map(|(setting, _)| setting.to_string()),
+                _ => None,
+            }
+        };
+        let levels = "num_levels is 3, and there are tables in level 6";
+        let partitions = "metadata_block_size and block_size are 7";
+        for (settings, message, setting) in [
+            ("num_levels=3", levels, Some("--set num_levels=3")),
+            ("num_levels=4 ttl=5 num_levels=3", levels, Some("--set num_levels=3")),
+            ("ttl=5 WAL_ttl_seconds=7", "WAL_ttl_seconds: no", Some("--set WAL_ttl_seconds=7")),
+            ("table.block_size=7 ttl=5", partitions, Some("--set table.block_size=7")),
+            ("ttl=5 block=1", "the environment has a bottommost_ttl, and 2ttl in blocks", None),
+        ] {
+            assert_eq!(blamed(settings, message).as_deref(), setting, "{message}");
+        }
+    }
 }
