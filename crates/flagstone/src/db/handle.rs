@@ -383,8 +383,8 @@ impl Db {
     /// it afterwards, until a file that they need is gone. Dropping the last clone does the same, but cannot report an error. If
     /// another thread is closing the database, or has closed it, the call returns when that is done, and what it came to.
     /// Flushes, compactions and checkpoints that run, also those in their callers' threads, are waited for: none of their
-    /// filters, merge operators and comparators may close the database. An OPTIONS file that a full disk had no room for is
-    /// tried once more; that there is none is only warned of (`tracing`).
+    /// filters, merge operators and comparators may close the database. An OPTIONS file that could not be written is tried once
+    /// more; that there is none is only warned of (`tracing`).
     ///
     /// # Errors
     /// That of the last flush (if something was written without the WAL), or what had poisoned the database.
