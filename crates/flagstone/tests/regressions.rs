@@ -11,6 +11,7 @@ use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{
     BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
+    load_latest,
 };
 use testkit::history::{Case, live};
 use testkit::{CrashFs, Survival, settings};
@@ -52,6 +53,60 @@ fn super_blocks_that_rocksdb_refuses_are_refused_at_once() {
     let change = |size| db.set_options(family, &[("super_block_alignment_size", size)]);
     assert_eq!(change("4095").expect_err("a flush would fail").code(), Code::InvalidArgument);
     change("4096").expect("a power of two");
+}
+
+#[test]
+fn a_salvage_writes_tables_whatever_the_options_say() {
+    // One digit of OPTIONS was flipped, and nothing was saved: by what they said no table could be written.
+    for (changes, wrong) in [
+        (&[("table.super_block_alignment_size", "4097")][..], "super_block_alignment_size is 4097"),
+        (
+            &[
+                ("table.super_block_alignment_size", "4096"),
+                ("table.super_block_alignment_space_overhead_ratio", "3"),
+            ],
+            "super_block_alignment_space_overhead_ratio is 3",
+        ),
+        (&[("table.block_align", "true"), ("compression", "kZSTD")], "block_align needs"),
+        (&[("table.partition_filters", "true")], "partition_filters needs"),
+        (&[("table.format_version", "9")], "'format_version' is 9"),
+    ] {
+        let mut options = settings::tiny(&Env::memory());
+        let db = Db::open("/db", &options).expect("a new database");
+        db.put("k", "v").expect("a write");
+        db.flush_all().expect("a flush");
+        drop(db);
+        settings::set(&mut options, changes);
+        let salvaged = salvage(Path::new("/db"), Path::new("/saved"), &options, &[], &mut |_| {});
+        let report = salvaged.unwrap_or_else(|error| panic!("{wrong}: {error}"));
+        assert!(report.is_complete(), "{wrong}: {:?}", report.losses);
+        assert!(report.notes.iter().any(|note| note.contains(wrong)), "{wrong}: {:?}", report.notes);
+        let mut loaded = load_latest(&options.env, Path::new("/saved")).expect("OPTIONS").expect("a file");
+        loaded.options.env = options.env.clone();
+        let db = Db::open("/saved", &loaded.options).unwrap_or_else(|error| panic!("{wrong}: {error}"));
+        assert_eq!(db.get("k").expect("a read").as_deref(), Some(&b"v"[..]), "{wrong}");
+        db.put("k", "w").expect("a write");
+        db.flush_all().expect("a flush");
+    }
+}
+
+#[test]
+fn a_salvage_aligns_blocks_as_the_options_say() {
+    // It never did, for fear of options that nobody had checked.
+    let mut options = settings::tiny(&Env::memory());
+    settings::set(&mut options, &[("table.block_align", "true"), ("write_buffer_size", "1000000")]);
+    let db = Db::open("/db", &options).expect("a new database");
+    (0..40).for_each(|key| db.put([key], [key; 3000]).expect("a write"));
+    db.flush_all().expect("a flush");
+    drop(db);
+    salvage(Path::new("/db"), Path::new("/saved"), &options, &[], &mut |_| {}).expect("a new database");
+    let sizes = |directory: &str| -> u64 {
+        let names = options.env.fs.list(Path::new(directory)).expect("a directory");
+        let tables = names.iter().filter(|name| name.ends_with(".sst"));
+        let paths = tables.map(|name| Path::new(directory).join(name));
+        paths.map(|path| options.env.fs.metadata(&path).expect("a file").size / 4096).sum()
+    };
+    assert!(sizes("/saved") >= sizes("/db") && sizes("/db") >= 40, "{} {}", sizes("/saved"), sizes("/db"));
 }
 
 #[test]

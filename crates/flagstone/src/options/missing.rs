@@ -81,10 +81,15 @@ impl ColumnFamilyOptions {
             self.keep(Section::ColumnFamily, "memtable_factory", asked.text(), self.memtable_factory.text());
         }
         if self.table.index_type == IndexType::HashSearch {
-            let asked = std::mem::take(&mut self.table.index_type);
-            self.keep(Section::Table, "index_type", asked.text(), self.table.index_type.text());
+            self.make_do_without_hash_index();
         }
         Ok(())
+    }
+
+    /// New tables have another index; the OPTIONS file goes on naming the one that was asked for.
+    pub(super) fn make_do_without_hash_index(&mut self) {
+        let asked = std::mem::take(&mut self.table.index_type);
+        self.keep(Section::Table, "index_type", asked.text(), self.table.index_type.text());
     }
 
     fn keep(&mut self, section: Section, name: &str, value: String, taken_for: String) {

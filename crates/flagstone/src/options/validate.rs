@@ -13,6 +13,19 @@ use crate::base::compression::CompressionType;
 use crate::base::{Error, Result};
 use crate::sst::IndexType;
 
+/// A check of how tables are to be written, and the settings that get their defaults where it fails.
+type TableCheck = (fn(&ColumnFamilyOptions) -> Result<()>, &'static [&'static str]);
+
+const TABLE_CHECKS: [TableCheck; 4] = [
+    (ColumnFamilyOptions::check_format_version, &["format_version"]),
+    (ColumnFamilyOptions::check_filter_partitions, &["partition_filters"]),
+    (ColumnFamilyOptions::check_block_align, &["block_align"]),
+    (
+        ColumnFamilyOptions::check_super_blocks,
+        &["super_block_alignment_size", "super_block_alignment_space_overhead_ratio"],
+    ),
+];
+
 impl ColumnFamilyOptions {
     /// Checks every range and what must hold between settings.
     ///
@@ -40,15 +53,8 @@ impl ColumnFamilyOptions {
         self.check_style(&self.cf_paths)?;
         let ages = &self.compaction_options_fifo.file_temperature_age_thresholds;
         ages.check(self.compaction_style, self.num_levels)?;
-        let table = &self.table;
-        if table.partition_filters && table.index_type != IndexType::TwoLevel {
-            return Err(Error::invalid_argument(
-                "partition_filters needs index_type kTwoLevelIndexSearch; set both or neither",
-            ));
-        }
-        if table.index_type == IndexType::HashSearch && self.prefix_extractor.is_none() {
-            return Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor"));
-        }
+        self.check_filter_partitions()?;
+        self.check_hash_index()?;
         if matches!(self.memtable_factory, MemTableFactory::PrefixHash { .. })
             && self.prefix_extractor.is_none()
         {
@@ -95,6 +101,50 @@ impl ColumnFamilyOptions {
         self.validate()?;
         self.check_filters_are_given()?;
         self.check_extractor_is_given()?;
+        self.check_block_align()?;
+        self.check_super_blocks()
+    }
+
+    /// Makes do without settings by which no table could be written, or the database not be opened for writing: an OPTIONS file
+    /// with a flipped bit may have them. Says what was wrong.
+    pub(crate) fn mend_tables(&mut self) -> Vec<Error> {
+        let defaults = Self::default();
+        let mut wrong: Vec<Error> = self.check_hash_index().err().into_iter().collect();
+        if !wrong.is_empty() {
+            self.make_do_without_hash_index();
+        }
+        for (check, names) in TABLE_CHECKS {
+            let Err(error) = check(self) else { continue };
+            wrong.push(error);
+            for name in names {
+                let default = defaults.get(name).expect("they are settings of tables");
+                self.set(name, &default).expect("a default can be had");
+            }
+        }
+        wrong
+    }
+
+    fn check_format_version(&self) -> Result<()> {
+        TableSettings { format_version: self.table.format_version, ..TableSettings::default() }.check_ranges()
+    }
+
+    fn check_filter_partitions(&self) -> Result<()> {
+        match self.table.partition_filters && self.table.index_type != IndexType::TwoLevel {
+            true => Err(Error::invalid_argument(
+                "partition_filters needs index_type kTwoLevelIndexSearch; set both or neither",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn check_hash_index(&self) -> Result<()> {
+        match self.table.index_type == IndexType::HashSearch && self.prefix_extractor.is_none() {
+            true => Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor")),
+            false => Ok(()),
+        }
+    }
+
+    fn check_block_align(&self) -> Result<()> {
         if self.table.block_align && self.compresses() {
             return Err(Error::invalid_argument(
                 "block_align needs compression, bottommost_compression and compression_per_level to be off",
@@ -103,7 +153,6 @@ impl ColumnFamilyOptions {
         if self.table.block_align && !self.table.block_size.is_power_of_two() {
             return Err(Error::invalid_argument("block_align needs a block_size that is a power of two"));
         }
-        self.check_super_blocks()?;
         Ok(())
     }
 

@@ -356,6 +356,12 @@ impl Salvage<'_> {
         let mut failures = SalvageReport::default();
         let walks = sources.iter().map(|(origin, table)| (*origin, table.entries())).collect();
         let mut merge = Merge::new(order, walks, &mut |error| failures.lose(error, None));
+        for wrong in family.options.mend_tables() {
+            self.report.note(format!(
+                "Family '{}' has defaults in the place of settings by which no table can be written: {wrong}",
+                family.name
+            ));
+        }
         let writer = target.family(&family.name, &family.options)?;
         let mut out = KeyWriter::new(writer, family.name.clone(), blobs, &mut self.report);
         let (mut seen, start) = (0u64, self.at);

@@ -269,8 +269,6 @@ impl FamilyWriter<'_> {
         TableBuilderSettings {
             compression: leveled_settings(options, &DataPaths::default()).compression_of(self.level, 1, true),
             compression_options: compression_options(options, true),
-            // Options that nobody has checked may ask for compression besides, which a builder refuses.
-            block_align: None,
             written_by: WrittenBy::Compaction { level: self.level as u32 },
             column_family: self.id,
             column_family_name: self.name.clone(),
