@@ -44,7 +44,7 @@ impl Effort {
     /// As much comes together, for large blocks.
     const MOST: u64 = 64 << 20;
     /// A checksum over so many bytes is a step.
-    const CHECKED_BYTES: usize = 64;
+    pub(super) const CHECKED_BYTES: usize = 64;
 
     pub(super) fn new() -> Self {
         Self { left: Self::MOST, is_spent: false }

@@ -4,7 +4,7 @@
 //! 2. Where none is found, one is looked for at each byte that follows.
 //! 3. If the footer is lost, so is the kind of checksum: the first block by which one of them is right decides. From format
 //!    version 6 on, checksums also depend on a number that only the footer has. It follows from any one block, so two
-//!    neighbours must agree on it.
+//!    neighbours must agree on it. Then the search begins anew: blocks that have lost their neighbours were passed.
 
 use std::ops::Range;
 
@@ -44,6 +44,11 @@ pub(super) fn no_footer() -> Footer {
 }
 
 impl Checksums {
+    /// Whether they are known to depend on where a block lies.
+    fn have_context(&self) -> bool {
+        matches!(self, Self::Known(footer) if footer.base_context_checksum != 0)
+    }
+
     /// The size of the block at the front of `bytes`, which lie at `offset` in the file.
     fn block_at(
         &mut self,
@@ -70,11 +75,8 @@ impl Checksums {
                     return Some(handle(size));
                 }
                 let Some(with_context) = context_of(kind, bytes, offset, size) else { continue };
-                let next = size + TRAILER_SIZE;
-                let rest = &bytes[next..];
-                let mut following = possible_sizes(rest, false, effort).into_iter();
-                let place = offset + next as u64;
-                if following.any(|size| effort.check(size) && is_intact(&with_context, rest, place, size)) {
+                let end = size + TRAILER_SIZE;
+                if is_followed(&with_context, &bytes[end..], offset + end as u64, effort) {
                     *self = Self::Known(with_context);
                     return Some(handle(size));
                 }
@@ -91,6 +93,31 @@ fn stored_checksum(bytes: &[u8], size: usize) -> u32 {
 fn is_intact(footer: &Footer, bytes: &[u8], offset: u64, size: usize) -> bool {
     footer.checksum != ChecksumType::None
         && footer.checksum_of(&bytes[..size], bytes[size], offset) == stored_checksum(bytes, size)
+}
+
+/// Whether an intact block begins with these bytes, which lie at `offset`, or behind the zeros there, which are padding.
+fn is_followed(footer: &Footer, bytes: &[u8], offset: u64, effort: &mut Effort) -> bool {
+    let zeros = zeros_in_front(bytes, effort);
+    // The last of them may be what a block begins with.
+    (zeros.saturating_sub(1)..=zeros).any(|padding| {
+        let (bytes, offset) = (&bytes[padding..], offset + padding as u64);
+        let mut sizes = possible_sizes(bytes, false, effort).into_iter();
+        sizes.any(|size| effort.check(size) && is_intact(footer, bytes, offset, size))
+    })
+}
+
+/// How many zeros these bytes begin with, as far as the effort goes.
+fn zeros_in_front(bytes: &[u8], effort: &mut Effort) -> usize {
+    let zeros_of = |chunk: &[u8]| chunk.iter().take_while(|&&byte| byte == 0).count();
+    let mut zeros = 0;
+    for chunk in bytes.chunks(Effort::CHECKED_BYTES) {
+        let more = if effort.check(0) { zeros_of(chunk) } else { 0 };
+        zeros += more;
+        if more < chunk.len() {
+            break;
+        }
+    }
+    zeros
 }
 
 /// The footer by which the block's checksum is right, if checksums depend on the place.
@@ -119,10 +146,16 @@ pub(super) fn find_blocks(
     let mut offset = range.start;
     let mut follows_block = true;
     while offset + (TRAILER_SIZE as u64) < range.end {
+        let was_unknown = matches!(checksums, Checksums::Unknown);
         let bytes = window.from(offset)?;
         // What ends where nothing tells begins with its size: zeros are padding, behind which such a block may begin, too.
         let is_zero = bytes.first() == Some(&0);
         let block = checksums.block_at(bytes, offset, follows_block && !is_zero, effort);
+        if was_unknown && checksums.have_context() && offset > range.start {
+            // By now the blocks are known that were passed for want of a neighbour.
+            (offset, follows_block) = (range.start, true);
+            continue;
+        }
         follows_block = block.is_some() || (follows_block && is_zero);
         let passed = match block {
             Some(handle) => {
