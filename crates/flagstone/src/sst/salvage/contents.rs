@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::base::coding::Decoder;
 use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, ValueType};
+use crate::env::read_until_end;
 
 use super::super::block::{Block, BlockIter, BlockWalk};
 use super::super::fetch::BlockSource;
 use super::super::format::{BlockHandle, Footer, meta_name};
 use super::super::index::{IndexBlock, IndexFlavor};
 use super::super::properties::TableProperties;
+
+/// Zeros between two blocks that pass for padding: of super blocks with the usual part for it, up to 512 KiB.
+const PADDING_MAX: u64 = 4096;
 
 /// What a block holds.
 pub(super) enum Contents {
@@ -88,7 +92,7 @@ pub(super) fn tell(
         }
     };
     if is_data != Some(true) {
-        if is_index(&block, handle, before, comparator, source.file_size) {
+        if is_index(source, &block, handle, before, comparator) {
             return Contents::Other;
         }
         if are_range_deletions(&block, comparator) {
@@ -137,46 +141,62 @@ fn are_range_deletions(block: &Block, comparator: &Comparator) -> bool {
     }
 }
 
+/// Whether nothing but padding lies between the end of a block and where another begins.
+fn is_padding(source: &BlockSource, end: u64, start: u64) -> bool {
+    match start.checked_sub(end) {
+        Some(0) => true,
+        Some(between @ ..=PADDING_MAX) => {
+            let mut bytes = [0; PADDING_MAX as usize];
+            let bytes = &mut bytes[..between as usize];
+            let read = read_until_end(&*source.file, end, bytes);
+            read.is_ok_and(|read| read == bytes.len()) && bytes.iter().all(|&byte| byte == 0)
+        }
+        _ => false,
+    }
+}
+
 /// Whether a block is an index of blocks before it, by any way of storing one: its handles must follow one another, and
 /// name only blocks that were found, or places where none was. If none of its blocks is intact, these places must be just as
 /// large as what lies between those that are, or in front of the index; or without a gap, as a filter, which is not found, may
-/// lie between them and the index: a single one then only if nothing else is found there.
+/// lie between them and the index: a single one then only if nothing else is found there. Padding is no gap.
 fn is_index(
+    source: &BlockSource,
     block: &Block,
     own: BlockHandle,
     before: &[BlockHandle],
     comparator: &Comparator,
-    file_size: u64,
 ) -> bool {
     // They are in the order of the file, as many as it has blocks.
-    let in_front_of = |at: u64| &before[..before.partition_point(|other| other.offset < at)];
-    let begins = |at: u64| at == 0 || in_front_of(at).last().is_some_and(|other| other.end() == at);
-    let ends = |at: u64| at == own.offset || before.binary_search_by_key(&at, |other| other.offset).is_ok();
+    let begun_by = |at: u64| before.partition_point(|other| other.offset < at);
+    let in_front_of = |at: u64| &before[..begun_by(at)];
+    let joins = |end: u64, start: u64| is_padding(source, end, start);
+    let begins = |at: u64| at == 0 || in_front_of(at).last().is_some_and(|other| joins(other.end(), at));
+    let ends = |at: u64| joins(at, before.get(begun_by(at)).map_or(own.offset, |next| next.offset));
     let flavors = (0..8u8).map(|bits| IndexFlavor {
         user_keys: bits & 1 != 0,
         delta_values: bits & 2 != 0,
         first_keys: bits & 4 != 0,
     });
     flavors.into_iter().any(|flavor| {
-        let Ok(index) = IndexBlock::decode(block, flavor, comparator, file_size) else { return false };
+        let Ok(index) = IndexBlock::decode(block, flavor, comparator, source.file_size) else { return false };
         let handles: Vec<BlockHandle> = (0..index.len()).map(|at| index.handle(at)).collect();
-        let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
         let last_beside = |handle: &BlockHandle| in_front_of(handle.end()).iter().rev().take(2);
         let names_blocks = handles.iter().any(|handle| last_beside(handle).any(|other| other == handle));
-        let are_a_row = handles.windows(2).all(|pair| pair[0].end() == pair[1].offset);
-        let fills_a_gap = match (handles.first(), handles.last()) {
+        let fills_a_gap = || match (handles.first(), handles.last()) {
             (Some(first), Some(last)) => {
-                let is_right_behind = last.end() == own.offset;
+                let is_right_behind = joins(last.end(), own.offset);
                 let has_others = before.last().is_some_and(|other| other.end() > first.offset);
                 let is_in_front = last.end() <= own.offset && (handles.len() > 1 || !has_others);
+                let are_a_row = || handles.windows(2).all(|pair| joins(pair[0].end(), pair[1].offset));
                 begins(first.offset) && ends(last.end())
-                    || are_a_row && (is_right_behind || is_in_front && begins(first.offset))
+                    || (is_right_behind || is_in_front && begins(first.offset)) && are_a_row()
             }
             _ => false,
         };
         let contradicts = handles
             .iter()
             .any(|handle| last_beside(handle).any(|other| other != handle && handle.offset < other.end()));
-        follow && (names_blocks || fills_a_gap) && !contradicts
+        let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
+        follow && !contradicts && (names_blocks || fills_a_gap())
     })
 }

@@ -11,7 +11,7 @@ use crate::env::failing_pages::test_support::BadSector;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{FileSystem, OpenMode};
 use crate::sst::filter::FilterPolicy;
-use crate::sst::{SuperBlock, TableBuilder, TableBuilderSettings};
+use crate::sst::{IndexShortening, SuperBlock, TableBuilder, TableBuilderSettings};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -315,20 +315,29 @@ fn the_kind_of_checksum_that_a_footer_names_need_not_be_right() {
 #[test]
 fn keys_of_an_index_are_no_entries_whatever_else_is_lost() {
     let filter_policy = Some(FilterPolicy::Bloom { bits_per_key: 10.0 });
-    let bytes = table(TableBuilderSettings { filter_policy, ..settings(CompressionType::None, 2) }, 200);
-    let sound = survey(&bytes);
-    let mut damaged = bytes.clone();
-    for block in &sound.blocks {
-        damaged[block.offset as usize + 20] ^= 0x55;
+    // Shortened keys tell; of others the places must, which padding keeps from following one another.
+    let padded = Some(SuperBlock { size: 1024, overhead_ratio: 4 });
+    let shortenings = [IndexShortening::Separators, IndexShortening::None];
+    for (super_block, index_shortening) in
+        [None, padded].into_iter().flat_map(|at| shortenings.map(|is| (at, is)))
+    {
+        let made = TableBuilderSettings { filter_policy, super_block, ..settings(CompressionType::None, 2) };
+        let bytes = table(TableBuilderSettings { index_shortening, ..made }, 200);
+        let sound = survey(&bytes);
+        let mut damaged = bytes.clone();
+        for block in &sound.blocks {
+            damaged[block.offset as usize + 20] ^= 0x55;
+        }
+        let last = sound.blocks.last().expect("there are some").end() as usize;
+        // The filter, and all from the properties on.
+        damaged[last + 10] ^= 1;
+        let name = |bytes: &[u8]| bytes == b"rocksdb.";
+        let properties = bytes.windows(8).rposition(name).expect("properties");
+        damaged[properties..].fill(0);
+        let first = bytes[last..].windows(8).position(name).expect("properties") + last;
+        damaged[first..properties].fill(0);
+        assert_eq!(entries(&survey(&damaged)), [], "{super_block:?}, {index_shortening:?}");
     }
-    let last = sound.blocks.last().expect("there are some").end() as usize;
-    // The filter, and all from the properties on.
-    damaged[last + 10] ^= 1;
-    let properties = bytes.windows(8).rposition(|window| window == b"rocksdb.").expect("properties");
-    damaged[properties..].fill(0);
-    let first = bytes[last..].windows(8).position(|window| window == b"rocksdb.").expect("properties") + last;
-    damaged[first..properties].fill(0);
-    assert_eq!(entries(&survey(&damaged)), []);
 }
 
 /// It passed for entries, too, where the index was known, and only the metaindex was not: keys that are not shortened say
