@@ -45,10 +45,8 @@ impl Db {
         }
         families.iter().try_for_each(|(_, options)| options.validate_for_writing())?;
         let wanted = families.iter().map(|(name, options)| ((*name).to_string(), options.sanitized()));
-        // Once they are there nobody closes the database before the file is written.
-        let mut due = inner.options_file.lock();
         let created = inner.create_families(wanted.collect())?;
-        inner.write_options_of_families(&mut due)?;
+        inner.write_options_of_families()?;
         Ok(created.into_iter().map(ColumnFamily).collect())
     }
 
@@ -65,10 +63,7 @@ impl Db {
         let inner = self.inner();
         inner.check_may_free()?;
         family.0.check_owner(&inner.obsolete)?;
-        let outcome = {
-            let mut due = inner.options_file.lock();
-            inner.drop_family(&family.0).and_then(|()| inner.write_options_of_families(&mut due))
-        };
+        let outcome = inner.drop_family(&family.0).and_then(|()| inner.write_options_of_families());
         outcome.inspect_err(|error| inner.refused(error))
     }
 
@@ -291,48 +286,7 @@ impl WriteBuffers {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::base::sync::yield_now;
-    use crate::env::Env;
-    use crate::options::{Options, load_latest};
-
-    /// Whoever made a family, or dropped one, while another thread closed the database was told that it was refused.
-    #[test]
-    fn what_becomes_of_a_family_is_not_refused_once_it_is_done() {
-        for drops in [false, true] {
-            let mut options = Options { env: Env::memory(), ..Options::default() };
-            options.create_if_missing = true;
-            let db = Db::open("/db", &options).unwrap();
-            let made = drops.then(|| db.create_column_family("family", &options.cf).unwrap());
-            let inner = db.inner();
-            // These are worked out when it is done, but for the OPTIONS file.
-            let limits = inner.limits.lock();
-            let is_done = || db.column_family("family").is_some() != drops;
-            let closes = || inner.commit.lock().is_ending && inner.options_file.try_lock().is_none();
-            let change = || match &made {
-                Some(family) => db.drop_column_family(family),
-                None => db.create_column_family("family", &options.cf).map(drop),
-            };
-            let (changed, closed) = std::thread::scope(|scope| {
-                let changing = scope.spawn(change);
-                while !is_done() {
-                    yield_now();
-                }
-                let closing = scope.spawn(|| db.close());
-                while !inner.closing.load(Ordering::Acquire) && !closes() {
-                    yield_now();
-                }
-                drop(limits);
-                (changing.join().unwrap(), closing.join().unwrap())
-            });
-            changed.expect("it is done");
-            closed.unwrap();
-            let loaded = load_latest(&options.env, Path::new("/db")).unwrap().unwrap();
-            assert_eq!(loaded.families.len(), if drops { 1 } else { 2 });
-        }
-    }
 
     /// With thousands of families of the largest buffers the sum began again from nothing, or panicked.
     #[test]

@@ -149,8 +149,7 @@ pub(crate) struct DbInner {
     memory_share: Mutex<Option<Sharer>>,
     /// Held while a checkpoint looks for its directory and makes it.
     checkpoint_begins: Mutex<()>,
-    /// Held while an OPTIONS file is written, and before that while families are made or dropped, so that nobody closes the
-    /// database in between; taken before all other locks but `closed`. Whether one is due that could not be written.
+    /// Held while an OPTIONS file is written; taken before all other locks. Whether one is due that could not be written.
     options_file: Mutex<opening::due_options::DueOptions>,
     /// Held from the look at all options until what follows from them counts; taken after all other locks.
     limits: Mutex<()>,

@@ -159,14 +159,15 @@ impl DbInner {
     }
 
     /// The same when families were made or dropped, which is durable by then, and not undone by a file that cannot be written:
-    /// that is tried again. Who calls has held `due` since before.
-    pub(in crate::db) fn write_options_of_families(&self, due: &mut DueOptions) -> Result<()> {
-        match self.write_options(due) {
+    /// that is tried again.
+    pub(in crate::db) fn write_options_of_families(&self) -> Result<()> {
+        let mut due = self.options_file.lock();
+        match self.write_options(&mut due) {
             Err(error) if error.code() == Code::IoError => {
                 if !due.is_due() || error.subcode() != SubCode::NoSpace {
                     tracing::warn!(%error, "an OPTIONS file is left for later");
                 }
-                self.put_off_options(due);
+                self.put_off_options(&mut due);
                 Ok(())
             }
             outcome => outcome,
