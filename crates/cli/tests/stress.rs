@@ -55,12 +55,15 @@ fn processes_are_killed_and_nothing_acknowledged_is_lost() {
     assert!(done["operations"]["put"].as_u64() > Some(0), "{done:#}");
 }
 
+/// Whether writers go on before their process is killed is a matter of moments, so there are several tries to see it.
 #[test]
 fn a_full_disk_is_survived_and_resumed_from() {
-    let done = sound("--seed 5 --rounds 8 --disk-limit 600K --referee never");
-    let found = &done["counts"]["operations that found the disk full"];
-    assert!(found.as_u64() > Some(0), "{done:#}");
-    assert!(done["counts"]["full disks resumed from"].as_u64() > Some(0), "{done:#}");
+    let is_resumed_from = (5..25).any(|seed| {
+        let done = sound(&format!("--seed {seed} --rounds 4 --disk-limit 600K --referee never"));
+        let count = |name: &str| done["counts"][name].as_u64().unwrap_or(0);
+        count("operations that found the disk full") > 0 && count("full disks resumed from") > 0
+    });
+    assert!(is_resumed_from, "no writer went on after the disk had been full in 20 runs");
 }
 
 /// Each of these loses or brings back something when a process is killed, or shows what nobody may see.
