@@ -15,7 +15,7 @@ use flagstone::options::{
     load_latest,
 };
 use parking_lot::Mutex;
-use testkit::fault::{Call, FaultFs, Injection, Plan, Sort};
+use testkit::fault::{Call, FaultFs, Injection, OPTIONS_FILE_CALLS, Plan, Sort};
 use testkit::full_disk::{Room, live};
 use testkit::{QuotaFs, steps};
 use tracing::field::Field;
@@ -364,13 +364,7 @@ fn an_options_file_is_written_where_an_older_one_cannot_be_removed() {
 /// name was taken. Of a drop it was the same, and the next one met a family that is gone.
 #[test]
 fn families_come_and_go_where_an_options_file_cannot_be_written() {
-    for (call, sort) in [
-        (Call::Create, Sort::Temporary),
-        (Call::Write, Sort::Temporary),
-        (Call::Sync, Sort::Temporary),
-        (Call::Rename, Sort::Temporary),
-        (Call::SyncDirectory, Sort::Directory),
-    ] {
+    for (call, sort) in OPTIONS_FILE_CALLS {
         let watched = Watched::new();
         let Watched { small, disk, db, .. } = &watched;
         small.fs.set_limit(watched.limit);

@@ -18,7 +18,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::file::parse;
 use flagstone::options::{Options, load_latest, load_readable};
-use testkit::fault::{Call, FaultFs, Injection, Plan, Sort};
+use testkit::fault::{FaultFs, Injection, OPTIONS_FILE_CALLS, Plan};
 use testkit::steps;
 
 /// What the newest OPTIONS file says if that is all of it: how many families it names, or why it does not count.
@@ -108,13 +108,7 @@ fn the_last_line_comes_last() {
 /// Who was told that it failed had the change in force until a clean close, after which the OPTIONS file took it back.
 #[test]
 fn an_option_that_was_changed_stays_so_where_its_file_could_not_be_written() {
-    for (call, sort) in [
-        (Call::Create, Sort::Temporary),
-        (Call::Write, Sort::Temporary),
-        (Call::Sync, Sort::Temporary),
-        (Call::Rename, Sort::Temporary),
-        (Call::SyncDirectory, Sort::Directory),
-    ] {
+    for (call, sort) in OPTIONS_FILE_CALLS {
         for closes in [true, false] {
             let disk = FaultFs::new(Arc::new(MemoryFileSystem::new()));
             let env = steps::world(Arc::new(disk.clone()), 1);

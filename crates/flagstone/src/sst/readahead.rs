@@ -248,10 +248,10 @@ impl Readahead {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::env::{Env, FileAround, OpenMode};
+    use crate::env::{Env, OpenMode};
+    use crate::sst::tests::support::Counted;
 
     const SIZE: usize = 1 << 20;
 
@@ -341,20 +341,6 @@ mod tests {
         (alone, windows)
     }
 
-    /// A file that counts how often it is read.
-    struct Counted(Arc<dyn File>, AtomicUsize);
-
-    impl FileAround for Counted {
-        fn inner(&self) -> &dyn File {
-            &*self.0
-        }
-
-        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-            self.1.fetch_add(1, Ordering::Relaxed);
-            self.0.read_at(offset, buffer)
-        }
-    }
-
     /// Of tables with padding each block was a read of its own.
     #[test]
     fn blocks_with_padding_between_follow_one_another() {
@@ -382,7 +368,7 @@ mod tests {
     fn padding_where_a_window_ends_has_nothing_read_twice() {
         let (file, content) = written(&Env::memory());
         let none = AutoReadahead { most: 0, ..AutoReadahead::default() };
-        let counted = Arc::new(Counted(file, AtomicUsize::new(0)));
+        let counted = Arc::new(Counted::new(file));
         let ahead = Arc::new(ReadAhead::new(Env::os().spawner));
         let own = OwnFile { file: counted.clone(), ahead: Some(ahead) };
         let mut readahead = Readahead::new(DIRECT_BLOCK, none, Some(own));
@@ -390,7 +376,7 @@ mod tests {
             let bytes = readahead.bytes(&*counted, SIZE as u64, offset as u64, 500).unwrap().unwrap();
             assert_eq!(bytes, &content[offset..offset + 500]);
         }
-        assert_eq!(counted.1.load(Ordering::Relaxed), SIZE / DIRECT_BLOCK);
+        assert_eq!(counted.reads(), SIZE / DIRECT_BLOCK);
     }
 
     #[test]

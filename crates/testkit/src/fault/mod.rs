@@ -13,4 +13,4 @@ mod plan;
 
 pub use file_system::FaultFs;
 pub use files::{Sort, sort_of};
-pub use plan::{Call, Failure, Injection, Plan};
+pub use plan::{Call, Failure, Injection, OPTIONS_FILE_CALLS, Plan};

@@ -39,6 +39,15 @@ pub enum Call {
     Populate,
 }
 
+/// The calls by which an OPTIONS file is written and gets its name, one after the other.
+pub const OPTIONS_FILE_CALLS: [(Call, Sort); 5] = [
+    (Call::Create, Sort::Temporary),
+    (Call::Write, Sort::Temporary),
+    (Call::Sync, Sort::Temporary),
+    (Call::Rename, Sort::Temporary),
+    (Call::SyncDirectory, Sort::Directory),
+];
+
 impl Call {
     /// Whether the call takes space, so that a full disk makes it fail.
     pub fn takes_space(self) -> bool {

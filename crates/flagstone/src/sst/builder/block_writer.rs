@@ -80,8 +80,7 @@ impl BlockWriter {
     /// `IoError`, `InvalidArgument` if the codec fails, or `Corruption` if it was garbled.
     pub fn write(&mut self, block: &[u8], compressor: Option<&mut BlockCompressor>) -> Result<BlockHandle> {
         self.last_kind = self.compress(block, compressor)?;
-        let stored = if self.last_kind == CompressionType::None { block } else { &self.compressed };
-        append(&mut self.writer, &self.footer, stored, self.last_kind)
+        self.append_stored(block)
     }
 
     /// As [`BlockWriter::write`], a data block: where it is to be.
@@ -100,8 +99,7 @@ impl BlockWriter {
             let padding = placement.padding(self.writer.offset(), (size + TRAILER_SIZE) as u64);
             self.skip(padding)?;
         }
-        let stored = if self.last_kind == CompressionType::None { block } else { &self.compressed };
-        append(&mut self.writer, &self.footer, stored, self.last_kind)
+        self.append_stored(block)
     }
 
     /// Compresses a block into `compressed`, if there is a compressor that can and it saves enough; how.
@@ -133,6 +131,11 @@ impl BlockWriter {
     pub fn stored<'a>(&'a self, block: &'a [u8]) -> (&'a [u8], u8) {
         let is_compressed = self.last_kind != CompressionType::None;
         (if is_compressed { &self.compressed } else { block }, self.last_kind.to_byte())
+    }
+
+    fn append_stored(&mut self, block: &[u8]) -> Result<BlockHandle> {
+        let stored = if self.last_kind == CompressionType::None { block } else { &self.compressed };
+        append(&mut self.writer, &self.footer, stored, self.last_kind)
     }
 
     /// Fills the file with zeros up to a multiple of `alignment`, a power of two.

@@ -298,12 +298,12 @@ impl TableBuilder {
         if size >= wanted || size + key.as_bytes().len() + value.len() > BLOCK_SIZE_MAX {
             return true;
         }
-        let at_most = self.data.estimated_size_after(key.as_bytes(), value);
+        let at_most = || self.data.estimated_size_after(key.as_bytes(), value);
         if self.limit.ends(size, at_most, || self.data.size_with(key.as_bytes(), value)) {
             return true;
         }
         let enough = wanted * 100usize.saturating_sub(self.settings.block_size_deviation) / 100;
-        size > enough && at_most > wanted
+        size > enough && at_most() > wanted
     }
 
     fn finish_data_block(&mut self) -> Result<()> {

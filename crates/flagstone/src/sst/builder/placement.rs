@@ -82,9 +82,9 @@ impl Limit {
 
     /// Whether a block of `size` bytes is ended before an entry with which it would have `exact`, which is `at_most` so much.
     #[inline]
-    pub fn ends(self, size: usize, at_most: usize, exact: impl FnOnce() -> usize) -> bool {
+    pub fn ends(self, size: usize, at_most: impl FnOnce() -> usize, exact: impl FnOnce() -> usize) -> bool {
         size >= self.least
-            && (size >= self.enough || (size <= self.most && at_most > self.most && exact() > self.most))
+            && (size >= self.enough || (size <= self.most && at_most() > self.most && exact() > self.most))
     }
 }
 
@@ -181,13 +181,13 @@ mod tests {
     #[test]
     fn a_block_ends_before_what_takes_it_over_the_boundary() {
         let limit = Limit { enough: usize::MAX, most: 3000, least: 1000 };
-        let ends = |size, after| limit.ends(size, after + 20, || after);
+        let ends = |size, after| limit.ends(size, || after + 20, || after);
         assert!(ends(2900, 3001) && ends(1000, 4000));
         assert!(!ends(2900, 3000), "it fits");
         assert!(!ends(999, 4000), "too small");
         assert!(!ends(3001, 3100), "it lies across anyway");
-        assert!(Limit { enough: 1500, ..limit }.ends(1500, 0, || 0), "another fits behind it");
-        assert!(!Limit::NONE.ends(1 << 30, usize::MAX, || usize::MAX));
+        assert!(Limit { enough: 1500, ..limit }.ends(1500, || 0, || 0), "another fits behind it");
+        assert!(!Limit::NONE.ends(1 << 30, || usize::MAX, || usize::MAX));
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! Data blocks that do not lie across the boundaries of super blocks.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::fixtures::check_whole;
-use super::support::{Built, build, entries};
+use super::support::{Built, Counted, build, entries};
 use crate::base::compression::{CompressionOptions, CompressionType};
-use crate::base::{InternalIterator, InternalKeyBuf, Result, ValueType};
-use crate::env::{File, FileAround};
+use crate::base::{InternalIterator, InternalKeyBuf, ValueType};
 use crate::sst::cursor::IndexCursor;
 use crate::sst::format::{BlockHandle, IndexType};
 use crate::sst::{IterSettings, ReadSettings, SuperBlock, Table, TableBuilderSettings, TableReadSettings};
@@ -102,25 +100,11 @@ fn few_blocks_lie_across_pages() {
     }
 }
 
-/// A file that counts how often it is read.
-struct Counted(Arc<dyn File>, AtomicUsize);
-
-impl FileAround for Counted {
-    fn inner(&self) -> &dyn File {
-        &*self.0
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.read_at(offset, buffer)
-    }
-}
-
 /// How often the file is read in a scan of the whole table without a cache.
 fn reads_of_a_scan(built: &Built, entries: &[(InternalKeyBuf, Vec<u8>)]) -> usize {
-    let file = Arc::new(Counted(built.file.clone(), AtomicUsize::new(0)));
+    let file = Arc::new(Counted::new(built.file.clone()));
     let table = Table::open(file.clone(), built.summary.size, TableReadSettings::default()).unwrap();
-    let opened = file.1.load(Ordering::Relaxed);
+    let opened = file.reads();
     let mut iter = table.iter(IterSettings::default());
     iter.seek_to_first();
     for (key, value) in entries {
@@ -129,7 +113,7 @@ fn reads_of_a_scan(built: &Built, entries: &[(InternalKeyBuf, Vec<u8>)]) -> usiz
     }
     assert!(!iter.valid());
     iter.status().unwrap();
-    file.1.load(Ordering::Relaxed) - opened
+    file.reads() - opened
 }
 
 /// A scan never read ahead: each block was a read of its own, where the one before ended in padding.

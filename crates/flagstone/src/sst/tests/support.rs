@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::coding::put_varint32;
 use crate::base::{Comparator, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, ValueType};
-use crate::env::{Env, File, OpenMode};
+use crate::env::{Env, File, FileAround, OpenMode};
 use crate::sst::{
     ReadSettings, Sought, Table, TableBuilder, TableBuilderSettings, TableReadSettings, TableSummary, Visit,
 };
@@ -49,6 +50,30 @@ pub fn file() -> Arc<dyn File> {
     let env = Env::memory();
     env.fs.create_directory(Path::new("/t")).unwrap();
     env.fs.open(Path::new("/t/000007.sst"), OpenMode::Create).unwrap()
+}
+
+/// A file that counts how often it is read.
+pub struct Counted(Arc<dyn File>, AtomicUsize);
+
+impl Counted {
+    pub fn new(file: Arc<dyn File>) -> Self {
+        Self(file, AtomicUsize::new(0))
+    }
+
+    pub fn reads(&self) -> usize {
+        self.1.load(Ordering::Relaxed)
+    }
+}
+
+impl FileAround for Counted {
+    fn inner(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.read_at(offset, buffer)
+    }
 }
 
 /// Builds a table of the entries and range tombstones (start, end, sequence).
