@@ -229,6 +229,8 @@ facts! {
         held_up_by_blob_space: u64 = 0,
         /// Compactions run only on request, by the option or by the style.
         disable_auto_compactions: bool = false,
+        /// Somebody holds automatic compactions back (`Db::hold_automatic_compactions`).
+        compactions_are_held: bool = false,
         /// See the option.
         level0_file_num_compaction_trigger: u64 = 4,
         /// With universal compaction, bytes of the sorted runs above the oldest one.

@@ -271,6 +271,7 @@ impl DbInner {
             held_up_by_pending_bytes: times(StallCause::PendingCompactionBytes),
             held_up_by_blob_space: times(StallCause::BlobSpace),
             disable_auto_compactions: !compacts_by_itself(&options),
+            compactions_are_held: family.0.is_held(),
             level0_file_num_compaction_trigger: options.runs_left_alone() as u64,
             newer_run_bytes: version.table_bytes() - oldest_run_bytes(version),
             max_size_amplification_percent: u64::from(universal.max_size_amplification_percent),

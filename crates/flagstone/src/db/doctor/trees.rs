@@ -31,7 +31,7 @@ impl Findings {
         let slowdown = family.level0_slowdown_writes_trigger;
         let faster = faster(family, database);
         // Nobody waits for compactions that do not come.
-        let (stops, delays) = match family.disable_auto_compactions {
+        let (stops, delays) = match family.disable_auto_compactions || family.compactions_are_held {
             true => ("too many for reads", "many for reads"),
             false => ("writes are stopped", "writes are delayed"),
         };
@@ -197,6 +197,10 @@ impl Findings {
             };
             self.add(Severity::Note, what, advice);
         }
+        if family.compactions_are_held {
+            let what = format!("family '{name}': its automatic compactions are held back");
+            self.add(Severity::Note, what, format!("if that is not meant any more, {LET_GO}"));
+        }
     }
 
     /// What universal compaction keeps twice.
@@ -317,6 +321,9 @@ pub(super) fn snapshot_first(database: &DatabaseFacts) -> String {
     )
 }
 
+/// What lets automatic compactions go on that are held back.
+const LET_GO: &str = "drop what Db::hold_automatic_compactions has returned";
+
 /// How compactions catch up.
 pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
     match (family.disable_auto_compactions, family.compaction_style) {
@@ -326,6 +333,7 @@ pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
         (true, _) => {
             "set disable_auto_compactions from true to false, or compact: flagstone compact".to_string()
         }
+        (false, _) if family.compactions_are_held => format!("{LET_GO}, or call Db::compact_range"),
         (false, _) => limiter(database).unwrap_or_else(|| {
             let (option, jobs) = match database.max_background_compactions {
                 0 => ("max_background_jobs", database.max_background_jobs),

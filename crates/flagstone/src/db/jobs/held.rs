@@ -85,12 +85,14 @@ mod tests {
         let first = db.hold_automatic_compactions(family).unwrap();
         let last = db.hold_automatic_compactions(family).unwrap();
         assert_eq!(outcomes(), [Ok(()); 2]);
+        assert!(db.facts().unwrap().families[0].compactions_are_held);
         put(&db, family, false).unwrap();
         db.flush_all().unwrap();
         assert_eq!(outcomes(), [Ok(()); 2]);
         drop(first);
         assert_eq!(outcomes(), [Ok(()); 2], "one holds them still");
         drop(last);
+        assert!(!db.facts().unwrap().families[0].compactions_are_held);
         assert_eq!(outcomes(), [Err(Code::Incomplete); 2], "they are behind");
         db.inner().state.lock().compactions_paused = 0;
         db.wait_for_compactions().unwrap();
