@@ -71,7 +71,7 @@ fn a_full_disk_is_survived_and_resumed_from() {
 fn broken_engines_are_found_and_the_round_is_kept() {
     for mutant in ["LogNumberTooHigh", "ForgetOneEdit", "SearchOldestFirst"] {
         let scratch = scratch();
-        let output = stress(scratch.path(), "--seed 7 --duration 60s --referee never", Some(mutant));
+        let output = stress(scratch.path(), "--seed 7 --rounds 300 --referee never", Some(mutant));
         let failure = &summary(&output)["failure"];
         assert_eq!(output.status.code(), Some(1), "{mutant}: {output:?}");
         assert!(!failure["fault"]["found"].as_str().unwrap().is_empty(), "{mutant}: {failure:#}");
@@ -89,7 +89,7 @@ fn broken_engines_are_found_and_the_round_is_kept() {
 fn a_fault_keeps_its_exit_code_where_nobody_reads_of_it() {
     let scratch = scratch();
     let mut command =
-        command(scratch.path(), "--seed 7 --duration 60s --referee never", Some("SearchOldestFirst"));
+        command(scratch.path(), "--seed 7 --rounds 300 --referee never", Some("SearchOldestFirst"));
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(1));
@@ -102,7 +102,7 @@ fn a_failed_round_is_repeated() {
     let is_repeated = (0..10).any(|seed| {
         let scratch = scratch();
         let line = format!("--seed {seed} --referee never");
-        let output = stress(scratch.path(), &format!("{line} --duration 60s"), Some("ForgetOneEdit"));
+        let output = stress(scratch.path(), &format!("{line} --rounds 300"), Some("ForgetOneEdit"));
         let first = &summary(&output)["failure"];
         if first["fault"]["place"] != "the opening of the database" {
             return false;

@@ -10,7 +10,7 @@
 
 use super::entry::CacheValue;
 use super::hits::HitLog;
-use super::policy::{Incoming, Policy, memory_of};
+use super::policy::{Incoming, Policy, at_slot, memory_of};
 use super::slots::{Changes, SlotHint};
 use super::table::Table;
 use super::{CacheKey, Priority};
@@ -182,10 +182,7 @@ impl<V: CacheValue> Shard<V> {
         );
         let number = self.table.insert(&mut changing.slots, hash, key, value);
         let incoming = Incoming { id: hash, charge: charge as u64, priority };
-        if changing.held.len() <= number as usize {
-            changing.held.resize(number as usize + 1, None);
-        }
-        changing.held[number as usize] = Some(incoming);
+        *at_slot(&mut changing.held, number, None) = Some(incoming);
         changing.policy.inserted(number, incoming);
         self.leave_room_for_overhead(changing);
         self.charged.fetch_add(charge, Ordering::Relaxed);

@@ -27,8 +27,11 @@ const FULL: u32 = 1 << 30;
 /// Those who look.
 const READERS: u32 = FULL - 1;
 
-/// The logarithm of the length of the first array of slots; each following one is as long as all before it and that.
+/// The logarithm of how many slots the first four arrays have together; each following four have as many as all before.
 const FIRST_BITS: u32 = 4;
+/// The logarithm of how many arrays have one length.
+const STEP_BITS: u32 = 2;
+const ARRAYS: usize = ((32 - FIRST_BITS) << STEP_BITS) as usize;
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -150,14 +153,14 @@ pub(super) struct Changes {
 
 /// Slots by number.
 pub(super) struct Slots<V> {
-    /// Arrays that are twice as long each time, so that no slot ever moves.
-    arrays: [OnceLock<Box<[Slot<V>]>>; (32 - FIRST_BITS) as usize],
+    /// No slot ever moves. Each array is a fifth to a quarter of what there is with it: what nobody uses is little.
+    arrays: [OnceLock<Box<[Slot<V>]>>; ARRAYS],
 }
 
 impl<V> Slots<V> {
     /// No slots, and the right to change them.
     pub(super) fn new() -> (Self, Changes) {
-        let arrays = [const { OnceLock::new() }; (32 - FIRST_BITS) as usize];
+        let arrays = [const { OnceLock::new() }; ARRAYS];
         (Self { arrays }, Changes { used: 0, free: Vec::new(), dying: Vec::new() })
     }
 
@@ -178,7 +181,7 @@ impl<V> Slots<V> {
     /// Bytes of all slots but the first few.
     pub(super) fn memory(&self, changes: &Changes) -> u64 {
         let slots = match changes.used.checked_sub(1) {
-            Some(last) => (1u64 << (place_of(last).0 as u32 + 1 + FIRST_BITS)) - (1 << FIRST_BITS),
+            Some(last) => first_of(place_of(last).0 + 1),
             None => 0,
         };
         slots.saturating_sub(FEW_SLOTS as u64) * size_of::<Slot<V>>() as u64
@@ -188,7 +191,7 @@ impl<V> Slots<V> {
     pub(super) fn fill(&self, changes: &mut Changes, key: CacheKey, value: V, next: u32) -> u32 {
         let number = changes.free.pop().unwrap_or_else(|| {
             let (array, _) = place_of(changes.used);
-            let length = 1usize << (array as u32 + FIRST_BITS);
+            let length = first_of(array + 1) - first_of(array);
             self.arrays[array].get_or_init(|| (0..length).map(|_| Slot::new()).collect());
             changes.used += 1;
             changes.used - 1
@@ -248,6 +251,30 @@ impl<V> Drop for Slots<V> {
 #[inline]
 fn place_of(slot: u32) -> (usize, usize) {
     let at = u64::from(slot) + (1 << FIRST_BITS);
-    let bits = at.ilog2();
-    ((bits - FIRST_BITS) as usize, (at - (1 << bits)) as usize)
+    let array_bits = at.ilog2() - STEP_BITS;
+    // Its highest bits are from four to seven.
+    let step = ((array_bits + STEP_BITS - FIRST_BITS) << STEP_BITS) as usize + (at >> array_bits) as usize;
+    (step - (1 << STEP_BITS), (at & ((1 << array_bits) - 1)) as usize)
+}
+
+/// The first slot of an array.
+fn first_of(array: usize) -> u64 {
+    let steps = 1 << STEP_BITS;
+    let highest = (steps + array % steps) as u64;
+    (highest << ((array / steps) as u32 + FIRST_BITS - STEP_BITS)) - (1 << FIRST_BITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_lie_one_behind_the_other() {
+        let last = [u32::MAX - (1 << FIRST_BITS), u32::MAX / 2, 1 << 20];
+        for slot in (0..if cfg!(miri) { 1_000 } else { 100_000 }).chain(last.map(|slot| slot - 1)) {
+            let (array, at) = place_of(slot);
+            assert_eq!(first_of(array) + at as u64, slot.into());
+            assert!(u64::from(slot) < first_of(array + 1) && array < ARRAYS, "slot {slot}");
+        }
+    }
 }

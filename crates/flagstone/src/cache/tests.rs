@@ -277,6 +277,22 @@ fn what_it_takes_to_find_entries_is_within_the_capacity() {
     }
 }
 
+/// All of it doubled at once: for as many entries it was twice as much behind a power of two as before.
+#[test]
+fn what_it_takes_to_find_entries_grows_as_they_do() {
+    let cache: Cache<u64> =
+        Cache::new(&CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(1 << 30) });
+    let (mut least, mut most) = (f64::MAX, f64::MIN);
+    for i in 0..40_000 {
+        assert!(cache.insert(key(i), i, 400));
+        if i >= 2_000 {
+            let each = cache.overhead() as f64 / i as f64;
+            (least, most) = (least.min(each), most.max(each));
+        }
+    }
+    assert!(most < 1.5 * least, "from {least} to {most} bytes an entry");
+}
+
 /// It was told as it had been before entries were taken out, until the next one came.
 #[test]
 fn what_it_takes_to_find_entries_is_told_as_it_is_when_they_are_taken_out() {

@@ -144,6 +144,9 @@ impl PolicyKind {
 /// Of so many slots nobody counts what they take: a shard may be of any size.
 pub(super) const FEW_SLOTS: usize = 64;
 
+/// Room for so many is made at first.
+const MIN_SLOTS: usize = 4;
+
 /// A part of a capacity.
 fn part(capacity: u64, numerator: u64, denominator: u64) -> u64 {
     (u128::from(capacity) * u128::from(numerator) / u128::from(denominator)) as u64
@@ -155,10 +158,14 @@ pub(super) fn memory_of<T>(per_slot: &Vec<T>) -> u64 {
     (per_slot.capacity().saturating_sub(FEW_SLOTS) * size_of::<T>()) as u64
 }
 
-/// The place of a slot in a vector with something for each slot, which grows as slots come into use.
-fn at_slot<T: Clone>(per_slot: &mut Vec<T>, slot: u32, empty: T) -> &mut T {
+/// The place of a slot in a vector with something for each slot, which grows as slots come into use: by a quarter, as what is
+/// left over is memory that entries cannot have.
+pub(super) fn at_slot<T: Clone>(per_slot: &mut Vec<T>, slot: u32, empty: T) -> &mut T {
     let at = slot as usize;
     if at >= per_slot.len() {
+        if at >= per_slot.capacity() {
+            per_slot.reserve_exact((at + 1 + at / 4).max(MIN_SLOTS) - per_slot.len());
+        }
         per_slot.resize(at + 1, empty);
     }
     &mut per_slot[at]
