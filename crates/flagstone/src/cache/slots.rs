@@ -27,7 +27,7 @@ const FULL: u32 = 1 << 30;
 /// Those who look.
 const READERS: u32 = FULL - 1;
 
-/// The logarithm of how many slots the first four arrays have together; each following four have as many as all before.
+/// The logarithm of how many slots the first four arrays have together; each following four have twice as many.
 const FIRST_BITS: u32 = 4;
 /// The logarithm of how many arrays have one length.
 const STEP_BITS: u32 = 2;
@@ -153,7 +153,7 @@ pub(super) struct Changes {
 
 /// Slots by number.
 pub(super) struct Slots<V> {
-    /// No slot ever moves. Each array is a fifth to a quarter of what there is with it: what nobody uses is little.
+    /// No slot ever moves. Each array adds a seventh to a quarter to what there is: what nobody uses is little.
     arrays: [OnceLock<Box<[Slot<V>]>>; ARRAYS],
 }
 
