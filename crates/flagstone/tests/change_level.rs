@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use common::{create, entries, open_as_written, referee, temporary};
 use flagstone::base::Code;
 use flagstone::db::{Db, Ticker};
-use flagstone::options::{CompactRangeOptions, Options};
+use flagstone::options::{CompactFilesOptions, CompactRangeOptions, Options};
 
 fn options() -> Options {
     let mut options = create();
@@ -116,6 +116,47 @@ fn one_table_comes_to_level_0_and_is_older_than_what_follows() {
     drop(db);
     let db = Db::open(directory.path(), &options).unwrap();
     assert!(entries(&db, db.default_column_family()).iter().all(|(_, value)| value.starts_with(b"2 ")));
+}
+
+/// A compaction writes a range deletion whole into each of its tables, of which the first ended at the key of the next: in level 0
+/// its bounds were taken for inclusive, and the deletion hid that key from lookups.
+#[test]
+fn a_table_that_moves_to_level_0_deletes_nothing_behind_its_end() {
+    let directory = temporary();
+    let mut options = options();
+    options
+        .set_all("compression=kNoCompression;merge_operator=stringappend;max_successive_merges=1")
+        .unwrap();
+    let db = Db::open(directory.path(), &options).unwrap();
+    let family = db.default_column_family();
+    let flushed = || {
+        db.flush_all().unwrap();
+        let tables = db.live_files().into_iter().filter(|file| file.level == Some(0));
+        tables.map(|file| file.number).collect::<Vec<_>>()
+    };
+    let whole = CompactFilesOptions::default();
+    let small = CompactFilesOptions { output_file_size_limit: 1000, ..whole.clone() };
+
+    // Below, so that the deletion has to be kept.
+    db.put("n", "deleted").unwrap();
+    db.compact_files(family, &flushed(), 2, &whole).unwrap();
+    db.delete_range("a", "p").unwrap();
+    db.put("a", vec![b'v'; 10_000]).unwrap();
+    db.put("m", "there").unwrap();
+    let written = db.compact_files(family, &flushed(), 1, &small).unwrap();
+    assert_eq!(written.len(), 2, "one ends at the key of the other");
+    db.compact_files(family, &written[1..], 2, &whole).unwrap();
+    db.compact_range(family, Some(b"a"), Some(b"a2"), &to(0)).unwrap();
+    assert_eq!(levels(&db), [0, 2].into());
+
+    let keys: Vec<_> = entries(&db, family).into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, [b"a", b"m"]);
+    assert_eq!(db.get("m").unwrap().unwrap(), "there");
+    assert_eq!(db.multi_get(&["n", "m"]).remove(1).unwrap().unwrap(), "there");
+    // Operands are merged at once onto what a lookup finds.
+    db.merge("m", "still").unwrap();
+    db.merge("m", "is").unwrap();
+    assert_eq!(db.get("m").unwrap().unwrap(), "there,still,is");
 }
 
 /// With levels that grow from the last, what was moved up was on its way down again before anybody could look.

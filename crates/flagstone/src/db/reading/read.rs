@@ -14,7 +14,9 @@ use bytes::Bytes;
 
 use super::covers::{Covers, Tombstones};
 use crate::base::sync::Ordering;
-use crate::base::{Error, InternalKey, KeyBuffer, Mutant, Result, SequenceNumber, Sometimes, ValueType};
+use crate::base::{
+    Error, InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes, ValueType,
+};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::{Tables, tombstones_of};
 use crate::db::{DbInner, Ticker, Value};
@@ -322,8 +324,11 @@ pub(in crate::db) fn take(
 /// Whether the key lies within the bounds of a table.
 pub(in crate::db) fn may_hold(family: &Family, file: &TableFile, key: &[u8]) -> bool {
     let order = family.comparator();
-    order.compare(file.meta.smallest.user_key(), key).is_le()
-        && order.compare(key, file.meta.largest.user_key()).is_le()
+    let (smallest, largest) = (file.meta.smallest.user_key(), file.meta.largest.as_key());
+    let to_largest = order.compare(key, largest.user_key());
+    // Where a range deletion is cut off the key is not the table's: what is deleted from there on, another table says.
+    let is_below = to_largest.is_lt() || (to_largest.is_eq() && largest.sequence() != MAX_SEQUENCE_NUMBER);
+    is_below && order.compare(smallest, key).is_le()
 }
 
 /// Notes a table's range tombstone over the key, if there is one.
