@@ -98,9 +98,10 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         options.push(("use_direct_io_for_flush_and_compaction", "true".to_string()));
     }
     if engine == EngineName::Flagstone {
-        // Without readers, giving way only makes memtables wait for longer.
-        let niceness = if cell.workload == Workload::ReadWhileWriting { "19" } else { "0" };
-        options.push(("background_niceness", niceness.to_string()));
+        // Without readers, giving way only makes memtables wait for longer; beside them it is left as it is by itself.
+        if cell.workload != Workload::ReadWhileWriting {
+            options.push(("background_niceness", "0".to_string()));
+        }
     }
     if engine == EngineName::Flagstone && cell.memory.is_cold() {
         // RocksDB has the option, but only pads: blocks of which one and a half go into a page stay where they are.

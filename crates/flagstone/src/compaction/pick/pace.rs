@@ -65,6 +65,9 @@ pub struct Speeds {
 /// Who is held to this part of what they achieve, or less, is held up hard: braking by half is the rule where much is written.
 const HARD: u64 = 4;
 
+/// The same for who brakes for a flush: that writers as fast as they can be are several times as fast as flushes is the rule, too.
+const HARD_FOR_FLUSHES: u64 = 8;
+
 /// Flushes vary; writers that are held to a little more than their mean seldom wait in vain.
 const FLUSH_SLACK: f64 = 1.1;
 
@@ -78,6 +81,8 @@ pub struct Room {
     pub left: u64,
     /// What there was at first.
     pub whole: u64,
+    /// What writers achieve, in bytes a second; 0 if that is not known.
+    pub writing: u64,
 }
 
 /// The part of the room in which writers brake, and how much at most.
@@ -89,6 +94,11 @@ impl Room {
         let braking = (self.whole / BRAKE.0).max(1);
         let left = self.left.clamp(braking / BRAKE.1, braking);
         (u128::from(rate) * u128::from(left) / u128::from(braking)) as u64
+    }
+
+    /// Whether writers who are held to `rate`, and brake, sleep most of their time: flushes hardly get the processor.
+    pub fn is_hard(&self, rate: u64) -> bool {
+        self.brake(rate) < self.writing / HARD_FOR_FLUSHES
     }
 }
 
@@ -290,11 +300,11 @@ mod tests {
 
     #[test]
     fn the_last_quarter_of_a_memtable_is_filled_ever_more_gently() {
-        let rate = |left| Room { left: left * MIB, whole: 64 * MIB }.brake(160);
+        let rate = |left| Room { left: left * MIB, whole: 64 * MIB, writing: 0 }.brake(160);
         let cases = [(64, 160), (16, 160), (8, 80), (2, 20), (1, 10), (0, 10)];
         cases.iter().for_each(|&(left, expected)| assert_eq!(rate(left), expected, "{left} MiB left"));
         assert_eq!(
-            Room { left: 0, whole: 0 }.brake(160),
+            Room { left: 0, whole: 0, writing: 0 }.brake(160),
             0,
             "nobody holds writers to less than the least rate"
         );

@@ -231,8 +231,11 @@ impl DbInner {
             slowest.and_then(|filling| speeds.rate_while_flushing(filling.room, filling.waiting));
         let mut rate = waits_for_flush.unwrap_or(u64::MAX);
         let pace = &state.pace;
-        let last_room =
-            last_room.map(|(left, whole)| Room { left: pace.written(left), whole: pace.written(whole) });
+        let last_room = last_room.map(|(left, whole)| Room {
+            left: pace.written(left),
+            whole: pace.written(whole),
+            writing: speeds.writing,
+        });
         let delayed_write_rate = delayed_write_rate(&settings);
         let in_debt = severity.map_or(u64::MAX, |severity| speeds.rate_in_debt(severity, delayed_write_rate));
         let is_hard = speeds.is_hard(in_debt, delayed_write_rate);

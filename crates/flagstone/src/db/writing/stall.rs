@@ -17,14 +17,18 @@ use crate::options::WriteOptions;
 const DELAY_STEP: Duration = Duration::from_millis(5);
 
 impl DbInner {
-    /// Waits for so long, or until what was charged before is paid off, as writers may go faster again.
-    fn sit_out(&self, duration: Duration, charged: Charged) {
+    /// Waits for so long, or until what was charged before is paid off, as writers may go faster again. What they wait for is
+    /// hurried from the moment on that they are held up hard.
+    fn sit_out(&self, duration: Duration, charged: Charged, is_hard: bool) {
+        let sleep_for_them = || self.workers.sleep_for_them();
+        let mut asleep = is_hard.then(sleep_for_them);
         let mut left = duration;
         while !left.is_zero() {
             let step = left.min(DELAY_STEP);
             self.env.clock.sleep(step);
             let at_rate = self.write_control.wait_left(charged, self.env.clock.now_us());
             left = (left - step).min(at_rate);
+            asleep = asleep.or_else(|| self.write_control.is_hard().then(sleep_for_them));
         }
     }
 
@@ -73,8 +77,7 @@ impl DbInner {
                 Verdict::Delay { wait, charged, is_hard } => {
                     Sometimes::WriteDelayed.reached();
                     let _held_up = self.write_control.waits.begin(&*self.env.clock);
-                    let _asleep = is_hard.then(|| self.workers.sleep_for_them());
-                    self.sit_out(wait, charged);
+                    self.sit_out(wait, charged, is_hard);
                     return Ok(());
                 }
                 Verdict::Stop => {

@@ -61,10 +61,13 @@ impl Account {
         self.runway.map_or(rate, |runway| rate.min(runway.rate())).max(1)
     }
 
-    /// Whether debts have writers sleep most of their time. What they brake for a flush does not count: those who write as
-    /// fast as they can do so nearly always, and readers have the time that is left.
-    fn is_hard(&self) -> bool {
-        self.is_hard || self.runway.is_some_and(|runway| runway.is_hard())
+    /// Whether debts, or flushes that get no processor, have writers sleep most of their time at a rate that nothing has braked
+    /// yet. That they brake for a flush does not count by itself: those who write as fast as they can do so nearly always, and
+    /// readers have the time that is left.
+    fn is_hard(&self, rate: u64) -> bool {
+        self.is_hard
+            || self.room.is_some_and(|room| room.is_hard(rate))
+            || self.runway.is_some_and(|runway| runway.is_hard())
     }
 
     /// What is charged ahead at a rate.
@@ -225,9 +228,9 @@ impl WriteControl {
             _ => {
                 let mut account = self.account.lock();
                 let charged = Charged(account.charged);
+                let is_hard = account.is_hard(rate);
                 let rate = account.brake(rate);
                 let wait = account.wait_us(charged.0, rate, now_us);
-                let is_hard = account.is_hard();
                 let delay =
                     || Verdict::Delay { wait: Duration::from_micros(wait.min(1_000_000)), charged, is_hard };
                 if wait >= QUANTUM_US && !may_wait {
@@ -250,6 +253,14 @@ impl WriteControl {
                 account.has_braked = true;
                 delay()
             }
+        }
+    }
+
+    /// Whether who is delayed is held to a small part of what writers achieve.
+    pub(in crate::db) fn is_hard(&self) -> bool {
+        match self.rate.load(Ordering::Acquire) {
+            NORMAL | STOPPED => false,
+            rate => self.account.lock().is_hard(rate),
         }
     }
 
@@ -334,7 +345,7 @@ mod tests {
 
     /// While they are, flushes and compactions do not give way to others that want the processor.
     #[test]
-    fn writers_are_held_up_hard_by_debts_and_not_by_a_flush() {
+    fn writers_are_held_up_hard_by_debts_and_seldom_by_a_flush() {
         let control = WriteControl::default();
         let is_hard = || {
             control.charge(MIB, 0, true);
@@ -343,8 +354,13 @@ mod tests {
             };
             is_hard
         };
-        control.set_delayed(MIB, Some(Room { left: 1, whole: 64 * MIB }), None, false);
-        assert!(!is_hard(), "however slow the flush is");
+        let room = |left| Some(Room { left: left * MIB, whole: 64 * MIB, writing: 80 * MIB });
+        control.set_delayed(10 * MIB, room(60), None, false);
+        assert!(!is_hard() && !control.is_hard(), "an eighth of what they achieve");
+        control.set_delayed(9 * MIB, room(60), None, false);
+        assert!(is_hard() && control.is_hard(), "it gets no processor");
+        control.set_delayed(40 * MIB, room(0), None, false);
+        assert!(is_hard(), "it took longer than was thought");
         control.set_delayed(MIB, None, None, true);
         assert!(is_hard());
         let speeds = Speeds { writing: 160 * MIB, flushing: 0 };
@@ -449,7 +465,7 @@ mod tests {
     #[test]
     fn who_fills_the_last_memtable_brakes() {
         let control = WriteControl::default();
-        control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000 }), None, false);
+        control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000, writing: 0 }), None, false);
         let mut now_us = 0;
         let mut filled_us = |bytes: u64| {
             let before_us = now_us;
