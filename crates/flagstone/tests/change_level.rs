@@ -118,8 +118,8 @@ fn one_table_comes_to_level_0_and_is_older_than_what_follows() {
     assert!(entries(&db, db.default_column_family()).iter().all(|(_, value)| value.starts_with(b"2 ")));
 }
 
-/// A compaction writes a range deletion whole into each of its tables, of which the first ended at the key of the next: in level 0
-/// its bounds were taken for inclusive, and the deletion hid that key from lookups.
+/// A compaction writes a range deletion whole into each of its tables, of which the first ended at the key of the next:
+/// in level 0 its bounds were taken for inclusive, and the deletion hid that key from lookups.
 #[test]
 fn a_table_that_moves_to_level_0_deletes_nothing_behind_its_end() {
     let directory = temporary();

@@ -65,7 +65,7 @@ pub struct Speeds {
 /// Who is held to this part of what they achieve, or less, is held up hard: braking by half is the rule where much is written.
 const HARD: u64 = 4;
 
-/// The same for who brakes for a flush: that writers as fast as they can be are several times as fast as flushes is the rule, too.
+/// The same for who brakes for a flush: writers are several times as fast as flushes where nobody holds them up.
 const HARD_FOR_FLUSHES: u64 = 8;
 
 /// Flushes vary; writers that are held to a little more than their mean seldom wait in vain.
