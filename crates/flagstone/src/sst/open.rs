@@ -99,7 +99,8 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     }
     let mut filter = read_filter(&source, &find, &properties, &settings, &index)?;
     if let (true, FilterKind::None, Some(given)) = (settings.use_filter, &filter.kind, settings.key_filter) {
-        filter = TableFilter { kind: FilterKind::Full(given), whole_keys: true, prefixes: None };
+        let kind = FilterKind::Full(given);
+        filter = TableFilter { kind, whole_keys: true, prefixes: None, overlaps: false };
     }
     let global_sequence = properties.global_sequence(settings.largest_sequence)?;
     let (range_tombstones, num_range_tombstones) = match find(meta_name::RANGE_DELETIONS) {
@@ -272,6 +273,8 @@ fn read_filter(
     index: &TableIndex,
 ) -> Result<TableFilter> {
     let verify = settings.verify_checksums;
+    // Where there are no keys, earlier RocksDB wrote a block of no bytes.
+    let partitioned = find(meta_name::PARTITIONED_FILTER).filter(|handle| handle.size > 0);
     let kind = if !settings.use_filter {
         FilterKind::None
     } else if let Some(handle) = find(meta_name::FULL_FILTER) {
@@ -283,7 +286,7 @@ fn read_filter(
             true => FilterKind::Cached(handle),
             false => FilterKind::Full(Filter::new(source.read_raw(handle, verify)?)),
         }
-    } else if let Some(handle) = find(meta_name::PARTITIONED_FILTER) {
+    } else if let Some(handle) = partitioned {
         let block = source.read_block(handle, verify, false)?;
         let flavor = super::index::IndexFlavor { first_keys: false, ..index.flavor };
         let top = IndexBlock::decode(&block, flavor, &settings.comparator, source.file_size)
@@ -292,8 +295,13 @@ fn read_filter(
     } else {
         FilterKind::None
     };
-    let prefixes = same_extractor(properties, settings).filter(|_| properties.prefix_filtering()).cloned();
-    Ok(TableFilter { kind, whole_keys: properties.whole_key_filtering(), prefixes })
+    let has_prefixes = match kind {
+        FilterKind::Partitioned(_) => properties.prefix_filtering() && properties.repeats_prefixes(),
+        _ => properties.prefix_filtering(),
+    };
+    let prefixes = same_extractor(properties, settings).filter(|_| has_prefixes).cloned();
+    let overlaps = properties.decoupled_filters();
+    Ok(TableFilter { kind, whole_keys: properties.whole_key_filtering(), prefixes, overlaps })
 }
 
 /// Reads the range tombstones as they are stored.

@@ -294,6 +294,18 @@ impl TableProperties {
         self.flag(name::PREFIX_FILTERING).unwrap_or(false)
     }
 
+    /// Whether filter partitions are cut elsewhere than the index's. All who do so put the prefixes of the keys before and behind
+    /// a partition into it, too; others did that only later, and not all at once.
+    pub(crate) fn decoupled_filters(&self) -> bool {
+        self.flag(name::DECOUPLED_FILTERS).unwrap_or(false)
+    }
+
+    /// Whether each filter partition has the prefixes of all its keys. RocksDB 5.14 left out those that the partition before had;
+    /// since 5.15 there is this property.
+    pub(crate) fn repeats_prefixes(&self) -> bool {
+        self.raw.contains_key(name::INDEX_KEY_IS_USER_KEY.as_bytes())
+    }
+
     /// How data blocks are found.
     ///
     /// # Errors

@@ -51,6 +51,8 @@ pub(super) struct TableFilter {
     pub whole_keys: bool,
     /// The rule by which the prefixes in the filter were made, if the current one is the same.
     pub prefixes: Option<PrefixExtractor>,
+    /// Whether a partition also has the prefixes of the keys next to its own.
+    pub overlaps: bool,
 }
 
 pub(super) enum FilterKind {
@@ -284,10 +286,35 @@ impl Table {
     /// # Errors
     /// `Corruption` or `IoError` of a filter partition, `Incomplete`.
     pub fn may_contain_prefix(&self, user_key: &[u8], settings: &ReadSettings) -> Result<bool> {
-        match self.filter.prefixes.as_ref().and_then(|extractor| extractor.prefix(user_key)) {
-            Some(prefix) => self.filter_admits(user_key, FilterKey::new(prefix), settings),
-            None => Ok(true),
+        let prefix = self.filter.prefixes.as_ref().and_then(|extractor| extractor.prefix(user_key));
+        let Some(prefix) = prefix.map(FilterKey::new) else { return Ok(true) };
+        let admits = self.filter_admits(user_key, prefix, settings)?;
+        match &self.filter.kind {
+            FilterKind::Partitioned(top) if !admits && !self.filter.overlaps => {
+                self.neighbours_admit(top, user_key, prefix, settings)
+            }
+            _ => Ok(admits),
         }
+    }
+
+    /// Asks the filter partitions beside that for `user_key`: the next key may be the first of the one behind, the last key up
+    /// to here the last of the one before.
+    fn neighbours_admit(
+        &self,
+        top: &IndexBlock,
+        user_key: &[u8],
+        prefix: FilterKey<'_>,
+        settings: &ReadSettings,
+    ) -> Result<bool> {
+        let Some(partition) = filter_partition(top, user_key) else { return Ok(true) };
+        let before = partition.checked_sub(1);
+        let behind = Some(partition + 1).filter(|&behind| behind < top.len());
+        for neighbour in [before, behind].into_iter().flatten() {
+            if self.ask_cached_filter(top.handle(neighbour), prefix, settings)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Asks the filter (of the partition for `user_key`) for `element`: a whole key or a prefix.
@@ -302,8 +329,7 @@ impl Table {
             FilterKind::Full(filter) => Ok(filter.may_contain(element)),
             FilterKind::Cached(handle) => self.ask_cached_filter(*handle, element, settings),
             FilterKind::Partitioned(top) => {
-                let Some(last) = top.len().checked_sub(1) else { return Ok(true) };
-                let partition = top.seek_user_key(user_key).min(last);
+                let Some(partition) = filter_partition(top, user_key) else { return Ok(true) };
                 self.ask_cached_filter(top.handle(partition), element, settings)
             }
         }
@@ -457,6 +483,12 @@ impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Table({})", self.source.path().display())
     }
+}
+
+/// The filter partition that is asked for a user key, if there is any.
+fn filter_partition(top: &IndexBlock, user_key: &[u8]) -> Option<usize> {
+    let last = top.len().checked_sub(1)?;
+    Some(top.seek_user_key(user_key).min(last))
 }
 
 /// Refuses a table whose keys lack a part that only RocksDB would add back, or that has blobs before its data blocks.

@@ -112,8 +112,12 @@ impl PrefixHash {
         let mut entries = Vec::new();
         while !metadata.is_empty() {
             let prefix = prefixes.bytes(metadata.varint32()? as usize)?;
-            let first = metadata.varint32()?;
-            let end = first.checked_add(metadata.varint32()?)?;
+            let (first, count) = (metadata.varint32()?, metadata.varint32()?);
+            // Earlier RocksDB noted the last prefix of a table without asking if there was one.
+            if num_blocks == 0 && prefix.is_empty() && (first, count) == (0, 0) {
+                continue;
+            }
+            let end = first.checked_add(count)?;
             if first >= end || end as usize > num_blocks {
                 return None;
             }
@@ -188,7 +192,12 @@ mod tests {
             assert!(decode(&prefixes, &metadata[..length], 2).is_err(), "{length}");
         }
         assert!(decode(&prefixes[1..], &metadata, 2).is_err());
-        let empty = decode(&[], &[], 0).unwrap();
-        assert!(empty.blocks_of(b"a").is_some_and(|(first, end)| first == end));
+        for no_prefix in [&[][..], &[0, 0, 0]] {
+            let empty = decode(&[], no_prefix, 0).unwrap();
+            assert!(empty.blocks_of(b"a").is_some_and(|(first, end)| first == end));
+        }
+        assert!(decode(&[], &[0, 0, 0], 1).is_err());
+        assert!(decode(b"a", &[1, 0, 0], 0).is_err());
+        assert!(decode(&[], &[0, 1, 0], 0).is_err());
     }
 }

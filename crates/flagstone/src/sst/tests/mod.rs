@@ -1,6 +1,7 @@
 //! Tables as a whole.
 
 mod damage;
+mod earlier;
 mod fixtures;
 mod golden;
 mod prefixes;

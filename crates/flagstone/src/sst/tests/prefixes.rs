@@ -22,7 +22,7 @@ use crate::sst::{IndexType, IterSettings, ReadSettings, Table, TableBuilderSetti
 type Entries = Vec<(InternalKeyBuf, Vec<u8>)>;
 
 /// Keys of 1 to 8 letters from a small alphabet: many share prefixes of any length, many are shorter than a prefix.
-fn words(count: usize) -> Entries {
+pub(super) fn words(count: usize) -> Entries {
     let mut random = fastrand::Rng::with_seed(count as u64);
     let mut keys = BTreeSet::new();
     while keys.len() < count {
@@ -37,7 +37,7 @@ fn words(count: usize) -> Entries {
     entries
 }
 
-fn settings(prefix_extractor: PrefixExtractor) -> TableBuilderSettings {
+pub(super) fn settings(prefix_extractor: PrefixExtractor) -> TableBuilderSettings {
     TableBuilderSettings {
         block_size: 200,
         metadata_block_size: 100,
@@ -47,14 +47,14 @@ fn settings(prefix_extractor: PrefixExtractor) -> TableBuilderSettings {
     }
 }
 
-fn open_by(built: &Built, extractor: &PrefixExtractor) -> Arc<Table> {
+pub(super) fn open_by(built: &Built, extractor: &PrefixExtractor) -> Arc<Table> {
     built.open_with(TableReadSettings {
         prefix_extractor: Some(extractor.clone()),
         ..TableReadSettings::default()
     })
 }
 
-fn get_all(table: &Table, user_key: &[u8]) -> (bool, Entries) {
+pub(super) fn get_all(table: &Table, user_key: &[u8]) -> (bool, Entries) {
     let mut found = Vec::new();
     let target = InternalKeyBuf::new(user_key, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
     let lookup = table
@@ -67,14 +67,14 @@ fn get_all(table: &Table, user_key: &[u8]) -> (bool, Entries) {
 }
 
 /// Every key that is there is found with all its versions, and none that is not.
-fn check_gets(table: &Table, entries: &Entries) {
+pub(super) fn check_gets(table: &Table, entries: &Entries) {
     for word in words(300).iter().chain(entries).map(|(key, _)| key.user_key()) {
         let wanted: Entries = entries.iter().filter(|(key, _)| key.user_key() == word).cloned().collect();
         assert_eq!(get_all(table, word).1, wanted, "{:?}", String::from_utf8_lossy(word));
     }
 }
 
-const EXTRACTORS: [PrefixExtractor; 4] = [
+pub(super) const EXTRACTORS: [PrefixExtractor; 4] = [
     PrefixExtractor::FixedPrefix(3),
     PrefixExtractor::FixedPrefix(1),
     PrefixExtractor::CappedPrefix(3),
@@ -173,7 +173,7 @@ fn a_filter_made_by_another_rule_still_knows_whole_keys() {
 }
 
 /// From every target, in both directions: as long as the prefix is the target's, a prefix seek finds what is there.
-fn check_prefix_seeks(table: &Arc<Table>, extractor: &PrefixExtractor, entries: &Entries) {
+pub(super) fn check_prefix_seeks(table: &Arc<Table>, extractor: &PrefixExtractor, entries: &Entries) {
     let settings = IterSettings { prefix_same_as_start: true, ..IterSettings::default() };
     let mut iter = table.iter(settings);
     iter.confine(true);
