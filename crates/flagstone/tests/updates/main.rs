@@ -350,6 +350,34 @@ fn values_in_blob_files_are_fetched() {
     assert!(updates.next_update().unwrap().is_some(), "the deletion");
 }
 
+/// A large value of a family that was dropped since was left out, and its sequence number with it: a replica that went on by its
+/// own was given the next write a second time.
+#[test]
+fn a_large_value_of_a_dropped_family_keeps_its_number() {
+    let blobs =
+        [("enable_blob_files", "true"), ("blob_write_mode", "commit"), ("blob_commit_min_size", "10")];
+    let options = options(&[&blobs[..], &[("WAL_ttl_seconds", "100")]].concat());
+    let (db, replica) = (open(&options), Db::open("/replica", &options).unwrap());
+    let family = db.create_column_family("photos", &options.cf).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put("one", [1; 3000]).unwrap();
+    batch.put_cf(&family, "photo", [2; 3000]).unwrap();
+    batch.put("another", [3; 3000]).unwrap();
+    db.write(batch).unwrap();
+    db.put_cf(&family, "photo", [4; 3000]).unwrap();
+    db.put("last", [5; 3000]).unwrap();
+    db.drop_column_family(&family).unwrap();
+    let how = WriteOptions { ignore_missing_column_families: true, ..WriteOptions::default() };
+    let mut updates = db.get_updates_since(1).unwrap();
+    while let Some(update) = updates.next_update().unwrap() {
+        replica.write_with(&how, update.batch).unwrap();
+        assert_eq!(replica.latest_sequence_number() + 1, update.next_sequence);
+    }
+    assert_eq!(replica.get("another").unwrap().unwrap(), &[3; 3000][..]);
+    let after = db.get_updates_since(replica.latest_sequence_number() + 1).unwrap().next_update().unwrap();
+    assert!(after.is_none(), "{after:?}");
+}
+
 /// On a real disk, where the WAL is mapped, while others write and flush.
 #[test]
 fn a_replica_follows_writers_in_other_threads() {

@@ -107,8 +107,8 @@ impl Db {
     /// has no position. Where all are written with `sync` there is no need: what waits for its sync is not handed out.
     ///
     /// Values that were written to blob files at the commit (`blob_write_mode`) are read from there, and once they are
-    /// overwritten the files may be gone before the WAL is: a replica that may fall far behind wants `flush` there. What was
-    /// written so to a family that is dropped is left out.
+    /// overwritten the files may be gone before the WAL is: a replica that may fall far behind wants `flush` there. Of what was
+    /// written so to a family that is dropped only the key is left: it comes as a deletion, which takes the same number.
     ///
     /// ```
     /// # use flagstone::db::Db;
@@ -264,8 +264,8 @@ impl DbInner {
         key: &[u8],
         index: &[u8],
     ) -> Result<()> {
-        // Of a dropped family nothing is left to read.
-        let Some(family) = self.families.read().get(&cf).cloned() else { return Ok(()) };
+        // Of a dropped family nothing is left to read. Were it left out, what follows would have other numbers for the replica.
+        let Some(family) = self.families.read().get(&cf).cloned() else { return batch.delete_cf(cf, key) };
         let version = family.current.load().version.clone();
         let place = self.tables.place_of_blob(&family, key, index)?;
         let settings = read_settings(&ReadOptions { fill_cache: false, ..ReadOptions::default() });
