@@ -44,7 +44,7 @@ impl Db {
             return Ok(Vec::new());
         }
         families.iter().try_for_each(|(_, options)| options.validate_for_writing())?;
-        let wanted = families.iter().map(|(name, options)| ((*name).to_string(), options.sanitized()));
+        let wanted = families.iter().map(|(name, options)| ((*name).to_string(), options.clone()));
         let created = inner.create_families(wanted.collect())?;
         inner.write_options_of_families()?;
         Ok(created.into_iter().map(ColumnFamily).collect())
@@ -79,13 +79,13 @@ impl Db {
         family.0.check_owner(&inner.obsolete)?;
         let mut state = inner.state.lock();
         family.0.check_alive()?;
-        let mut options = (*family.0.options.load_full()).clone();
+        let mut options = family.0.options_asked_for();
         for (name, value) in changes {
             check_live(name, false)?;
             options.set(name, value)?;
         }
         options.validate_for_writing()?;
-        inner.apply_family_options(&family.0, options.sanitized());
+        inner.apply_family_options(&family.0, &options);
         if let Some(known) = state.families.get_mut(&family.0.id) {
             known.remembered_pressure = None;
         }
@@ -141,7 +141,7 @@ impl DbInner {
                 name: name.clone(),
                 comparator: options.comparator.clone(),
                 paths,
-                num_levels: options.num_levels as usize,
+                num_levels: options.sanitized().num_levels as usize,
             });
         }
         let mut commit = self.commit.lock();
@@ -151,7 +151,7 @@ impl DbInner {
         let ids = self.after_manifest_change(&mut state, created)?;
         let mut families = Vec::with_capacity(ids.len());
         for (id, (name, options)) in ids.into_iter().zip(wanted) {
-            families.push(self.add_family(&mut commit, &mut state, id, &name, options));
+            families.push(self.add_family(&mut commit, &mut state, id, &name, &options));
         }
         self.families.write().extend(families.iter().map(|family| (family.id, family.clone())));
         drop((state, commit));
@@ -166,11 +166,11 @@ impl DbInner {
         state: &mut State,
         id: ColumnFamilyId,
         name: &str,
-        options: ColumnFamilyOptions,
+        options: &ColumnFamilyOptions,
     ) -> Arc<Family> {
         let version = state.versions.family(id).expect("just created").current.clone();
         let order = InternalKeyComparator::new(options.comparator.clone());
-        let settings = memtable_settings(&self.settings.load(), &options, &self.arenas);
+        let settings = memtable_settings(&self.settings.load(), options, &self.arenas);
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion::first(mem.clone(), version);
         let family = Family::new(id, name, options, first, self.obsolete.clone());
@@ -230,7 +230,7 @@ impl DbInner {
         Ok(())
     }
 
-    pub(super) fn apply_family_options(&self, family: &Arc<Family>, options: ColumnFamilyOptions) {
+    pub(super) fn apply_family_options(&self, family: &Arc<Family>, options: &ColumnFamilyOptions) {
         family.set_options(options);
         self.update_limits();
     }
@@ -287,6 +287,45 @@ impl WriteBuffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::Env;
+    use crate::options::Options;
+
+    /// A trigger that was raised for a bulk load, and lowered again, had those of writers raised with it for good: nobody was
+    /// held up by level 0 any more. So was lowered, or forgotten, what must stay below another setting or needs one.
+    #[test]
+    fn settings_that_gave_way_to_others_come_back_with_these() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        let asked = [
+            "create_if_missing=true;level0_slowdown_writes_trigger=20;level0_stop_writes_trigger=36",
+            "max_write_buffer_number=6;min_write_buffer_number_to_merge=4;write_buffer_size=64m",
+            "prefix_extractor=fixed:2;memtable_factory=prefix_hash:300000",
+            "soft_pending_compaction_bytes_limit=64g;hard_pending_compaction_bytes_limit=256g",
+            "compression_opts={max_dict_bytes=16k;zstd_max_train_bytes=1m}",
+        ];
+        options.set_all(&asked.join(";")).unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let family = db.default_column_family();
+        let before = family.options();
+        let both_ways = [
+            ("level0_file_num_compaction_trigger", "100000", "4"),
+            ("max_write_buffer_number", "2", "6"),
+            ("write_buffer_size", "64k", "64m"),
+            ("hard_pending_compaction_bytes_limit", "1g", "256g"),
+            ("compression_opts.max_dict_bytes", "0", "16k"),
+        ];
+        for (name, other, back) in both_ways {
+            db.set_options(family, &[(name, other)]).unwrap();
+            db.set_options(family, &[(name, back)]).unwrap();
+            assert_eq!(family.options().settings, before.settings, "{name}");
+        }
+        // What is set meanwhile is not what was asked for at first.
+        let triggers = [("level0_file_num_compaction_trigger", "50"), ("level0_stop_writes_trigger", "40")];
+        db.set_options(family, &triggers).unwrap();
+        assert_eq!(family.options().level0_stop_writes_trigger, 50);
+        db.set_options(family, &[("level0_file_num_compaction_trigger", "4")]).unwrap();
+        let options = family.options();
+        assert_eq!((options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger), (20, 40));
+    }
 
     /// With thousands of families of the largest buffers the sum began again from nothing, or panicked.
     #[test]

@@ -13,14 +13,14 @@ use super::properties::activity::Activity;
 use super::reading::parked::ParkedCursors;
 use super::state::State;
 use super::writing::pressure::Remembered;
-use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
 };
 use crate::compaction::pick::{DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size};
 use crate::iter::{DeadRanges, Past};
 use crate::manifest::{ObsoleteFiles, Version};
-use crate::options::{BlobWriteMode, ColumnFamilyOptions, CompactionStyle};
+use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions, CompactionStyle};
 
 /// Everything that a read looks at, as of one moment; readers pin it without a lock.
 pub(crate) struct SuperVersion {
@@ -56,6 +56,8 @@ pub(crate) struct Family {
     /// Where its files lie.
     pub(super) paths: Arc<DataPaths>,
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
+    /// What was asked for in the place of some of them.
+    bounded: Mutex<BoundedSettings>,
     /// `options.write_buffer_size`, for the write path.
     pub(crate) write_buffer_size: AtomicUsize,
     /// Bytes at which a blob file is closed, likewise: `options.blob_file_size`, or fewer to keep within
@@ -83,14 +85,17 @@ pub(crate) struct Family {
 }
 
 impl Family {
+    /// With the options that were asked for.
     pub(crate) fn new(
         id: ColumnFamilyId,
         name: &str,
-        options: ColumnFamilyOptions,
+        asked_for: &ColumnFamilyOptions,
         first: SuperVersion,
         owner: Arc<ObsoleteFiles>,
     ) -> Arc<Self> {
+        let options = asked_for.sanitized();
         Arc::new(Self {
+            bounded: Mutex::new(BoundedSettings::of(asked_for)),
             owner,
             id,
             name: name.to_string(),
@@ -142,8 +147,17 @@ impl Family {
         self.blob_file_size.load(Ordering::Relaxed)
     }
 
+    /// The options that were asked for.
+    pub(super) fn options_asked_for(&self) -> ColumnFamilyOptions {
+        let mut options = (*self.options.load_full()).clone();
+        self.bounded.lock().put_into(&mut options);
+        options
+    }
+
     /// Takes over what was changed while the database is open.
-    pub(super) fn set_options(&self, options: ColumnFamilyOptions) {
+    pub(super) fn set_options(&self, asked_for: &ColumnFamilyOptions) {
+        *self.bounded.lock() = BoundedSettings::of(asked_for);
+        let options = asked_for.sanitized();
         self.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
         let blob_file_size = blob_file_size_of(&options, &self.current.load().version);
         self.blob_file_size.store(blob_file_size, Ordering::Relaxed);

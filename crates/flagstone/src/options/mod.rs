@@ -6,7 +6,7 @@
 //! - [`value`], [`choices`], `data_path`, `filter_bits`, `filter_policy`, `memory_budget`, `memtable_factory`,
 //!   `secondary_cache`, `temperature`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together; `by_name`: set and read by name;
-//!   `validate`: what must hold between them
+//!   `validate`: what must hold between them; `bounded`: what was asked for where that puts something else in force
 //! - [`names`]: what may be set by name, of what, and when
 //! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
 //! - `progress`: what opening a database tells
@@ -14,6 +14,7 @@
 
 pub mod assembled;
 pub mod block_cache;
+mod bounded;
 mod by_name;
 mod calls;
 pub mod cf_settings;
@@ -63,6 +64,7 @@ pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, Options};
 pub use block_cache::BlockCache;
+pub(crate) use bounded::BoundedSettings;
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
     FlushOptions, ReadOptions, SizeApproximationOptions, WriteOptions,

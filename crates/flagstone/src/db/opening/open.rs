@@ -248,7 +248,6 @@ impl Opening<'_> {
         }
         inner.finish_recovery(recovered)?;
         if !missing.is_empty() {
-            let missing = missing.into_iter().map(|(name, family)| (name, family.sanitized())).collect();
             inner.create_families(missing)?;
         }
         inner.write_options_file()?;
@@ -434,13 +433,8 @@ impl Opening<'_> {
             let settings = memtable_settings(&self.options.db, options, &arenas);
             let mem = Arc::new(Generation::new(order, &settings));
             let first = SuperVersion::first(mem.clone(), listed.current.clone());
-            let family = Family::new(
-                listed.id,
-                &listed.name,
-                options.sanitized(),
-                first,
-                versions.obsolete_files().clone(),
-            );
+            let family =
+                Family::new(listed.id, &listed.name, options, first, versions.obsolete_files().clone());
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
         let budget = BudgetRule::new(&self.options.db, self.read_only).with_arenas(&arenas);
