@@ -14,7 +14,7 @@ use flagstone::base::{Result, SubCode};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::Env;
-use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions};
+use flagstone::options::{ColumnFamilyOptions, FlushOptions, Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, settings, steps};
 
 /// A disk, and the file system above it whose syncs of directories fail.
@@ -38,6 +38,14 @@ impl World {
     fn after_power_loss(&self) -> Db {
         let disk = self.disk.after_crash(self.disk.changes(), Survival::Lost);
         Db::open("/db", &Options { env: steps::world(Arc::new(disk), 0), ..self.options.clone() }).unwrap()
+    }
+
+    /// What the next process finds when this one dies.
+    fn after_the_process(&self, db: Db) -> Db {
+        self.fs.kill();
+        drop(db);
+        let env = steps::world(Arc::new(self.disk.clone()), 0);
+        Db::open("/db", &Options { env, ..self.options.clone() }).unwrap()
     }
 
     /// Does this before the first such call.
@@ -69,14 +77,22 @@ fn synced() -> WriteOptions {
     WriteOptions { sync: true, ..WriteOptions::default() }
 }
 
-fn put_synced(db: &Db, key: &str) -> Result<()> {
+fn put(db: &Db, key: &str, options: &WriteOptions) -> Result<()> {
     let mut batch = WriteBatch::new();
     batch.put(key.as_bytes(), b"value").unwrap();
-    db.write_with(&synced(), batch)
+    db.write_with(options, batch)
+}
+
+fn put_synced(db: &Db, key: &str) -> Result<()> {
+    put(db, key, &synced())
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension == wanted)
 }
 
 fn is_sync_of_table(call: Call, path: &Path) -> bool {
-    call == Call::Sync && path.extension().is_some_and(|extension| extension == "sst")
+    call == Call::Sync && has_extension(path, "sst")
 }
 
 /// A table was made when another thread found no room to sync the directory, and the flush's own sync found nothing left to do.
@@ -122,4 +138,38 @@ fn a_value_in_pieces_whose_file_another_has_lost_is_not_acknowledged() {
     };
     let is_acknowledged = write().is_ok();
     assert!(!is_acknowledged || world.after_power_loss().get("large").unwrap().is_some());
+}
+
+/// A WAL that could be neither begun nor removed again stayed, with zeros or what it held in an earlier life. To recovery history
+/// ended there, and where a write without the log had left a gap between sequence numbers, it did not go on in the WALs behind
+/// it: synced writes were lost, or the database was refused.
+#[test]
+fn a_wal_that_could_not_be_begun_or_removed_hides_none_behind_it() {
+    let unwaited = FlushOptions { wait: false, ..FlushOptions::default() };
+    for recycled in ["0", "2"] {
+        let mut left = 0;
+        for at in 0..20 {
+            let (world, db) = World::new(&[("recycle_log_file_num", recycled)]);
+            for _ in 0..2 {
+                put_synced(&db, "early").unwrap();
+                db.flush_all().unwrap();
+            }
+            put_synced(&db, "before").unwrap();
+            put(&db, "unlogged", &WriteOptions { disable_wal: true, ..WriteOptions::default() }).unwrap();
+            world.fs.plan(Plan::Twice { at, injection: Injection::Io, gap: 1 });
+            let _ = db.flush(db.default_column_family(), &unwaited);
+            world.fs.heal();
+            let failed: Vec<_> = world.fs.failed().iter().map(|failure| failure.call).collect();
+            left += usize::from(failed == [Call::SyncDirectory, Call::Remove]);
+            // The memtable waits for somebody to flush it, and keeps its WAL.
+            if db.flush(db.default_column_family(), &unwaited).is_err() || put_synced(&db, "after").is_err() {
+                continue;
+            }
+            let found = world.after_the_process(db);
+            for key in ["early", "before", "after"] {
+                assert!(found.get(key).unwrap().is_some(), "{key} is lost, as {failed:?} failed at {at}");
+            }
+        }
+        assert_eq!(left, 1, "a WAL whose name is not durable stays");
+    }
 }

@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) wals: VecDeque<LiveWal>,
     /// Obsolete WALs whose blocks the next ones will use.
     pub(super) recyclable_wals: VecDeque<FileNumber>,
+    /// A WAL that could be neither begun nor removed again.
+    pub(super) unbegun_wal: Option<FileNumber>,
     /// WALs that only the options keep.
     pub(super) archive: Archive,
     /// Files of changes that could not be made durable: a MANIFEST may name them until the next one counts.
@@ -75,6 +77,7 @@ impl State {
             agenda: Agenda::default(),
             wals: VecDeque::new(),
             recyclable_wals: VecDeque::new(),
+            unbegun_wal: None,
             archive: Archive::default(),
             unsettled: Vec::new(),
             manifest_seen: FileNumber(0),

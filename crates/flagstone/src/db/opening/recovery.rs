@@ -192,7 +192,7 @@ impl DbInner {
         let number = self.file_numbers.allocate();
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
-        let mut writer = self.create_wal(number, &mut state.recyclable_wals)?;
+        let mut writer = self.create_wal(number, &mut state)?;
         // Behind the last number that there is nothing can follow.
         if !recovered.outcome.stops.is_empty() && commit.last_sequence < MAX_SEQUENCE_NUMBER {
             let mut marker = WriteBatch::new();

@@ -1,6 +1,5 @@
 //! Switching memtables: a full one becomes immutable, a new one and a new WAL take over.
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -116,7 +115,7 @@ impl DbInner {
         // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
         commit.wal()?.cut().inspect_err(|error| self.fail_unless_full(state, error))?;
         let number = self.file_numbers.allocate();
-        let writer = self.create_wal(number, &mut state.recyclable_wals)?;
+        let writer = self.create_wal(number, state)?;
         let ended = std::mem::replace(commit.wal()?, writer);
         let bytes = ended.offset();
         // What flushes have made superfluous needs no sync; kept open, it would keep its space on the disk.
@@ -136,13 +135,14 @@ impl DbInner {
     }
 
     /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name durable.
-    pub(in crate::db) fn create_wal(
-        &self,
-        number: FileNumber,
-        recyclable: &mut VecDeque<FileNumber>,
-    ) -> Result<wal::Writer> {
+    pub(in crate::db) fn create_wal(&self, number: FileNumber, state: &mut State) -> Result<wal::Writer> {
+        // To recovery history may end at its zeros, or at what it holds of an earlier life: no WAL may come behind it.
+        if let Some(unbegun) = state.unbegun_wal {
+            self.remove(&file_name::wal(&self.wal_directory, unbegun))?;
+            state.unbegun_wal = None;
+        }
         let path = file_name::wal(&self.wal_directory, number);
-        let recycled = recyclable.pop_front();
+        let recycled = state.recyclable_wals.pop_front();
         let name = self.names.before_making(&self.wal_directory);
         let create = || {
             let writer = self.wal_writer(&path, number, recycled)?;
@@ -153,7 +153,7 @@ impl DbInner {
         };
         create().inspect_err(|_| {
             // A full disk is tried again with every write: do not leave a file behind each time.
-            let _ = self.env.fs.remove(&path);
+            state.unbegun_wal = self.remove(&path).is_err().then_some(number);
         })
     }
 
