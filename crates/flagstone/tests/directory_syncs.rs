@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use flagstone::base::{Result, SubCode};
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
+use flagstone::db::{Db, Ticker};
 use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, FlushOptions, Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, settings, steps};
@@ -171,5 +172,39 @@ fn a_wal_that_could_not_be_begun_or_removed_hides_none_behind_it() {
             }
         }
         assert_eq!(left, 1, "a WAL whose name is not durable stays");
+    }
+}
+
+/// Deletions had waited long enough in a memtable, and the WAL that was begun to flush it could not be: that poisoned the
+/// database, though nobody needed the flush, and writers survive the same.
+#[test]
+fn a_flush_for_the_sake_of_deletions_that_cannot_begin_is_put_off() {
+    for injection in [Injection::Io, Injection::NoSpace] {
+        let (world, db) = World::new(&[]);
+        let key = |number: usize| format!("{number:03}");
+        let work = || while db.background_step().unwrap() {};
+        (0..200).for_each(|number| db.put(key(number), [7; 100]).unwrap());
+        db.flush_all().unwrap();
+        work();
+        let deletions = |numbers: Range<usize>| {
+            numbers.for_each(|number| db.delete(key(number)).unwrap());
+            work();
+            world.options.env.clock.sleep(Duration::from_secs(25));
+        };
+        deletions(0..50);
+        let flushes = db.statistics().get(Ticker::Flushes);
+        world.fs.record();
+        world.fs.plan(Plan::Next { call: Call::SyncDirectory, sort: Sort::Directory, injection });
+        db.background_step().unwrap();
+        let calls = world.fs.recorded();
+        let failed = calls.iter().position(|(call, _)| *call == Call::SyncDirectory).unwrap();
+        assert!(has_extension(&calls[failed - 1].1, "log"), "that is no new WAL's name: {calls:?}");
+        put_synced(&db, "later").unwrap();
+        assert_eq!(db.statistics().get(Ticker::FlushesPutOff), 1);
+        assert_eq!(db.statistics().get(Ticker::Flushes), flushes);
+        deletions(50..51);
+        work();
+        assert_eq!(db.statistics().get(Ticker::Flushes), flushes + 1, "the next deletion brings it up again");
+        assert!(db.get(key(0)).unwrap().is_none() && db.get("later").unwrap().is_some());
     }
 }

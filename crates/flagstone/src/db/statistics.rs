@@ -81,6 +81,9 @@ tickers! {
     /// OPTIONS files that could not be written where column families were made or dropped or options changed, or again later; it
     /// is tried again.
     OptionsFilesPutOff => "flagstone.options.files.put.off",
+    /// Flushes for the sake of deletions (`deletion_compaction_delay`) that could not begin, as no new WAL could; the next
+    /// deletion or a full memtable brings them up again.
+    FlushesPutOff => "flagstone.flushes.put.off",
     /// Tables that could not be opened or searched where nothing depends on it: ahead for readers to come, or for an estimate.
     /// Whoever needs them tries again, and meets what is wrong.
     TablesNotOpened => "flagstone.tables.not.opened",

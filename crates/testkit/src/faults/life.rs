@@ -22,6 +22,10 @@ pub const DATABASE: &str = "/db";
 /// Where WALs lie, if not there.
 const WAL_DIRECTORY: &str = "/wal";
 
+/// They count failures that no call returns.
+const PUT_OFF: [Ticker; 4] =
+    [Ticker::TablesNotOpened, Ticker::RemovalsPutOff, Ticker::OptionsFilesPutOff, Ticker::FlushesPutOff];
+
 /// What a write is called that waits for its sync.
 const SYNCED_WRITE: &str = "synced write";
 
@@ -240,7 +244,7 @@ impl Life {
 
     /// Notes failures that no call returns, since nothing depends on them: they are counted.
     fn hear_counted(&mut self, db: &Db) {
-        for ticker in [Ticker::TablesNotOpened, Ticker::RemovalsPutOff, Ticker::OptionsFilesPutOff] {
+        for ticker in PUT_OFF {
             let count = db.statistics().get(ticker);
             if count > 0 {
                 self.heard.push(format!("{}: {count}", ticker.name()));

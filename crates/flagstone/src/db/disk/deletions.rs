@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{RangeTombstone, Result, SequenceNumber};
+use crate::base::{Code, Error, RangeTombstone, Result, SequenceNumber};
 use crate::compaction::pick::{BlobSpace, table_stats};
 use crate::db::DbInner;
 use crate::db::family::{Family, FamilyState};
@@ -31,6 +31,9 @@ const AT_ONCE: u64 = 16;
 
 impl DbInner {
     /// Flushes memtables with deletions that are worth it and have waited long enough; whether there were any.
+    ///
+    /// # Errors
+    /// What has poisoned the database.
     pub(in crate::db) fn flush_waiting_deletions(&self) -> Result<bool> {
         if self.check_writable().is_err() {
             return Ok(false);
@@ -50,11 +53,24 @@ impl DbInner {
             let current = family.current.load_full();
             let (version, mem) = (&current.version, &current.mem);
             if self.frees_much(&family, version, mem, due) || self.frees_blobs(&family, version, mem, due) {
-                self.flush_families(std::slice::from_ref(&family), false)?;
-                flushed = true;
+                match self.flush_families(std::slice::from_ref(&family), false) {
+                    Ok(()) => flushed = true,
+                    Err(error) => self.put_off_flush(error)?,
+                }
             }
         }
         Ok(flushed)
+    }
+
+    /// Nobody waits for such a flush, and the next deletion brings it up again: that its WAL could not be begun is no failure.
+    /// What is one has poisoned the database already.
+    fn put_off_flush(&self, error: Error) -> Result<()> {
+        if self.poison.is_fatal() || error.code() == Code::ShutdownInProgress {
+            return Err(error);
+        }
+        tracing::warn!(%error, "cannot flush a memtable for the sake of its deletions");
+        self.statistics.add(Ticker::FlushesPutOff, 1);
+        Ok(())
     }
 
     fn frees_much(&self, family: &Family, version: &Version, mem: &Generation, due: Due) -> bool {
