@@ -96,7 +96,8 @@ impl Report {
         let rows = self.rows.iter().map(|row| {
             let rates = row.runs.keys().map(|engine| (value_name(*engine), json!(row.rate(*engine))));
             let ratio = row.ratio().map(|(rival, ratio)| {
-                json!({ "rival": rival, "median": ratio.median, "low": ratio.low, "high": ratio.high })
+                let (low, high, confidence) = (ratio.low, ratio.high, ratio.confidence);
+                json!({ "rival": rival, "median": ratio.median, "low": low, "high": high, "confidence": confidence })
             });
             json!({
                 "cell": row.cell.to_string(),

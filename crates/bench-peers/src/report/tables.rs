@@ -53,6 +53,12 @@ pub fn conditions(report: &Report) -> String {
         effort.scale,
         effort.seconds
     );
+    if let Some(confidence) = confidence(report) {
+        let _ = writeln!(
+            text,
+            "- An interval is of a row's rounds, and holds the median with {confidence} confidence."
+        );
+    }
     if !report.options.is_empty() {
         let options: Vec<_> = report.options.iter().map(|option| format!("`{option}`")).collect();
         let _ = writeln!(text, "- **With options beyond the tracks'**: {}.", options.join(", "));
@@ -71,6 +77,20 @@ pub fn conditions(report: &Report) -> String {
         let _ = writeln!(text, "- **Failed**: `{cell}` on {}: {message}.", engine.title());
     }
     text
+}
+
+/// How sure the rows' intervals are: of few rounds less than of many.
+fn confidence(report: &Report) -> Option<String> {
+    let ratios = report.rows.iter().filter_map(|row| Some(row.ratio()?.1));
+    let known = ratios.filter(|ratio| ratio.high.is_finite()).map(|ratio| (ratio.confidence * 100.0).round());
+    let (least, most) = known.fold((f64::INFINITY, 0.0), |(least, most), percent| {
+        (f64::min(least, percent), f64::max(most, percent))
+    });
+    match most {
+        0.0 => None,
+        most if most == least => Some(format!("{most}%")),
+        most => Some(format!("{least} to {most}%")),
+    }
 }
 
 /// A machine and the versions, as an item of a list.
@@ -276,7 +296,7 @@ const HEAD: &str = "| workload | value | threads | class |";
 const HEAD_RULE: &str = "|---|---:|---:|---|";
 
 fn rates(rows: &[&Row]) -> String {
-    let mut text = format!("{HEAD} Flagstone /s | RocksDB /s | ratio | 95% interval | target | |\n");
+    let mut text = format!("{HEAD} Flagstone /s | RocksDB /s | ratio | interval | target | |\n");
     let _ = writeln!(text, "{HEAD_RULE}---:|---:|---:|---|---:|---|");
     // What is done at a set pace has no rate of its own.
     for row in rows.iter().filter(|row| !row.part.starts_with("paced")) {
