@@ -118,6 +118,8 @@ struct Alike {
     maker: Option<Option<EngineName>>,
     look: Option<Look>,
     programs: BTreeMap<EngineName, String>,
+    /// What the runs of an engine in a cell have beyond the track.
+    options: BTreeMap<(Cell, EngineName), String>,
 }
 
 impl Alike {
@@ -131,6 +133,16 @@ impl Alike {
         }
         if *self.look.get_or_insert(told.look) != told.look {
             return Err("in some of these results readers looked at more of a value than in others".into());
+        }
+        let options = format!("{:?} {:?}", told.options, told.maker_options);
+        let of_row = self.options.entry((told.cell, told.engine)).or_insert_with(|| options.clone());
+        if *of_row != options {
+            return Err(format!(
+                "some runs of {} in {} have other options than others: they cannot share a page",
+                told.engine.title(),
+                told.cell
+            )
+            .into());
         }
         let program = self.programs.entry(told.engine).or_insert_with(|| told.program.clone());
         if *program != told.program {
@@ -300,6 +312,9 @@ mod tests {
         assert!(refused(|told| told.effort.scale = 0.5).contains("several scales"));
         assert!(refused(|told| told.database_of = Some(Rocksdb)).contains("the same database"));
         assert!(refused(|told| told.look = Look::Ends).contains("looked at more"));
+        let set = ("write_buffer_size".to_string(), "1000000".to_string());
+        assert!(refused(|told| told.options.push(set.clone())).contains("other options"));
+        assert!(refused(|told| told.maker_options.push(set.clone())).contains("other options"));
         assert_eq!(
             refused(|told| told.program = "flagstone alone".to_string()),
             "some runs of Flagstone were made by a program with all engines, others with flagstone alone"
