@@ -10,11 +10,14 @@
 mod common;
 
 use std::cmp::Ordering;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use common::{failed, printed, run};
 use flagstone::base::{Comparator, FileNumber, UserComparator};
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::Options;
@@ -256,4 +259,102 @@ fn range_deletions_are_listed_with_the_entries() {
     let json = printed(&format!("sst {}/000026.sst --entries --json", fixture.display()));
     let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
     assert_eq!((&first["key"], &first["end_key"]), (&"user00000560".into(), &"user00000585".into()));
+}
+
+/// A log of so many records with a value of that size each, and where each ends.
+fn logged(path: &Path, number: u64, recyclable: bool, records: usize, size: usize) -> (Writer, Vec<usize>) {
+    let file = Env::os().fs.open(path, OpenMode::Create).unwrap();
+    let options = WriterOptions { recyclable, ..WriterOptions::default() };
+    let mut writer = Writer::new(file, FileNumber(number), options).unwrap();
+    let ends = add(&mut writer, records, size);
+    (writer, ends)
+}
+
+fn add(writer: &mut Writer, records: usize, size: usize) -> Vec<usize> {
+    let mut batch = WriteBatch::new();
+    batch.put("key", vec![b'v'; size]).unwrap();
+    let add = |_| {
+        writer.add_record(batch.data()).unwrap();
+        writer.offset() as usize
+    };
+    (0..records).map(add).collect()
+}
+
+/// There it ended, as it said, and what follows was not listed.
+#[test]
+fn a_wal_with_a_hole_in_front_of_records_is_faulty() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("000007.log");
+    let listed = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let (code, text) = said(&format!("wal {}", path.display()));
+        (code, text.matches("1 operations").count(), text.matches("FAULT").count(), text)
+    };
+    logged(&path, 7, false, 1, 1000);
+    let record = std::fs::read(&path).unwrap();
+    let mut bytes = record.clone();
+    bytes.resize(32768, 0);
+    bytes.extend(&record);
+    let (code, records, faults, text) = listed(&bytes);
+    assert_eq!((code, records, faults), (Some(1), 2, 1), "{text}");
+    // A page that was never written, and one that still is as in the file's earlier life.
+    logged(&path, 5, true, 100, 1000);
+    let old = std::fs::read(&path).unwrap();
+    let (_, ends) = logged(&path, 7, true, 100, 1000);
+    let own = std::fs::read(&path).unwrap();
+    let lost = 65536..69632;
+    for page in [&[0; 4096][..], &old[lost.clone()]] {
+        let (code, records, faults, text) = listed(&[&own[..lost.start], page, &own[lost.end..]].concat());
+        assert_eq!((code, faults), (Some(1), 1), "{text}");
+        assert!((60..100).contains(&records) && !text.contains("end:"), "{text}");
+        assert!(text.contains(&format!("\n{}: ", ends[98])), "{text}");
+    }
+}
+
+/// The rest of an older record, behind the last one of a WAL in a recycled file, passed for a damaged one.
+#[test]
+fn a_wal_that_ends_as_wals_do_is_sound() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("000007.log");
+    let [older, like] = [1300, 1000].map(|size| {
+        logged(&path, 5, true, 150, size);
+        std::fs::read(&path).unwrap()
+    });
+    let (_, ends) = logged(&path, 7, true, 100, 1000);
+    let own = std::fs::read(&path).unwrap();
+    let records = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let text = printed(&format!("wal {}", path.display()));
+        assert!(text.lines().last().unwrap().starts_with("end: ") && !text.contains("FAULT"), "{text}");
+        text.matches("1 operations").count()
+    };
+    // In the middle of an older record, at the end of one, in front of zeros, and cut off.
+    assert_eq!(records(&[&own[..ends[19]], &older[ends[19]..]].concat()), 20);
+    assert_eq!(records(&[&own[..ends[39]], &like[ends[39]..]].concat()), 40);
+    assert_eq!(records(&[&own[..ends[59]], &[0; 100_000]].concat()), 60);
+    assert_eq!(records(&own[..ends[79] + 500]), 80);
+}
+
+/// Where it had ended when that was read was a fault, as soon as records were written behind it.
+#[test]
+fn a_wal_that_is_written_meanwhile_is_sound() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("000007.log");
+    let (mut writer, _) = logged(&path, 7, true, 200, 1000);
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
+        .arg("wal")
+        .arg(&path)
+        .args(["--operations", "--hex"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It waits for somebody to read what it has found in the first bytes, and these end in zeros.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("0: "));
+    add(&mut writer, 200, 1000);
+    let text: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(text.iter().any(|line| line.starts_with("note: the log went on")), "{:?}", text.last());
+    assert!(!text.iter().any(|line| line.starts_with("FAULT")), "{:?}", text.last());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -1,13 +1,15 @@
 //! `flagstone wal`
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use flagstone::base::file_name::FileKind;
-use flagstone::base::{ColumnFamilyId, FileNumber};
+use flagstone::base::{ColumnFamilyId, Error, FileNumber};
 use flagstone::batch::{BatchView, Operation};
 use flagstone::env::{Env, File, OpenMode};
-use flagstone::wal::{Damage, DamageKind, Event, Reader};
+use flagstone::wal::{Damage, DamageKind, Event, Gap, Reader};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Common;
@@ -17,8 +19,9 @@ use crate::text::Notation;
 
 /// Print the write batches of a WAL file, in order, and what is damaged in it.
 ///
-/// Damage gives exit code 1; an end that was cut off in a crash, or the remains of an earlier use of the file, do
-/// not. With --json an operation is an object: its type, and by their names the family's id, key, value and the like.
+/// Damage gives exit code 1, and so do zeros or remains of an earlier use of the file in front of other records of the WAL: there
+/// something is lost. Where nothing follows they are its end, as is a record that was cut off in a crash, and no fault. With
+/// --json an operation is an object: its type, and by their names the family's id, key, value and the like.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone wal /data/photos/000011.log --operations")]
 pub struct Arguments {
@@ -50,15 +53,16 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         arguments.number.map(FileNumber).or_else(|| number_of(&arguments.file)).ok_or_else(|| {
             Failure::Usage(format!("{} is not named like a WAL; give its --number", arguments.file.display()))
         })?;
-    let mut reader = Reader::new(file.clone(), number);
+    let mut reader = Reader::new(file, number);
     let mut printer = Printer {
         common,
         notation: Notation::new(arguments.hex),
         operations: arguments.operations,
         output: Output::of_a_search(),
         verdict: Verdict::Sound,
+        holes: None,
     };
-    let printed = printer.file(&mut reader, file.as_ref(), &arguments.file);
+    let printed = printer.file(&mut reader, number, &arguments.file);
     let verdict = printer.verdict;
     reported(verdict, printed.and_then(|()| printer.output.finish()))
 }
@@ -70,16 +74,58 @@ fn number_of(path: &Path) -> Option<FileNumber> {
     }
 }
 
-/// Whether a log may end so.
-fn is_end(damage: &Damage) -> bool {
-    matches!(
-        damage.kind,
-        DamageKind::TruncatedHeader
-            | DamageKind::TruncatedBody
-            | DamageKind::TruncatedRecord
-            | DamageKind::OldRecord { .. }
-            | DamageKind::Zeros { .. }
-    )
+/// What was met since the last record.
+struct Hole {
+    first: Damage,
+    gap: Gap,
+}
+
+impl Hole {
+    /// Whether a log may end so.
+    fn is_end(&self) -> bool {
+        self.begins_like_an_end() || self.gap.is_end()
+    }
+
+    fn begins_like_an_end(&self) -> bool {
+        matches!(
+            self.first.kind,
+            DamageKind::TruncatedHeader
+                | DamageKind::TruncatedBody
+                | DamageKind::TruncatedRecord
+                | DamageKind::OldRecord { .. }
+                | DamageKind::Zeros { .. }
+        )
+    }
+
+    /// It as the end of the log in `file`.
+    fn to_end(&self, file: &dyn File) -> Error {
+        let error = self.first.to_error(file);
+        match self.begins_like_an_end() {
+            true => error,
+            // The rest of a record whose beginning was written over.
+            false => error.context("the log ends at what is left of an older one"),
+        }
+    }
+
+    /// It as a fault, with all bytes up to the next record.
+    fn to_fault(&self, file: &dyn File) -> Error {
+        self.gap.damage().to_error(file)
+    }
+}
+
+/// Where a log has holes in front of records.
+fn holes(file: &Arc<dyn File>, number: FileNumber) -> Result<BTreeSet<u64>, Failure> {
+    let mut reader = Reader::new(file.clone(), number);
+    let (mut hole, mut holes) = (None, BTreeSet::new());
+    loop {
+        match reader.next_event()? {
+            Event::End => return Ok(holes),
+            Event::Record(_) => holes.extend(hole.take()),
+            Event::Damage(damage) => {
+                hole.get_or_insert(damage.offset);
+            }
+        }
+    }
 }
 
 struct Printer<'a> {
@@ -88,11 +134,15 @@ struct Printer<'a> {
     operations: bool,
     output: Output,
     verdict: Verdict,
+    /// Where another look found any, once it was taken.
+    holes: Option<BTreeSet<u64>>,
 }
 
 impl Printer<'_> {
-    fn file(&mut self, reader: &mut Reader, file: &dyn File, path: &Path) -> Result<(), Failure> {
+    fn file(&mut self, reader: &mut Reader, number: FileNumber, path: &Path) -> Result<(), Failure> {
+        let file = reader.file().clone();
         let mut events = 0u64;
+        let mut hole: Option<Hole> = None;
         loop {
             // A record's offset is known only once it has been read, and the record borrows the reader.
             let event = reader.next_event()?;
@@ -101,21 +151,57 @@ impl Printer<'_> {
                 Event::End if events == 1 => {
                     return self.output.finding(self.common.json, "end:", "there is no record in this file");
                 }
-                Event::End => return Ok(()),
+                Event::End => return hole.map_or(Ok(()), |hole| self.end(&hole, &*file)),
                 Event::Record(record) => record.to_vec(),
                 Event::Damage(damage) => {
-                    let error = damage.to_error(file).to_string();
-                    if is_end(&damage) {
-                        return self.output.finding(self.common.json, "end:", &error);
+                    match &mut hole {
+                        Some(hole) => hole.gap.add(&damage, number, &*file)?,
+                        None => {
+                            let gap = Gap::new(damage.clone(), number, &*file)?;
+                            hole = Some(Hole { first: damage, gap });
+                        }
                     }
-                    self.fault(&error)?;
                     continue;
                 }
             };
+            if let Some(hole) = hole.take() {
+                self.in_front_of_record(&hole, &file, number)?;
+            }
             let offset = reader.record_offset();
             if let Err(error) = self.batch(offset, &record)? {
                 self.fault(&error.at(path).at_offset(offset).to_string())?;
             }
+        }
+    }
+
+    /// A record follows, unless the log was being written, and had ended there.
+    fn in_front_of_record(
+        &mut self,
+        hole: &Hole,
+        file: &Arc<dyn File>,
+        number: FileNumber,
+    ) -> Result<(), Failure> {
+        let holes = match self.holes.take() {
+            Some(holes) => holes,
+            None => holes(file, number)?,
+        };
+        let is_there = holes.contains(&hole.first.offset);
+        self.holes = Some(holes);
+        if is_there {
+            return self.fault(&hole.to_fault(&**file).to_string());
+        }
+        let message = format!(
+            "the log went on while it was read: some records behind offset {} are not listed",
+            hole.first.offset
+        );
+        self.output.finding(self.common.json, "note:", &message)
+    }
+
+    /// No record follows.
+    fn end(&mut self, hole: &Hole, file: &dyn File) -> Result<(), Failure> {
+        match hole.is_end() {
+            true => self.output.finding(self.common.json, "end:", &hole.to_end(file).to_string()),
+            false => self.fault(&hole.to_fault(file).to_string()),
         }
     }
 
