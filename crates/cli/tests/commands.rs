@@ -434,55 +434,6 @@ fn a_dump_is_loaded_again() {
 }
 
 #[test]
-fn files_are_imported_and_exported() {
-    let scratch = tempfile::tempdir().unwrap();
-    let (source, target) = (scratch.path().join("source"), scratch.path().join("target"));
-    let db = format!("--db {}", scratch.path().join("db").display());
-    for (name, size) in [("a", 0), ("deep/er/b", 33 << 20), ("deep/c", 10)] {
-        write(&source.join(name), &vec![7; size]);
-    }
-    let said = printed(&format!(
-        "import {db} {} --set enable_blob_files=true --set min_blob_size=1000",
-        source.display()
-    ));
-    assert!(said.starts_with("3 files"), "{said}");
-    assert_eq!(printed(&format!("scan {db} --keys-only")), "a\ndeep/c\ndeep/er/b\n");
-    printed(&format!("export {db} {}", target.display()));
-    assert_eq!(contents(&target), contents(&source));
-    assert_eq!(contents(&target.join("deep/er")), contents(&source.join("deep/er")));
-
-    printed(&format!("put {db} ../outside x"));
-    let again = scratch.path().join("again");
-    let (code, message) = failed(&format!("export {db} {}", again.display()));
-    assert!(code == 1 && message.contains("'../outside'"), "{message}");
-    assert!(!scratch.path().join("outside").exists());
-    assert!(failed(&format!("export {db} {}", target.display())).1.contains("not empty"));
-
-    // It ended there, and left out all keys to come.
-    let long = format!("l/{}", "o".repeat(300));
-    for (key, value) in [("a/b", "x"), (&long, "x"), ("z", "1")] {
-        printed(&format!("put {db} {key} {value}"));
-    }
-    let third = scratch.path().join("third");
-    let (code, message) = failed(&format!("export {db} {}", third.display()));
-    assert!(code == 1 && message.contains("'a/b'") && message.contains(&long), "{message}");
-    assert_eq!(contents(&third)["z"], b"1");
-}
-
-/// The second import took the database's own files, which it removes as it opens.
-#[test]
-fn a_database_is_not_imported_into_itself() {
-    let scratch = tempfile::tempdir().unwrap();
-    let (source, db) = (scratch.path().join("photos"), scratch.path().join("photos/.db"));
-    write(&source.join("a"), b"1");
-    for _ in 0..2 {
-        let said = printed(&format!("import --db {} {}", db.display(), source.display()));
-        assert!(said.starts_with("1 file, "), "{said}");
-    }
-    assert_eq!(printed(&format!("scan --db {} --keys-only", db.display())), "a\n");
-}
-
-#[test]
 fn a_database_without_its_options_file_is_read_as_its_manifest_says() {
     let scratch = tempfile::tempdir().unwrap();
     copy("cfs", scratch.path());

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::Args;
 use flagstone::base::Error;
+use flagstone::base::file_name::FileKind;
 use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use flagstone::db::{ColumnFamily, Db, Ticker};
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
@@ -35,10 +36,10 @@ const BATCH_SIZE: usize = 256 << 10;
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
 /// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links and special files
-/// are left out and counted; so is, uncounted, the database's own directory where it lies below PATH. Makes the database
-/// if there is none, with contents of 4 KiB and more in compressed blob files (change that with --set); what has 32 MiB
-/// and more lies in a blob file of its own, uncompressed. A file under two PATHs with the same relative path is stored
-/// once. Everything is on the device when the command ends.
+/// are left out and counted; so are, uncounted, the database's own directory where it lies below PATH, and a PATH that is one of
+/// its files, or a link to one. Makes the database if there is none, with contents of 4 KiB and more in compressed blob files
+/// (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under two PATHs with
+/// the same relative path is stored once. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
@@ -83,6 +84,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     import.progress.say("flushing".to_string());
     db.flush_all()?;
     db.sync_wal()?;
+    let elsewhere = files_elsewhere(db, &arguments.db);
     db.close()?;
     let summary = Summary {
         files: files.len() as u64,
@@ -90,7 +92,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         bytes: import.stored.load(Ordering::Relaxed),
         seconds: (env.clock.now_us() - start_us) as f64 / 1e6,
         written: bytes_written(db),
-        on_disk: space_on_disk(env.fs.as_ref(), &arguments.db)?,
+        on_disk: space_on_disk(env.fs.as_ref(), &arguments.db, &elsewhere)?,
     };
     drop(import);
     summary.print(common)
@@ -103,8 +105,17 @@ struct Found {
     size: u64,
 }
 
-/// The regular files under `paths`, and how many other things there are. Those of the database in `db` are none of them: it
-/// removes files of its own as it runs, and to read its LOCK would give up the lock.
+/// Whether one of the paths that were named is the directory of the database in `db`, or a file of it. It removes files of its
+/// own as it runs, and to read its LOCK would give up the lock. Others may lie beside these.
+fn is_of_database(path: &Path, db: &Path) -> bool {
+    let Ok(path) = path.canonicalize() else { return false };
+    let name = path.file_name().and_then(OsStr::to_str);
+    let is_file_of_it =
+        || path.parent() == Some(db) && name.is_some_and(|name| FileKind::parse(name).is_some());
+    path == db || is_file_of_it() && !path.is_dir()
+}
+
+/// The regular files under `paths`, and how many other things there are. Those of the database in `db` are none of them.
 fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
     let (mut files, mut skipped) = (Vec::new(), 0);
     let progress = Progress::count("files found");
@@ -114,6 +125,9 @@ fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
         db.is_some() && entry.file_type().is_dir() && entry.path().canonicalize().ok() == db
     };
     for root in paths {
+        if db.as_ref().is_some_and(|db| is_of_database(root, db)) {
+            continue;
+        }
         for entry in
             WalkDir::new(root).follow_root_links(true).into_iter().filter_entry(|entry| !is_database(entry))
         {
@@ -124,10 +138,12 @@ fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
                     None => Failure::Other(format!("cannot list {}: a loop of links", path.display())),
                 }
             })?;
-            if entry.file_type().is_dir() {
+            // A link that was named stands for what it leads to.
+            let is_named = entry.depth() == 0;
+            if entry.file_type().is_dir() || is_named && entry.path().is_dir() {
                 continue;
             }
-            let named_link = entry.depth() == 0 && entry.path().is_file();
+            let named_link = is_named && entry.path().is_file();
             if !entry.file_type().is_file() && !named_link {
                 skipped += 1;
                 continue;
@@ -253,13 +269,21 @@ fn bytes_written(db: &Db) -> u64 {
         .sum()
 }
 
-fn space_on_disk(fs: &dyn FileSystem, directory: &Path) -> Result<u64, Failure> {
-    let mut total = 0;
-    for name in fs.list(directory)? {
-        // A file may vanish between the two calls: compaction goes on.
-        total += fs.metadata(&directory.join(name)).map_or(0, |metadata| metadata.size);
-    }
-    Ok(total)
+/// The tables, blob files and WALs that `db_paths`, `cf_paths` or `wal_dir` has in other directories than the database's.
+fn files_elsewhere(db: &Db, directory: &Path) -> Vec<PathBuf> {
+    let tables_and_blobs = db.live_files().into_iter().map(|file| file.path);
+    let wals = db.wal_files().into_iter().map(|wal| wal.path);
+    let home = directory.canonicalize().ok();
+    let is_at_home = |path: &PathBuf| path.parent().and_then(|parent| parent.canonicalize().ok()) == home;
+    tables_and_blobs.chain(wals).filter(|path| !is_at_home(path)).collect()
+}
+
+/// Bytes of all that is in the directory, and of these files.
+fn space_on_disk(fs: &dyn FileSystem, directory: &Path, elsewhere: &[PathBuf]) -> Result<u64, Failure> {
+    let home = fs.list(directory)?.into_iter().map(|name| directory.join(name));
+    // A file may vanish meanwhile: compaction goes on.
+    let size = |path: PathBuf| fs.metadata(&path).map_or(0, |metadata| metadata.size);
+    Ok(home.chain(elsewhere.iter().cloned()).map(size).sum())
 }
 
 struct Summary {
