@@ -5,6 +5,7 @@
 mod common;
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use common::{contents, failed, printed, run};
 use flagstone::env::{Env, OpenMode};
@@ -56,6 +57,16 @@ fn curves_are_drawn_into_a_file_of_their_own() {
     let output = run(&format!("cache-sim {trace} --plot {}/none/curves.svg", scratch.path().display()));
     assert!(output.status.code() == Some(1) && output.stdout.is_empty());
     printed(&format!("cache-sim {trace} --plot {}/curves.svg", scratch.path().display()));
+    assert!(contents(scratch.path())["curves.svg"].starts_with(b"<svg"));
+    // Nobody read what was printed before, and the file was left empty.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
+        .args(["cache-sim", &trace.to_string(), "--plot"])
+        .arg(scratch.path().join("curves.svg"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(contents(scratch.path())["curves.svg"].starts_with(b"<svg"));
     if cfg!(target_os = "linux") {
         // The disk was full by the time they were written.

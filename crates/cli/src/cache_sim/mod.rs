@@ -155,12 +155,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     sizes.dedup();
     let curves = replay_all(arguments, &trace, &sizes);
     let seconds = [obtained - started, clock.now_us() - obtained].map(|us| us as f64 / 1e6);
-    report::Report { trace: &trace, sizes: &sizes, curves: &curves, seconds }.print(common)?;
-    // Last, so that a full disk does not take the report of hours of replays with it.
+    let printed = report::Report { trace: &trace, sizes: &sizes, curves: &curves, seconds }.print(common);
+    // Last, so that a full disk does not take the report of hours of replays with it; nor does a reader who goes away take them.
     if let Some(file) = plot {
         file.write_at(0, plot::svg(&trace, &sizes, &curves).as_bytes())?;
     }
-    Ok(Verdict::Sound)
+    printed.map(|()| Verdict::Sound)
 }
 
 fn obtain(arguments: &Arguments) -> Result<Trace, Failure> {
