@@ -306,7 +306,19 @@ impl Holdings {
             let is_known = |range: &RangeDeletion| {
                 !range.version.is_flushed && (range.bounds.is_none() || damage.spares(&range.version))
             };
-            let is_certain = self.ranges.iter().filter(covers).all(is_known);
+            // Where no MANIFEST tells whether its table counts, it deletes of what has lost its sequence number only what
+            // lies in older tables.
+            let is_doubtful = |range: &RangeDeletion| {
+                let table = file_name(&range.version.places[0].0);
+                let is_newer = |version: &Version| {
+                    version.sequence == 0
+                        && table < file_name(&version.places[0].0)
+                        && range.seems_to_cover(&key, version)
+                };
+                is_manifest_touched && range.bounds.is_some() && versions.iter().any(is_newer)
+            };
+            let is_certain =
+                self.ranges.iter().filter(covers).all(|range| is_known(range) && !is_doubtful(range));
             let is_hidden = |version: &Version| {
                 let mut ranges = self.ranges.iter().filter(|range| damage.spares(&range.version));
                 ranges.any(|range| range.covers(&key, version))

@@ -569,6 +569,11 @@ impl History {
         }
     }
 
+    /// Whether it is certain that a table counts.
+    pub(super) fn counts(&self, number: FileNumber) -> bool {
+        self.is_trusted && self.live.contains_key(&number)
+    }
+
     /// Why a table does not count, if so.
     pub(super) fn leaves_out(&self, number: FileNumber) -> Option<&'static str> {
         if self.removed.contains(&number) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::choose::Version;
 use super::directory::History;
 use super::losses::Losses;
-use super::tombstones::Tombstones;
+use super::tombstones::{Cover, Tombstones};
 use super::unknown::{KeyRange, UnknownTable};
 use crate::base::{
     ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKeyBuf, Result,
@@ -43,13 +43,14 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Adds a table; `bounds` as far as they are known.
+    /// Adds a table; `bounds` as far as they are known. `is_certain` says that it counts.
     pub(super) fn add_table(
         &mut self,
         number: FileNumber,
         mut remains: TableRemains,
         bounds: Option<(InternalKeyBuf, InternalKeyBuf)>,
         properties: Option<&TableProperties>,
+        is_certain: bool,
     ) {
         // Only flushes know it.
         let is_flushed = properties.is_some_and(|properties| properties.oldest_key_time > 0);
@@ -63,7 +64,7 @@ impl Family {
             let whole = bounds.as_ref().map(|(smallest, largest)| user_range(smallest, largest));
             self.losses.add(fault.key_range.clone().or(whole));
         }
-        self.tombstones.add_table(&self.comparator, number, &remains, bounds, is_flushed);
+        self.tombstones.add_table(&self.comparator, number, &remains, bounds, is_certain);
         // Both are kept in another form, and the table until the family is written.
         (remains.faults, remains.tombstones) = (Vec::new(), Vec::new());
         self.tables.push((number, Arc::new(remains)));
@@ -77,9 +78,9 @@ impl Family {
         }
     }
 
-    /// Whether a range deletion covers a version of a key.
-    pub(super) fn covers(&self, key: &[u8], version: &Version) -> bool {
-        self.tombstones.cover(&self.comparator, key, version, || self.may_have_lost(key, None))
+    /// What range deletions do to a version of a key.
+    pub(super) fn cover(&self, key: &[u8], version: &Version) -> Cover {
+        self.tombstones.cover(key, version, || self.may_have_lost(key, None))
     }
 }
 

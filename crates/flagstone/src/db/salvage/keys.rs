@@ -1,10 +1,13 @@
 //! Judging one key after the other, and writing what counts.
 
+use std::cell::Cell;
+
 use super::blobs::Blobs;
 use super::choose::{Version, choose};
 use super::output::FamilyWriter;
 use super::report::{LostValue, SalvageReport, SalvagedFamily};
-use crate::base::{FileNumber, InternalKeyBuf, Result, ValueType};
+use super::tombstones::Cover;
+use crate::base::{Error, FileNumber, InternalKeyBuf, Result, ValueType};
 use crate::blob::BlobIndex;
 use crate::iter::entity;
 
@@ -13,20 +16,28 @@ pub(super) struct KeyWriter<'a> {
     pub(super) writer: FamilyWriter<'a>,
     blobs: &'a mut Blobs,
     pub(super) counts: SalvagedFamily,
-    /// Those that may have merge operands twice.
-    pub(super) twice: Doubts,
-    /// Those of lost values for which the report has no room.
-    pub(super) unlisted: Doubts,
-    /// Those of which a newer version may be there.
-    pub(super) older: u64,
+    pub(super) unclear: Unclear,
     report: &'a mut SalvageReport,
+}
+
+/// What is to be said of keys of a family.
+#[derive(Default)]
+pub(super) struct Unclear {
+    /// Those that may have merge operands twice.
+    twice: Doubts,
+    /// Those of lost values for which the report has no room.
+    unlisted: Doubts,
+    /// Those of which a newer version may be there.
+    older: u64,
+    /// Those that a range deletion may have deleted.
+    deleted: u64,
 }
 
 /// Keys of which nothing tells something.
 #[derive(Default)]
-pub(super) struct Doubts {
-    pub(super) keys: u64,
-    pub(super) range: Option<(Vec<u8>, Vec<u8>)>,
+struct Doubts {
+    keys: u64,
+    range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Doubts {
@@ -34,6 +45,39 @@ impl Doubts {
     fn note(&mut self, key: &[u8]) {
         self.keys += 1;
         self.range.get_or_insert_with(|| (key.to_vec(), Vec::new())).1 = key.to_vec();
+    }
+}
+
+impl Unclear {
+    pub(super) fn describe(self, family: &str, report: &mut SalvageReport) {
+        let Self { twice, unlisted, older, deleted } = self;
+        if twice.keys > 0 {
+            let what = format!(
+                "without a whole MANIFEST nothing tells whether {} keys of family '{family}' have merge operands twice: above a \
+                 newer table's value, and in it",
+                twice.keys
+            );
+            report.lose_whole(Error::corruption(what), twice.range);
+        }
+        if unlisted.keys > 0 {
+            let what = format!(
+                "{} more large values of family '{family}' are lost than a report has room for",
+                unlisted.keys
+            );
+            report.lose_whole(Error::corruption(what), unlisted.range);
+        }
+        if older > 0 {
+            report.note(format!(
+                "{older} keys of family '{family}' come as a WAL has them that had been flushed, as a table is damaged or \
+                 missing that may have held them; tables that are left have other values for them, which may be newer."
+            ));
+        }
+        if deleted > 0 {
+            report.note(format!(
+                "{deleted} keys of family '{family}' may have been deleted: a range deletion is over them, and nothing tells \
+                 whether they were written before it or since, as they have lost their sequence numbers."
+            ));
+        }
     }
 }
 
@@ -45,16 +89,22 @@ impl<'a> KeyWriter<'a> {
         report: &'a mut SalvageReport,
     ) -> Self {
         let counts = SalvagedFamily { name, keys: 0, records: 0, large_values: 0 };
-        let (twice, unlisted) = (Doubts::default(), Doubts::default());
-        Self { writer, blobs, counts, twice, unlisted, older: 0, report }
+        Self { writer, blobs, counts, unclear: Unclear::default(), report }
     }
 
     pub(super) fn write(
         &mut self,
         key: &[u8],
         versions: Vec<Version>,
-        is_covered: impl Fn(&Version) -> bool,
+        cover: impl Fn(&Version) -> Cover,
     ) -> Result<()> {
+        // All without a sequence number that are not deleted are then in doubt.
+        let is_unsure = Cell::new(false);
+        let is_covered = |version: &Version| {
+            let cover = cover(version);
+            is_unsure.set(is_unsure.get() || cover == Cover::Unsure);
+            cover == Cover::Deleted
+        };
         // A large value is unfolded as it is judged; its index says how it was compressed.
         let mut compression = 0;
         let blobs = &mut *self.blobs;
@@ -74,11 +124,11 @@ impl<'a> KeyWriter<'a> {
             Ok(Version { value, ..version })
         });
         if choice.may_count_twice {
-            self.twice.note(key);
+            self.unclear.twice.note(key);
         }
-        if choice.may_be_older {
-            self.older += 1;
-        }
+        self.unclear.older += u64::from(choice.may_be_older);
+        let is_undated = choice.kept.iter().any(|version| version.sequence == 0);
+        self.unclear.deleted += u64::from(is_unsure.get() && is_undated);
         for (file, error) in choice.lost {
             let is_listed = self.report.lose_value(LostValue {
                 family: self.counts.name.clone(),
@@ -88,17 +138,22 @@ impl<'a> KeyWriter<'a> {
                 has_other_version: !choice.kept.is_empty(),
             });
             if !is_listed {
-                self.unlisted.note(key);
+                self.unclear.unlisted.note(key);
             }
         }
-        if choice.kept.is_empty() {
-            return Ok(());
+        match choice.kept.is_empty() {
+            true => Ok(()),
+            false => self.add(key, choice.kept, compression),
         }
+    }
+
+    /// Writes what counts of a key; `compression` is that of a large value.
+    fn add(&mut self, key: &[u8], kept: Vec<Version>, compression: u8) -> Result<()> {
         self.counts.keys += 1;
         self.writer.begin_key()?;
         // Nothing lies below, so a value alone needs no place in history.
-        let is_alone = choice.kept.len() == 1;
-        for version in choice.kept {
+        let is_alone = kept.len() == 1;
+        for version in kept {
             let kind = version.kind;
             let sequence = if is_alone && kind != ValueType::Merge { 0 } else { version.sequence };
             let own = version.own_key.as_deref().unwrap_or(key);

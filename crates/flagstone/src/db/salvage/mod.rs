@@ -367,7 +367,7 @@ impl Salvage<'_> {
         let (mut seen, start) = (0u64, self.at);
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.lose(error, None)) {
             let before = std::mem::replace(&mut seen, merge.passed);
-            out.write(&key, versions, |version| family.covers(&key, version))?;
+            out.write(&key, versions, |version| family.cover(&key, version))?;
             if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
                 self.at.bytes_read =
                     start.bytes_read + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
@@ -375,7 +375,7 @@ impl Salvage<'_> {
                 (self.progress)(self.at);
             }
         }
-        let KeyWriter { writer, counts, twice, unlisted, older, .. } = out;
+        let KeyWriter { writer, counts, unclear, .. } = out;
         writer.finish(family.has_own_options)?;
         self.at = SalvageProgress {
             bytes_read: (start.bytes_read + sizes).min(self.at.bytes_total),
@@ -384,28 +384,7 @@ impl Salvage<'_> {
         };
         (self.progress)(self.at);
         self.report.lose_all_of(failures);
-        let name = &counts.name;
-        if twice.keys > 0 {
-            let what = format!(
-                "without a whole MANIFEST nothing tells whether {} keys of family '{name}' have merge operands twice: above a \
-                 newer table's value, and in it",
-                twice.keys
-            );
-            self.report.lose_whole(Error::corruption(what), twice.range);
-        }
-        if unlisted.keys > 0 {
-            let what = format!(
-                "{} more large values of family '{name}' are lost than a report has room for",
-                unlisted.keys
-            );
-            self.report.lose_whole(Error::corruption(what), unlisted.range);
-        }
-        if older > 0 {
-            self.report.note(format!(
-                "{older} keys of family '{name}' come as a WAL has them that had been flushed, as a table is damaged or missing \
-                 that may have held them; tables that are left have other values for them, which may be newer."
-            ));
-        }
+        unclear.describe(&counts.name, &mut self.report);
         self.report.families.push(counts);
         Ok(())
     }

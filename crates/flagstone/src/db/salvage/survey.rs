@@ -269,9 +269,10 @@ impl Salvage<'_> {
         let properties = remains.properties.take();
         let noted = properties.as_ref().and_then(|properties| properties.bounds());
         let bounds = recorded.map(|table| (table.smallest, table.largest)).or(noted);
+        let counts = self.families.history().counts(number);
         match self.families.of_table(number, properties.as_ref())? {
             Home::Dropped => return Ok(Some("its column family was dropped".to_string())),
-            Home::Family(family) => family.add_table(number, remains, bounds, properties.as_ref()),
+            Home::Family(family) => family.add_table(number, remains, bounds, properties.as_ref(), counts),
             Home::Unknown => {
                 self.families.unknown.push(UnknownTable { number, remains, bounds, properties });
             }

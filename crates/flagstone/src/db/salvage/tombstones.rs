@@ -1,16 +1,17 @@
 //! The range tombstones of a family, and how far each reaches.
 //!
 //! A compaction that writes several tables puts a tombstone whole into each that it overlaps, and readers cut it to the bounds
-//! that the MANIFEST gives the table, and that Flagstone notes in a property, too. Beyond them it must not be believed: there
-//! it may have done its work already and be gone, and what was written since may have lost its sequence number at the bottom
-//! of the tree.
+//! that the MANIFEST gives the table, and that Flagstone notes in a property, too; RocksDB does not. Beyond them it must not be
+//! believed: there it may have done its work already and be gone, and what was written since may have lost its sequence number
+//! at the bottom of the tree.
 //!
-//! Of tables that RocksDB wrote the bounds are not known without the MANIFEST. Then
+//! Nor must it be within them if a compaction has replaced its table, which is still there since a cursor held it, or its removal
+//! was cut off. What counts only a whole MANIFEST tells. Where that does not name the table, or there is none,
 //!
 //! - entries with a sequence number are judged by it
-//! - entries without are deleted if their table is older than the tombstone's, if they lie between the entries of the
-//!   tombstone's table, or if that was flushed: a flush writes one table
-//! - other entries without one are kept. Rarely this brings back a key that was deleted; to lose one would be worse.
+//! - entries without are deleted if their table is older than the tombstone's
+//! - other entries without one are kept, and it is said of how many keys. This may bring back some that were deleted, as a
+//!   tombstone that counts may lie above what was compacted since; to lose one would be worse.
 //!
 //! Those of a WAL that was flushed stand in tables, too, if these are whole. So they count only for keys that damage may have
 //! cost something, and of entries without a sequence number only for those in tables that are older than the WAL.
@@ -29,17 +30,21 @@ use crate::sst::TableRemains;
 /// The tombstones of one table, or of WALs.
 struct OfTable {
     tombstones: TruncatedRangeTombstones,
-    /// How far they are believed, where nothing tells.
-    doubt: Option<Doubt>,
+    /// The table, or the WAL, if nothing tells whether they still count.
+    doubtful: Option<FileNumber>,
     /// Whether they count only for keys that damage may have cost something.
     only_for_lost: bool,
 }
 
-struct Doubt {
-    /// The table, or the WAL.
-    file: FileNumber,
-    /// The first and the last user key of the table's entries.
-    entries: Option<(Vec<u8>, Vec<u8>)>,
+/// What range tombstones do to a version of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cover {
+    /// None lies over it that is newer.
+    None,
+    /// One does, and nothing tells whether it is newer.
+    Unsure,
+    /// One deletes it.
+    Deleted,
 }
 
 /// The range tombstones of a family.
@@ -52,26 +57,25 @@ pub(super) struct Tombstones {
 }
 
 impl Tombstones {
-    /// Adds those of a table; `bounds` as far as they are known.
+    /// Adds those of a table; `bounds` as far as they are known. `is_certain` says that the table counts.
     pub(super) fn add_table(
         &mut self,
         comparator: &Comparator,
         table: FileNumber,
         remains: &TableRemains,
         bounds: Option<(InternalKeyBuf, InternalKeyBuf)>,
-        is_flushed: bool,
+        is_certain: bool,
     ) {
         if remains.tombstones.is_empty() {
             return;
         }
         let all = newest_of(comparator, &remains.tombstones);
-        let is_doubtful = bounds.is_none() && !is_flushed;
         self.of_tables.push(OfTable {
             tombstones: match bounds {
                 Some((smallest, largest)) => all.truncated(smallest.as_key(), largest.as_key()),
                 None => all.untruncated(),
             },
-            doubt: is_doubtful.then(|| Doubt { file: table, entries: remains.bounds.clone() }),
+            doubtful: (!is_certain).then_some(table),
             only_for_lost: false,
         });
     }
@@ -94,28 +98,33 @@ impl Tombstones {
                 let all = newest_of(comparator, &tombstones);
                 self.of_tables.push(OfTable {
                     tombstones: all.untruncated(),
-                    doubt: flushed.map(|file| Doubt { file, entries: None }),
+                    doubtful: flushed,
                     only_for_lost: flushed.is_some(),
                 });
             }
         }
     }
 
-    /// Whether any of them deletes a version of a key, of which damage `may_have_cost` something.
+    /// What they do to a version of a key, of which damage `may_have_cost` something.
     pub(super) fn cover(
         &self,
-        comparator: &Comparator,
         user_key: &[u8],
         version: &Version,
         may_have_cost: impl Fn() -> bool,
-    ) -> bool {
+    ) -> Cover {
         let key = InternalKeyBuf::new(user_key, version.sequence, version.kind);
-        self.of_tables.iter().any(|of_table| {
+        let mut cover = Cover::None;
+        for of_table in &self.of_tables {
             let newest = of_table.tombstones.covering_sequence(key.as_key(), MAX_SEQUENCE_NUMBER);
-            newest > version.sequence
-                && of_table.doubt.as_ref().is_none_or(|doubt| doubt.believes(comparator, user_key, version))
-                && (!of_table.only_for_lost || may_have_cost())
-        })
+            if newest <= version.sequence || of_table.only_for_lost && !may_have_cost() {
+                continue;
+            }
+            if of_table.is_believed(version) {
+                return Cover::Deleted;
+            }
+            cover = Cover::Unsure;
+        }
+        cover
     }
 }
 
@@ -126,13 +135,10 @@ fn newest_of(comparator: &Comparator, tombstones: &[RangeTombstone]) -> Arc<Frag
     Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones))
 }
 
-impl Doubt {
-    fn believes(&self, comparator: &Comparator, user_key: &[u8], version: &Version) -> bool {
-        version.sequence > 0
-            || version.origin.table() <= self.file
-            || self.entries.as_ref().is_some_and(|(first, last)| {
-                comparator.compare(first, user_key).is_le() && comparator.compare(user_key, last).is_le()
-            })
+impl OfTable {
+    /// Whether they are newer than a version with a smaller sequence number.
+    fn is_believed(&self, version: &Version) -> bool {
+        version.sequence > 0 || self.doubtful.is_none_or(|file| version.origin.table() <= file)
     }
 }
 

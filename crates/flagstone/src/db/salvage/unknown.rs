@@ -124,8 +124,9 @@ impl Families {
                 }
             };
             let UnknownTable { number, remains, bounds, properties } = table;
+            let counts = self.history().counts(number);
             let family = self.open(&name, number, properties.as_ref())?;
-            family.add_table(number, remains, bounds, properties.as_ref());
+            family.add_table(number, remains, bounds, properties.as_ref(), counts);
         }
         if groups.len() > 1 {
             let names: Vec<String> = groups.iter().map(|group| format!("'{}'", group.name)).collect();

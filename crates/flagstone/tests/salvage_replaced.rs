@@ -1,0 +1,107 @@
+//! What a process that dies leaves beside what counts, tables and WALs that were replaced, where the MANIFEST is lost.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use flagstone::db::{Db, SalvageReport, salvage};
+use flagstone::options::{
+    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, Options, ReadOptions,
+};
+
+/// With these nothing is compacted unasked.
+fn settings(recycled: usize) -> Options {
+    let mut options = create();
+    let text = "disable_auto_compactions=true;allow_fallocate=false;merge_operator=uint64add";
+    options.set_all(text).expect("known options");
+    options.set("recycle_log_file_num", &recycled.to_string()).expect("a known option");
+    options
+}
+
+fn open(scratch: &Path, options: &Options) -> Db {
+    Db::open(scratch.join("source"), options).expect("it opens")
+}
+
+/// Rewrites all tables of the default family.
+fn compact(db: &Db) {
+    let bottommost_level_compaction = BottommostLevelCompaction::Force;
+    let options = CompactRangeOptions { bottommost_level_compaction, ..CompactRangeOptions::default() };
+    db.compact_range(db.default_column_family(), None, None, &options).expect("a compaction");
+}
+
+/// Rebuilds what a process leaves that is killed now.
+fn rescue(scratch: &Path, options: &Options, has_manifest: bool) -> (Db, SalvageReport) {
+    let [killed, saved] = ["killed", "saved"].map(|name| scratch.join(format!("{name} {has_manifest}")));
+    copy_directory(&scratch.join("source"), &killed);
+    for entry in std::fs::read_dir(&killed).expect("a directory").map(|entry| entry.expect("an entry")) {
+        if !has_manifest && entry.file_name().to_string_lossy().starts_with("MANIFEST") {
+            std::fs::remove_file(entry.path()).expect("removed");
+        }
+    }
+    let report = salvage(&killed, &saved, options, &[], &mut |_| {}).expect("salvaged");
+    (open_as_written(&saved, true), report)
+}
+
+fn held(db: &Db) -> Vec<(String, String)> {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    let all = entries(db, db.default_column_family());
+    all.into_iter().map(|(key, value)| (text(key), text(value))).collect()
+}
+
+/// Whether a note tells of a key that a range deletion may have deleted.
+fn is_doubted(report: &SalvageReport) -> bool {
+    report.notes.iter().any(|note| note.starts_with("1 keys of family 'default' may have been deleted"))
+}
+
+/// The bounds that a table notes passed for proof that its range deletion still counts. A cursor held the table of one that a
+/// compaction had replaced, and what was written since, and had lost its sequence number, was deleted without a word.
+#[test]
+fn a_range_deletion_whose_table_was_replaced_deletes_nothing_that_was_written_since() {
+    for compactions in [1, 2] {
+        let (scratch, options) = (temporary(), settings(0));
+        let db = open(scratch.path(), &options);
+        db.put("old", "value").expect("a put");
+        db.flush_all().expect("a flush");
+        compact(&db);
+        db.delete_range("a", "z").expect("a deletion");
+        db.flush_all().expect("a flush");
+        let cursor = db.iter(&ReadOptions::default()).expect("a cursor");
+        db.put("p", "new").expect("a put");
+        db.flush_all().expect("a flush");
+        (0..compactions).for_each(|_| compact(&db));
+        assert_eq!(held(&db), [("p".to_string(), "new".to_string())]);
+        let (saved, report) = rescue(scratch.path(), &options, false);
+        drop(cursor);
+        assert_eq!(held(&saved), [("p".to_string(), "new".to_string())], "{report:#?}");
+        assert!(report.is_complete() && is_doubted(&report), "{report:#?}");
+    }
+}
+
+/// Without a MANIFEST the same files may be left where the range deletion still counts.
+#[test]
+fn a_range_deletion_above_what_was_compacted_since_needs_a_manifest() {
+    let (scratch, options) = (temporary(), settings(0));
+    let db = open(scratch.path(), &options);
+    let default = db.default_column_family();
+    db.put("p", "old").expect("a put");
+    db.flush_all().expect("a flush");
+    compact(&db);
+    let [bottom] = &db.live_files()[..] else { panic!("{:?}", db.live_files()) };
+    db.delete_range("a", "z").expect("a deletion");
+    db.flush_all().expect("a flush");
+    let level = bottom.level.expect("a table");
+    db.compact_files(default, &[bottom.number], level, &CompactFilesOptions::default())
+        .expect("a compaction");
+    assert!(held(&db).is_empty());
+    let (saved, report) = rescue(scratch.path(), &options, true);
+    assert!(held(&saved).is_empty() && report.is_complete() && !is_doubted(&report), "{report:#?}");
+    let (saved, report) = rescue(scratch.path(), &options, false);
+    assert_eq!(held(&saved), [("p".to_string(), "old".to_string())], "{report:#?}");
+    assert!(report.is_complete() && is_doubted(&report), "{report:#?}");
+}
