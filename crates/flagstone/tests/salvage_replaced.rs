@@ -10,9 +10,9 @@ mod common;
 use std::path::Path;
 
 use common::*;
-use flagstone::db::{Db, SalvageReport, salvage};
+use flagstone::db::{ColumnFamily, Db, SalvageReport, salvage};
 use flagstone::options::{
-    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, Options, ReadOptions,
+    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions,
 };
 
 /// With these nothing is compacted unasked.
@@ -26,6 +26,10 @@ fn settings(recycled: usize) -> Options {
 
 fn open(scratch: &Path, options: &Options) -> Db {
     Db::open(scratch.join("source"), options).expect("it opens")
+}
+
+fn flush(db: &Db, family: &ColumnFamily) {
+    db.flush(family, &FlushOptions::default()).expect("a flush");
 }
 
 /// Rewrites all tables of the default family.
@@ -104,4 +108,31 @@ fn a_range_deletion_above_what_was_compacted_since_needs_a_manifest() {
     let (saved, report) = rescue(scratch.path(), &options, false);
     assert_eq!(held(&saved), [("p".to_string(), "old".to_string())], "{report:#?}");
     assert!(report.is_complete() && is_doubted(&report), "{report:#?}");
+}
+
+/// Of WALs that became obsolete together the oldest were kept for recycling, with what was put, and the newest removed, with its
+/// deletion.
+#[test]
+fn wals_that_wait_to_be_recycled_bring_back_nothing() {
+    let (scratch, options) = (temporary(), settings(2));
+    let db = open(scratch.path(), &options);
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    let default = db.default_column_family();
+    db.put_cf(&other, "it", "keeps the WALs").expect("a put");
+    db.put("first", "value").expect("a put");
+    flush(&db, default);
+    db.put("second", "value").expect("a put");
+    flush(&db, default);
+    db.delete("first").expect("a deletion");
+    db.delete("second").expect("a deletion");
+    flush(&db, default);
+    compact(&db);
+    assert!(db.live_files().is_empty());
+    assert_eq!(db.wal_files().len(), 4);
+    flush(&db, &other);
+    assert_eq!(db.wal_files().len(), 1);
+    let (saved, report) = rescue(scratch.path(), &options, false);
+    assert!(held(&saved).is_empty() && report.is_complete(), "{:?} {report:#?}", held(&saved));
+    let other = saved.column_family("other").expect("the family");
+    assert_eq!(entries(&saved, &other).len(), 1);
 }

@@ -136,6 +136,9 @@ impl DbInner {
     }
 
     /// Removes (or keeps for recycling, or archives) the WALs below `needed`; the MANIFEST must say so already.
+    ///
+    /// The newest are kept: who has lost the MANIFEST takes what lies there for history, and in one with a hole there are writes
+    /// whose deletions are gone.
     pub(in crate::db) fn remove_old_wals(&self, state: &mut State, needed: FileNumber) {
         if state.deletions_paused > 0 {
             return;
@@ -147,9 +150,18 @@ impl DbInner {
             }
             let (number, bytes, created_here) = (oldest.number, oldest.bytes, oldest.created_here);
             state.wals.pop_front();
-            if created_here && state.recyclable_wals.len() < recycle {
+            let retired = if created_here && recycle > 0 {
                 state.recyclable_wals.push_back(number);
-            } else if let Err(error) = self.retire_wal(&mut state.archive, number, bytes) {
+                if state.recyclable_wals.len() <= recycle {
+                    continue;
+                }
+                // Where WALs are recycled there is no archive.
+                let surplus = state.recyclable_wals.pop_front().unwrap_or(number);
+                self.remove(&file_name::wal(&self.wal_directory, surplus))
+            } else {
+                self.retire_wal(&mut state.archive, number, bytes)
+            };
+            if let Err(error) = retired {
                 tracing::warn!(%error, "cannot remove or archive an obsolete WAL");
             }
         }
