@@ -10,9 +10,11 @@ mod common;
 use std::path::Path;
 
 use common::*;
+use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db, SalvageReport, salvage};
 use flagstone::options::{
     BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions,
+    WriteOptions,
 };
 
 /// With these nothing is compacted unasked.
@@ -135,4 +137,28 @@ fn wals_that_wait_to_be_recycled_bring_back_nothing() {
     assert!(held(&saved).is_empty() && report.is_complete(), "{:?} {report:#?}", held(&saved));
     let other = saved.column_family("other").expect("the family");
     assert_eq!(entries(&saved, &other).len(), 1);
+}
+
+/// What a table notes of the writes that tables have went when a compaction read it that met no sequence number: a WAL that was
+/// kept for another family was done once more, an operand counted twice, and what was written without a log was deleted.
+#[test]
+fn a_wal_that_tables_have_is_passed_over_however_often_these_were_compacted() {
+    for compactions in [1, 2, 3] {
+        let (scratch, options) = (temporary(), settings(0));
+        let db = open(scratch.path(), &options);
+        let other = db.create_column_family("other", &options.cf).expect("a family");
+        db.put_cf(&other, "it", "keeps the WAL").expect("a put");
+        db.merge("sum", 1u64.to_le_bytes()).expect("an operand");
+        db.delete_range("a", "c").expect("a deletion");
+        let mut batch = WriteBatch::new();
+        batch.put(b"b", b"written since").expect("a put");
+        db.write_with(&WriteOptions { disable_wal: true, ..WriteOptions::default() }, batch)
+            .expect("a write");
+        flush(&db, db.default_column_family());
+        (0..compactions).for_each(|_| compact(&db));
+        let (saved, report) = rescue(scratch.path(), &options, false);
+        let value = |key: &str| saved.get(key).expect("a read").map(|value| value.to_vec());
+        assert_eq!(value("sum"), Some(1u64.to_le_bytes().to_vec()), "{compactions}: {report:#?}");
+        assert_eq!(value("b"), Some(b"written since".to_vec()), "{compactions}: {report:#?}");
+    }
 }

@@ -351,7 +351,7 @@ impl DbInner {
     /// Merges the inputs into new files.
     fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
-        let spec = self.spec_of(job, self.tombstones_of_inputs(job)?);
+        let spec = self.spec_of(job, self.tombstones_of_inputs(job)?, self.inputs_flushed_until(job)?);
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
         let (oldest, begun_us) = (self.oldest_snapshot(), self.env.clock.now_us());
@@ -404,7 +404,12 @@ impl DbInner {
         Ok((self.run_job(spec, |_| self.parts_of(job, vec![PartRange::default()]))?, 1))
     }
 
-    fn spec_of(&self, job: &CompactionJob, tombstones: Vec<TruncatedRangeTombstones>) -> JobSpec {
+    fn spec_of(
+        &self,
+        job: &CompactionJob,
+        tombstones: Vec<TruncatedRangeTombstones>,
+        inputs_flushed_until: SequenceNumber,
+    ) -> JobSpec {
         let plan = &job.plan;
         let inputs = || plan.files().map(|(_, file)| &file.meta);
         JobSpec {
@@ -412,6 +417,7 @@ impl DbInner {
             inputs: plan.files().map(|(_, file)| file.clone()).collect(),
             tombstones,
             version: job.version.clone(),
+            inputs_flushed_until,
             output_level: plan.output_level,
             path_id: plan.path_id,
             bottommost: plan.bottommost,

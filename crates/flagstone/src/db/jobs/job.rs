@@ -32,6 +32,8 @@ pub(in crate::db) struct JobSpec {
     pub(in crate::db) tombstones: Vec<TruncatedRangeTombstones>,
     /// The version whose files are read; blobs are looked up in it, and deeper levels.
     pub(in crate::db) version: Arc<Version>,
+    /// Up to which sequence number the inputs say that tables had all writes of the family.
+    pub(in crate::db) inputs_flushed_until: SequenceNumber,
     pub(in crate::db) output_level: usize,
     /// Which of the family's directories its tables go to.
     pub(in crate::db) path_id: u32,
@@ -90,6 +92,7 @@ impl JobSpec {
             inputs: Vec::new(),
             tombstones,
             version,
+            inputs_flushed_until: 0,
             output_level: 0,
             path_id: 0,
             bottommost: false,
@@ -110,12 +113,14 @@ impl JobSpec {
     }
 
     /// Up to which sequence number tables have all writes of the family. One that was taken in may have a larger number than what
-    /// is in memory, as far as that was replayed; what was written since then has larger ones than the version's tables.
+    /// is in memory, as far as that was replayed; what was written since then has larger ones than the version's tables. What the
+    /// inputs say stays true, also where nothing in the version has such a number any longer.
     pub(in crate::db) fn flushed_until(&self) -> SequenceNumber {
         let now = self.family.current.load();
         let in_memory = now.generations().filter_map(|mem| mem.first_sequence()).min();
         let largest = self.version.largest_seqno();
-        in_memory.map_or(largest, |oldest| largest.min(oldest.saturating_sub(1)))
+        let in_version = in_memory.map_or(largest, |oldest| largest.min(oldest.saturating_sub(1)));
+        in_version.max(self.inputs_flushed_until)
     }
 
     /// What the drop rules go by, if `snapshots` are live.

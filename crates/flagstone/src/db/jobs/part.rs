@@ -147,6 +147,20 @@ impl DbInner {
         Ok(tombstones)
     }
 
+    /// Up to which sequence number the inputs of a compaction say that tables had all writes of the family. One from another
+    /// database, or of another family, says it of that one's.
+    pub(in crate::db) fn inputs_flushed_until(&self, job: &CompactionJob) -> Result<SequenceNumber> {
+        let mut until = 0;
+        for (_, file) in job.plan.files() {
+            let properties = self.tables.open(&job.family, file)?.properties();
+            let is_own = properties.column_family == Some(job.family.id.0);
+            if is_own && properties.db_identity == self.identity {
+                until = properties.flushed_until().map_or(until, |noted| noted.max(until));
+            }
+        }
+        Ok(until)
+    }
+
     /// The parts of a compaction, of whose range tombstones these are to survive.
     pub(in crate::db) fn compaction_parts(
         &self,
