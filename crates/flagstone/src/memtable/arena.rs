@@ -148,6 +148,11 @@ impl Arena {
         self.used
     }
 
+    /// Where it is counted, if anywhere, as is to be what comes with it.
+    pub(super) fn account(&self) -> Option<Arc<MemoryAccount>> {
+        self.pool.as_ref().map(|pool| pool.account.clone())
+    }
+
     /// Bytes asked of the allocator.
     pub(super) fn reserved(&self) -> usize {
         self.reserved

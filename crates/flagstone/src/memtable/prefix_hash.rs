@@ -6,7 +6,7 @@
 //! 3. A cursor that is confined to one prefix ([`PrefixCursor`]) walks over a list instead, and needs nothing sorted.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -18,15 +18,32 @@ use super::vector::{Vector, VectorCursor, VectorWriter};
 use crate::base::{
     InternalIterator, InternalKey, InternalKeyComparator, PrefixExtractor, Result, SequenceNumber, ValueType,
 };
+use crate::cache::{Held, Holder, MemoryAccount};
 
 /// The entries of one memtable.
 pub struct PrefixHash {
     order: ListOrder,
     extractor: PrefixExtractor,
-    /// As many as a power of two.
-    buckets: Box<[Head]>,
+    bucket_count: usize,
+    /// Made with the first entry: many memtables never get one.
+    buckets: OnceLock<Buckets>,
+    account: Option<Arc<MemoryAccount>>,
     /// Holds the arena that the lists lie in, too.
     all: Arc<Vector>,
+}
+
+struct Buckets {
+    /// As many as a power of two.
+    heads: Box<[Head]>,
+    _held: Option<Held>,
+}
+
+impl Buckets {
+    fn new(count: usize, account: Option<&Arc<MemoryAccount>>) -> Self {
+        let heads: Box<[Head]> = (0..count).map(|_| Head::default()).collect();
+        let held = account.map(|account| account.hold(Holder::Memtables, size_of_val(&*heads)));
+        Self { heads, _held: held }
+    }
 }
 
 impl PrefixHash {
@@ -41,15 +58,21 @@ impl PrefixHash {
         Self {
             order: ListOrder::new(order.clone()),
             extractor,
-            buckets: (0..bucket_count).map(|_| Head::default()).collect(),
+            bucket_count,
+            buckets: OnceLock::new(),
+            account: arena.account(),
             all: Arc::new(Vector::new(order, arena)),
         }
     }
 
     #[inline]
-    fn bucket(&self, user_key: &[u8]) -> &Head {
+    fn bucket<'a>(&self, buckets: &'a Buckets, user_key: &[u8]) -> &'a Head {
         let hash = xxh3_64(self.extractor.prefix(user_key).unwrap_or(user_key));
-        &self.buckets[hash as usize & (self.buckets.len() - 1)]
+        &buckets.heads[hash as usize & (buckets.heads.len() - 1)]
+    }
+
+    fn bucket_bytes(&self) -> usize {
+        self.buckets.get().map_or(0, |buckets| size_of_val(&*buckets.heads))
     }
 
     /// A cursor that, while it is confined, need be right only among keys of the prefix that it is sent to.
@@ -66,7 +89,7 @@ impl Lists for PrefixHash {
 
     #[inline]
     fn list_of(&self, user_key: &[u8]) -> Option<List<'_>> {
-        self.bucket(user_key).list()
+        self.bucket(self.buckets.get()?, user_key).list()
     }
 }
 
@@ -98,11 +121,11 @@ impl Index for PrefixHash {
     }
 
     fn memory_usage(&self) -> usize {
-        size_of_val(&*self.buckets) + self.all.memory_usage()
+        self.bucket_bytes() + self.all.memory_usage()
     }
 
     fn memory_reserved(&self) -> usize {
-        size_of_val(&*self.buckets) + self.all.memory_reserved()
+        self.bucket_bytes() + self.all.memory_reserved()
     }
 }
 
@@ -114,8 +137,9 @@ pub(super) struct PrefixHashWriter<'a> {
 
 impl IndexWriter for PrefixHashWriter<'_> {
     fn insert(&mut self, entry: &Entry<'_>) {
-        let head = self.table.bucket(entry.user_key);
-        let order = &self.table.order;
+        let PrefixHash { order, bucket_count, buckets, account, .. } = self.table;
+        let buckets = buckets.get_or_init(|| Buckets::new(*bucket_count, account.as_ref()));
+        let head = self.table.bucket(buckets, entry.user_key);
         self.all.insert_made(|arena, count| {
             let height = height_from(xxh3_64(&count.to_le_bytes()));
             head.insert(order, arena, height, entry).pointer()

@@ -65,9 +65,9 @@ impl DbInner {
         if (self.tables.account().held(Holder::Memtables) as u64) < most {
             return None;
         }
-        let active: u64 = state.families.values().map(|known| known.mem.memory_reserved() as u64).sum();
+        let active: u64 = state.families.values().map(|known| known.mem.bytes_in_use()).sum();
         let known = state.families.values().filter(|known| active >= most && !known.mem.is_empty());
-        known.max_by_key(|known| known.mem.memory_reserved()).map(|known| known.family.id)
+        known.max_by_key(|known| known.mem.bytes_in_use()).map(|known| known.family.id)
     }
 }
 

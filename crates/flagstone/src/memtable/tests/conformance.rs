@@ -1,12 +1,16 @@
 //! Stories that each kind of memtable lives in each order.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::*;
 use super::model::{Model, assert_same, check_against, fill};
 use super::{each_table, kinds, new_table};
-use crate::base::{Comparator, InternalIterator, InternalKeyBuf, PrefixExtractor, ValueType};
+use crate::base::{
+    Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, PrefixExtractor, ValueType,
+};
+use crate::cache::{Holder, MemoryAccount};
 
 /// Under Miri nodes are so small that a few entries make a tree of several levels.
 const ROUNDS: u64 = if cfg!(miri) { 60 } else { 3000 };
@@ -299,6 +303,26 @@ fn counts_of_ranges_are_about_right() {
         assert!((ROUNDS / 6..ROUNDS).contains(&half), "{half} of {ROUNDS}");
         assert_eq!(table.approximate_count(&[0xc0], &[0x40]), 0);
     });
+}
+
+/// Neither the buckets of a memtable by prefixes were in the account, which an empty one had already, nor what was sorted of one
+/// that sorts when it is read.
+#[test]
+fn what_a_memtable_takes_is_in_the_account() {
+    for kind in kinds() {
+        let account = Arc::new(MemoryAccount::default());
+        let arena_pool = Some(Arc::new(ArenaPool::accounted(0, account.clone())));
+        let settings = MemTableSettings { kind: kind.clone(), arena_pool, ..MemTableSettings::default() };
+        let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
+        assert!(table.memory_reserved() <= 4096, "{kind:?}");
+        for sequence in 1..=ROUNDS {
+            table.add(sequence, ValueType::Value, &sequence.to_be_bytes(), b"");
+        }
+        table.iter().seek_to_first();
+        assert_eq!(account.held(Holder::Memtables), table.memory_reserved(), "{kind:?}");
+        drop(table);
+        assert_eq!(account.held(Holder::Memtables), 0, "{kind:?}");
+    }
 }
 
 #[test]

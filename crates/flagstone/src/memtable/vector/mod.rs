@@ -28,6 +28,7 @@ use crate::base::sync::{ArcSwapOption, AtomicUsize, Mutex, MutexGuard, Ordering}
 use crate::base::{
     InternalKeyComparator, MAX_SEQUENCE_NUMBER, SequenceNumber, ValueType, pack_sequence_and_type,
 };
+use crate::cache::MemoryAccount;
 
 /// How many entries a lookup looks through in any case.
 const UNSORTED_FEW: usize = if cfg!(any(miri, feature = "shuttle")) { 4 } else { 64 };
@@ -42,6 +43,8 @@ pub struct Vector {
     view: ArcSwapOption<View>,
     /// Held while a view is made.
     sorting: Mutex<()>,
+    /// Hears of the views.
+    account: Option<Arc<MemoryAccount>>,
     used: AtomicUsize,
     reserved: AtomicUsize,
     writer: Mutex<WriterState>,
@@ -58,9 +61,10 @@ impl Vector {
     pub(super) fn new(order: InternalKeyComparator, mut arena: Arena) -> Self {
         let log = Log::new(&mut arena);
         let (used, reserved) = (AtomicUsize::new(arena.used()), AtomicUsize::new(arena.reserved()));
+        let account = arena.account();
         let writer = Mutex::new(WriterState { arena, end: log.first() });
         let (view, sorting) = (ArcSwapOption::default(), Mutex::new(()));
-        Self { order: SortOrder::new(order), log, view, sorting, used, reserved, writer }
+        Self { order: SortOrder::new(order), log, view, sorting, account, used, reserved, writer }
     }
 
     /// A view of all but at most so many of the newest entries.
@@ -80,7 +84,9 @@ impl Vector {
         if is_enough(&kept) {
             return kept;
         }
-        let view = Some(Arc::new(View::new(&self.order, &self.log, kept.as_deref(), count)));
+        let mut view = View::new(&self.order, &self.log, kept.as_deref(), count);
+        view.count_in(self.account.as_ref());
+        let view = Some(Arc::new(view));
         self.view.store(view.clone());
         view
     }

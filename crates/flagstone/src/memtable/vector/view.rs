@@ -3,9 +3,11 @@
 
 use std::cmp::Ordering;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use super::log::{Log, Position};
 use super::sort::{Numbered, SortOrder, common_length};
+use crate::cache::{Held, Holder, MemoryAccount};
 use crate::memtable::key_prefix::Target;
 use crate::memtable::record::{Record, RecordHeader};
 
@@ -21,6 +23,7 @@ pub(super) struct View {
     samples: Vec<u64>,
     /// Up to where the log is sorted here.
     pub(super) end: Position,
+    _held: Option<Held>,
 }
 
 // SAFETY: the pointers lead to records, which do not change.
@@ -51,7 +54,12 @@ impl View {
         });
         let entries = merge(order, old, fresh);
         let samples = entries.iter().step_by(SAMPLED).map(|entry| entry.0).collect();
-        Self { skip, entries, samples, end: reader.position() }
+        Self { skip, entries, samples, end: reader.position(), _held: None }
+    }
+
+    /// Notes its memory in the account of memtables.
+    pub(super) fn count_in(&mut self, account: Option<&Arc<MemoryAccount>>) {
+        self._held = account.map(|account| account.hold(Holder::Memtables, self.memory_usage()));
     }
 
     #[inline]
