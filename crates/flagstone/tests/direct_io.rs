@@ -205,6 +205,28 @@ fn a_file_system_without_direct_io_is_refused_at_open() {
     Db::open("/db", &fs.options(&[])).expect("a database").put("key", "value").expect("a put");
 }
 
+/// It was taken, each large value was refused, and the database did not open with its OPTIONS file any more.
+#[test]
+fn a_file_system_without_direct_io_is_refused_later_as_well() {
+    let fs = Watched { refuses: true, ..Watched::default() };
+    let db = Db::open("/db", &fs.options(&[])).expect("a database");
+    let family = db.default_column_family();
+    let before = family.options();
+    for error in [
+        db.set_options(family, &BLOBS).expect_err("it cannot do that"),
+        db.create_column_family("another", &fs.options(&BLOBS).cf).expect_err("nor this"),
+    ] {
+        assert!(
+            error.code() == Code::InvalidArgument && error.to_string().contains("no direct I/O"),
+            "{error}"
+        );
+    }
+    assert_eq!(family.options().settings, before.settings);
+    assert_eq!(db.column_families().len(), 1);
+    db.set_options(family, &BLOBS[..2]).expect("through the cache");
+    db.put("large", value(1, 100_000)).expect("a put");
+}
+
 /// Threads write the files of a flush, which hears of what failed when it hands over the next buffer, or at the end.
 #[test]
 fn whatever_call_of_a_flush_fails_nothing_is_lost() {

@@ -1,5 +1,6 @@
 //! Creating, dropping and reconfiguring column families.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::budget::memtable_bytes_max;
@@ -22,7 +23,8 @@ impl Db {
     /// a full disk, that is tried again later.
     ///
     /// # Errors
-    /// `InvalidArgument` if the name is empty or taken, or an option is out of range; `IoError`.
+    /// `InvalidArgument` if the name is empty or taken, or an option is out of range, or asks for direct I/O that a file system
+    /// does not have; `IoError`.
     pub fn create_column_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         let mut created = self.create_column_families(&[(name, options.clone())])?;
         Ok(created.remove(0))
@@ -70,22 +72,30 @@ impl Db {
     /// Changes options of a family while the database runs; `changes` are RocksDB's names and texts. All or nothing.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown name, a bad value, or an option that needs a reopen; `NotSupported`;
-    /// `ColumnFamilyDropped`. `IoError` if the OPTIONS file that says so cannot be written: the change is in force then, and the
-    /// file is tried again later, at the latest when the database is closed.
+    /// `InvalidArgument` for an unknown name, a bad value, one that asks for direct I/O that the file system does not have, or
+    /// an option that needs a reopen; `NotSupported`; `ColumnFamilyDropped`. `IoError` if the OPTIONS file that says so cannot
+    /// be written: the change is in force then, and the file is tried again later, at the latest when the database is closed.
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
         family.0.check_owner(&inner.obsolete)?;
-        let mut state = inner.state.lock();
-        family.0.check_alive()?;
-        let mut options = family.0.options_asked_for();
-        for (name, value) in changes {
-            check_live(name, false)?;
-            options.set(name, value)?;
+        let changed = || {
+            family.0.check_alive()?;
+            let mut options = family.0.options_asked_for();
+            for (name, value) in changes {
+                check_live(name, false)?;
+                options.set(name, value)?;
+            }
+            options.validate_for_writing().map(|()| options)
+        };
+        // Without the lock, as that writes a file.
+        if family.0.options.load().blob_commit_direct_min_size == 0
+            && changed()?.blob_commit_direct_min_size > 0
+        {
+            inner.check_direct_writes([family.0.paths.of_blobs()])?;
         }
-        options.validate_for_writing()?;
-        inner.apply_family_options(&family.0, &options);
+        let mut state = inner.state.lock();
+        inner.apply_family_options(&family.0, &changed()?);
         if let Some(known) = state.families.get_mut(&family.0.id) {
             known.remembered_pressure = None;
         }
@@ -134,9 +144,14 @@ impl DbInner {
             return Err(Error::invalid_argument("a column family needs a name of at least one character"));
         }
         let mut specs = Vec::with_capacity(wanted.len());
+        let mut written_directly = BTreeSet::new();
         for (name, options) in &wanted {
-            let paths = data_paths(&self.path, &self.settings.load().db, options)?;
+            let settings = self.settings.load();
+            let paths = data_paths(&self.path, &settings.db, options)?;
             self.make_data_directories(&paths)?;
+            if settings.use_direct_io_for_flush_and_compaction || options.blob_commit_direct_min_size > 0 {
+                written_directly.extend(paths.directories().iter().cloned());
+            }
             specs.push(FamilySpec {
                 name: name.clone(),
                 comparator: options.comparator.clone(),
@@ -144,6 +159,7 @@ impl DbInner {
                 num_levels: options.sanitized().num_levels as usize,
             });
         }
+        self.check_direct_writes(&written_directly)?;
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         self.check_writable()?;

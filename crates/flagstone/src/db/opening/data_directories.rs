@@ -13,7 +13,7 @@ use super::directory_owner;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{DataPaths, Error, FileNumber, Result, SubCode};
 use crate::db::DbInner;
-use crate::env::{FileSystem, Names};
+use crate::env::{FileSystem, Names, check_direct_writes};
 use crate::manifest::VersionSet;
 
 impl DbInner {
@@ -44,6 +44,20 @@ impl DbInner {
             self.take_directory(directory, || self.file_numbers.allocate())?;
         }
         Ok(())
+    }
+
+    /// Refuses directories in which files cannot be written around the system's cache.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there are some; `IoError`.
+    pub(in crate::db) fn check_direct_writes<'a>(
+        &self,
+        directories: impl IntoIterator<Item = &'a Arc<Path>>,
+    ) -> Result<()> {
+        let mut probes = directories
+            .into_iter()
+            .map(|directory| file_name::temporary(directory, self.file_numbers.allocate()));
+        probes.try_for_each(|probe| check_direct_writes(&*self.env.fs, &probe))
     }
 
     /// Says in a directory, unless it is the database's own, that it belongs to it. Where the directory takes no file at the
