@@ -4,7 +4,7 @@ use super::assembled::{ColumnFamilyOptions, Options};
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::kept::KeptSetting;
 use super::known::{self, Known};
-use super::names::{TABLE_FACTORY_NAMES, unknown_name, without_alias};
+use super::names::{TABLE_FACTORY_NAMES, taken_apart, unknown_name, without_alias};
 use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
 use super::secondary_cache::{BLOB_CACHE, SECONDARY_CACHE, secondary_cache};
 use super::table::{Section, Settings};
@@ -169,16 +169,14 @@ impl Options {
         name: &str,
         value: &str,
     ) -> Result<()> {
-        if TABLE_FACTORY_NAMES.contains(&name) && value.contains('=') {
-            return pairs(without_braces(value))?
-                .into_iter()
-                .try_for_each(|(inner, value)| self.set_everywhere(families, inner, value));
+        for (name, value) in taken_apart(name, value)? {
+            self.set(&name, &value)?;
+            if name != BLOB_CACHE {
+                let each = families.iter_mut();
+                each.filter_map(|(_, family)| family.try_set(&name, &value)).collect::<Result<()>>()?;
+            }
         }
-        self.set(name, value)?;
-        if name == BLOB_CACHE {
-            return Ok(());
-        }
-        families.iter_mut().filter_map(|(_, family)| family.try_set(name, value)).collect()
+        Ok(())
     }
 
     /// Sets several options from `name=value;name=value`.

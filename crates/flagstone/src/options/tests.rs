@@ -406,6 +406,15 @@ fn an_option_of_families_is_set_in_each() {
         assert_eq!((family.num_levels, family.table.block_size), (3, 1024));
     }
     assert!(options.set_everywhere(&mut families, "num_levls", "3").is_err());
+    // As RocksDB writes it, and what belongs to no table.
+    let table = "{id=BlockBasedTable;block_cache=4M;block_size=2k}";
+    options.set_everywhere(&mut families, "table_factory", table).unwrap();
+    assert_eq!(options.block_cache_size, Some(4 << 20));
+    for family in families.iter().map(|(_, family)| family).chain([&options.cf]) {
+        assert_eq!(family.table.block_size, 2048);
+    }
+    let refused = options.set_everywhere(&mut families, "table_factory", "{write_buffer_size=1M}");
+    assert!(refused.unwrap_err().to_string().contains("'write_buffer_size' is an option of something else"));
 }
 
 #[test]
