@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use crate::failure::Failure;
 
@@ -100,6 +101,11 @@ fn is_accent(char: char) -> bool {
 /// A name, as of a column family, on one line.
 pub fn name(name: &str) -> String {
     Notation::Plain.show(name.as_bytes())
+}
+
+/// A path on one line. One that is no UTF-8 loses nothing.
+pub fn path(path: &Path) -> String {
+    Notation::Plain.show(path.as_os_str().as_encoded_bytes())
 }
 
 /// Text of the engine, which may hold names: its lines, without what would change the terminal.

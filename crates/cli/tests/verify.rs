@@ -89,3 +89,36 @@ fn a_manifest_that_is_damaged_is_a_fault() {
     let file = report["faults"][0]["file"].as_str().unwrap();
     assert!(code == 1 && file.contains("MANIFEST"), "{said}");
 }
+
+/// Any two names that are no UTF-8 were the same one.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_path_loses_bytes_in_json() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join(OsStr::from_bytes(b"db-\xff"));
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    let db = Db::open(&path, &options).unwrap();
+    db.put("key", [b'v'; 1000]).unwrap();
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    let table = file(&path, ".sst");
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[10] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    std::fs::write(path.join("999999.sst"), b"").unwrap();
+    for command in ["verify", "check", "list-files", "sst"] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_flagstone"));
+        program.args([command, "--json"]);
+        match command {
+            "sst" => program.arg(&table),
+            _ => program.arg("--db").arg(&path),
+        };
+        let said = String::from_utf8(program.output().unwrap().stdout).unwrap();
+        // Its backslash is escaped once more in JSON.
+        assert!(said.contains(r"/db-\\xff/"), "{command}: {said}");
+    }
+}

@@ -37,7 +37,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 fn print(seen: &Seen<CheckReport>, common: &Common) -> Result<(), Failure> {
     let report = &seen.found;
-    let strays: Vec<_> = report.strays.iter().map(|path| path.display().to_string()).collect();
+    let strays: Vec<_> = report.strays.iter().map(|path| text::path(path)).collect();
     let mut output = Output::new();
     if common.json {
         let faults: Vec<Value> = report.faults.iter().map(fault_json).collect();

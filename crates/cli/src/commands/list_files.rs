@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 fn in_words(file: &LiveFile, notation: Notation) -> String {
-    let path = Notation::Plain.show(file.path.as_os_str().as_encoded_bytes());
+    let path = text::path(&file.path);
     let size = text::bytes(file.size);
     let Some(level) = file.level else {
         return format!("  blob file {path}: {size}, garbage {}", text::bytes(file.garbage_bytes));
@@ -81,7 +81,7 @@ fn in_words(file: &LiveFile, notation: Notation) -> String {
 }
 
 fn as_json(file: &LiveFile, notation: Notation) -> Value {
-    let path = Notation::Plain.show(file.path.as_os_str().as_encoded_bytes());
+    let path = text::path(&file.path);
     let mut facts = Map::new();
     let mut tell = |name: &str, value: Value| facts.insert(name.to_string(), value);
     tell("column_family", json!(file.column_family));

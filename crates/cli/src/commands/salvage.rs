@@ -247,7 +247,7 @@ fn file_json(file: &SalvagedFile) -> Value {
         SalvagedKind::Blob => "blob",
     };
     json!({
-        "path": file.path.display().to_string(),
+        "path": text::path(&file.path),
         "kind": kind,
         "bytes": file.bytes,
         "records": file.records,
@@ -259,7 +259,7 @@ fn lost_json(lost: &LostValue) -> Value {
     json!({
         "family": lost.family,
         "key_hex": text::hex(&lost.key),
-        "file": lost.error.path().map(|path| path.display().to_string()),
+        "file": lost.error.path().map(text::path),
         "file_number": lost.file.0,
         "offset": lost.error.offset(),
         "message": lost.error.message(),

@@ -250,7 +250,7 @@ fn print_entries(
         let (sequence, kind) = (range.sequence, "RangeDeletion");
         output.line(match common.json {
             true => json!({
-                "file": path.display().to_string(), "key": start, "sequence": sequence, "type": kind, "end_key": end,
+                "file": text::path(path), "key": start, "sequence": sequence, "type": kind, "end_key": end,
             })
             .to_string(),
             false => format!("{start}\t{sequence}\t{kind}\t{end}"),
@@ -265,7 +265,7 @@ fn print_entries(
         let (key, value) = (notation.show(key.user_key()), notation.show(iter.value()));
         output.line(match common.json {
             true => json!({
-                "file": path.display().to_string(), "key": key, "sequence": sequence, "type": kind, "value": value,
+                "file": text::path(path), "key": key, "sequence": sequence, "type": kind, "value": value,
             })
             .to_string(),
             false => format!("{key}\t{sequence}\t{kind}\t{value}"),
@@ -313,7 +313,7 @@ fn print_properties(
         .map(|(name, handle)| json!({ "name": name, "offset": handle.offset, "bytes": handle.size }))
         .collect();
     if common.json {
-        let file = path.display().to_string();
+        let file = text::path(path);
         let mut facts =
             json!({ "file": file, "bytes": size, "properties": properties, "meta_blocks": meta_blocks });
         if let Some(faults) = faults {

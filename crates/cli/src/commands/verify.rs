@@ -181,7 +181,7 @@ fn advice(fault: &Fault) -> Option<&'static str> {
 fn error_json(error: &Error) -> Value {
     json!({
         "message": error.message(),
-        "file": error.path().map(|path| path.display().to_string()),
+        "file": error.path().map(text::path),
         "offset": error.offset(),
     })
 }
@@ -190,7 +190,7 @@ fn error_json(error: &Error) -> Value {
 pub fn fault_json(fault: &Fault) -> Value {
     json!({
         "message": fault.error.message(),
-        "file": fault.error.path().map(|path| path.display().to_string()),
+        "file": fault.error.path().map(text::path),
         "offset": fault.error.offset(),
         "from_key_hex": fault.key_range.as_ref().map(|(from, _)| text::hex(from)),
         "to_key_hex": fault.key_range.as_ref().map(|(_, to)| text::hex(to)),
