@@ -358,3 +358,17 @@ fn a_wal_that_is_written_meanwhile_is_sound() {
     assert!(!text.iter().any(|line| line.starts_with("FAULT")), "{:?}", text.last());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+/// Of one letter it was a number.
+#[test]
+fn the_name_of_a_family_is_a_text() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    printed(&format!("put --db {db} key value"));
+    printed(&format!("create-family --db {db} a"));
+    printed(&format!("put --db {db} --cf a key value"));
+    printed(&format!("flush --db {db}"));
+    let said = printed(&format!("sst {db} --json"));
+    assert!(said.contains(r#""rocksdb.column.family.name":"a""#), "{said}");
+    assert!(said.contains(r#""rocksdb.num.entries":1,"#), "{said}");
+}

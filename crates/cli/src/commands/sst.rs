@@ -9,7 +9,9 @@ use flagstone::base::{Comparator, InternalIterator, PrefixExtractor};
 use flagstone::db::another_owner;
 use flagstone::env::{Env, OpenMode};
 use flagstone::manifest;
-use flagstone::sst::{Footer, IterSettings, Table, TableReadSettings, read_table_properties};
+use flagstone::sst::{
+    Footer, IterSettings, Table, TableProperties, TableReadSettings, read_table_properties,
+};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Common;
@@ -277,6 +279,9 @@ fn print_entries(
 
 /// The value of a property: numbers are stored as varints, names as they are, and three in forms of their own.
 fn property_value(name: &str, value: &[u8]) -> Value {
+    if TableProperties::is_text(name) {
+        return json!(Notation::Plain.show(value));
+    }
     if name.ends_with(".filtering") {
         return json!(value == b"1");
     }

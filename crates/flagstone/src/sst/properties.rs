@@ -149,6 +149,12 @@ pub struct TableProperties {
 }
 
 impl TableProperties {
+    /// Whether the property of this name is a text in [`TableProperties::raw`]: some texts look like stored numbers.
+    pub fn is_text(name: &str) -> bool {
+        let others = [name::COMPRESSION_OPTIONS, name::PROPERTY_COLLECTORS];
+        TEXTS.iter().map(|(text, _)| *text).chain(others).any(|text| text == name)
+    }
+
     /// Whether the writer held data blocks back to make a compression dictionary of them, if they gave one or not.
     pub fn had_dictionary(&self) -> bool {
         let options = self.raw.get(&b"rocksdb.compression_options"[..]).map_or(&[][..], Vec::as_slice);
