@@ -3,6 +3,10 @@
 
 use std::ffi::OsString;
 
+use clap::{Arg, Command, CommandFactory};
+
+use crate::command_line::CommandLine;
+
 /// Commands of `ldb` that take other arguments here, and what stands for them.
 const ELSEWHERE: [(&str, &str); 13] = [
     (
@@ -28,26 +32,78 @@ pub fn elsewhere(command: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(theirs, _)| *theirs == command).map(|(_, ours)| *ours)
 }
 
-/// Flags of many commands that have a value, which may be the next argument.
-const WITH_VALUE: [&str; 5] = ["--db", "--cf", "--column_family", "--column-family", "--set"];
-
 /// Moves the flags in front of the command behind it, where clap takes them.
 pub fn in_order(mut arguments: Vec<OsString>) -> Vec<OsString> {
-    let mut command = 1;
-    while let Some(argument) = arguments.get(command) {
-        command += match argument.as_encoded_bytes() {
-            // They want no command, and nothing is a flag behind the last one.
-            b"--help" | b"-h" | b"--version" | b"-V" | b"--" => return arguments,
-            _ if WITH_VALUE.iter().any(|flag| argument == flag) => 2,
-            [b'-', ..] => 1,
-            _ => break,
-        };
-    }
-    // Where there is none, clap says so.
-    if let Some(flags_and_command) = arguments.get_mut(1..=command) {
-        flags_and_command.rotate_right(1);
+    if arguments.get(1).is_some_and(is_flag)
+        && let Some(command) = place_of_command(&arguments)
+    {
+        arguments[1..=command].rotate_right(1);
     }
     arguments
+}
+
+/// Where the command stands, if there are only flags and their values in front of it. Which flags have a value, it says itself:
+/// `--keys` of `stress` has one, that of `blob` has none.
+fn place_of_command(arguments: &[OsString]) -> Option<usize> {
+    let all = CommandLine::command();
+    let called = |argument: &OsString| {
+        let argument = argument.to_str()?;
+        let is_called = |command: &&Command| {
+            command.get_name() == argument || command.get_all_aliases().any(|alias| alias == argument)
+        };
+        all.get_subcommands().find(is_called)
+    };
+    let with = |unknown: fn(&OsString, bool) -> Option<bool>| {
+        (1..arguments.len()).find(|&at| {
+            called(&arguments[at])
+                .is_some_and(|command| end_of_flags(&arguments[..=at], &[&all, command], unknown) == Some(at))
+        })
+    };
+    // Options of RocksDB are flags of a benchmark, too; and of a misspelt flag clap says what is wrong.
+    let known = with(|_, _| None).or_else(|| with(|next, is_last| Some(!is_last && !is_flag(next))));
+    // So it does of a word that is no command.
+    known.or_else(|| {
+        let any: Vec<&Command> = [&all].into_iter().chain(all.get_subcommands()).collect();
+        end_of_flags(arguments, &any, |_, _| Some(false))
+    })
+}
+
+/// The first argument that is neither a flag nor the value of one, by what these commands say. None where a call for help comes
+/// first. `unknown` says whether what follows a flag that they do not know, which may be the last argument, is its value.
+fn end_of_flags(
+    arguments: &[OsString],
+    commands: &[&Command],
+    unknown: fn(&OsString, bool) -> Option<bool>,
+) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let argument = arguments.get(at)?;
+        match argument.as_encoded_bytes() {
+            // They want no command, and nothing is a flag behind the last one.
+            b"--help" | b"-h" | b"--version" | b"-V" | b"--" => return None,
+            _ if !is_flag(argument) => return Some(at),
+            _ => at += 1,
+        }
+        let next = arguments.get(at)?;
+        let is_value = takes_next(argument, commands).or_else(|| unknown(next, at + 1 == arguments.len()))?;
+        at += usize::from(is_value);
+    }
+}
+
+fn is_flag(argument: &OsString) -> bool {
+    argument.as_encoded_bytes().starts_with(b"-")
+}
+
+/// Whether the next argument is the value of this flag; `None` if no command knows it.
+fn takes_next(flag: &OsString, commands: &[&Command]) -> Option<bool> {
+    let Some(name) = flag.to_str().filter(|flag| !flag.contains('=')) else { return Some(false) };
+    let name = name.trim_start_matches('-');
+    let is_it = |arg: &&Arg| {
+        let mut aliases = arg.get_all_aliases().into_iter().flatten();
+        arg.get_long() == Some(name) || arg.get_long().is_some() && aliases.any(|alias| alias == name)
+    };
+    let known = commands.iter().flat_map(|command| command.get_arguments()).filter(is_it);
+    known.map(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set()).max()
 }
 
 #[cfg(test)]
@@ -65,6 +121,20 @@ mod tests {
             ("flagstone --db=scan scan --limit=3", "flagstone scan --db=scan --limit=3"),
             ("flagstone --hex --db get --cf put scan", "flagstone scan --hex --db get --cf put"),
             ("flagstone --json bench -num=3", "flagstone bench --json -num=3"),
+            ("flagstone --db /d repair", "flagstone repair --db /d"),
+            // Of a flag that is no flag of every command the value passed for the command.
+            ("flagstone --limit 3 scan --db d", "flagstone scan --limit 3 --db d"),
+            ("flagstone --max_keys 3 --no_value scan", "flagstone scan --max_keys 3 --no_value"),
+            ("flagstone --to get --db d salvage", "flagstone salvage --to get --db d"),
+            ("flagstone --nonsense 3 scan", "flagstone scan --nonsense 3"),
+            ("flagstone --ttl scan --db d", "flagstone scan --ttl --db d"),
+            // What has a value in one command has none in another.
+            ("flagstone --keys 5 stress", "flagstone stress --keys 5"),
+            ("flagstone --keys blob f", "flagstone blob --keys f"),
+            ("flagstone --statistics f doctor", "flagstone doctor --statistics f"),
+            ("flagstone --statistics -num 7 bench", "flagstone bench --statistics -num 7"),
+            ("flagstone --block_size 8k --sync bench", "flagstone bench --block_size 8k --sync"),
+            ("flagstone --enable_blob_files bench", "flagstone bench --enable_blob_files"),
         ] {
             assert_eq!(ordered(line), understood);
         }
