@@ -319,3 +319,31 @@ fn directories_that_belong_to_another_database_are_named() {
     // Nor is a directory salvaged by itself without a word of whose it is.
     assert!(notes_of(&wals, "newest").iter().any(|note| note.contains("belongs to another database")));
 }
+
+/// It notes which writes tables of its own database have. That was believed of this one's, and what only the WAL had was passed
+/// over.
+#[test]
+fn a_table_of_another_database_does_not_say_which_writes_tables_of_this_one_have() {
+    let scratch = temporary();
+    let (own, other) = (scratch.path().join("own"), scratch.path().join("other"));
+    made(&own, "own");
+    made(&other, "other");
+    go_on(&other);
+    std::fs::copy(file(&other, ".sst"), own.join("009999.sst")).expect("copied");
+    let manifest = file(&own, "MANIFEST");
+    let last = |target: &str| {
+        let (report, found) = salvaged(&own, &scratch.path().join(target));
+        let last = found.into_iter().find(|(key, _)| key == "last");
+        assert_eq!(last.map(|(_, value)| value), Some("own".to_string()), "{target}: {report:#?}");
+    };
+    // Whose the others are, says the MANIFEST as far as it is intact, else IDENTITY.
+    let mut bytes = std::fs::read(&manifest).expect("a file");
+    *bytes.last_mut().expect("it is not empty") ^= 1;
+    std::fs::write(&manifest, bytes).expect("written");
+    let identity = std::fs::read(own.join("IDENTITY")).expect("a file");
+    std::fs::remove_file(own.join("IDENTITY")).expect("removed");
+    last("without IDENTITY");
+    std::fs::remove_file(&manifest).expect("removed");
+    std::fs::write(own.join("IDENTITY"), identity).expect("written");
+    last("without a MANIFEST");
+}

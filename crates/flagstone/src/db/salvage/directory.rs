@@ -282,7 +282,7 @@ pub(super) struct History {
     pub(super) last_sequence: SequenceNumber,
     next_file: FileNumber,
     /// The identity of the database whose MANIFEST it is.
-    database: Option<String>,
+    pub(super) database: Option<String>,
     /// WALs from this one on are needed by some family.
     pub(super) oldest_log: FileNumber,
     /// Whether any edit of it is intact.

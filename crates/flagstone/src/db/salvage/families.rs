@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::choose::Version;
 use super::directory::History;
+use super::flushed::Flushed;
 use super::losses::Losses;
 use super::tombstones::{Cover, Tombstones};
 use super::unknown::{KeyRange, UnknownTable};
@@ -32,10 +33,8 @@ pub(super) struct Family {
     /// Tables in order, and tables whose records are not.
     pub(super) tables: Vec<(FileNumber, Arc<TableRemains>)>,
     pub(super) tombstones: Tombstones,
-    /// The newest write that tables hold.
-    flushed_until: SequenceNumber,
-    /// Whether every table tells that.
-    pub(super) tells_flushed: bool,
+    /// Which writes tables hold.
+    pub(super) flushed: Flushed,
     /// Whether WALs have records of it.
     is_in_logs: bool,
     /// What damaged and missing tables may have held.
@@ -52,14 +51,7 @@ impl Family {
         properties: Option<&TableProperties>,
         is_certain: bool,
     ) {
-        // Only flushes know it.
-        let is_flushed = properties.is_some_and(|properties| properties.oldest_key_time > 0);
-        let flushed_until = properties.and_then(TableProperties::flushed_until);
-        self.tells_flushed &= is_flushed || flushed_until.is_some();
-        // The sequence number of what was ingested was given it then: older writes may not have been flushed by that time. What
-        // it was merged to says so.
-        let own = if remains.is_ingested() { 0 } else { remains.largest_sequence };
-        self.flushed_until = self.flushed_until.max(flushed_until.unwrap_or(own));
+        self.flushed.add_table(&remains, properties);
         for fault in &remains.faults {
             let whole = bounds.as_ref().map(|(smallest, largest)| user_range(smallest, largest));
             self.losses.add(fault.key_range.clone().or(whole));
@@ -117,6 +109,8 @@ pub(super) struct Families {
     /// How many have other names than their places in the options say.
     out_of_order: usize,
     history: History,
+    /// What the file IDENTITY says.
+    identity: Option<String>,
     options: ColumnFamilyOptions,
     given: Vec<(String, ColumnFamilyOptions)>,
     /// Where each name stands there first.
@@ -135,11 +129,17 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Those that the MANIFEST knows. `given` are the options of families as far as the caller has them.
+    /// Those that the MANIFEST knows. `identity` is what IDENTITY says; `given` are the options of families as far as the caller
+    /// has them.
     ///
     /// # Errors
     /// `InvalidArgument` for a comparator that neither `options` nor `given` have, and that is not built in.
-    pub(super) fn new(history: History, options: &Options, given: Given<'_>) -> Result<Self> {
+    pub(super) fn new(
+        history: History,
+        identity: Option<String>,
+        options: &Options,
+        given: Given<'_>,
+    ) -> Result<Self> {
         let are_given_newest = given.are_newest;
         let given: Vec<_> =
             given.families.iter().map(|(name, options)| ((*name).to_string(), options.clone())).collect();
@@ -151,6 +151,7 @@ impl Families {
             taken: given.iter().map(|(name, _)| name.clone()).collect(),
             out_of_order: 0,
             history,
+            identity,
             options: options.cf.clone(),
             place_in_given: places().map(|(place, (name, _))| (name.clone(), place)).collect(),
             given,
@@ -271,8 +272,7 @@ impl Families {
             log_number,
             tables: Vec::new(),
             tombstones: Tombstones::default(),
-            flushed_until: 0,
-            tells_flushed: true,
+            flushed: Flushed::default(),
             is_in_logs: false,
             losses: Losses::default(),
         };
@@ -463,7 +463,7 @@ impl Families {
         let is_trusted = self.history.is_trusted;
         let family = self.by_name.get_mut(&self.names[&id])?;
         family.is_in_logs = true;
-        let is_flushed = wal < family.log_number || !is_trusted && sequence <= family.flushed_until;
+        let is_flushed = wal < family.log_number || !is_trusted && family.flushed.had(sequence);
         Some((family, is_flushed))
     }
 
@@ -540,6 +540,16 @@ impl Families {
         }
     }
 
+    /// Makes what tables say of writes ready to be asked for. IDENTITY may be damaged, as nothing protects it: a table must bear
+    /// witness to it.
+    pub(super) fn finish_flushed(&mut self) {
+        let has_witness =
+            |identity: &&String| self.by_name.values().any(|family| family.flushed.has_tables_of(identity));
+        let own = self.history.database.clone();
+        let own = own.or_else(|| self.identity.as_ref().filter(has_witness).cloned());
+        self.by_name.values_mut().for_each(|family| family.flushed.finish(own.as_deref()));
+    }
+
     /// Makes what was noted ready to be asked for. What is lost of some family may be lost of each.
     pub(super) fn finish_losses(&mut self) {
         for family in self.by_name.values_mut() {
@@ -574,7 +584,7 @@ mod tests {
                 .families
                 .insert(ColumnFamilyId(9), RecordedFamily { name: known.clone(), ..Default::default() });
             let given = Given { families: given, are_newest: true };
-            let mut families = Families::new(history, &Options::default(), given).unwrap();
+            let mut families = Families::new(history, None, &Options::default(), given).unwrap();
             families.expect_in_logs((1..=COUNT).map(ColumnFamilyId).collect());
             families.name_those_in_logs();
             assert_eq!(families.by_name.len(), COUNT as usize);

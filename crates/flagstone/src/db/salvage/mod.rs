@@ -14,6 +14,7 @@ mod choose;
 mod directory;
 mod families;
 mod files;
+mod flushed;
 mod keys;
 mod logs;
 mod losses;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber, file_name};
 use crate::db::another_owner;
 use crate::env::{Env, FileLock, FileSystem};
+use crate::manifest::identity_of;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::TableRemains;
 
@@ -109,7 +111,8 @@ fn rebuild(
     let elsewhere = data.paths().filter(|path| fs.metadata(path).is_ok()).chain(wals);
     [source].into_iter().chain(elsewhere).for_each(|path| note_owner(fs, source, path, &mut report));
     let history = History::read(fs, source, &directory, &mut report);
-    let mut families = Families::new(history, options, given)?;
+    let identity = identity_of(fs, source).ok().flatten();
+    let mut families = Families::new(history, identity, options, given)?;
     if directory.report_unreadable(families.history(), &mut report) {
         families.note_loss_of_anything();
     }
@@ -232,6 +235,7 @@ impl Salvage<'_> {
         let new_runs = || Runs::new(&self.env.fs, path, &numbers, RUN_SIZE / 2);
         let mut runs = LogRuns { fresh: new_runs(), flushed: new_runs() };
         self.families.finish_losses();
+        self.families.finish_flushed();
         self.read_logs(&directory.wals, &mut runs, false)?;
         if self.families.have_losses() {
             self.at.bytes_total += bytes_of(&directory.archived);
@@ -395,7 +399,7 @@ impl Salvage<'_> {
         family: &mut Family,
         runs: &mut LogRuns<'_>,
     ) -> Result<Vec<(Origin, Arc<TableRemains>)>> {
-        let is_sure = self.families.history().is_trusted || family.tells_flushed;
+        let is_sure = self.families.history().is_trusted || family.flushed.is_certain();
         let fresh = runs.fresh.take(&family.name)?.into_iter();
         let flushed = runs.flushed.take(&family.name)?.into_iter();
         let mut sources: Vec<_> = fresh
