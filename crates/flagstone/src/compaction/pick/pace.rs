@@ -46,8 +46,9 @@ impl Runway {
 /// How many memtables, the one being filled among them, may be full before writers stop, where so many of `most` wait for a
 /// flush; `None` while writers need not heed that: of many memtables half are theirs, for a burst.
 ///
-/// Writers are held to what keeps that room until what waits is flushed ([`Speeds::rate_while_flushing`]): where as many wait as
-/// are left, to the speed of flushes. So several flushes have something to do at the same time, and no rate falls by leaps.
+/// Writers are held to what keeps that room until what waits is flushed ([`Speedometer::rate_while_flushing`]): where as many
+/// wait as are left, to the speed of flushes. So several flushes have something to do at the same time, and no rate falls by
+/// leaps.
 pub fn memtables_left(waiting: usize, most: usize) -> Option<u64> {
     let is_heeded = waiting > 0 && 2 * waiting + 2 >= most;
     is_heeded.then(|| most.saturating_sub(waiting).max(1) as u64)
@@ -118,12 +119,10 @@ impl Speeds {
     }
 
     /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of others are flushed, both in
-    /// bytes of memory; `None` if nobody knows how long that takes. Until a flush has been timed it passes for half as fast
-    /// as writers.
-    pub fn rate_while_flushing(&self, room: u64, waiting: u64) -> Option<u64> {
-        let flushing = if self.flushing > 0 { self.flushing } else { self.writing / 2 };
-        let seconds = waiting.max(1) as f64 / (flushing as f64 * FLUSH_SLACK);
-        (flushing > 0).then(|| (room as f64 / seconds) as u64)
+    /// bytes of memory; `None` if nobody knows how long that takes.
+    fn rate_while_flushing(&self, room: u64, waiting: u64) -> Option<u64> {
+        let seconds = waiting.max(1) as f64 / (self.flushing as f64 * FLUSH_SLACK);
+        (self.flushing > 0).then(|| (room as f64 / seconds) as u64)
     }
 }
 
@@ -170,6 +169,9 @@ struct Flushes {
 /// A flush is small if so many of its size are less than what was flushed lately, which is four times the mean.
 const SMALL_FLUSH: u64 = 64;
 
+/// Nor do flushes tell how long one takes of more than so many times what was flushed lately.
+const FAR_LARGER: u64 = 4;
+
 /// Shorter stretches say little.
 const STRETCH_MIN_US: u64 = 50_000;
 
@@ -177,6 +179,20 @@ impl Speedometer {
     /// What has been measured.
     pub fn speeds(&self) -> Speeds {
         self.speeds
+    }
+
+    /// The rate at which memtables with `room` bytes are full no sooner than `waiting` bytes of others are flushed, both in bytes
+    /// of memory; `None` if nobody knows how long that takes. Until a flush of about that size has been timed it passes for half
+    /// as fast as writers, who may be as fast as where delays begin: what they wrote lately may be little.
+    pub fn rate_while_flushing(&self, room: u64, waiting: u64, delayed_write_rate: u64) -> Option<u64> {
+        let Speeds { writing, flushing } = self.speeds;
+        let is_told = self.written(waiting) <= self.flushes.bytes.saturating_mul(FAR_LARGER);
+        let flushing = match is_told {
+            true => flushing,
+            false if writing == 0 => 0,
+            false => flushing.max(writing.max(delayed_write_rate) / 2),
+        };
+        Speeds { writing, flushing }.rate_while_flushing(room, waiting)
     }
 
     /// Notes that writers have written `total` bytes up to now, and whether they go on freely.
@@ -279,8 +295,46 @@ mod tests {
         assert_eq!(speeds.rate_while_flushing(64 * MIB, 64 * MIB), Some(110 * MIB));
         assert_eq!(speeds.rate_while_flushing(64 * MIB, 128 * MIB), Some(55 * MIB));
         assert_eq!(Speeds::default().rate_while_flushing(64 * MIB, 64 * MIB), None);
-        let first = Speeds { writing: 80 * MIB, flushing: 0 };
-        assert_eq!(first.rate_while_flushing(64 * MIB, 64 * MIB), Some(44 * MIB), "never timed");
+    }
+
+    /// Writers achieve `writing` bytes a second, and flushes of so many bytes took so many microseconds.
+    fn meter(writing: u64, flushes: &[(u64, u64)]) -> Speedometer {
+        let mut meter = Speedometer::default();
+        meter.note_writes(0, 0, true);
+        meter.note_writes(1_000_000, writing, true);
+        let mut now_us = 1_000_000;
+        for (bytes, took_us) in flushes {
+            meter.begin_flushes(now_us);
+            now_us += took_us;
+            meter.note_flush(*bytes, now_us);
+        }
+        meter
+    }
+
+    /// A program wrote a little, flushed it, and then began to load: until its first full memtable was flushed it was held to
+    /// kilobytes a second, as the flushes of a few bytes had been as slow as the disk was to answer. So it was where it had
+    /// written a little for long, and flushed nothing.
+    #[test]
+    fn what_was_flushed_in_little_pieces_does_not_tell_how_long_a_memtable_takes() {
+        let rate = |meter: Speedometer, bytes: u64| {
+            meter.rate_while_flushing(bytes, bytes, 16 * MIB).expect("a rate") as f64 / MIB as f64
+        };
+        let little = vec![(1000, 50_000); 30];
+        assert!(
+            (rate(meter(80 * MIB, &little), 64 * MIB) - 44.0).abs() < 0.1,
+            "half of what writers achieve"
+        );
+        assert!(rate(meter(80 * MIB, &little), 2000) < 0.1, "they tell of others as small");
+        assert!((rate(meter(80 * MIB, &[]), 64 * MIB) - 44.0).abs() < 0.1, "none was timed");
+        assert!((rate(meter(10_000, &[]), 64 * MIB) - 8.8).abs() < 0.1, "they may be faster than lately");
+        let full = vec![(64 * MIB, 6_400_000); 5];
+        assert!((rate(meter(80 * MIB, &full), 64 * MIB) - 11.0).abs() < 0.1, "a slow disk is believed");
+        assert!((rate(meter(80 * MIB, &full), 192 * MIB) - 11.0).abs() < 0.1, "also for several");
+        assert_eq!(
+            Speedometer::default().rate_while_flushing(MIB, MIB, 16 * MIB),
+            None,
+            "nobody knows anything"
+        );
     }
 
     /// With two of four waiting, writers were held to half of what one flush achieved: the second thread had nothing to do.

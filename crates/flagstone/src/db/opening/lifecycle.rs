@@ -24,7 +24,7 @@ use crate::db::poison::Poison;
 use crate::db::settings::{compacts_by_itself, level0_files};
 use crate::db::state::State;
 use crate::db::statistics::{Statistics, Ticker};
-use crate::db::writing::pressure::{Asked, Space};
+use crate::db::writing::pressure::{Asked, Filling, Space};
 use crate::db::writing::stall::flushes_go_on;
 use crate::db::writing::wal_sync::WalSync;
 use crate::db::writing::write_control::WriteControl;
@@ -227,8 +227,10 @@ impl DbInner {
         let stopped = by_memtables | self.wals_stop_writers(state);
         self.note_pressures(state);
         let Asked { is_stopped, severity, slowest, last_room, space } = state.agenda.pressures.asked();
-        let waits_for_flush =
-            slowest.and_then(|filling| speeds.rate_while_flushing(filling.room, filling.waiting));
+        let delayed_write_rate = delayed_write_rate(&settings);
+        let waits_for_flush = slowest.and_then(|Filling { room, waiting, .. }| {
+            state.pace.rate_while_flushing(room, waiting, delayed_write_rate)
+        });
         let mut rate = waits_for_flush.unwrap_or(u64::MAX);
         let pace = &state.pace;
         let last_room = last_room.map(|(left, whole)| Room {
@@ -236,7 +238,6 @@ impl DbInner {
             whole: pace.written(whole),
             writing: speeds.writing,
         });
-        let delayed_write_rate = delayed_write_rate(&settings);
         let in_debt = severity.map_or(u64::MAX, |severity| speeds.rate_in_debt(severity, delayed_write_rate));
         let is_hard = speeds.is_hard(in_debt, delayed_write_rate);
         rate = rate.min(in_debt);
