@@ -6,13 +6,10 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
-use super::{Direction, Engine, Entry, Result};
+use super::{Direction, Engine, Entry, Result, batch_bytes};
 use crate::amplification::Written;
 use crate::cell::Durability;
 use crate::tuning::Tuning;
-
-/// What a batch needs for an entry beside key and value, at most; its header is small beside that.
-const ENTRY_OVERHEAD: usize = 32;
 
 struct Flagstone {
     db: Db,
@@ -52,8 +49,7 @@ impl Engine for Flagstone {
     }
 
     fn write(&self, entries: &[Entry<'_>], durability: Durability) -> Result<()> {
-        let bytes: usize = entries.iter().map(|(key, value)| key.len() + value.len() + ENTRY_OVERHEAD).sum();
-        let mut batch = WriteBatch::with_capacity(bytes);
+        let mut batch = WriteBatch::with_capacity(batch_bytes(entries));
         for (key, value) in entries {
             batch.put(key, value)?;
         }

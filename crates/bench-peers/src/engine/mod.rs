@@ -25,6 +25,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// One entry of a batch.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);
 
+/// Bytes of a batch of entries, at most, for the engines that are told before: one that grows with its entries is copied again
+/// and again.
+fn batch_bytes(entries: &[Entry<'_>]) -> usize {
+    /// Beside key and value; the batch's header is small beside that.
+    const ENTRY_OVERHEAD: usize = 32;
+    entries.iter().map(|(key, value)| key.len() + value.len() + ENTRY_OVERHEAD).sum()
+}
+
 /// Where a scan goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {

@@ -8,7 +8,7 @@ use rocksdb::{
     ReadOptions, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
-use super::{Direction, Engine, Entry, Result};
+use super::{Direction, Engine, Entry, Result, batch_bytes};
 use crate::amplification::Written;
 use crate::cell::Durability;
 use crate::tuning::Tuning;
@@ -81,7 +81,7 @@ impl Engine for RocksDb {
     }
 
     fn write(&self, entries: &[Entry<'_>], durability: Durability) -> Result<()> {
-        let mut batch = WriteBatch::default();
+        let mut batch = WriteBatch::with_capacity_bytes(batch_bytes(entries));
         for (key, value) in entries {
             batch.put(key, value);
         }
