@@ -7,7 +7,7 @@ use memmap2::MmapMut;
 
 use super::{File, FileSystem, OpenMode};
 use crate::base::sync::Mutex;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, SubCode};
 
 /// Where reads and writes of such a file begin and end, in the file and in memory: a multiple of this. Devices and file
 /// systems that want more are refused at open. ([`File::read_block`]: reads that need less.)
@@ -293,7 +293,7 @@ fn gather(file: &dyn File, offset: u64, parts: &[&[u8]], buffer: &mut AlignedBuf
 }
 
 /// Checks that files in `directory` can be written around the cache: writes one block to the file `probe` there, reads it back,
-/// and removes it.
+/// and removes it. A disk on which there is no room for that says nothing against it.
 ///
 /// # Errors
 /// `InvalidArgument` if the file system cannot; `IoError`.
@@ -307,8 +307,10 @@ pub fn check_direct_writes(fs: &dyn FileSystem, probe: &Path) -> Result<()> {
     };
     let checked = check();
     let removed = fs.remove(probe);
-    checked.map_err(|error| explain(error, probe))?;
-    removed
+    match checked {
+        Err(error) if error.subcode() == SubCode::NoSpace => Ok(()),
+        checked => checked.map_err(|error| explain(error, probe)).and(removed),
+    }
 }
 
 /// Checks that `file`, which exists, can be read around the cache.
