@@ -92,6 +92,11 @@ impl Workers {
         self.threads.sleepers().enter()
     }
 
+    #[cfg(test)]
+    pub(in crate::db) fn are_slept_for(&self) -> bool {
+        self.threads.sleepers().are_any()
+    }
+
     /// Where reads wait for a disk.
     pub(in crate::db) fn readers(&self) -> &ReaderPool {
         self.threads.readers()

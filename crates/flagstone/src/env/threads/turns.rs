@@ -38,7 +38,7 @@ impl Sleepers {
         Asleep(self)
     }
 
-    pub(super) fn are_any(&self) -> bool {
+    pub(crate) fn are_any(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
     }
 }
