@@ -11,7 +11,7 @@ use flagstone::env::Env;
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
 use super::judge;
-use super::past::{self, Batch, Fate, LASTING, Moment, Passing, Past};
+use super::past::{self, Batch, Fate, LASTING, Moment, Passing, Past, Unlogged};
 use crate::fault::{Call, Failure, FaultFs, Injection, Plan, Sort, sort_of};
 use crate::model::Edit;
 use crate::{CrashFs, Family, compare, settings, steps};
@@ -268,11 +268,12 @@ impl Life {
     }
 
     /// The edits of the next batch, without its marks.
-    fn edits(&mut self, value_length: usize) -> Vec<(String, Edit)> {
+    fn edits(&mut self, value_length: usize, unlogged: bool) -> Vec<(String, Edit)> {
         let number = self.past.batches.len();
-        let mut names: Vec<String> = self.past.marked().iter().map(|name| (*name).to_string()).collect();
+        let mut names: Vec<String> = past::marked(unlogged).iter().map(|name| (*name).to_string()).collect();
         let db = self.db.as_ref().expect("only an open database is written to");
-        names.extend(self.past.passing.keys().filter(|name| db.column_family(name).is_some()).cloned());
+        let passing = self.past.passing.keys().filter(|name| !unlogged && db.column_family(name).is_some());
+        names.extend(passing.cloned());
         let mut edits = Vec::new();
         for _ in 0..self.random.usize(1..4) {
             let name = names[self.random.usize(..names.len())].clone();
@@ -312,15 +313,20 @@ impl Life {
             return false;
         }
         let number = self.past.batches.len();
-        let mut edits = self.edits(value_length);
-        for name in self.past.marked() {
+        let unlogged = match self.past.unlogged {
+            Unlogged::None => false,
+            Unlogged::Some => !sync && self.random.u8(..3) == 0,
+            Unlogged::All => true,
+        };
+        let mut edits = self.edits(value_length, unlogged);
+        for name in past::marked(unlogged) {
             let value = number.to_string().into_bytes();
             edits.push(((*name).to_string(), Edit::Put { key: past::mark(number), value }));
         }
         let begun = self.now();
         let batch = compare::to_batch(&db, &edits);
-        let sync = sync && !self.past.unlogged;
-        let options = WriteOptions { sync, disable_wal: self.past.unlogged, ..WriteOptions::default() };
+        let sync = sync && !unlogged;
+        let options = WriteOptions { sync, disable_wal: unlogged, ..WriteOptions::default() };
         let outcome = db.write_with(&options, batch);
         let fate = Self::fate(&outcome);
         assert!(
@@ -328,10 +334,19 @@ impl Life {
             "batch {number} is acknowledged after a failed sync of a WAL"
         );
         let taken = (fate == Fate::Acknowledged).then_some(self.past.processes);
-        let logged = taken.is_some() && !self.past.unlogged && !self.options.manual_wal_flush;
-        self.past.batches.push(Batch { edits, fate, taken, logged, begun, durable: None, settled: None });
+        let logged = taken.is_some() && !unlogged && !self.options.manual_wal_flush;
+        self.past.batches.push(Batch {
+            edits,
+            unlogged,
+            fate,
+            taken,
+            logged,
+            begun,
+            durable: None,
+            settled: None,
+        });
         if sync && fate == Fate::Acknowledged {
-            self.past.all_durable(self.now());
+            self.past.all_synced(self.now());
         }
         self.hear(if sync { SYNCED_WRITE } else { "write" }, outcome).is_some()
     }
@@ -368,13 +383,13 @@ impl Life {
     /// Syncs the WAL.
     pub fn sync_wal(&mut self) {
         if self.call("sync the WAL", |db, _| db.sync_wal()).is_some() {
-            self.past.all_durable(self.now());
+            self.past.all_synced(self.now());
         }
     }
 
     /// Brings what waits in memory into the WAL.
     pub fn flush_log(&mut self) {
-        if self.call("flush the WAL", |db, _| db.flush_wal(false)).is_some() && !self.past.unlogged {
+        if self.call("flush the WAL", |db, _| db.flush_wal(false)).is_some() {
             self.past.all_logged();
         }
     }
@@ -482,6 +497,31 @@ impl Life {
         let found = compare::scan_back(db, family, options);
         if let Some(found) = self.hear("scan back", found) {
             compare::check_entries(family.name(), &found, model);
+        }
+    }
+
+    /// Copies the database, and looks at the copy.
+    pub fn checkpoint(&mut self, target: &str) {
+        if self.call("checkpoint", |db, _| db.checkpoint(target)).is_none() {
+            return;
+        }
+        // A copy has its WALs with it; the other directory is the original's.
+        let mut own = self.options.clone();
+        own.db.wal_dir.clear();
+        let opened = Db::open_read_only(target, &own);
+        if let Some(copy) = self.hear("open the copy", opened) {
+            self.look_at(&copy);
+        }
+    }
+
+    /// Reads everything in another handle.
+    pub fn look_at(&mut self, db: &Db) {
+        for family in db.column_families() {
+            let model = self.past.visible(family.name());
+            let found = compare::scan(db, &family, &ReadOptions::default());
+            if let Some(found) = self.hear("scan the copy", found) {
+                compare::check_entries(family.name(), &found, &model);
+            }
         }
     }
 }

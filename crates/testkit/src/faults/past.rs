@@ -25,11 +25,25 @@ pub enum Fate {
     Refused,
 }
 
+/// Which batches go without the WAL, and then only to the first of [`LASTING`]: each family is flushed for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unlogged {
+    /// None.
+    #[default]
+    None,
+    /// Some that are not synced.
+    Some,
+    /// All.
+    All,
+}
+
 /// One batch.
 #[derive(Clone)]
 pub struct Batch {
     /// Its edits, marks included.
     pub edits: Vec<(String, Edit)>,
+    /// Whether it went without the WAL.
+    pub unlogged: bool,
     /// What became of it.
     pub fate: Fate,
     /// Of one that was acknowledged, in which process that was: nothing that came after it there is found without it, even if
@@ -47,8 +61,8 @@ pub struct Batch {
 
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { edits, fate, taken: _, logged, begun, durable, settled } = self;
-        write!(f, "{} edits, {fate:?}, logged {logged}, begun {begun}, ", edits.len())?;
+        let Self { edits, unlogged, fate, taken: _, logged, begun, durable, settled } = self;
+        write!(f, "{} edits, unlogged {unlogged}, {fate:?}, logged {logged}, begun {begun}, ", edits.len())?;
         write!(f, "durable {durable:?}, settled {settled:?}")
     }
 }
@@ -80,8 +94,8 @@ pub struct Past {
     pub batches: Vec<Batch>,
     /// The families other than [`LASTING`].
     pub passing: BTreeMap<String, Passing>,
-    /// Batches go without the WAL, and only to the first of [`LASTING`]: each family is flushed for itself.
-    pub unlogged: bool,
+    /// Which batches go without the WAL.
+    pub unlogged: Unlogged,
     /// How many processes have ended.
     pub processes: usize,
 }
@@ -105,20 +119,34 @@ pub fn number_in(key: &[u8]) -> Option<usize> {
     std::str::from_utf8(key.strip_prefix(b"~")?).ok()?.parse().ok()
 }
 
+/// The families that get a mark of a batch.
+pub fn marked(unlogged: bool) -> &'static [&'static str] {
+    if unlogged { &LASTING[..1] } else { &LASTING }
+}
+
 impl Past {
     /// Everything acknowledged up to now is durable from this moment on.
     pub fn all_durable(&mut self, now: Moment) {
-        self.all_logged();
-        let took_place = |batch: &&mut Batch| batch.fate_at(End::Process) == Fate::Acknowledged;
-        for batch in self.batches.iter_mut().filter(took_place) {
-            batch.durable.get_or_insert(now);
-        }
+        self.keep(Some(now), |_| true);
     }
 
-    /// Everything acknowledged up to now outlives the process.
+    /// Everything of that which went to the WAL is.
+    pub fn all_synced(&mut self, now: Moment) {
+        self.keep(Some(now), |batch| !batch.unlogged);
+    }
+
+    /// Everything acknowledged up to now that went to the WAL outlives the process.
     pub fn all_logged(&mut self) {
-        for batch in self.batches.iter_mut().filter(|batch| batch.fate == Fate::Acknowledged) {
-            batch.logged = true;
+        self.keep(None, |batch| !batch.unlogged);
+    }
+
+    /// These outlive the process if they were acknowledged, and are `durable` from some moment on.
+    fn keep(&mut self, durable: Option<Moment>, these: impl Fn(&Batch) -> bool) {
+        for batch in self.batches.iter_mut().filter(|batch| these(batch)) {
+            batch.logged |= batch.fate == Fate::Acknowledged;
+            if batch.fate_at(End::Process) == Fate::Acknowledged {
+                batch.durable = batch.durable.or(durable);
+            }
         }
     }
 
@@ -132,9 +160,11 @@ impl Past {
         }
     }
 
-    /// The families that get a mark of every batch.
-    pub fn marked(&self) -> &'static [&'static str] {
-        if self.unlogged { &LASTING[..1] } else { &LASTING }
+    /// Of the batches that were found in one of [`LASTING`], those that are in the others, too.
+    pub fn in_all(&self, found: &[bool]) -> Vec<usize> {
+        let is_in_all =
+            |number: &usize| found[*number] && self.batches.get(*number).is_none_or(|batch| !batch.unlogged);
+        (0..found.len()).filter(is_in_all).collect()
     }
 
     /// The next process has found these batches of the first so many: what was unknown is known from now on.
@@ -170,11 +200,11 @@ impl Past {
     /// Compares what was found after an end with what was promised.
     ///
     /// # Panics
-    /// When something acknowledged is missing, something refused is there, or a later batch without an earlier one.
+    /// When something acknowledged is missing, something refused is there, or a later batch without an earlier one; an unlogged
+    /// one may be missing where later ones were logged.
     pub fn check_marks(&self, found: &[bool], end: End) {
         assert!(found.len() <= self.batches.len(), "marks of batches that never were");
         let is_found = |number: usize| found.get(number).copied().unwrap_or(false);
-        let last = found.iter().rposition(|found| *found);
         for (number, batch) in self.batches.iter().enumerate() {
             let fate = batch.fate_at(end);
             let (must, may) = match end {
@@ -186,20 +216,21 @@ impl Past {
             assert!(is_found(number) || !must, "lost: {}", story());
             assert!(!is_found(number) || may, "there, though it never took place: {}", story());
             let last = match fate {
-                Fate::Acknowledged => last,
-                Fate::Unknown => batch.taken.and_then(|process| self.last_of(process, found)),
-                Fate::Refused => None,
+                Fate::Acknowledged => self.last_behind(batch, found, |_| true),
+                Fate::Unknown if batch.taken.is_some() => {
+                    self.last_behind(batch, found, |later| later.taken == batch.taken)
+                }
+                Fate::Unknown | Fate::Refused => None,
             };
             let is_gap = last.is_some_and(|last| number < last);
             assert!(is_found(number) || !is_gap, "lost, though batch {last:?} is there: {}", story());
         }
     }
 
-    /// The last of a process's batches that was found.
-    fn last_of(&self, process: usize, found: &[bool]) -> Option<usize> {
-        let taken = self.batches.iter().zip(found).enumerate();
-        let mut taken = taken.filter(|(_, (batch, found))| **found && batch.taken == Some(process));
-        taken.next_back().map(|(number, _)| number)
+    /// The last that was found of `these` batches, none of which can be there without an earlier `batch`.
+    fn last_behind(&self, batch: &Batch, found: &[bool], these: impl Fn(&Batch) -> bool) -> Option<usize> {
+        let follows = |later: &Batch| later.unlogged || !batch.unlogged;
+        self.batches.iter().zip(found).rposition(|(later, found)| *found && follows(later) && these(later))
     }
 
     /// Compares the families that were found.

@@ -1,14 +1,10 @@
 //! Lives of a database, each long enough for one part of the engine to do all that it does to a disk.
 
-use flagstone::base::Result;
 use flagstone::db::Db;
-use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, ReadOptions,
-};
+use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
 
 use super::life::{DATABASE, Life};
-use super::past::LASTING;
-use crate::compare;
+use super::past::{LASTING, Unlogged};
 
 /// Options by name.
 pub type Changes = &'static [(&'static str, &'static str)];
@@ -53,6 +49,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "recovery", options: BLOBS, prepare: an_end, live: recovery },
     Scenario { name: "kept_in_memory", options: KEPT_IN_MEMORY, prepare: an_end, live: recovery },
     Scenario { name: "unlogged", options: BLOBS, prepare: open_unlogged, live: unlogged },
+    Scenario { name: "mixed", options: MEMTABLES, prepare: open_mixed, live: mixed },
     Scenario { name: "full_levels", options: STALLS, prepare: open, live: full_levels },
 ];
 
@@ -144,6 +141,9 @@ const DIRECT: Changes = &[
 
 const WALS: Changes = &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")];
 
+/// Memtables wait, and WALs with them.
+const MEMTABLES: Changes = &[("recycle_log_file_num", "2"), ("max_write_buffer_number", "6")];
+
 /// Memtables hold more than waits in memory.
 const BY_HAND: Changes = &[
     ("manual_wal_flush", "true"),
@@ -230,7 +230,12 @@ fn open(life: &mut Life) {
 }
 
 fn open_unlogged(life: &mut Life) {
-    life.past.unlogged = true;
+    life.past.unlogged = Unlogged::All;
+    open(life);
+}
+
+fn open_mixed(life: &mut Life) {
+    life.past.unlogged = Unlogged::Some;
     open(life);
 }
 
@@ -555,37 +560,23 @@ fn unlogged(life: &mut Life) {
     life.writes(3, 300);
 }
 
+/// Writes with the WAL and without it, in memtables that nobody flushes before their process dies.
+fn mixed(life: &mut Life) {
+    life.writes(9, 300);
+    life.flush();
+    for index in 0..24 {
+        life.write(index % 6 == 5, 300);
+    }
+    life.give_up();
+    life.open_twice();
+    life.read();
+    life.writes(5, 300);
+}
+
 /// More tables in level 0 than writers may pass.
 fn full_levels(life: &mut Life) {
     for _ in 0..60 {
         life.write(false, 400);
     }
     life.read();
-}
-
-impl Life {
-    /// Copies the database, and looks at the copy.
-    fn checkpoint(&mut self, target: &str) {
-        if self.call("checkpoint", |db, _| db.checkpoint(target)).is_none() {
-            return;
-        }
-        // A copy has its WALs with it; the other directory is the original's.
-        let mut own = self.options.clone();
-        own.db.wal_dir.clear();
-        let opened = Db::open_read_only(target, &own);
-        if let Some(copy) = self.hear("open the copy", opened) {
-            self.look_at(&copy);
-        }
-    }
-
-    /// Reads everything in another handle.
-    fn look_at(&mut self, db: &Db) {
-        for family in db.column_families() {
-            let model = self.past.visible(family.name());
-            let found: Result<_> = compare::scan(db, &family, &ReadOptions::default());
-            if let Some(found) = self.hear("scan the copy", found) {
-                compare::check_entries(family.name(), &found, &model);
-            }
-        }
-    }
 }
