@@ -9,20 +9,21 @@ mod common;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{create, fixtures, temporary};
-use flagstone::base::Code;
+use flagstone::base::{Code, Error, Result};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, Join, OpenMode, Spawn};
 use flagstone::options::file::parse;
 use flagstone::options::{Options, load_latest, load_readable};
 use testkit::fault::{FaultFs, Injection, OPTIONS_FILE_CALLS, Plan};
 use testkit::steps;
 
 /// What the newest OPTIONS file says if that is all of it: how many families it names, or why it does not count.
-fn read(directory: &Path, text: &str) -> Result<usize, String> {
+fn read(directory: &Path, text: &str) -> std::result::Result<usize, String> {
     std::fs::write(directory.join("OPTIONS-000999"), text).expect("written");
     let loaded = load_latest(&Env::os(), directory).map_err(|error| error.to_string())?;
     Ok(loaded.expect("there is one").families.len())
@@ -140,4 +141,33 @@ fn an_option_that_was_changed_stays_so_where_its_file_could_not_be_written() {
             assert_eq!(found, in_force, "{call:?}, closes: {closes}");
         }
     }
+}
+
+/// Starts threads until there are none left.
+struct Exhaustible {
+    inner: Arc<dyn Spawn>,
+    has_none_left: AtomicBool,
+}
+
+impl Spawn for Exhaustible {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
+        if self.has_none_left.load(Ordering::Relaxed) {
+            return Err(Error::new(Code::IoError, "no thread left"));
+        }
+        self.inner.spawn(name, work)
+    }
+}
+
+/// It was in force, and the next opening knew nothing of it.
+#[test]
+fn a_change_whose_threads_cannot_be_started_is_in_the_file() {
+    let env = Env::memory();
+    let spawner = Arc::new(Exhaustible { inner: env.spawner.clone(), has_none_left: AtomicBool::new(false) });
+    let env = Env { spawner: spawner.clone(), ..env };
+    let db = Db::open("/db", &Options { env: env.clone(), ..create() }).expect("a database");
+    spawner.has_none_left.store(true, Ordering::Relaxed);
+    let refused = db.set_db_options(&[("max_background_jobs", "12")]).expect_err("no thread left");
+    assert_eq!(refused.code(), Code::IoError);
+    let loaded = load_latest(&env, Path::new("/db")).expect("it can be read").expect("there is one");
+    assert_eq!((db.options().max_background_jobs, loaded.options.max_background_jobs), (12, 12));
 }

@@ -108,7 +108,8 @@ impl Db {
     /// Changes options of the database while it runs; see [`Db::set_options`].
     ///
     /// # Errors
-    /// As [`Db::set_options`].
+    /// As [`Db::set_options`]. `IoError`, too, if the system has no thread left for more jobs in the background: the change is in
+    /// force then, and in the OPTIONS file, and the next change tries again to start what is missing.
     pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
@@ -128,9 +129,9 @@ impl Db {
         if resizes_caches {
             inner.tables.account().tell_again();
         }
-        inner.start_workers()?;
+        let started = inner.start_workers();
         inner.tree_changed();
-        inner.write_changed_options()
+        inner.write_changed_options().and(started)
     }
 }
 
