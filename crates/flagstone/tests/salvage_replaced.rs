@@ -89,6 +89,32 @@ fn a_range_deletion_whose_table_was_replaced_deletes_nothing_that_was_written_si
     }
 }
 
+/// A cursor held the table with the deletion of a key that was written again, and had lost its sequence number. Whether the value
+/// lay below it nothing tells; it was deleted without a word.
+#[test]
+fn a_deletion_that_may_be_older_than_a_value_is_told() {
+    let (scratch, options) = (temporary(), settings(0));
+    let db = open(scratch.path(), &options);
+    db.put("p", "old").expect("a put");
+    db.flush_all().expect("a flush");
+    compact(&db);
+    db.delete("p").expect("a deletion");
+    db.flush_all().expect("a flush");
+    let cursor = db.iter(&ReadOptions::default()).expect("a cursor");
+    db.put("p", "new").expect("a put");
+    db.flush_all().expect("a flush");
+    compact(&db);
+    let is_told = |report: &SalvageReport| {
+        report.notes.iter().any(|note| note.starts_with("1 keys of family 'default' are taken for deleted"))
+    };
+    let (saved, report) = rescue(scratch.path(), &options, true);
+    assert_eq!(held(&saved), [("p".to_string(), "new".to_string())], "{report:#?}");
+    assert!(report.is_complete() && !is_told(&report), "{report:#?}");
+    let (_, report) = rescue(scratch.path(), &options, false);
+    assert!(is_told(&report), "{report:#?}");
+    drop(cursor);
+}
+
 /// Without a MANIFEST the same files may be left where the range deletion still counts.
 #[test]
 fn a_range_deletion_above_what_was_compacted_since_needs_a_manifest() {

@@ -12,6 +12,9 @@
 //! 4. A reference to a large value that is lost does not count, nor an entity that cannot be read: an intact older version
 //!    shows again. It is reported.
 //! 5. Deletions themselves are not kept. Everything that they could hide is here, and is judged here.
+//! 6. Of a deletion in a table of which nothing is said a newer table's value without a sequence number may have been written
+//!    since, if a compaction has replaced the deletion's table. It is deleted, and said: sound databases have many that lay
+//!    below, and to bring all these back would be worse.
 
 use crate::base::{FileNumber, SequenceNumber, ValueType};
 
@@ -65,6 +68,8 @@ pub(super) struct Choice<L> {
     /// Whether it is out of a WAL that had been flushed, and a table has a value that has lost its sequence number, and may be
     /// newer.
     pub(super) may_be_older: bool,
+    /// Whether the deletion that was believed may be older than a value that is left.
+    pub(super) may_be_missing: bool,
 }
 
 /// Judges all versions of a key: newest first, copies of one write in the order of their sources, newest source first.
@@ -74,8 +79,13 @@ pub(super) fn choose<L>(
     is_covered: impl Fn(&Version) -> bool,
     mut usable: impl FnMut(Version) -> Result<Version, L>,
 ) -> Choice<L> {
-    let mut choice =
-        Choice { kept: Vec::new(), lost: Vec::new(), may_count_twice: false, may_be_older: false };
+    let mut choice = Choice {
+        kept: Vec::new(),
+        lost: Vec::new(),
+        may_count_twice: false,
+        may_be_older: false,
+        may_be_missing: false,
+    };
     let mut rest = versions.into_iter().filter(|version| !is_covered(version)).peekable();
     while let Some(first) = rest.next() {
         let sequence = first.sequence;
@@ -116,7 +126,10 @@ pub(super) fn choose<L>(
             None => choice.lost.extend(why),
             Some(version) => match version.kind {
                 ValueType::Merge => choice.kept.push(version),
-                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => break,
+                kind if is_deletion(kind) => {
+                    choice.may_be_missing = rest.any(|other| may_be_newer(&other, version.origin));
+                    break;
+                }
                 _ => {
                     choice.may_count_twice = sequence == 0 && may_hold(&version, &choice.kept);
                     choice.kept.push(version);
@@ -126,6 +139,17 @@ pub(super) fn choose<L>(
         }
     }
     choice
+}
+
+fn is_deletion(kind: ValueType) -> bool {
+    matches!(kind, ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp)
+}
+
+/// Whether a version below a deletion may have been written after it: then a compaction to the bottom read the deletion, too,
+/// before it wrote the version's table.
+fn may_be_newer(version: &Version, deletion: Origin) -> bool {
+    let (Origin::Unnamed(deleted), Origin::Unnamed(table)) = (deletion, version.origin) else { return false };
+    version.sequence == 0 && !is_deletion(version.kind) && table > deleted
 }
 
 /// Whether two versions, unfolded, come to the same.
@@ -326,6 +350,26 @@ mod tests {
         assert_eq!(over(&[("V+c", 12), ("V", 8), ("U", 5)]), ("+c V".to_string(), false));
         assert_eq!(over(&[("V+b+c", 13), ("V+b", 12)]), ("+c V+b".to_string(), true));
         assert_eq!(over(&[("V", 12)]), ("+c V".to_string(), true));
+    }
+
+    #[test]
+    fn where_nothing_tells_whether_a_deletion_or_a_value_is_newer_it_is_said() {
+        let (live, unnamed) = (|at| Origin::Live(FileNumber(at)), |at| Origin::Unnamed(FileNumber(at)));
+        let is_said = |versions: &[(SequenceNumber, ValueType, &str, Origin)]| {
+            let at = |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
+            let choice = choose(versions.iter().map(at).collect(), |_| false, Ok::<_, ()>);
+            assert!(choice.kept.iter().all(|version| version.kind == Merge));
+            choice.may_be_missing
+        };
+        let deleted = (15, Deletion, "", unnamed(8));
+        assert!(is_said(&[deleted, (0, Value, "V", unnamed(9))]));
+        assert!(is_said(&[(16, Merge, "+c", unnamed(10)), deleted, (0, BlobIndex, "V", unnamed(9))]));
+        assert!(is_said(&[(15, ValueType::SingleDeletion, "", unnamed(8)), (0, Value, "V", unnamed(9))]));
+        // What it was written above.
+        assert!(!is_said(&[deleted, (0, Value, "V", unnamed(7))]));
+        assert!(!is_said(&[deleted, (14, Value, "V", unnamed(9))]));
+        // A whole MANIFEST tells that the deletion counts.
+        assert!(!is_said(&[(15, Deletion, "", live(8)), (0, Value, "V", live(9))]));
     }
 
     #[test]

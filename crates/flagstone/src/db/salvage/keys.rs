@@ -31,6 +31,8 @@ pub(super) struct Unclear {
     older: u64,
     /// Those that a range deletion may have deleted.
     deleted: u64,
+    /// Those that may have been written after the deletion that was believed.
+    missing: u64,
 }
 
 /// Keys of which nothing tells something.
@@ -50,7 +52,7 @@ impl Doubts {
 
 impl Unclear {
     pub(super) fn describe(self, family: &str, report: &mut SalvageReport) {
-        let Self { twice, unlisted, older, deleted } = self;
+        let Self { twice, unlisted, older, deleted, missing } = self;
         if twice.keys > 0 {
             let what = format!(
                 "without a whole MANIFEST nothing tells whether {} keys of family '{family}' have merge operands twice: above a \
@@ -76,6 +78,13 @@ impl Unclear {
             report.note(format!(
                 "{deleted} keys of family '{family}' may have been deleted: a range deletion is over them, and nothing tells \
                  whether they were written before it or since, as they have lost their sequence numbers."
+            ));
+        }
+        if missing > 0 {
+            report.note(format!(
+                "{missing} keys of family '{family}' are taken for deleted, although a newer table has values for them: nothing \
+                 tells whether these were written since, as they have lost their sequence numbers. That can be only if a \
+                 compaction had replaced a table which was not removed yet."
             ));
         }
     }
@@ -127,6 +136,7 @@ impl<'a> KeyWriter<'a> {
             self.unclear.twice.note(key);
         }
         self.unclear.older += u64::from(choice.may_be_older);
+        self.unclear.missing += u64::from(choice.may_be_missing);
         let is_undated = choice.kept.iter().any(|version| version.sequence == 0);
         self.unclear.deleted += u64::from(is_unsure.get() && is_undated);
         for (file, error) in choice.lost {
