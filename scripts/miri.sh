@@ -22,7 +22,7 @@ miri --lib -- memtable:: base::slab base::shared_piece --skip short_races \
     --skip memtable::range_deletes --skip memtable::tests::filters
 echo "owners of a piece that let go of it at once, and threads that take pieces, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" \
-    miri --lib -- base::shared_piece::tests::the_last base::slab::tests::many_threads
+    miri --lib -- base::shared_piece::tests::the_last base::shared_piece::tests::one_fills base::slab::tests::many_threads
 echo "threads that do each other's work, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- base::combining_lock
 echo "one writer and two readers of a memtable, $races interleavings"

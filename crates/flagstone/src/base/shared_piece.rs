@@ -1,8 +1,11 @@
 //! Bytes that several own, with what is known of them, in one piece of memory.
 //!
 //! ```text
-//! piece = how many own it (8 bytes), the piece itself (16), where the bytes begin (8), what is known of them, the bytes
+//! piece = how many own it (8 bytes), the piece itself (16), where the bytes begin (4), the margin's length (2) and whether it
+//!         is filled in (1), what is known of them, the margin, the bytes
 //! ```
+//!
+//! The margin is room for what is found out about the bytes later, of a size that is chosen when the memory is taken.
 //!
 //! All of it lies side by side, in the slab's huge pages where the slab has pieces of that size: whoever takes a share waits
 //! for no memory that a look at the bytes would not wait for, and a block is found with one address translation.
@@ -11,7 +14,9 @@
 //! 1. The count is that of the handles, and the memory lives while there is one.
 //! 2. The bytes do not change once there is a handle, nor what is known of them but by its own, shared means.
 //! 3. A companion is the memory's from the moment it is set, and is taken once, by who gives up the last handle.
-#![expect(unsafe_code, reason = "a count and the memory's owner within the memory")]
+//! 4. The margin lies right before the bytes. It is written to by who moves its state from `BLANK` to `BUSY`, which one does, and
+//!    looked at when the state is `FILLED`, after which nobody writes to it.
+#![expect(unsafe_code, reason = "a count, the memory's owner and a margin within the memory")]
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,7 +24,7 @@ use std::mem::{ManuallyDrop, needs_drop};
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 // Like that of an `Arc`: no schedule depends on it.
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 
 use super::prefetch;
 use super::slab::{ALIGNMENT, Piece};
@@ -29,7 +34,9 @@ use super::slab::{ALIGNMENT, Piece};
 struct Head<K> {
     count: AtomicUsize,
     piece: Piece,
-    begin: usize,
+    begin: u32,
+    margin: u16,
+    state: AtomicU8,
     /// What goes with the memory; null if nothing does.
     companion: AtomicPtr<Companion>,
     known: K,
@@ -42,29 +49,52 @@ impl<K> Head<K> {
     };
 }
 
+/// Nothing is in the margin yet.
+const BLANK: u8 = 0;
+/// Somebody is at work there.
+const BUSY: u8 = 1;
+const FILLED: u8 = 2;
+/// There is nothing to put into it.
+const REFUSED: u8 = 3;
+
 /// What is dropped when nobody has a share any more; in a box of its own, as a pointer of one word leads to it.
 type Companion = Box<dyn Send>;
 
 /// Room for bytes that are to be shared, and for what will be known of them.
 pub struct SharedRoom<K = ()> {
     piece: Piece,
+    margin: u16,
     known: PhantomData<K>,
 }
 
 impl<K> SharedRoom<K> {
     /// For `length` bytes, of any content; with them and the head they are less than 4 GiB.
     pub fn new(length: usize) -> Self {
-        Self { piece: Piece::aligned(Head::<K>::SIZE + length), known: PhantomData }
+        Self::with_margin(length, 0)
+    }
+
+    /// The same, with a margin of so many bytes.
+    pub fn with_margin(length: usize, margin: u16) -> Self {
+        let piece = Piece::aligned(Self::begin(margin) + length);
+        Self { piece, margin, known: PhantomData }
     }
 
     /// The same for a moment: what is large comes from the system, and goes back to it.
     pub fn passing(length: usize) -> Self {
-        Self { piece: Piece::passing(Head::<K>::SIZE + length), known: PhantomData }
+        Self { piece: Piece::passing(Self::begin(0) + length), margin: 0, known: PhantomData }
     }
 
-    /// Makes it `length` bytes long; `false` if those want memory of another size.
-    pub fn resize(&mut self, length: usize) -> bool {
-        self.piece.resize(Head::<K>::SIZE + length)
+    fn begin(margin: u16) -> usize {
+        Head::<K>::SIZE + usize::from(margin)
+    }
+
+    /// Makes it `length` bytes long, with a margin of so many; `false` if those want memory of another size.
+    pub fn resize(&mut self, length: usize, margin: u16) -> bool {
+        let fits = self.piece.resize(Self::begin(margin) + length);
+        if fits {
+            self.margin = margin;
+        }
+        fits
     }
 
     /// Whether it is a piece of the slab's, which [`SharedRoom::resize`] may make use of.
@@ -74,7 +104,7 @@ impl<K> SharedRoom<K> {
 
     /// The bytes, owned by one handle so far.
     pub fn share(self, known: K) -> SharedPiece<K> {
-        let piece = self.piece;
+        let Self { piece, margin, .. } = self;
         let head = piece.start().cast::<Head<K>>();
         // SAFETY: the piece is aligned and has room for the head, and nobody else looks at it yet. It moves into its own
         // memory, which stays where it is.
@@ -82,7 +112,9 @@ impl<K> SharedRoom<K> {
             head.write(Head {
                 count: AtomicUsize::new(1),
                 piece,
-                begin: Head::<K>::SIZE,
+                begin: Self::begin(margin) as u32,
+                margin,
+                state: AtomicU8::new(BLANK),
                 companion: AtomicPtr::new(ptr::null_mut()),
                 known,
             });
@@ -95,13 +127,13 @@ impl<K> Deref for SharedRoom<K> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.piece[Head::<K>::SIZE..]
+        &self.piece[Self::begin(self.margin)..]
     }
 }
 
 impl<K> DerefMut for SharedRoom<K> {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.piece[Head::<K>::SIZE..]
+        &mut self.piece[Self::begin(self.margin)..]
     }
 }
 
@@ -151,22 +183,61 @@ impl<K> SharedPiece<K> {
         self.head().piece.capacity()
     }
 
+    /// What was put into the margin, if it is filled in.
+    #[inline]
+    pub fn margin(&self) -> Option<&[u8]> {
+        let Head { begin, margin, state, .. } = self.head();
+        let (begin, length) = (*begin as usize, usize::from(*margin));
+        // What was written there is seen.
+        if state.load(Ordering::Acquire) != FILLED {
+            return None;
+        }
+        // SAFETY: the memory has the margin right before `begin`, all of it bytes since the piece was taken; nobody writes to it
+        // any more (4), and it lives as long as this handle (1).
+        Some(unsafe {
+            std::slice::from_raw_parts(self.head.cast::<u8>().as_ptr().add(begin - length), length)
+        })
+    }
+
+    /// Has `fill` put something into the margin, if there is one, and nobody has tried to or does now; `false` from it says that
+    /// there is nothing to put there. What there is then.
+    #[cold]
+    pub fn fill_margin(&self, fill: impl FnOnce(&mut [u8]) -> bool) -> Option<&[u8]> {
+        let Head { begin, margin, state, .. } = self.head();
+        let (begin, length) = (*begin as usize, usize::from(*margin));
+        if length == 0 || !self.is_margin_blank() {
+            return self.margin();
+        }
+        if state.compare_exchange(BLANK, BUSY, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            // SAFETY: as in `margin`; that nobody else writes to it or looks at it is since this call made the state `BUSY` (4).
+            let place = unsafe {
+                std::slice::from_raw_parts_mut(self.head.cast::<u8>().as_ptr().add(begin - length), length)
+            };
+            // If it panics, nobody tries again.
+            let outcome = if fill(place) { FILLED } else { REFUSED };
+            state.store(outcome, Ordering::Release);
+        }
+        self.margin()
+    }
+
+    /// Whether [`SharedPiece::fill_margin`] may still do something.
+    #[inline]
+    pub fn is_margin_blank(&self) -> bool {
+        let Head { margin, state, .. } = self.head();
+        *margin > 0 && state.load(Ordering::Relaxed) == BLANK
+    }
+
     /// Where its memory begins, to be asked for ahead: the count, what is known of the bytes, and the bytes.
     #[inline]
     pub fn start(&self) -> *const u8 {
         self.head.as_ptr().cast()
     }
 
-    /// Asks for the memory of the count and what is known of the bytes.
-    #[inline]
-    pub fn prefetch(&self) {
-        Self::prefetch_at(self.start(), 0);
-    }
-
-    /// The same, and so many lines more, for what lies there, or did once: any address will do.
+    /// Asks for the memory of the count, of what is known of the bytes, and of so many bytes more, for what lies there, or did
+    /// once: any address will do.
     #[inline]
     pub fn prefetch_at(start: *const u8, more: usize) {
-        prefetch(start, Head::<K>::SIZE.div_ceil(64) + more);
+        prefetch(start, (Head::<K>::SIZE + more).div_ceil(64));
     }
 
     /// Has what `make` returns dropped when nobody has a share any more, unless something is to be already.
@@ -195,7 +266,7 @@ impl<K> SharedPiece<K> {
         let this = ManuallyDrop::new(self);
         // SAFETY: this share is given up once, here, since it is not dropped.
         let piece = unsafe { Self::give_up(this.head) };
-        piece.map(|piece| SharedRoom { piece, known: PhantomData })
+        piece.map(|piece| SharedRoom { piece, margin: 0, known: PhantomData })
     }
 
     /// Counts a share out; the piece, if it was the last.
@@ -214,7 +285,7 @@ impl<K> SharedPiece<K> {
         let Head { piece, begin, companion, .. } = unsafe { ptr::read(head.as_ptr()) };
         // SAFETY: the head lies in the first `begin` bytes of the piece, which is this thread's alone now. What is left of it
         // may not be bytes (gaps, what was never set), and who has the piece next is to find some.
-        unsafe { head.cast::<u8>().write_bytes(0, begin) };
+        unsafe { head.cast::<u8>().write_bytes(0, begin as usize) };
         let companion = companion.into_inner();
         if !companion.is_null() {
             // SAFETY: `accompany` made it of a box, and it is taken once (3).
@@ -233,7 +304,8 @@ impl<K> Deref for SharedPiece<K> {
         // SAFETY: the piece has so many bytes behind the head, written before it was shared; nobody writes to them (2), and
         // they live as long as this handle (1).
         unsafe {
-            std::slice::from_raw_parts(self.head.cast::<u8>().as_ptr().add(*begin), piece.size() - begin)
+            let begin = *begin as usize;
+            std::slice::from_raw_parts(self.head.cast::<u8>().as_ptr().add(begin), piece.size() - begin)
         }
     }
 }
@@ -317,6 +389,49 @@ mod tests {
         assert_eq!((shared.known(), &shared[..]), (&[6; 9], &other[..]));
         drop(shared);
         assert!(other.clone().iter().all(|&byte| byte == 5) && other.len() == 1500);
+    }
+
+    #[test]
+    fn one_fills_the_margin_and_all_find_what_he_put_there() {
+        for (length, margin) in [(1500, 16), (33_000, 176), (1, 4)] {
+            let mut room: SharedRoom<u8> = SharedRoom::with_margin(length, margin);
+            room.fill(5);
+            let shared = room.share(7);
+            assert!(shared.margin().is_none() && shared.is_margin_blank());
+            let filled: Vec<_> = std::thread::scope(|scope| {
+                let fill = |by: u8| {
+                    let share = shared.clone();
+                    move || {
+                        let mut is_first = false;
+                        let found = share.fill_margin(|place| {
+                            is_first = true;
+                            place.fill(by);
+                            true
+                        });
+                        // Who comes meanwhile finds nothing.
+                        assert!(found.is_none_or(|found| found == vec![found[0]; margin.into()]));
+                        is_first
+                    }
+                };
+                let all = [8, 9].map(|by| scope.spawn(fill(by)));
+                all.map(|thread| thread.join().expect("no panic")).into()
+            });
+            assert_eq!(filled.iter().filter(|&&is_first| is_first).count(), 1);
+            let by = if filled[0] { 8 } else { 9 };
+            assert_eq!(shared.margin(), Some(&vec![by; margin.into()][..]));
+            assert_eq!((*shared.known(), &shared[..]), (7, &vec![5; length][..]));
+            let other = shared.clone().without_known();
+            assert_eq!((other.margin(), other.len()), (shared.margin(), length));
+            drop(other);
+            // The next has it blank, of another size.
+            let mut room = shared.into_room().expect("the only share");
+            assert_eq!(room.resize(length, margin - 4), room.is_of_slab());
+            let shared = room.share(7);
+            assert!(shared.margin().is_none() && shared.fill_margin(|_| false).is_none());
+            assert!(!shared.is_margin_blank() && shared.fill_margin(|_| panic!("it was refused")).is_none());
+        }
+        let none: SharedPiece = SharedRoom::new(1500).share(());
+        assert!(none.fill_margin(|_| panic!("there is none")).is_none() && !none.is_margin_blank());
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl CachedBlock {
     pub fn prefetch_blob(&self) {
         match self {
             Self::Blob(value) => prefetch(value.as_ptr(), 1),
-            Self::Slim(Slim::Blob(value)) => value.prefetch(),
+            Self::Slim(Slim::Blob(value)) => SharedPiece::<()>::prefetch_at(value.start(), 0),
             Self::Slim(_) => {}
         }
     }

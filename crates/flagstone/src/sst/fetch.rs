@@ -10,7 +10,7 @@ use crate::base::{Comparator, Error, Mutant, Result};
 use crate::cache::{CacheKey, Priority};
 use crate::env::{File, Place};
 
-use super::block::{Block, BlockRoom};
+use super::block::{Block, BlockRoom, GuideRoom};
 use super::cached::{BlockCache, CachedBlock, IndexPartition, Slim, Whereabouts};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
@@ -46,6 +46,8 @@ pub(super) struct BlockSource {
     /// Of index and filter blocks in the cache.
     pub priority: Priority,
     pub dictionary: Option<DecompressionDictionary>,
+    /// What data blocks have for their guides.
+    pub guide: GuideRoom,
     /// The last bytes of the file while it is being opened; empty afterwards.
     pub tail: Vec<u8>,
 }
@@ -138,8 +140,9 @@ impl BlockSource {
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset.
     pub fn read(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<BlockRoom> {
+        let guide = if dictionary { self.guide } else { GuideRoom::None };
         self.read_through(handle, verify, None, |stored, compression| {
-            self.unpack(stored, compression, handle, dictionary, heap::room_for)
+            self.unpack(stored, compression, handle, dictionary, |size| heap::room_for(size, guide))
         })
     }
 
@@ -406,9 +409,10 @@ impl BlockSource {
         let Some(second) = &self.second_tier else { return Ok(None) };
         let Some(stored) = second.lookup(self.cache_key(handle)) else { return Ok(None) };
         let StoredBlock { bytes, form } = &*stored;
+        let room = |size| heap::room_for(size, self.guide);
         let bytes = match *form {
-            Form::File(compression) => self.unpack(bytes, compression, handle, true, heap::room_for)?,
-            Form::Own => decompress_into(CompressionType::Lz4, bytes, None, Block::SIZE_MAX, heap::room_for)
+            Form::File(compression) => self.unpack(bytes, compression, handle, true, room)?,
+            Form::Own => decompress_into(CompressionType::Lz4, bytes, None, Block::SIZE_MAX, room)
                 .map_err(|error| self.locate(error, handle))?,
         };
         self.accept_data_block(bytes, handle, settings).map(Some)
@@ -462,7 +466,8 @@ impl BlockSource {
         handle: BlockHandle,
         settings: &ReadSettings,
     ) -> Result<Block> {
-        let bytes = self.unpack(stored, compression, handle, true, heap::room_for)?;
+        let bytes =
+            self.unpack(stored, compression, handle, true, |size| heap::room_for(size, self.guide))?;
         let block = self.accept_data_block(bytes, handle, settings)?;
         if let Some(second) = self.second_tier.as_ref().filter(|_| settings.fill_cache) {
             second.offer(self.cache_key(handle), stored, compression);

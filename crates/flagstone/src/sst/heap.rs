@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use super::block::BlockRoom;
+use super::block::{BlockRoom, GuideRoom};
 
 /// What is stored of larger blocks is not worth a buffer that stays.
 pub(super) const SCRATCH_MAX: usize = 64 << 10;
@@ -18,19 +18,19 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Memory for a block of so many bytes, of any content.
-pub(super) fn room_for(size: usize) -> BlockRoom {
+/// Memory for a block of so many bytes, of any content, and its guide.
+pub(super) fn room_for(size: usize, guide: GuideRoom) -> BlockRoom {
     if let Ok(Some(mut spare)) = SPARE.try_with(RefCell::take)
-        && spare.resize(size)
+        && spare.resize(size, guide.size())
     {
         return spare;
     }
-    BlockRoom::new(size)
+    BlockRoom::with_margin(size, guide.size())
 }
 
-/// The same for a block that is dropped when it was looked at.
+/// The same for a block that is dropped when it was looked at, without a guide.
 pub(super) fn passing_room_for(size: usize) -> BlockRoom {
-    if size <= SCRATCH_MAX { room_for(size) } else { BlockRoom::passing(size) }
+    if size <= SCRATCH_MAX { room_for(size, GuideRoom::None) } else { BlockRoom::passing(size) }
 }
 
 /// Takes the memory of a block that is gone, for the next one, if that can have it.
@@ -67,7 +67,7 @@ mod tests {
         assert!(SPARE.take().is_none());
         reuse(BlockRoom::new(4096));
         assert!(SPARE.with_borrow(Option::is_some));
-        assert_eq!(room_for(4000).len(), 4000);
+        assert_eq!(room_for(4000, GuideRoom::None).len(), 4000);
         assert!(SPARE.take().is_none());
     }
 }

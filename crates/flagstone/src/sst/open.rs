@@ -17,7 +17,7 @@ use crate::base::{
 use crate::cache::Priority;
 use crate::env::File;
 
-use super::block::{Block, BlockWalk};
+use super::block::{Block, BlockWalk, GuideRoom};
 use super::cursor::TableIndex;
 use super::fetch::BlockSource;
 use super::fetch::FILTER_OVERHEAD;
@@ -48,6 +48,7 @@ pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProp
             cache_id: 0,
             priority: Priority::High,
             dictionary: None,
+            guide: GuideRoom::None,
             tail,
         };
         let meta_blocks = read_metaindex(&source, true)?;
@@ -75,6 +76,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         cache_id: settings.cache_id,
         priority: if settings.high_priority { Priority::High } else { Priority::Low },
         dictionary: None,
+        guide: GuideRoom::None,
         tail,
     };
     let meta_blocks = read_metaindex(&source, verify)?;
@@ -82,6 +84,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     let properties = read_properties(&source, properties_handle(&meta_blocks)?, verify)?;
     check_supported(&properties, &settings.comparator)?;
     check_unique_id(&properties, settings.unique_id)?;
+    source.guide = GuideRoom::of_table(properties.num_entries, properties.num_data_blocks);
     if let Some(handle) = find(meta_name::DICTIONARY) {
         source.dictionary = Some(DecompressionDictionary::new(source.read_raw(handle, verify)?));
     }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::block::Block;
+use super::block::{Block, GuideRoom};
 use super::cached::{BlockCache, CachedBlock, Slim};
 use super::format::BlockHandle;
 use super::heap;
@@ -91,20 +91,25 @@ pub struct Prepopulate {
 
 impl Prepopulate {
     /// A data block was written: as it is, and as the file has it, with its compression type. Whether it was put in.
-    pub(super) fn offer(&self, handle: BlockHandle, block: &[u8], stored: (&[u8], u8)) -> Result<bool> {
+    pub(super) fn offer(
+        &self,
+        handle: BlockHandle,
+        (block, guide): (&[u8], GuideRoom),
+        stored: (&[u8], u8),
+    ) -> Result<bool> {
         let key = CacheKey { file: self.cache_id, offset: handle.offset };
         match (self.warmth.as_ref().map_or(Some(Tier::First), |warmth| warmth.ask()), &self.second_tier) {
-            (Some(Tier::First), _) => self.put(key, block),
+            (Some(Tier::First), _) => self.put(key, block, guide),
             (Some(Tier::Second), Some(second)) => Ok(second.put(key, stored.0, stored.1)),
             _ => Ok(false),
         }
     }
 
-    fn put(&self, key: CacheKey, block: &[u8]) -> Result<bool> {
+    fn put(&self, key: CacheKey, block: &[u8], guide: GuideRoom) -> Result<bool> {
         if block.len() > Block::SIZE_MAX {
             return Ok(false);
         }
-        let mut bytes = heap::room_for(block.len());
+        let mut bytes = heap::room_for(block.len(), guide);
         bytes.copy_from_slice(block);
         let block = Block::of(bytes)?;
         let charge = block.memory_usage();

@@ -10,30 +10,79 @@
 //!    integers differ first is how much it has in common with the target.
 //!
 //! There are no more marks than fit; of larger blocks every second, fourth, ... entry is one.
+//!
+//! ```text
+//! guide = where the first key lies in the block (2 bytes), `common` (2), how many marks, if they are few and all entries (1),
+//!         unused (3), the first of the common bytes (24), marks (4 each), where the entry behind each mark starts (2 each)
+//! ```
+//!
+//! Marks ascend, and are the largest number where there is none. Their sign bits are flipped: machines compare signed ones.
 
 use super::builder::common_prefix;
 use super::{Block, EntryHeader, entry_header};
 use crate::base::{KeyBuffer, PACKED_SIZE, prefetch};
 
 /// Most blocks of 4 KiB with more entries than this have fewer than twice as many.
-const MARKS: usize = 24;
+const MANY: usize = 24;
+/// Blocks of tables with hardly more entries in a block than this have as many marks: of the memory of a block of 4 KiB a guide
+/// takes a fiftieth then.
+const FEW: usize = 8;
+/// With so many entries nobody asks where each starts.
+const FEW_PLACES: usize = 12;
+const PLACES_AT: usize = 4;
+const HEAD_AT: usize = 8;
+const MARKS_AT: usize = HEAD_AT + HEAD;
 /// Bytes of a mark.
 const WIDTH: usize = 4;
+/// A mark and where the entry behind it starts.
+const STEP: usize = WIDTH + 2;
 /// How much of what all keys start with is kept here.
 const HEAD: usize = 24;
 /// Entries that a walk may pass, more or less: where integers tell keys apart more rarely, restarts do better.
 const WALK_MAX: usize = 24;
 
-#[derive(Debug, Clone)]
-pub(super) struct Guide {
-    /// Where the first key lies in the block, how many of its bytes all have, and the first of these.
+/// How much room a block has for its guide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sst) enum GuideRoom {
+    /// It is not searched.
+    None,
+    Few,
+    Many,
+}
+
+impl GuideRoom {
+    /// For the blocks of a table that has so many.
+    pub fn of_table(entries: u64, blocks: u64) -> Self {
+        match entries <= blocks.saturating_mul(FEW as u64) {
+            true => Self::Few,
+            false => Self::Many,
+        }
+    }
+
+    /// In bytes.
+    pub const fn size(self) -> u16 {
+        let marks = match self {
+            Self::None => return 0,
+            Self::Few => FEW,
+            Self::Many => MANY,
+        };
+        (MARKS_AT + STEP * marks) as u16
+    }
+}
+
+/// One that is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guide<'a>(pub(super) &'a [u8]);
+
+/// One that is being made, before it is known how many marks it has.
+struct Draft {
     first_key: u16,
     common: u16,
     head: [u8; HEAD],
-    /// Ascending, and the largest number where there is none. The sign bit is flipped: machines compare signed ones.
-    marks: [i32; MARKS],
-    /// Where the entry behind each mark starts.
-    after: [u16; MARKS],
+    marks: [i32; MANY],
+    after: [u16; MANY],
+    /// How many marks there is room for.
+    room: usize,
 }
 
 /// Where a search begins.
@@ -52,15 +101,19 @@ fn flip(number: u32) -> i32 {
     (number ^ 1 << 31).cast_signed()
 }
 
-impl Guide {
+impl<'a> Guide<'a> {
+    fn number_at(self, at: usize) -> u16 {
+        u16::from_ne_bytes([self.0[at], self.0[at + 1]])
+    }
+
     /// Where to search for a user key in the block, whose bytes are `data`.
     #[inline]
-    pub fn start(&self, data: &[u8], wanted: &[u8]) -> Start {
-        prefetch(&raw const self.marks, size_of::<Self>().div_ceil(64));
-        let common = usize::from(self.common);
-        let head = match self.head.get(..common) {
+    pub fn start(self, data: &[u8], wanted: &[u8]) -> Start {
+        prefetch(self.0.as_ptr(), self.0.len().div_ceil(64));
+        let common = usize::from(self.number_at(2));
+        let head = match self.0[HEAD_AT..MARKS_AT].get(..common) {
             Some(head) => head,
-            None => &data[usize::from(self.first_key)..][..common],
+            None => &data[usize::from(self.number_at(0))..][..common],
         };
         let Some((start, rest)) = wanted.split_at_checked(common) else {
             return if wanted <= head { Start::Before } else { Start::Behind };
@@ -68,27 +121,46 @@ impl Guide {
         if start != head {
             return if start < head { Start::Before } else { Start::Behind };
         }
-        let number = leading_number(rest);
-        // All of them, rather than a bisection: no branch to guess, and some in one instruction.
-        let below: i32 = self.marks.iter().map(|&mark| i32::from(mark < flip(number))).sum();
-        let Some(last) = (below as usize).checked_sub(1) else { return Start::At { offset: 0, common: 0 } };
-        let difference = self.marks[last] ^ flip(number);
-        Start::At {
-            offset: self.after[last].into(),
-            common: common + difference.leading_zeros() as usize / 8,
+        let number = flip(leading_number(rest));
+        match self.0.len() == usize::from(GuideRoom::Few.size()) {
+            true => self.start_among::<FEW>(number, common),
+            false => self.start_among::<MANY>(number, common),
         }
+    }
+
+    #[inline]
+    fn start_among<const MARKS: usize>(self, number: i32, common: usize) -> Start {
+        let (marks, after) = self.0[MARKS_AT..][..STEP * MARKS].split_at(WIDTH * MARKS);
+        let (marks, _) = marks.as_chunks::<WIDTH>();
+        // All of them, rather than a bisection: no branch to guess, and some in one instruction.
+        let below: i32 = marks.iter().map(|&mark| i32::from(i32::from_ne_bytes(mark) < number)).sum();
+        let Some(last) = (below as usize).checked_sub(1) else { return Start::At { offset: 0, common: 0 } };
+        let difference = i32::from_ne_bytes(marks[last]) ^ number;
+        let offset = u16::from_ne_bytes(after.as_chunks().0[last]).into();
+        Start::At { offset, common: common + difference.leading_zeros() as usize / 8 }
     }
 
     /// Where entries behind others start, if there are few, so that all of them are marks.
     #[inline]
-    pub fn few_places(&self) -> Option<&[u16]> {
-        // Half of the marks stay where there are more entries.
-        let count = self.marks[..MARKS / 2].partition_point(|&mark| mark != i32::MAX);
-        (count < MARKS / 2).then_some(&self.after[..count])
+    pub fn few_places(self) -> Option<impl Iterator<Item = usize> + 'a> {
+        let count = usize::from(self.0[PLACES_AT]).checked_sub(1)?;
+        let marks = (self.0.len() - MARKS_AT) / STEP;
+        let (after, _) = self.0[MARKS_AT + WIDTH * marks..].as_chunks();
+        Some(after[..count].iter().map(|&place| u16::from_ne_bytes(place).into()))
     }
 
-    /// Makes the guide of a block; `None` if the block cannot have one, or would be searched faster without.
-    pub fn new(block: &Block) -> Option<Self> {
+    /// Puts the guide of a block into its margin; `false` if the block cannot have one, or would be searched faster without.
+    pub fn write(block: &Block, margin: &mut [u8]) -> bool {
+        let Some(room) = margin.len().checked_sub(MARKS_AT).map(|size| size / STEP) else { return false };
+        let Some((draft, places)) = Draft::new(block, room.min(MANY)) else { return false };
+        draft.write(places, margin);
+        true
+    }
+}
+
+impl Draft {
+    /// For a block; also how many marks there are, if these are all entries and few.
+    fn new(block: &Block, room: usize) -> Option<(Self, Option<usize>)> {
         // Of larger blocks, places want more than two bytes.
         if block.layout().values_offset.is_some()
             || block.is_empty()
@@ -104,33 +176,48 @@ impl Guide {
         // Short keys that differ in their last bytes only have marks, too.
         let shortest = first_key.len().min(last_key.len());
         let common = common_prefix(first_key, last_key).min(shortest.saturating_sub(WIDTH));
-        let mut guide = Self {
+        let mut draft = Self {
             first_key: first.suffix as u16,
             common: common as u16,
             head: [0; HEAD],
-            marks: [i32::MAX; MARKS],
-            after: [0; MARKS],
+            marks: [i32::MAX; MANY],
+            after: [0; MANY],
+            room,
         };
         let kept = common.min(HEAD);
-        guide.head[..kept].copy_from_slice(&first_key[..kept]);
-        guide.place_marks(entries, &first_key[..common]).then_some(guide)
+        draft.head[..kept].copy_from_slice(&first_key[..kept]);
+        let places = draft.place_marks(entries, &first_key[..common])?;
+        Some((draft, places))
     }
 
-    /// Goes over all entries, whose user keys should start with `head`; whether the outcome can be used.
-    fn place_marks(&mut self, entries: &[u8], head: &[u8]) -> bool {
-        let mut marks = Marks { guide: self, count: 0, stride: 1, last: 0 };
+    fn write(&self, places: Option<usize>, margin: &mut [u8]) {
+        margin[..2].copy_from_slice(&self.first_key.to_ne_bytes());
+        margin[2..PLACES_AT].copy_from_slice(&self.common.to_ne_bytes());
+        margin[PLACES_AT..HEAD_AT].copy_from_slice(&[places.map_or(0, |count| count as u8 + 1), 0, 0, 0]);
+        margin[HEAD_AT..MARKS_AT].copy_from_slice(&self.head);
+        let (marks, after) = margin[MARKS_AT..].split_at_mut(WIDTH * self.room);
+        for at in 0..self.room {
+            marks[WIDTH * at..][..WIDTH].copy_from_slice(&self.marks[at].to_ne_bytes());
+            after[2 * at..][..2].copy_from_slice(&self.after[at].to_ne_bytes());
+        }
+    }
+
+    /// Goes over all entries, whose user keys should start with `head`. `None` if the outcome cannot be used, else how many marks
+    /// there are, if these are all entries and few.
+    fn place_marks(&mut self, entries: &[u8], head: &[u8]) -> Option<Option<usize>> {
+        let mut marks = Marks { draft: self, count: 0, stride: 1, last: 0 };
         let (mut offset, mut index, mut walk, mut length) = (0, 0, 0, 0);
         // The bytes of the last internal key behind `head`.
         let mut window = [0; WIDTH];
         while offset < entries.len() {
-            let Some((header, suffix, next)) = entry(entries, offset) else { return false };
+            let (header, suffix, next) = entry(entries, offset)?;
             let shared = header.shared as usize;
             let apart = head.len().saturating_sub(shared);
             if shared > length
                 || shared + suffix.len() < head.len() + PACKED_SIZE
                 || suffix[..apart] != head[head.len() - apart..]
             {
-                return false;
+                return None;
             }
             length = shared + suffix.len();
             let kept = shared.saturating_sub(head.len()).min(WIDTH);
@@ -140,7 +227,7 @@ impl Guide {
             if has_number && index % marks.stride == 0 {
                 let number = u32::from_be_bytes(window);
                 if number < marks.last {
-                    return false;
+                    return None;
                 }
                 if number > marks.last {
                     walk = 0;
@@ -148,17 +235,18 @@ impl Guide {
                 marks.add(number, next);
             }
             if walk > WALK_MAX.max(2 * marks.stride) {
-                return false;
+                return None;
             }
             (offset, index) = (next, index + 1);
         }
-        true
+        let are_places = marks.count == index && index < FEW_PLACES;
+        Some(are_places.then_some(index))
     }
 }
 
 /// The marks of a guide that is being made.
 struct Marks<'a> {
-    guide: &'a mut Guide,
+    draft: &'a mut Draft,
     count: usize,
     /// One of so many entries is a mark.
     stride: usize,
@@ -167,17 +255,17 @@ struct Marks<'a> {
 
 impl Marks<'_> {
     fn add(&mut self, number: u32, next: usize) {
-        if self.count == MARKS {
+        if self.count == self.draft.room {
             self.count /= 2;
             self.stride *= 2;
             for at in 0..self.count {
-                self.guide.marks[at] = self.guide.marks[2 * at];
-                self.guide.after[at] = self.guide.after[2 * at];
+                self.draft.marks[at] = self.draft.marks[2 * at];
+                self.draft.after[at] = self.draft.after[2 * at];
             }
-            self.guide.marks[self.count..].fill(i32::MAX);
+            self.draft.marks[self.count..].fill(i32::MAX);
         }
-        self.guide.marks[self.count] = flip(number);
-        self.guide.after[self.count] = next as u16;
+        self.draft.marks[self.count] = flip(number);
+        self.draft.after[self.count] = next as u16;
         self.last = number;
         self.count += 1;
     }

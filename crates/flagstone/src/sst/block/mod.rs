@@ -22,13 +22,13 @@ mod trail;
 mod walk;
 
 use std::fmt;
-use std::mem::{ManuallyDrop, needs_drop};
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 pub use builder::BlockBuilder;
 pub(crate) use builder::common_prefix;
 pub(crate) use entry::{EntryHeader, entry_header};
+pub(super) use guide::GuideRoom;
 pub use iter::BlockIter;
 pub(super) use scan::Found;
 pub(crate) use walk::BlockWalk;
@@ -68,13 +68,11 @@ pub struct Layout {
     /// Where the values section starts, if values lie apart.
     values_offset: Option<u32>,
     hash_index: Option<HashIndex>,
-    /// Whether it was searched before there was a guide.
+    /// Whether it was searched before there was a guide, which lies in the margin.
     is_searched: AtomicBool,
-    /// Made at the second search; `None` in it if the block can have none. There is nothing in it to drop.
-    guide: ManuallyDrop<OnceLock<Option<Guide>>>,
 }
 
-const _: () = assert!(size_of::<Layout>() + 64 <= ROOM_FOR_LAYOUT && !needs_drop::<Guide>());
+const _: () = assert!(size_of::<Layout>() + GuideRoom::Many.size() as usize + 64 <= ROOM_FOR_LAYOUT);
 
 /// More than lies before the bytes of a block.
 const ROOM_FOR_LAYOUT: usize = 1 << 10;
@@ -88,10 +86,14 @@ impl Block {
     /// # Errors
     /// `Corruption` if the end of the block cannot be that of one.
     pub fn new(data: &[u8]) -> Result<Self> {
+        Self::with_guide_room(data, GuideRoom::Many)
+    }
+
+    fn with_guide_room(data: &[u8], guide: GuideRoom) -> Result<Self> {
         if data.len() > Self::SIZE_MAX {
             return Err(bad("larger than 4 GiB"));
         }
-        let mut room = BlockRoom::new(data.len());
+        let mut room = BlockRoom::with_margin(data.len(), guide.size());
         room.copy_from_slice(data);
         Self::of(room)
     }
@@ -130,9 +132,8 @@ impl Block {
         if num_restarts == 0 && restarts_offset != 0 {
             return Err(bad("entries without a restart"));
         }
-        let guide = ManuallyDrop::new(OnceLock::new());
         let is_searched = AtomicBool::new(false);
-        let layout = Layout { restarts_offset, num_restarts, values_offset, hash_index, is_searched, guide };
+        let layout = Layout { restarts_offset, num_restarts, values_offset, hash_index, is_searched };
         Ok(Self(data.share(layout)))
     }
 
@@ -174,27 +175,25 @@ impl Block {
 
     /// What makes searching in byte order fast, for blocks of internal keys, if it is made.
     #[inline]
-    fn guide(&self) -> Option<&Guide> {
-        self.layout().guide.get()?.as_ref()
+    fn guide(&self) -> Option<Guide<'_>> {
+        self.0.margin().map(Guide)
     }
 
     /// The same for a search, of which the second makes it: it costs as much as two or three searches by restarts, and where the
     /// cache is small most blocks leave it after one.
     #[inline]
-    fn guide_for_search(&self) -> Option<&Guide> {
-        match self.layout().guide.get() {
-            Some(made) => made.as_ref(),
-            None => self.guide_unless_first(),
-        }
+    fn guide_for_search(&self) -> Option<Guide<'_>> {
+        let made = self.guide();
+        if made.is_none() && self.0.is_margin_blank() { self.guide_unless_first() } else { made }
     }
 
     #[cold]
-    fn guide_unless_first(&self) -> Option<&Guide> {
+    fn guide_unless_first(&self) -> Option<Guide<'_>> {
         // Whoever sees it late searches by restarts once more.
         if !self.layout().is_searched.swap(true, Ordering::Relaxed) {
             return None;
         }
-        self.layout().guide.get_or_init(|| Guide::new(self)).as_ref()
+        self.0.fill_margin(|margin| Guide::write(self, margin)).map(Guide)
     }
 
     /// Where the entries end.

@@ -7,7 +7,7 @@
 use super::builder::common_prefix;
 use super::guide::Start;
 use super::iter::SCANNED;
-use super::{Block, Damage, EntryHeader, Layout, ValueRef, entry_header};
+use super::{Block, Damage, EntryHeader, GuideRoom, Layout, ValueRef, entry_header};
 use crate::base::coding::fixed64_at;
 use crate::base::{
     InternalKey, PACKED_SIZE, SequenceNumber, SharedPiece, ValueType, prefetch, unpack_sequence_and_type,
@@ -98,7 +98,7 @@ impl Block {
 
     /// Where entries behind others start, if there are few and the guide is made.
     #[inline]
-    fn few_places(&self) -> Option<&[u16]> {
+    fn few_places(&self) -> Option<impl Iterator<Item = usize>> {
         self.guide()?.few_places()
     }
 
@@ -107,7 +107,7 @@ impl Block {
     #[inline]
     pub(super) fn prefetch_few_before(&self, end: usize) -> bool {
         let Some(places) = self.few_places() else { return false };
-        for place in std::iter::once(0).chain(places.iter().map(|&place| usize::from(place))) {
+        for place in std::iter::once(0).chain(places) {
             if place <= end {
                 prefetch(self.data().as_ptr().wrapping_add(place), LINES_OF_LARGE);
             }
@@ -134,14 +134,15 @@ impl Block {
     /// [`Block::prefetch_guide`] of a block that lies there, or did once, and where its first entries begin.
     #[inline]
     pub(in crate::sst) fn prefetch_at(address: usize, with_start: bool) {
-        let more = if with_start { LINES_OF_ENTRY } else { 0 };
-        SharedPiece::<Layout>::prefetch_at(std::ptr::without_provenance(address), more);
+        let more = if with_start { 64 * LINES_OF_ENTRY } else { 0 };
+        let guide = usize::from(GuideRoom::Many.size());
+        SharedPiece::<Layout>::prefetch_at(std::ptr::without_provenance(address), guide + more);
     }
 
     /// Asks for all of the block's fields, its guide among them.
     #[inline]
     pub(in crate::sst) fn prefetch_guide(&self) {
-        self.0.prefetch();
+        Self::prefetch_at(self.address(), false);
     }
 
     /// Asks for the entry at which a search for `wanted` in byte order begins.

@@ -53,6 +53,7 @@ fn a_block_is_searched_as_a_sorted_list_is() {
         for (name, shape) in SHAPES {
             let keys = entries(shape, [1, 5, 23, 25, 36, 49, 300, 900][round % 8], &mut random);
             let block = block(&keys, [1, 2, 16, 1000][round % 4], (round % 3 == 0).then_some(0.75));
+            let few = Block::with_guide_room(block.data(), GuideRoom::Few).unwrap();
             let mut iter = BlockIter::new(block.clone(), Comparator::Bytewise, None);
             for step in 0..200 {
                 let near = keys[random.usize(..keys.len())].user_key().to_vec();
@@ -64,8 +65,8 @@ fn a_block_is_searched_as_a_sorted_list_is() {
                 iter.seek(target.as_key());
                 let found = iter.valid().then(|| iter.key().to_buf());
                 assert_eq!(found.as_ref(), keys.get(at), "{}", context());
-                // By its guide, if it can have one, and as one that nobody has searched.
-                for block in [block.clone(), Block::new(block.data()).unwrap()] {
+                // By its guide, if it can have one, by a smaller one, and as one that nobody has searched.
+                for block in [&block, &few, &Block::new(block.data()).unwrap()] {
                     match block.find(target.as_key()) {
                         None => {}
                         Some(Found::Absent) => assert!(keys[at].user_key() > &wanted[..], "{}", context()),
@@ -154,10 +155,14 @@ fn blocks_are_searched_whatever_their_size() {
 
 #[test]
 fn the_guide_of_few_entries_knows_where_they_start() {
-    for (count, is_few) in [(1, true), (5, true), (11, true), (12, false), (40, false), (200, false)] {
+    let cases =
+        [(1, true), (5, true), (8, true), (9, true), (11, true), (12, false), (40, false), (200, false)];
+    let rooms = [GuideRoom::Few, GuideRoom::Many];
+    for ((count, is_few), room) in cases.into_iter().flat_map(|case| rooms.map(|room| (case, room))) {
+        let is_few = is_few && (count <= 8 || room == GuideRoom::Many);
         let key = |n| InternalKeyBuf::new(format!("key{n:05}").as_bytes(), 7, ValueType::Value);
         let keys: Vec<_> = (0..count).map(key).collect();
-        let block = block(&keys, 16, None);
+        let block = Block::with_guide_room(block(&keys, 16, None).data(), room).unwrap();
         assert!(block.guide_for_search().is_none(), "it is made when it is searched for the second time");
         assert!(!block.prefetch_few_before(usize::MAX));
         let guide = block.guide_for_search().expect("such keys can be told apart");
@@ -173,10 +178,26 @@ fn the_guide_of_few_entries_knows_where_they_start() {
             iter.next();
         }
         assert!(is_few, "{count} entries are many");
-        let places: Vec<_> = places.iter().map(|&place| usize::from(place)).collect();
-        assert_eq!(places, starts, "each starts where the value before ends");
+        assert_eq!(places.collect::<Vec<_>>(), starts, "each starts where the value before ends");
         assert!(block.prefetch_few_before(0));
     }
+}
+
+/// Room for 24 marks stood before each block of four entries, a 25th of its memory.
+#[test]
+fn a_block_has_no_more_room_for_its_guide_than_blocks_of_its_table_want() {
+    let room = |entries, blocks| GuideRoom::of_table(entries, blocks);
+    assert_eq!((room(4000, 1000), room(8000, 1000)), (GuideRoom::Few, GuideRoom::Few));
+    assert_eq!((room(8001, 1000), room(1, 0)), (GuideRoom::Many, GuideRoom::Many));
+    let bytes = block(&[InternalKeyBuf::new(&[b'k'; 4000], 7, ValueType::Value)], 16, None).data().to_vec();
+    let [none, few, many] = [GuideRoom::None, GuideRoom::Few, GuideRoom::Many]
+        .map(|room| Block::with_guide_room(&bytes, room).unwrap());
+    for block in [&none, &few, &many] {
+        let target = InternalKeyBuf::for_seek(&[b'k'; 4000], MAX_SEQUENCE_NUMBER);
+        (0..3).for_each(|_| assert!(matches!(block.find(target.as_key()), Some(Found::Entry { .. }))));
+    }
+    assert!(none.guide().is_none() && few.guide().is_some() && many.guide().is_some());
+    assert!(few.memory_usage() < many.memory_usage());
 }
 
 /// An order in which keys of other bytes are the same.

@@ -24,7 +24,7 @@ use crate::base::{
 use crate::batch::MAX_ENTRY_SIZE;
 use crate::env::{BufferedWriter, File};
 
-use super::block::{Block, BlockBuilder};
+use super::block::{Block, BlockBuilder, GuideRoom};
 use super::filter::{Filter, FilterBuilder, FilterPolicy};
 use super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, IndexType, MAX_FORMAT_VERSION};
 use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
@@ -308,6 +308,7 @@ impl TableBuilder {
 
     fn finish_data_block(&mut self) -> Result<()> {
         self.blocks_finished += 1;
+        let guide = self.guide_room(1);
         let block = self.data.finish();
         if let Some(held_back) = &mut self.held_back {
             held_back.push(block, &self.first_key, &self.last_key);
@@ -316,11 +317,16 @@ impl TableBuilder {
         }
         let handle = self.writer.write_data(block, self.compressor.as_mut())?;
         if let Some(prepopulate) = &self.prepopulate {
-            self.is_cached |= prepopulate.offer(handle, block, self.writer.stored(block))?;
+            self.is_cached |= prepopulate.offer(handle, (block, guide), self.writer.stored(block))?;
         }
         self.pending = Some(handle);
         self.data.clear();
         self.block_written()
+    }
+
+    /// What a cached block has for its guide, where `waiting` are not written yet.
+    fn guide_room(&self, waiting: u64) -> GuideRoom {
+        GuideRoom::of_table(self.properties.num_entries, self.properties.num_data_blocks + waiting)
     }
 
     fn block_written(&mut self) -> Result<()> {
@@ -343,12 +349,13 @@ impl TableBuilder {
         if !self.dictionary.is_empty() {
             self.compressor = BlockCompressor::new(&self.settings, Some(&self.dictionary))?;
         }
+        let guide = self.guide_room(held_back.blocks.len() as u64);
         let mut blocks = held_back.blocks.into_iter().peekable();
         while let Some(block) = blocks.next() {
             let handle = self.writer.write_data(&block.bytes, self.compressor.as_mut())?;
             if let Some(prepopulate) = &self.prepopulate {
-                self.is_cached |=
-                    prepopulate.offer(handle, &block.bytes, self.writer.stored(&block.bytes))?;
+                let bytes = &block.bytes[..];
+                self.is_cached |= prepopulate.offer(handle, (bytes, guide), self.writer.stored(bytes))?;
             }
             self.block_written()?;
             let last = InternalKey::from_checked(&block.last_key);

@@ -26,7 +26,7 @@ use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone
 use crate::cache::Priority;
 use crate::env::{File, read_until_end};
 
-use super::block::BlockIter;
+use super::block::{BlockIter, GuideRoom};
 use super::fetch::BlockSource;
 use super::format::{BlockHandle, Footer, IndexType, meta_name};
 use super::index::IndexBlock;
@@ -164,6 +164,7 @@ impl<'a> Survey<'a> {
             cache_id: 0,
             priority: Priority::Low,
             dictionary: None,
+            guide: GuideRoom::None,
             tail: Vec::new(),
         };
         let remains = TableRemains {
