@@ -179,7 +179,12 @@ impl Block {
         self.0.margin().map(Guide)
     }
 
-    /// The same for a search, of which the second makes it: it costs as much as two or three searches by restarts, and where the
+    #[cfg(test)]
+    pub(in crate::sst) fn guide_size(&self) -> Option<usize> {
+        self.0.margin().map(<[u8]>::len)
+    }
+
+    /// [`Block::guide`] for a search, of which the second makes it: it costs as much as two or three searches by restarts, and where the
     /// cache is small most blocks leave it after one.
     #[inline]
     fn guide_for_search(&self) -> Option<Guide<'_>> {

@@ -4,6 +4,7 @@ mod damage;
 mod earlier;
 mod fixtures;
 mod golden;
+mod guides;
 mod prefixes;
 mod referee;
 mod round_trip;
