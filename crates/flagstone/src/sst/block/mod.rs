@@ -184,8 +184,8 @@ impl Block {
         self.0.margin().map(<[u8]>::len)
     }
 
-    /// [`Block::guide`] for a search, of which the second makes it: it costs as much as two or three searches by restarts, and where the
-    /// cache is small most blocks leave it after one.
+    /// [`Block::guide`] for a search, of which the second makes it: it costs as much as two or three searches by restarts, and
+    /// where the cache is small most blocks leave it after one.
     #[inline]
     fn guide_for_search(&self) -> Option<Guide<'_>> {
         let made = self.guide();
