@@ -37,7 +37,8 @@ settings! {
     /// Parts that one compaction may be split into, each with a thread of its own: of level 0, universal, and manual.
     live max_subcompactions: u32 = 1, in 1..=1024;
     /// Bytes of a new table or blob file after which the system is asked to begin writing it back, but for its last MiB; 0 for
-    /// never, or with a rate limiter 1 MiB. Files that go around the system's cache need none. Only on Linux, and not on ZFS.
+    /// never, but 1 MiB for what flushes write, and with a rate limiter for all. Files that go around the system's cache need
+    /// none. Only on Linux, and not on ZFS.
     live bytes_per_sync: u64 = 0;
     /// The same for the WAL, mapped or not; a change takes effect with the next one.
     live wal_bytes_per_sync: u64 = 0;

@@ -14,8 +14,8 @@ use crate::env::{
 };
 use crate::options::WriteOptions;
 
-/// `bytes_per_sync` where it is not set, but a rate limiter is.
-const LIMITED_BYTES_PER_SYNC: u64 = 1 << 20;
+/// `bytes_per_sync` where it is not set, but a rate limiter is, or a file is a flush's.
+const USUAL_BYTES_PER_SYNC: u64 = 1 << 20;
 
 /// What requests are judged by.
 pub(in crate::db) struct IoState {
@@ -80,12 +80,23 @@ impl DbInner {
         Some(Limit { limiter, usual, state: self.io.clone() })
     }
 
-    /// A new file of tables or values, so that it is written back while it grows, if it is to be.
+    /// A new file of values that writers append to, so that it is written back while it grows, if it is to be.
     pub(in crate::db) fn range_synced(&self, file: Arc<dyn File>) -> Arc<dyn File> {
+        self.range_synced_by(file, 0)
+    }
+
+    /// The same of a job's new file. The sync at a flush's end is waited for, perhaps by writers: it is to have little left to
+    /// do.
+    pub(in crate::db) fn written_back(&self, file: Arc<dyn File>, priority: IoPriority) -> Arc<dyn File> {
+        self.range_synced_by(file, if priority == IoPriority::High { USUAL_BYTES_PER_SYNC } else { 0 })
+    }
+
+    fn range_synced_by(&self, file: Arc<dyn File>, unless_set: u64) -> Arc<dyn File> {
         let settings = self.settings.load();
         let every = match settings.bytes_per_sync {
             // As in RocksDB: a rate that is kept to in writing should not gather in the system's cache.
-            0 if settings.rate_limiter.is_some() => LIMITED_BYTES_PER_SYNC,
+            0 if settings.rate_limiter.is_some() => USUAL_BYTES_PER_SYNC,
+            0 => unless_set,
             every => every,
         };
         match RangeSyncs::new(every, settings.strict_bytes_per_sync) {

@@ -248,13 +248,14 @@ impl JobOutput {
 /// Files made by a job that has not finished: removed unless it does.
 pub(in crate::db) struct Unfinished<'a> {
     inner: &'a DbInner,
+    priority: IoPriority,
     limit: Option<Limit>,
     files: Mutex<Vec<(FileNumber, PathBuf)>>,
 }
 
 impl<'a> Unfinished<'a> {
     pub(in crate::db) fn new(inner: &'a DbInner, priority: IoPriority) -> Self {
-        Self { inner, limit: inner.write_limit(priority), files: Mutex::default() }
+        Self { inner, priority, limit: inner.write_limit(priority), files: Mutex::default() }
     }
 
     pub(in crate::db) fn create(
@@ -266,7 +267,7 @@ impl<'a> Unfinished<'a> {
         let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
         let mut file = match directly {
             true => self.inner.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?),
-            false => self.inner.range_synced(env.fs.open(&path, OpenMode::Create)?),
+            false => self.inner.written_back(env.fs.open(&path, OpenMode::Create)?, self.priority),
         };
         if let Some(limit) = &self.limit {
             file = limit.around(file);

@@ -7,6 +7,7 @@ use crate::base::FileNumber;
 use crate::base::sync::Ordering;
 use crate::db::DbInner;
 use crate::db::settings::{compression_options, table_builder_settings};
+use crate::env::Spawn;
 use crate::options::PrepopulateBlockCache;
 use crate::sst::filter::WrittenBy;
 use crate::sst::{Prepopulate, TableBuilderSettings, Warmth};
@@ -28,6 +29,13 @@ impl DbInner {
             _ => Some(warmth.clone()),
         };
         Some(self.tables.prepopulate(number, warmth))
+    }
+
+    /// Who has a thread in which the blocks of a job's tables are compressed, too: those of a flush, which writers wait for,
+    /// where several jobs may run.
+    pub(super) fn parallel_compression(&self, spec: &JobSpec) -> Option<Arc<dyn Spawn>> {
+        let serves = spec.is_flush && self.has_workers() && self.settings.load().max_background_jobs > 1;
+        serves.then(|| self.env.spawner.clone())
     }
 
     /// How a job writes the table `number`.

@@ -138,7 +138,9 @@ impl<'a> TableWriter<'a> {
         let (number, file) = unfinished.create(number, path)?;
         let settings = inner.table_builder_settings(spec, number);
         let prepopulate = inner.prepopulate(spec, number, self.warmth);
-        let builder = TableBuilder::new(file.clone(), settings)?.prepopulating(prepopulate);
+        let builder = TableBuilder::new(file.clone(), settings)?
+            .prepopulating(prepopulate)
+            .compressing_in_parallel(inner.parallel_compression(spec))?;
         let last = first.clone();
         Ok(OpenTable {
             number,

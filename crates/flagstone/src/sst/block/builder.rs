@@ -9,6 +9,8 @@ use super::hash_index::HashIndexBuilder;
 #[derive(Debug)]
 pub struct BlockBuilder {
     buffer: Vec<u8>,
+    /// Where in the buffer the block begins: behind those that wait there ([`BlockBuilder::go_on`]).
+    start: usize,
     restarts: Vec<u32>,
     restart_interval: usize,
     /// Entries since the last restart.
@@ -24,6 +26,7 @@ impl BlockBuilder {
     pub fn new(restart_interval: usize, hash_ratio: Option<f64>) -> Self {
         Self {
             buffer: Vec::new(),
+            start: 0,
             restarts: vec![0],
             restart_interval: restart_interval.max(1),
             since_restart: 0,
@@ -67,7 +70,7 @@ impl BlockBuilder {
         if self.since_restart < self.restart_interval {
             return if self.num_entries == 0 { 0 } else { common_prefix(&self.last_key, key) };
         }
-        self.restarts.push(self.buffer.len() as u32);
+        self.restarts.push((self.buffer.len() - self.start) as u32);
         self.since_restart = 0;
         0
     }
@@ -80,7 +83,7 @@ impl BlockBuilder {
         self.num_entries += 1;
     }
 
-    /// Whether nothing was added since the last [`BlockBuilder::clear`].
+    /// Whether nothing was added since the block was started.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.num_entries == 0
@@ -90,7 +93,7 @@ impl BlockBuilder {
     #[inline]
     pub fn estimated_size(&self) -> usize {
         let hash_index = self.hash_index.as_ref().map_or(0, HashIndexBuilder::estimated_size);
-        self.buffer.len() + 4 * self.restarts.len() + 4 + hash_index
+        self.buffer.len() - self.start + 4 * self.restarts.len() + 4 + hash_index
     }
 
     /// The size after one more entry, at most.
@@ -116,17 +119,35 @@ impl BlockBuilder {
         }
         let mut footer = self.restarts.len() as u32;
         if let Some(hash_index) = &self.hash_index
-            && hash_index.finish(&mut self.buffer)
+            && hash_index.finish(&mut self.buffer, self.start)
         {
             footer |= HASH_INDEX_BIT;
         }
         put_fixed32(&mut self.buffer, footer);
-        &self.buffer
+        &self.buffer[self.start..]
     }
 
-    /// Starts the next block.
+    /// Starts the next block in the place of this one.
     pub fn clear(&mut self) {
-        self.buffer.clear();
+        self.buffer.truncate(self.start);
+        self.begin();
+    }
+
+    /// Starts the next block behind this one, which was completed; where that ends.
+    pub fn go_on(&mut self) -> usize {
+        self.start = self.buffer.len();
+        self.begin();
+        self.start
+    }
+
+    /// The blocks that wait, one behind the other, in exchange for a buffer for the next ones. No block is begun.
+    pub fn take(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        debug_assert!(self.is_empty() && spare.is_empty(), "blocks are taken as a whole");
+        self.start = 0;
+        std::mem::replace(&mut self.buffer, spare)
+    }
+
+    fn begin(&mut self) {
         self.restarts.truncate(1);
         self.since_restart = 0;
         self.last_key.clear();

@@ -96,20 +96,20 @@ impl HashIndexBuilder {
     }
 
     /// Appends the index to a block that is complete but for its footer; `false` if the block can have none.
-    pub fn finish(&self, block: &mut Vec<u8>) -> bool {
+    pub fn finish(&self, buffer: &mut Vec<u8>, block_start: usize) -> bool {
         let num_buckets = self.num_buckets();
-        let too_large = block.len() + self.estimated_size() + 4 > BLOCK_SIZE_MAX;
+        let too_large = buffer.len() - block_start + self.estimated_size() + 4 > BLOCK_SIZE_MAX;
         if self.overflow || self.entries.is_empty() || too_large || num_buckets > u32::from(u16::MAX) {
             return false;
         }
-        let start = block.len();
-        block.resize(start + num_buckets as usize, EMPTY);
+        let start = buffer.len();
+        buffer.resize(start + num_buckets as usize, EMPTY);
         for &(hash, restart) in &self.entries {
-            let bucket = &mut block[start + (hash % num_buckets) as usize];
+            let bucket = &mut buffer[start + (hash % num_buckets) as usize];
             let collides = *bucket != EMPTY && *bucket != restart && !Mutant::ForgetHashCollision.is_on();
             *bucket = if collides { COLLISION } else { restart };
         }
-        block.extend_from_slice(&(num_buckets as u16).to_le_bytes());
+        buffer.extend_from_slice(&(num_buckets as u16).to_le_bytes());
         true
     }
 
@@ -136,7 +136,7 @@ mod tests {
             builder.add(key, n as u32 / 16);
         }
         let mut block = vec![7; 100];
-        assert!(builder.finish(&mut block));
+        assert!(builder.finish(&mut block, 0));
         let index = HashIndex::parse(&block).unwrap();
         assert_eq!((index.start(), index.num_buckets), (100, 266 | 1));
         let mut certain = 0;
@@ -158,7 +158,7 @@ mod tests {
         builder.add(b"a", 253);
         builder.add(b"b", 254);
         let mut block = Vec::new();
-        assert!(!builder.finish(&mut block));
+        assert!(!builder.finish(&mut block, 0));
         assert!(block.is_empty());
     }
 

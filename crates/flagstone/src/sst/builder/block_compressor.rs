@@ -1,13 +1,16 @@
 //! Compresses blocks and, with `verify_compression`, decompresses each again: a codec, or memory, that garbles a block must not
 //! be found out when the only copy is read.
 
-use crate::base::compression::{CompressionType, Compressor, DecompressionDictionary, Decompressor};
+use crate::base::compression::{
+    CompressionOptions, CompressionType, Compressor, DecompressionDictionary, Decompressor,
+};
 use crate::base::{Error, Result};
 
 use super::super::settings::TableBuilderSettings;
 
 pub(super) struct BlockCompressor {
     compressor: Compressor,
+    options: CompressionOptions,
     /// Larger blocks are stored as they are.
     block_size_max: usize,
     check: Option<Check>,
@@ -32,32 +35,43 @@ impl BlockCompressor {
             decompressor: Decompressor::new(),
             dictionary: dictionary.map(|bytes| DecompressionDictionary::new(bytes.to_vec())),
         });
-        Ok(Some(Self { block_size_max: settings.compression.raw_size_max(), compressor, check }))
+        let options = settings.compression_options.clone();
+        let block_size_max = settings.compression.raw_size_max();
+        Ok(Some(Self { compressor, options, block_size_max, check }))
     }
 
-    /// Whether the codec can compress a block of so many bytes.
-    pub fn takes(&self, size: usize) -> bool {
-        size <= self.block_size_max
-    }
-
-    pub fn kind(&self) -> CompressionType {
-        self.compressor.kind()
-    }
-
-    /// Appends the compressed form of `block` to `out`.
+    /// Appends the compressed form of `block` to `out`, if the codec can compress it and that saves enough; how. Else nothing is
+    /// appended, and the block is stored as it is.
     ///
     /// # Errors
-    /// `InvalidArgument` for a block too large for the codec.
-    pub fn compress(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        self.compressor.compress(block, out)
+    /// `InvalidArgument` if the codec fails, or `Corruption` if it has garbled the block.
+    pub fn compress(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<CompressionType> {
+        if block.len() > self.block_size_max {
+            return Ok(CompressionType::None);
+        }
+        let start = out.len();
+        self.compressor.compress(block, out)?;
+        if !self.options.is_worthwhile(block.len(), out.len() - start) {
+            out.truncate(start);
+            return Ok(CompressionType::None);
+        }
+        self.check(block, &out[start..])?;
+        Ok(self.compressor.kind())
+    }
+
+    /// Compresses with a dictionary that no reader has.
+    #[cfg(test)]
+    pub fn garble(&mut self, dictionary: &[u8]) {
+        let kind = self.compressor.kind();
+        self.compressor = Compressor::new(kind, &self.options, Some(dictionary)).unwrap();
     }
 
     /// Checks that `stored` is what `block` was compressed to, if that is wanted.
     ///
     /// # Errors
     /// `Corruption`.
-    pub fn check(&mut self, block: &[u8], stored: &[u8]) -> Result<()> {
-        let kind = self.kind();
+    fn check(&mut self, block: &[u8], stored: &[u8]) -> Result<()> {
+        let kind = self.compressor.kind();
         let Some(check) = &mut self.check else { return Ok(()) };
         let raw = check.decompressor.decompress(kind, stored, check.dictionary.as_ref(), block.len());
         match raw {
@@ -99,7 +113,7 @@ mod tests {
                 for dictionary in [None, Some(&block[..500])] {
                     let mut compressor = BlockCompressor::new(&settings, dictionary).unwrap().unwrap();
                     let mut stored = Vec::new();
-                    compressor.compress(&block, &mut stored).unwrap();
+                    assert_eq!(compressor.compress(&block, &mut stored).unwrap(), kind);
                     compressor.check(&block, &stored).unwrap();
                     let mut other = block.clone();
                     other[1234] ^= 1;
@@ -156,9 +170,7 @@ mod tests {
                 ..TableBuilderSettings::default()
             };
             let mut builder = TableBuilder::new(file, settings).unwrap();
-            // Compressed with a dictionary that no reader will have.
-            let codec = &mut builder.compressor.as_mut().unwrap().compressor;
-            *codec = Compressor::new(codec.kind(), &Default::default(), Some(b"abcdefghijklmnop")).unwrap();
+            builder.compressor.as_mut().unwrap().garble(b"abcdefghijklmnop");
             builder
                 .add(InternalKeyBuf::new(b"k", 1, ValueType::Value).as_key(), b"abcdefghijklmnop")
                 .unwrap();

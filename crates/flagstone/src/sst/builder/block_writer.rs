@@ -1,8 +1,8 @@
 //! Appends blocks to the file: compressed where that pays, with their trailers.
 
-use crate::base::Result;
 use crate::base::checksum::ChecksumType;
-use crate::base::compression::{CompressionOptions, CompressionType};
+use crate::base::compression::CompressionType;
+use crate::base::{Error, Result};
 use crate::env::BufferedWriter;
 
 use super::super::format::{BlockHandle, Footer, TRAILER_SIZE};
@@ -14,7 +14,6 @@ const ZEROS: [u8; 4096] = [0; 4096];
 pub(super) struct BlockWriter {
     writer: BufferedWriter,
     footer: Footer,
-    options: CompressionOptions,
     compressed: Vec<u8>,
     placement: Option<Placement>,
     /// Of the block that [`BlockWriter::write`] wrote last.
@@ -29,7 +28,6 @@ impl BlockWriter {
         format_version: u32,
         checksum: ChecksumType,
         base_context_checksum: u32,
-        options: CompressionOptions,
     ) -> Self {
         let footer = Footer {
             checksum,
@@ -41,7 +39,6 @@ impl BlockWriter {
         Self {
             writer,
             footer,
-            options,
             compressed: Vec::new(),
             placement: None,
             last_kind: CompressionType::None,
@@ -102,24 +99,29 @@ impl BlockWriter {
         self.append_stored(block)
     }
 
-    /// Compresses a block into `compressed`, if there is a compressor that can and it saves enough; how.
+    /// Writes what is stored of a block that was compressed elsewhere.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn write_stored(&mut self, stored: &[u8], kind: CompressionType) -> Result<BlockHandle> {
+        self.types_used |= 1 << kind.to_byte();
+        append(&mut self.writer, &self.footer, stored, kind)
+    }
+
+    /// Compresses a block into `compressed`, if there is a compressor; how.
     fn compress(
         &mut self,
         block: &[u8],
         compressor: Option<&mut BlockCompressor>,
     ) -> Result<CompressionType> {
-        let Some(compressor) = compressor.filter(|compressor| compressor.takes(block.len())) else {
-            return Ok(CompressionType::None);
-        };
+        let Some(compressor) = compressor else { return Ok(CompressionType::None) };
         self.compressed.clear();
-        compressor.compress(block, &mut self.compressed)?;
-        if !self.options.is_worthwhile(block.len(), self.compressed.len()) {
-            return Ok(CompressionType::None);
-        }
-        let checked = compressor.check(block, &self.compressed);
-        checked.map_err(|error| error.at(self.writer.file().path()).at_offset(self.offset()))?;
-        self.types_used |= 1 << compressor.kind().to_byte();
-        Ok(compressor.kind())
+        compressor.compress(block, &mut self.compressed).map_err(|error| self.locate(error))
+    }
+
+    /// Names the file, and where in it the next block was to be, of an error.
+    pub fn locate(&self, error: Error) -> Error {
+        error.at(self.writer.file().path()).at_offset(self.offset())
     }
 
     /// How large the next data block may become.
@@ -134,6 +136,7 @@ impl BlockWriter {
     }
 
     fn append_stored(&mut self, block: &[u8]) -> Result<BlockHandle> {
+        self.types_used |= 1 << self.last_kind.to_byte();
         let stored = if self.last_kind == CompressionType::None { block } else { &self.compressed };
         append(&mut self.writer, &self.footer, stored, self.last_kind)
     }

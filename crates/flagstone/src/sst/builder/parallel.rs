@@ -1,0 +1,444 @@
+//! Compresses data blocks in a thread of its own, while those before are written and those behind are filled.
+//!
+//! Blocks are gathered to batches, since to wake a thread takes about as long as to compress a small block. Some batches wait,
+//! so that the thread seldom does. Where more would have to, the oldest is written: who makes the table waits for it, or
+//! compresses others meanwhile. So how many blocks wait does not depend on how fast either is. A table that is smaller than a
+//! batch never has a thread.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::super::block::BlockBuilder;
+use super::super::format::BlockHandle;
+use super::block_compressor::BlockCompressor;
+use crate::base::compression::CompressionType;
+use crate::base::sync::{Condvar, Mutex};
+use crate::base::{Code, Error, Result};
+use crate::env::{Join, Spawn};
+
+/// Bytes of blocks from which on a batch is handed over.
+const BATCH_SIZE: usize = 256 << 10;
+/// Batches that wait, are being compressed, or are not written yet.
+const BATCHES_MAX: usize = 3;
+/// Larger blocks are compressed where they are made: several of them would be much memory.
+pub(super) const PARALLEL_BLOCK_MAX: usize = 2 << 20;
+
+/// Blocks with the first and the last key of each, and what is to be stored of them.
+#[derive(Default)]
+pub(super) struct Batch {
+    blocks: Vec<BatchedBlock>,
+    /// One behind the other; elsewhere while the batch is being filled.
+    raw: Vec<u8>,
+    keys: Vec<u8>,
+    stored: Vec<u8>,
+}
+
+/// Where in its batch a block ends; it begins where the one before ends.
+#[derive(Clone, Copy, Default)]
+struct BatchedBlock {
+    raw_end: usize,
+    first_key_end: usize,
+    last_key_end: usize,
+    stored_end: usize,
+    kind: CompressionType,
+}
+
+/// A block of a batch that was compressed.
+pub(super) struct PackedBlock<'a> {
+    pub raw: &'a [u8],
+    pub first_key: &'a [u8],
+    pub last_key: &'a [u8],
+    /// What the file is to have of it.
+    pub stored: &'a [u8],
+    pub kind: CompressionType,
+}
+
+impl Batch {
+    fn push(&mut self, raw_end: usize, first_key: &[u8], last_key: &[u8]) {
+        self.keys.extend_from_slice(first_key);
+        let first_key_end = self.keys.len();
+        self.keys.extend_from_slice(last_key);
+        self.blocks.push(BatchedBlock {
+            raw_end,
+            first_key_end,
+            last_key_end: self.keys.len(),
+            ..BatchedBlock::default()
+        });
+    }
+
+    fn raw_size(&self) -> usize {
+        self.blocks.last().map_or(0, |block| block.raw_end)
+    }
+
+    fn clear(&mut self) {
+        self.blocks.clear();
+        self.raw.clear();
+        self.keys.clear();
+        self.stored.clear();
+    }
+
+    fn compress(&mut self, compressor: &mut BlockCompressor) -> Result<()> {
+        let mut start = 0;
+        for block in &mut self.blocks {
+            block.kind = compressor.compress(&self.raw[start..block.raw_end], &mut self.stored)?;
+            block.stored_end = self.stored.len();
+            start = block.raw_end;
+        }
+        Ok(())
+    }
+
+    /// Its blocks, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = PackedBlock<'_>> {
+        let begins = std::iter::once(BatchedBlock::default()).chain(self.blocks.iter().copied());
+        begins.zip(&self.blocks).map(|(before, block)| {
+            let raw = &self.raw[before.raw_end..block.raw_end];
+            PackedBlock {
+                raw,
+                first_key: &self.keys[before.last_key_end..block.first_key_end],
+                last_key: &self.keys[block.first_key_end..block.last_key_end],
+                stored: match block.kind {
+                    CompressionType::None => raw,
+                    _ => &self.stored[before.stored_end..block.stored_end],
+                },
+                kind: block.kind,
+            }
+        })
+    }
+}
+
+/// A block that was written, while the key that follows it is not known.
+pub(super) struct WrittenBlock {
+    pub first_key: Vec<u8>,
+    pub last_key: Vec<u8>,
+    pub handle: BlockHandle,
+}
+
+/// Who compresses blocks for one table.
+pub(super) struct ParallelCompressor {
+    spawner: Arc<dyn Spawn>,
+    shared: Arc<Shared>,
+    /// The thread's, until there is one.
+    compressor: Option<BlockCompressor>,
+    thread: Option<Box<dyn Join>>,
+    filling: Batch,
+    /// Bytes of the blocks in the batches that were handed over, for each of these.
+    handed_over: VecDeque<usize>,
+    spare: Option<Batch>,
+    /// The last block that was written.
+    pub last_written: Option<WrittenBlock>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was handed over and not taken back, in order.
+    batches: VecDeque<Place>,
+    /// How many were taken back.
+    taken: usize,
+    has_ended: bool,
+}
+
+/// How far a batch is.
+enum Place {
+    Waiting(Batch),
+    /// Somebody compresses it.
+    Busy,
+    Done(Result<Batch>),
+}
+
+impl State {
+    /// The first batch that nobody compresses yet, and its number.
+    fn begin(&mut self) -> Option<(usize, Batch)> {
+        let at = self.batches.iter().position(|place| matches!(place, Place::Waiting(_)))?;
+        match std::mem::replace(&mut self.batches[at], Place::Busy) {
+            Place::Waiting(batch) => Some((self.taken + at, batch)),
+            Place::Busy | Place::Done(_) => None,
+        }
+    }
+
+    fn end(&mut self, number: usize, done: Result<Batch>) {
+        let at = number - self.taken;
+        self.batches[at] = Place::Done(done);
+    }
+}
+
+impl ParallelCompressor {
+    /// Compresses in a thread of this spawner's.
+    pub fn new(spawner: Arc<dyn Spawn>, compressor: BlockCompressor) -> Self {
+        Self {
+            spawner,
+            shared: Arc::default(),
+            compressor: Some(compressor),
+            thread: None,
+            filling: Batch::default(),
+            handed_over: VecDeque::new(),
+            spare: None,
+            last_written: None,
+        }
+    }
+
+    /// Bytes of blocks that are not written yet.
+    pub fn size(&self) -> usize {
+        self.filling.raw_size() + self.handed_over.iter().sum::<usize>()
+    }
+
+    /// Notes a block of those that the builder holds, with its first and last key; whether it is time to hand them over.
+    pub fn push(&mut self, raw_end: usize, first_key: &[u8], last_key: &[u8]) -> bool {
+        self.filling.push(raw_end, first_key, last_key);
+        raw_end >= BATCH_SIZE
+    }
+
+    /// Hands the blocks over, which are the builder's that were noted; the batch that is to be written then, if one is.
+    ///
+    /// # Errors
+    /// `IoError` if there is no thread to be had; what compressing that batch has met.
+    pub fn hand_over(
+        &mut self,
+        builder: &mut BlockBuilder,
+        compressor: &mut BlockCompressor,
+    ) -> Result<Option<Batch>> {
+        if let Some(own) = self.compressor.take() {
+            let shared = self.shared.clone();
+            let work = move || shared.compress_until_ended(own);
+            self.thread = Some(self.spawner.spawn("flagstone-compress", Box::new(work))?);
+        }
+        let batch = self.take_filled(builder);
+        self.handed_over.push_back(batch.raw.len());
+        self.shared.state.lock().batches.push_back(Place::Waiting(batch));
+        self.shared.changed.notify_all();
+        match self.handed_over.len() > BATCHES_MAX {
+            true => self.take_back(compressor),
+            false => Ok(None),
+        }
+    }
+
+    fn take_filled(&mut self, builder: &mut BlockBuilder) -> Batch {
+        let mut next = self.spare.take().unwrap_or_default();
+        let raw = builder.take(std::mem::take(&mut next.raw));
+        Batch { raw, ..std::mem::replace(&mut self.filling, next) }
+    }
+
+    /// The oldest batch that was handed over, compressed; `None` if there is none. While it is not, others are compressed here.
+    ///
+    /// # Errors
+    /// What compressing it has met.
+    pub fn take_back(&mut self, compressor: &mut BlockCompressor) -> Result<Option<Batch>> {
+        if self.handed_over.pop_front().is_none() {
+            return Ok(None);
+        }
+        let mut state = self.shared.state.lock();
+        loop {
+            match state.batches.pop_front() {
+                Some(Place::Done(done)) => {
+                    state.taken += 1;
+                    return done.map(Some);
+                }
+                Some(other) => state.batches.push_front(other),
+                None => return Ok(None),
+            }
+            let Some((number, mut batch)) = state.begin() else {
+                self.shared.changed.wait(&mut state);
+                continue;
+            };
+            drop(state);
+            let done = batch.compress(compressor).map(|()| batch);
+            state = self.shared.state.lock();
+            state.end(number, done);
+        }
+    }
+
+    /// The blocks that were not handed over, compressed here.
+    ///
+    /// # Errors
+    /// What compressing them has met.
+    pub fn take_rest(
+        &mut self,
+        builder: &mut BlockBuilder,
+        compressor: &mut BlockCompressor,
+    ) -> Result<Batch> {
+        let mut batch = self.take_filled(builder);
+        batch.compress(compressor).map(|()| batch)
+    }
+
+    /// Takes a batch, all of which is written, for the next blocks.
+    pub fn reuse(&mut self, mut batch: Batch) {
+        batch.clear();
+        if batch.raw.capacity() <= 2 * PARALLEL_BLOCK_MAX {
+            self.spare = Some(batch);
+        }
+    }
+}
+
+impl Shared {
+    fn compress_until_ended(&self, mut compressor: BlockCompressor) {
+        let mut state = self.state.lock();
+        while !state.has_ended {
+            let Some((number, mut batch)) = state.begin() else {
+                self.changed.wait(&mut state);
+                continue;
+            };
+            drop(state);
+            let compressed = catch_unwind(AssertUnwindSafe(|| batch.compress(&mut compressor)));
+            let panicked = |_| Err(Error::new(Code::Aborted, "compressing panicked"));
+            let done = compressed.unwrap_or_else(panicked).map(|()| batch);
+            state = self.state.lock();
+            state.end(number, done);
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Drop for ParallelCompressor {
+    fn drop(&mut self) {
+        self.shared.state.lock().has_ended = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::base::{InternalKeyBuf, ValueType};
+    use crate::env::memory::MemoryFileSystem;
+    use crate::env::{Env, FileSystem, OpenMode, read_file};
+    use crate::sst::{TableBuilder, TableBuilderSettings, TableSummary};
+
+    /// Nobody can have a thread.
+    struct Alone;
+
+    impl Spawn for Alone {
+        fn spawn(&self, name: &str, _: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
+            Err(Error::not_supported(format!("no thread {name} here")))
+        }
+    }
+
+    fn settings(compression: CompressionType) -> TableBuilderSettings {
+        TableBuilderSettings { compression, ..TableBuilderSettings::default() }
+    }
+
+    /// Values of up to so many bytes, of which every third does not shrink.
+    fn entries(count: u64, size_max: usize) -> impl Iterator<Item = (InternalKeyBuf, Vec<u8>)> {
+        let mut random = fastrand::Rng::with_seed(count);
+        (0..count).map(move |number| {
+            let mut value = vec![b'v'; random.usize(0..size_max)];
+            if number % 3 == 0 {
+                random.fill(&mut value);
+            }
+            (InternalKeyBuf::new(format!("{number:08}").as_bytes(), number, ValueType::Value), value)
+        })
+    }
+
+    /// The bytes of the table.
+    fn table(
+        settings: TableBuilderSettings,
+        spawner: Option<Arc<dyn Spawn>>,
+        entries: impl Iterator<Item = (InternalKeyBuf, Vec<u8>)>,
+    ) -> Result<(Vec<u8>, TableSummary)> {
+        let (fs, path) = (MemoryFileSystem::new(), Path::new("/d/000007.sst"));
+        fs.create_directory(Path::new("/d"))?;
+        let file = fs.open(path, OpenMode::Create)?;
+        let mut builder = TableBuilder::new(file, settings)?.compressing_in_parallel(spawner)?;
+        for (key, value) in entries {
+            builder.add(key.as_key(), &value)?;
+        }
+        let summary = builder.finish()?;
+        Ok((read_file(&fs, path, u64::MAX)?, summary))
+    }
+
+    #[test]
+    fn a_table_is_the_same_as_without_a_thread() {
+        let os = || Some(Env::os().spawner);
+        for (count, size_max) in [(0, 1), (1, 10), (20_000, 100), (300, 20_000), (9, 3 << 20)] {
+            for kind in [CompressionType::None, CompressionType::Lz4, CompressionType::Snappy] {
+                let made = |spawner| table(settings(kind), spawner, entries(count, size_max)).unwrap();
+                let ((one, summary), (other, _)) = (made(os()), made(None));
+                assert!(one == other, "{count} values of up to {size_max} bytes, {kind}");
+                assert_eq!(summary.properties.num_entries, count);
+            }
+        }
+        let with_index = |ratio| TableBuilderSettings {
+            data_block_hash_ratio: Some(ratio),
+            prefix_extractor: None,
+            verify_compression: true,
+            ..settings(CompressionType::Zstd)
+        };
+        let made = |spawner| table(with_index(0.75), spawner, entries(5000, 200)).unwrap().0;
+        assert!(made(os()) == made(None));
+    }
+
+    #[test]
+    fn a_small_table_has_no_thread_and_a_large_one_says_that_it_can_have_none() {
+        let made = |count| {
+            table(settings(CompressionType::Lz4), Some(Arc::new(Alone)), entries(count, 1000)).map(drop)
+        };
+        made(100).unwrap();
+        let error = made(2000).unwrap_err();
+        assert!(error.to_string().contains("no thread flagstone-compress here"), "{error}");
+    }
+
+    /// What waits is counted: who cuts tables by their size would make them too large.
+    #[test]
+    fn blocks_that_wait_are_part_of_the_size() {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/d")).unwrap();
+        let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+        let builder = TableBuilder::new(file, settings(CompressionType::Lz4)).unwrap();
+        let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
+        let (mut raw, most) = (0, (BATCHES_MAX + 2) * BATCH_SIZE + 100_000);
+        for (number, (key, value)) in entries(3000, 2000).enumerate() {
+            builder.add(key.as_key(), &value).unwrap();
+            raw += value.len() as u64;
+            let size = builder.estimated_size();
+            assert!(size <= raw + 40 * (number as u64 + 2), "{number}: {size} of {raw}");
+            assert!(size >= raw.min(most as u64) / 4, "{number}: {size} of {raw}");
+        }
+        assert!(builder.estimated_size() < raw * 3 / 4);
+    }
+
+    /// Dropped half way, it waits for its thread, and no longer.
+    #[test]
+    fn a_table_that_is_given_up_leaves_no_thread_behind() {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/d")).unwrap();
+        let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+        let builder = TableBuilder::new(file, settings(CompressionType::Lz4)).unwrap();
+        let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
+        for (key, value) in entries(700, 2000) {
+            builder.add(key.as_key(), &value).unwrap();
+        }
+        let shared = builder.parallel.as_ref().map(|parallel| Arc::downgrade(&parallel.shared)).unwrap();
+        drop(builder);
+        assert_eq!(shared.strong_count(), 0);
+    }
+
+    #[test]
+    fn a_garbled_block_is_found_whoever_has_compressed_it() {
+        for count in [1, 3, 400] {
+            let fs = MemoryFileSystem::new();
+            fs.create_directory(Path::new("/d")).unwrap();
+            let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+            let verifying =
+                TableBuilderSettings { verify_compression: true, ..settings(CompressionType::Lz4) };
+            let builder = TableBuilder::new(file, verifying).unwrap();
+            let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
+            let threads = builder.parallel.as_mut().unwrap().compressor.as_mut().unwrap();
+            threads.garble(b"vvvvvvvvvvvvvvvvvvvvvvvvv");
+            builder.compressor.as_mut().unwrap().garble(b"vvvvvvvvvvvvvvvvvvvvvvvvv");
+            let mut values = entries(count + 1, 9000).skip(1);
+            let added = values.try_for_each(|(key, value)| builder.add(key.as_key(), &value));
+            let error = added.and_then(|()| builder.finish().map(drop)).unwrap_err();
+            assert!(error.is_corruption() && error.to_string().contains("000007.sst"), "{count}: {error}");
+        }
+    }
+}
