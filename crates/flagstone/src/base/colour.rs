@@ -17,19 +17,18 @@ const PAGE: usize = 4096;
 /// The line in a page at which the next one begins. No thread waits for another by it.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// `len` bytes of zeros, the last of a vector, and where in it they begin.
-pub fn zeroed(len: usize) -> (Vec<u8>, usize) {
-    let mut buffer = vec![0; len + padding(len)];
+/// A vector with room for `len` bytes behind those that it has, which are where they begin.
+pub fn room(len: usize) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(len + padding(len));
     let start = start_in(&buffer, len);
-    buffer.truncate(start + len);
-    (buffer, start)
+    buffer.resize(start, 0);
+    buffer
 }
 
 /// A copy of some bytes, the last of a vector, and where in it they begin.
 pub fn copied(bytes: &[u8]) -> (Vec<u8>, usize) {
-    let mut buffer = Vec::with_capacity(bytes.len() + padding(bytes.len()));
-    let start = start_in(&buffer, bytes.len());
-    buffer.resize(start, 0);
+    let mut buffer = room(bytes.len());
+    let start = buffer.len();
     buffer.extend_from_slice(bytes);
     (buffer, start)
 }
@@ -64,7 +63,8 @@ mod tests {
 
     #[test]
     fn large_buffers_begin_at_all_lines_of_a_page() {
-        let buffers: Vec<_> = (0..PAGE / LINE * 4).map(|_| zeroed(COLOURED_FROM)).collect();
+        let bytes = vec![1; COLOURED_FROM];
+        let buffers: Vec<_> = (0..PAGE / LINE * 4).map(|_| copied(&bytes)).collect();
         let mut lines: Vec<_> = buffers.iter().map(|(buffer, start)| line_of(&buffer[*start..])).collect();
         lines.sort_unstable();
         lines.dedup();
@@ -82,8 +82,8 @@ mod tests {
             let bytes: Vec<u8> = (0..len).map(|at| at as u8).collect();
             assert_eq!(shared_copy(&bytes), bytes);
             assert_eq!(copied(&bytes).0.capacity(), len + padding(len));
-            let (zeros, start) = zeroed(len);
-            assert!(zeros[start..] == vec![0; len]);
+            let room = room(len);
+            assert!(room.len() <= padding(len) && room.capacity() >= room.len() + len);
         }
         assert_eq!(padding(COLOURED_FROM - 1), 0);
     }

@@ -16,11 +16,12 @@
 //! 3. A companion is the memory's from the moment it is set, and is taken once, by who gives up the last handle.
 //! 4. The margin lies right before the bytes. It is written to by who moves its state from `BLANK` to `BUSY`, which one does, and
 //!    looked at when the state is `FILLED`, after which nobody writes to it.
+//! 5. All bytes of a room's piece were written if it says so, and the margin's in any case. A handle has only such.
 #![expect(unsafe_code, reason = "a count, the memory's owner and a margin within the memory")]
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, needs_drop};
+use std::mem::{ManuallyDrop, MaybeUninit, needs_drop};
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 // Like that of an `Arc`: no schedule depends on it.
@@ -64,7 +65,35 @@ type Companion = Box<dyn Send>;
 pub struct SharedRoom<K = ()> {
     piece: Piece,
     margin: u16,
+    is_written: bool,
     known: PhantomData<K>,
+}
+
+/// Room of which it does not matter whether anything was written there.
+pub struct Unwritten<'a> {
+    bytes: &'a mut [MaybeUninit<u8>],
+    is_written: &'a mut bool,
+}
+
+impl Unwritten<'_> {
+    /// Copies as many bytes there as there is room for.
+    ///
+    /// # Panics
+    /// If they are more or fewer.
+    pub fn copy_from(self, bytes: &[u8]) {
+        self.bytes.write_copy_of_slice(bytes);
+        *self.is_written = true;
+    }
+
+    /// Has them written; whether all were.
+    ///
+    /// # Safety
+    /// `write` writes bytes there and nothing else, and all of them if it says so.
+    pub unsafe fn fill(self, write: impl FnOnce(&mut [MaybeUninit<u8>]) -> bool) -> bool {
+        let all = write(self.bytes);
+        *self.is_written |= all;
+        all
+    }
 }
 
 impl<K> SharedRoom<K> {
@@ -75,13 +104,21 @@ impl<K> SharedRoom<K> {
 
     /// The same, with a margin of so many bytes.
     pub fn with_margin(length: usize, margin: u16) -> Self {
-        let piece = Piece::aligned(Self::begin(margin) + length);
-        Self { piece, margin, known: PhantomData }
+        let begin = Self::begin(margin);
+        // SAFETY: if it is not the slab's the room says that its bytes were not written, but for the margin and what lies before.
+        let piece = unsafe { Piece::unwritten(begin + length) };
+        let is_written = piece.is_of_slab();
+        if !is_written {
+            // SAFETY: the piece has so many bytes and more, and is ours.
+            unsafe { piece.start().write_bytes(0, begin) };
+        }
+        Self { piece, margin, is_written, known: PhantomData }
     }
 
     /// The same for a moment: what is large comes from the system, and goes back to it.
     pub fn passing(length: usize) -> Self {
-        Self { piece: Piece::passing(Self::begin(0) + length), margin: 0, known: PhantomData }
+        let piece = Piece::passing(Self::begin(0) + length);
+        Self { piece, margin: 0, is_written: true, known: PhantomData }
     }
 
     fn begin(margin: u16) -> usize {
@@ -97,14 +134,33 @@ impl<K> SharedRoom<K> {
         fits
     }
 
+    /// All of the bytes, to be written. Where the memory is the allocator's, it spares zeros that [`DerefMut`] writes first.
+    pub fn unwritten(&mut self) -> Unwritten<'_> {
+        let begin = Self::begin(self.margin);
+        let length = self.piece.size() - begin;
+        // SAFETY: the piece has so many bytes there, and is borrowed for writing as long as they are. Only bytes are written
+        // (`Unwritten` asks for no less), so those that were written stay so.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(
+                self.piece.start().add(begin).cast::<MaybeUninit<u8>>().as_ptr(),
+                length,
+            )
+        };
+        Unwritten { bytes, is_written: &mut self.is_written }
+    }
+
     /// Whether it is a piece of the slab's, which [`SharedRoom::resize`] may make use of.
     pub fn is_of_slab(&self) -> bool {
         self.piece.is_of_slab()
     }
 
     /// The bytes, owned by one handle so far.
+    ///
+    /// # Panics
+    /// If they were not written.
     pub fn share(self, known: K) -> SharedPiece<K> {
-        let Self { piece, margin, .. } = self;
+        let Self { piece, margin, is_written, .. } = self;
+        assert!(is_written, "who shares bytes has written them");
         let head = piece.start().cast::<Head<K>>();
         // SAFETY: the piece is aligned and has room for the head, and nobody else looks at it yet. It moves into its own
         // memory, which stays where it is.
@@ -126,13 +182,22 @@ impl<K> SharedRoom<K> {
 impl<K> Deref for SharedRoom<K> {
     type Target = [u8];
 
+    /// # Panics
+    /// If they were not written.
     fn deref(&self) -> &[u8] {
+        assert!(self.is_written, "who looks at bytes has written them");
         &self.piece[Self::begin(self.margin)..]
     }
 }
 
 impl<K> DerefMut for SharedRoom<K> {
+    /// Zeros where nothing was written.
     fn deref_mut(&mut self) -> &mut [u8] {
+        if !self.is_written {
+            // SAFETY: the piece has so many bytes, and is borrowed for writing.
+            unsafe { self.piece.start().write_bytes(0, self.piece.size()) };
+            self.is_written = true;
+        }
         &mut self.piece[Self::begin(self.margin)..]
     }
 }
@@ -155,7 +220,7 @@ impl SharedPiece {
             return None;
         }
         let mut room: SharedRoom = SharedRoom::new(bytes.len());
-        room.copy_from_slice(bytes);
+        room.unwritten().copy_from(bytes);
         Some(room.share(()))
     }
 }
@@ -266,7 +331,7 @@ impl<K> SharedPiece<K> {
         let this = ManuallyDrop::new(self);
         // SAFETY: this share is given up once, here, since it is not dropped.
         let piece = unsafe { Self::give_up(this.head) };
-        piece.map(|piece| SharedRoom { piece, margin: 0, known: PhantomData })
+        piece.map(|piece| SharedRoom { piece, margin: 0, is_written: true, known: PhantomData })
     }
 
     /// Counts a share out; the piece, if it was the last.
@@ -359,6 +424,50 @@ mod tests {
         for length in [0, 10, 33_000] {
             assert!(SharedPiece::copy_of(&vec![0; length]).is_none(), "{length} bytes are the allocator's");
         }
+    }
+
+    /// Large ones were filled with zeros first, which took a seventh of a lookup.
+    #[test]
+    fn what_is_written_at_once_needs_no_zeros_and_all_else_finds_some() {
+        for length in [1000, 4000, 40_000, 100_000] {
+            let bytes: Vec<u8> = (0..length).map(|n| n as u8).collect();
+            let room = || SharedRoom::<u32>::with_margin(length, 24);
+            let mut copied = room();
+            copied.unwritten().copy_from(&bytes);
+            assert!(copied[..] == bytes);
+            let shared = copied.share(7);
+            assert!(shared[..] == bytes && *shared.known() == 7);
+            let filled = shared.fill_margin(|margin| {
+                margin.fill(3);
+                true
+            });
+            assert_eq!(filled, Some(&[3; 24][..]));
+            let mut in_part = room();
+            // SAFETY: bytes are written there, and it does not say that these were all.
+            let all = unsafe {
+                in_part.unwritten().fill(|room| {
+                    room[0].write(1);
+                    false
+                })
+            };
+            assert!(!all && (&mut *in_part).len() == length);
+            assert!(in_part.share(0).iter().skip(1).all(|byte| *byte == 0) || length < 32_000);
+            let mut whole = room();
+            // SAFETY: all are written.
+            let all = unsafe {
+                whole.unwritten().fill(|room| {
+                    room.fill(MaybeUninit::new(9));
+                    true
+                })
+            };
+            assert!(all && whole.share(0).iter().all(|byte| *byte == 9));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "has written them")]
+    fn what_was_not_written_is_not_shared() {
+        let _ = SharedRoom::<()>::new(100_000).share(());
     }
 
     #[test]

@@ -188,8 +188,9 @@ impl BlobFileReader {
 
     fn get_by(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<BlobValue> {
         let span = self.span(user_key, index, verify)?;
-        let (mut buffer, start) = colour::zeroed(span.length);
-        let filled = self.file.read_at(span.offset, &mut buffer[start..])?;
+        let mut buffer = colour::room(span.length);
+        let start = buffer.len();
+        let filled = self.file.read_onto(span.offset, span.length, &mut buffer)?;
         self.unfold(user_key, index, span, buffer, start..start + filled)
     }
 
@@ -467,8 +468,12 @@ pub(super) fn compression_type(byte: u8) -> Result<CompressionType> {
 /// Reads `length` bytes that the file's size says are there. A read that stops short of them is no sign of damage: recovery
 /// would take it for the end of history.
 pub(super) fn read_exactly(file: &dyn File, offset: u64, length: usize) -> Result<Vec<u8>> {
-    let mut buffer = vec![0; length];
-    let filled = read_until_end(file, offset, &mut buffer)?;
+    let mut buffer = Vec::with_capacity(length);
+    let mut filled = file.read_onto(offset, length, &mut buffer)?;
+    if filled < length {
+        buffer.resize(length, 0);
+        filled += read_until_end(file, offset + filled as u64, &mut buffer[filled..])?;
+    }
     if filled != length {
         return Err(Error::corruption(format!("read {filled} bytes, not {length}"))
             .at(file.path())

@@ -97,6 +97,19 @@ pub trait File: Send + Sync {
     /// `IoError` naming the file and offset.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
+    /// Appends to `buffer` the bytes of the file from `offset` on, `length` of them or as many as there are; how many. Spares
+    /// zeros that are written over at once, where it can: best with a buffer that has room for so many and no more.
+    ///
+    /// # Errors
+    /// As [`File::read_at`].
+    fn read_onto(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<usize> {
+        let start = buffer.len();
+        buffer.resize(start + length, 0);
+        let filled = self.read_at(offset, &mut buffer[start..]);
+        buffer.truncate(start + *filled.as_ref().unwrap_or(&0));
+        filled
+    }
+
     /// Writes all of `data` at `offset`, growing the file as needed.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
@@ -38,6 +39,9 @@ const BOUNCED_AT_ONCE: usize = 1 << 20;
 
 /// A longer buffer is not kept for the next of these reads.
 const BOUNCED_KEPT: usize = 64 << 10;
+
+/// Bytes more than wanted that are read all the same, since a vector has room for them.
+const SLACK_MAX: usize = 4096;
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -145,6 +149,34 @@ impl File for OsFile {
             true => self.read_blocks(offset, buffer),
             false => self.read_plainly(offset, buffer),
         }
+    }
+
+    fn read_onto(&self, offset: u64, length: usize, buffer: &mut Vec<u8>) -> Result<usize> {
+        let start = buffer.len();
+        buffer.reserve_exact(length);
+        if self.is_direct() || buffer.capacity() - start > length + SLACK_MAX {
+            buffer.resize(start + length, 0);
+            let filled = self.read_at(offset, &mut buffer[start..]);
+            buffer.truncate(start + *filled.as_ref().unwrap_or(&0));
+            return filled;
+        }
+        let mut filled = 0;
+        while filled < length {
+            match rustix::io::pread(&self.file, spare_capacity(buffer), offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(Errno::INTR) => {}
+                Err(error) => {
+                    buffer.truncate(start);
+                    return Err(self.error("read", error).at_offset(offset));
+                }
+            }
+            if !filled.is_multiple_of(self.read_block()) {
+                break;
+            }
+        }
+        buffer.truncate(start + length);
+        Ok(filled.min(length))
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -480,121 +512,5 @@ impl Join for OsThread {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::SubCode;
-
-    #[test]
-    fn reading_past_the_end_is_short() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("f");
-        let file = OsFileSystem.open(&path, OpenMode::Create).unwrap();
-        file.write_at(3, b"abc").unwrap();
-        let mut buffer = [9; 10];
-        assert_eq!(file.read_at(0, &mut buffer).unwrap(), 6);
-        assert_eq!(&buffer[..6], b"\0\0\0abc");
-        assert_eq!(file.size().unwrap(), 6);
-    }
-
-    #[test]
-    fn devices_are_no_files_even_those_with_blocks() {
-        for path in fs::read_dir("/dev").unwrap().map(|entry| entry.unwrap().path()) {
-            let Ok(kind) = fs::metadata(&path).map(|found| found.file_type()) else { continue };
-            let opened = OsFileSystem.open(&path, OpenMode::Read).map_err(|error| error.to_string());
-            let is_refused = opened.err().is_some_and(|error| error.contains("it is a device"));
-            assert_eq!(is_refused, kind.is_char_device() || kind.is_block_device(), "{path:?}");
-        }
-    }
-
-    #[test]
-    fn direct_reads_may_begin_and_end_anywhere() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("f");
-        let content: Vec<u8> = (0..3_000_007u32).map(|n| (n % 251) as u8).collect();
-        let cached = OsFileSystem.open(&path, OpenMode::Create).unwrap();
-        cached.write_at(0, &content).unwrap();
-        let file = OsFileSystem.open(&path, OpenMode::ReadDirect).unwrap();
-        for offset in [0, 1, 4095, 4096, 4097, 2_999_000, 3_000_000, 3_000_006, 3_000_007, 4_000_000] {
-            for length in [0, 1, 100, 4095, 4096, 4097, 8192, 1 << 20, (1 << 20) + 1, 3_100_000] {
-                let mut buffer = vec![0; length];
-                let read = file.read_at(offset, &mut buffer).unwrap();
-                let expected = content.get(offset as usize..).unwrap_or_default();
-                assert!(buffer[..read] == expected[..expected.len().min(length)], "{length} at {offset}");
-            }
-        }
-        let mut aligned = AlignedBuffer::with_capacity(8192);
-        aligned.resize(8192);
-        assert_eq!(file.read_at(2_998_272, aligned.as_mut_slice()).unwrap(), 1735);
-    }
-
-    #[test]
-    fn parts_are_written_one_behind_the_other() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
-        // A few and many, more than the system takes at once; empty ones are among them.
-        for count in [0, 2, VECTOR_FEW, VECTOR_FEW + 1, 5 * VECTOR_MAX] {
-            let parts: Vec<Vec<u8>> = (0..count).map(|i| vec![(count + i) as u8; i % 7]).collect();
-            let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-            file.truncate(0).unwrap();
-            file.write_at(0, &[7; 3]).unwrap();
-            file.write_vectored_at(3, &slices).unwrap();
-            let expected = [&[7; 3], parts.concat().as_slice()].concat();
-            let mut bytes = vec![0; expected.len() + 1];
-            assert_eq!(file.read_at(0, &mut bytes).unwrap(), expected.len());
-            assert_eq!(bytes[..expected.len()], expected);
-        }
-    }
-
-    #[test]
-    fn what_is_written_to_a_mapping_is_in_the_file() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
-        assert!(file.map(0, 1 << 16).unwrap().is_none(), "there is no byte yet");
-        file.allocate(3 << 16, false).unwrap();
-        let mut mapping = file.map(1 << 16, 2 << 16).unwrap().unwrap();
-        mapping.populate(0..2 << 16).unwrap();
-        mapping.write(5, b"hello");
-        mapping.write((2 << 16) - 1, b"!");
-        drop(mapping);
-        let mut all = vec![9; 4 << 16];
-        assert_eq!(file.read_at(0, &mut all).unwrap(), 3 << 16);
-        assert_eq!(&all[(1 << 16) + 4..(1 << 16) + 11], b"\0hello\0");
-        assert_eq!(all[(3 << 16) - 1], b'!');
-    }
-
-    #[test]
-    fn tasks_run_at_the_same_time_and_are_waited_for() {
-        let meeting = std::sync::Barrier::new(3);
-        let ended = std::sync::atomic::AtomicU64::new(0);
-        let task = || {
-            meeting.wait();
-            ended.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        };
-        let tasks: Vec<Task<'_>> = (0..3).map(|_| Box::new(task) as Task<'_>).collect();
-        System::new().run_all("test", tasks);
-        assert_eq!(ended.load(std::sync::atomic::Ordering::Relaxed), 3);
-        System::new().run_all("test", Vec::new());
-    }
-
-    /// Opening waited for somebody who writes into it, for ever.
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
-        use rustix::fs::{CWD, FileType, Mode, mknodat};
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("LOCK");
-        mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
-        let opened = [OpenMode::Read, OpenMode::ReadDirect].map(|mode| OsFileSystem.open(&path, mode).err());
-        for error in opened.into_iter().chain([OsFileSystem.lock_for_reading(&path).err()]) {
-            let error = error.expect("it is no file");
-            assert!(error.to_string().contains("pipe") && error.path() == Some(&*path), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_missing_file_is_an_error_with_its_path() {
-        let error = OsFileSystem.open(Path::new("/nowhere/at/all"), OpenMode::Read).err().unwrap();
-        assert_eq!(error.subcode(), SubCode::PathNotFound);
-        assert!(error.to_string().contains("/nowhere/at/all"));
-    }
-}
+#[path = "os_tests.rs"]
+mod tests;

@@ -177,6 +177,12 @@ impl BlockSource {
             let compression = self.examine(bytes, handle, verify)?;
             return take(&bytes[..handle.size as usize], compression);
         }
+        if length > heap::SCRATCH_MAX && self.tail.is_empty() {
+            let mut stored = Vec::with_capacity(length);
+            self.file.read_onto(handle.offset, length, &mut stored)?;
+            let compression = self.examine(&stored, handle, verify)?;
+            return take(&stored[..handle.size as usize], compression);
+        }
         heap::with_scratch(length, |scratch| {
             let filled = self.fill(handle.offset, scratch)?;
             let compression = self.examine(&scratch[..filled], handle, verify)?;
@@ -207,7 +213,7 @@ impl BlockSource {
             }
             0 => {
                 let mut bytes = room(stored.len());
-                bytes.copy_from_slice(stored);
+                bytes.unwritten().copy_from(stored);
                 Ok(bytes)
             }
             _ => self.decompress(stored, compression, handle, dictionary, room),

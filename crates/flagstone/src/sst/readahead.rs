@@ -10,6 +10,10 @@ use crate::env::{Advice, AlignedBuffer, Coming, DIRECT_BLOCK, File, ReadAhead};
 /// From windows of this size on the system is told of the next one: below, a short scan may be over before.
 const HINTED_WINDOW: usize = 32 * 1024;
 
+/// Blocks of this size on are read one by one: a window would have each byte copied once more, and what is left of it when a
+/// scan ends read in vain.
+const ALONE_AT_LEAST: usize = 32 * 1024;
+
 /// Bytes of the next block that are fetched from the window: it lies in memory that nobody has looked at yet.
 const FETCHED_MAX: usize = 4 * 1024;
 
@@ -52,6 +56,8 @@ pub(super) struct Readahead {
     in_order: u32,
     /// Where the last read ended.
     expected: u64,
+    /// Up to where the system was told to read ahead of blocks that are read one by one.
+    hinted: u64,
 }
 
 impl Readahead {
@@ -71,6 +77,7 @@ impl Readahead {
             automatic,
             in_order: 0,
             expected: u64::MAX,
+            hinted: 0,
         }
     }
 
@@ -131,6 +138,11 @@ impl Readahead {
             if self.in_order < self.automatic.after_reads || self.window == 0 {
                 return Ok(None);
             }
+            let own = self.own.as_ref().map_or(file, |own| &*own.file);
+            if length >= ALONE_AT_LEAST && !own.is_direct() {
+                self.hint_alone(file_size, file);
+                return Ok(None);
+            }
         }
         let wanted = length.max(self.window).min(file_size.saturating_sub(offset) as usize);
         self.fetch(offset, wanted, file)?;
@@ -142,6 +154,16 @@ impl Readahead {
         let held = self.held();
         let at = ((offset - self.start) as usize).min(held.len());
         Ok(Some(&held[at..held.len().min(at + length)]))
+    }
+
+    /// Has the system fetch what lies behind a block that is read by itself, when that comes near the end of what it was told of.
+    fn hint_alone(&mut self, file_size: u64, file: &dyn File) {
+        let end = self.expected;
+        if end + self.window as u64 / 2 > self.hinted || self.hinted > end + self.automatic.most as u64 {
+            self.hint(end, file_size, file);
+            self.hinted = end + self.window as u64;
+            self.window = (self.window * 2).min(self.automatic.most);
+        }
     }
 
     /// Has the system fetch the next window while this one is used up.
@@ -323,6 +345,27 @@ mod tests {
                 assert_eq!(is_one, is_mapped && !cfg!(miri));
                 readahead.forget();
             }
+        }
+    }
+
+    /// A scan of a few values of 64 KiB read half as much again as it used, and copied all of it twice.
+    #[test]
+    fn large_blocks_are_read_one_by_one_unless_that_is_to_be() {
+        let (file, content) = written(&Env::memory());
+        let counted = Counted::new(file);
+        for (fixed, length) in [(0, ALONE_AT_LEAST - 1), (0, ALONE_AT_LEAST), (100_000, ALONE_AT_LEAST)] {
+            let mut readahead = Readahead::new(fixed, AutoReadahead::default(), None);
+            let before = counted.reads();
+            let mut alone = 0;
+            for offset in (0..SIZE - length).step_by(length) {
+                match readahead.bytes(&counted, SIZE as u64, offset as u64, length).unwrap() {
+                    Some(bytes) => assert!(bytes == &content[offset..offset + length]),
+                    None => alone += 1,
+                }
+            }
+            let is_alone = fixed == 0 && length == ALONE_AT_LEAST;
+            assert_eq!(alone, if is_alone { 31 } else { 2 * usize::from(fixed == 0) }, "{fixed} {length}");
+            assert_eq!(counted.reads() > before, !is_alone);
         }
     }
 

@@ -110,7 +110,7 @@ impl Prepopulate {
             return Ok(false);
         }
         let mut bytes = heap::room_for(block.len(), guide);
-        bytes.copy_from_slice(block);
+        bytes.unwritten().copy_from(block);
         let block = Block::of(bytes)?;
         let charge = block.memory_usage();
         let is_in = self.cache.prepopulate(key, CachedBlock::Slim(Slim::Data(block)), charge);

@@ -4,14 +4,13 @@
 //! stored bytes could hold at their codec's best ratio. BZip2, which has no useful ratio, grows its output as it goes.
 
 use std::cell::RefCell;
-use std::ops::DerefMut;
 
 use flate2::{Decompress as Inflate, FlushDecompress, Status};
 use zstd::zstd_safe::{DCtx, WriteBuf};
 
 use super::{CompressionType, DecompressionDictionary, lz4};
 use crate::base::coding::Decoder;
-use crate::base::{Error, Mutant, Result};
+use crate::base::{Error, Mutant, Result, SharedRoom};
 
 /// The most that BZip2's output grows at once.
 const BZIP2_STEP: usize = 1 << 20;
@@ -62,19 +61,19 @@ impl Decompressor {
     ///
     /// # Errors
     /// As there.
-    pub fn decompress_into<R: DerefMut<Target = [u8]>>(
+    pub fn decompress_into<K>(
         &mut self,
         kind: CompressionType,
         stored: &[u8],
         dictionary: Option<&DecompressionDictionary>,
         limit: usize,
-        room: impl FnOnce(usize) -> R,
-    ) -> Result<R> {
+        room: impl FnOnce(usize) -> SharedRoom<K>,
+    ) -> Result<SharedRoom<K>> {
         if matches!(kind, CompressionType::None | CompressionType::Zlib | CompressionType::Bzip2) {
             // What BZip2 claims is not to be believed before it is there.
             let raw = self.decompress(kind, stored, dictionary, limit)?;
             let mut out = room(raw.len());
-            out.copy_from_slice(&raw);
+            out.unwritten().copy_from(&raw);
             return Ok(out);
         }
         let (raw_size, body) = measure(kind, stored, limit)?;
@@ -82,7 +81,7 @@ impl Decompressor {
         let is_filled = match kind {
             CompressionType::Snappy => self.snappy.decompress(body, &mut out).ok() == Some(raw_size),
             CompressionType::Lz4 | CompressionType::Lz4hc => {
-                lz4::decompress_over(body, &mut out, dictionary.map_or(&[], |d| d.bytes())).is_some()
+                lz4::decompress_into(body, out.unwritten(), dictionary.map_or(&[], |d| d.bytes())).is_some()
             }
             CompressionType::Zstd => {
                 self.unzstd_to(body, &mut *out, dictionary).is_some_and(|size| size == raw_size)
@@ -168,13 +167,13 @@ pub fn decompress(
 ///
 /// # Errors
 /// As there.
-pub fn decompress_into<R: DerefMut<Target = [u8]>>(
+pub fn decompress_into<K>(
     kind: CompressionType,
     stored: &[u8],
     dictionary: Option<&DecompressionDictionary>,
     limit: usize,
-    room: impl FnOnce(usize) -> R,
-) -> Result<R> {
+    room: impl FnOnce(usize) -> SharedRoom<K>,
+) -> Result<SharedRoom<K>> {
     with_own(|d| d.decompress_into(kind, stored, dictionary, limit, room))
 }
 

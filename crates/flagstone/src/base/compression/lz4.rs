@@ -12,6 +12,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+use crate::base::shared_piece::Unwritten;
+
 /// The most bytes that one LZ4 block can hold (`LZ4_MAX_INPUT_SIZE`).
 pub const MAX_RAW_SIZE: usize = 0x7e00_0000;
 
@@ -242,9 +244,9 @@ pub fn decompress_to(block: &[u8], out: &mut [MaybeUninit<u8>], dictionary: &[u8
     (written == target_size).then_some(())
 }
 
-/// [`decompress_to`] where there are bytes already.
-pub fn decompress_over(block: &[u8], out: &mut [u8], dictionary: &[u8]) -> Option<()> {
-    // SAFETY: what the library writes are bytes, so the slice keeps holding some.
-    let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [MaybeUninit<u8>]) };
-    decompress_to(block, out, dictionary)
+/// [`decompress_to`] into room that is to be shared.
+pub fn decompress_into(block: &[u8], room: Unwritten<'_>, dictionary: &[u8]) -> Option<()> {
+    // SAFETY: what the library writes are bytes, and it wrote all of them if it says so.
+    let is_filled = unsafe { room.fill(|room| decompress_to(block, room, dictionary).is_some()) };
+    is_filled.then_some(())
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::base::SharedRoom;
 use crate::base::coding::put_varint32;
 
 const LIMIT: usize = 64 << 20;
@@ -213,9 +214,9 @@ fn noise_is_refused() {
 fn no_room_is_made_for_what_bzip2_only_claims() {
     let mut stored = vec![0x80, 0x80, 0x80, 0x80, 0x02];
     stored.extend_from_slice(b"no stream at all");
-    let room = |size| -> Vec<u8> { panic!("room for {size} bytes") };
+    let room = |size| -> SharedRoom { panic!("room for {size} bytes") };
     let outcome = super::decompress_into(CompressionType::Bzip2, &stored, None, 1 << 30, room);
-    assert!(outcome.unwrap_err().is_corruption());
+    assert!(outcome.is_err_and(|error| error.is_corruption()));
 }
 
 /// LZ4HC reckons with addresses before its input, and that of an empty vector is 1: it read there, and the process died. Such a

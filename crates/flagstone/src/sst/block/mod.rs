@@ -94,7 +94,7 @@ impl Block {
             return Err(bad("larger than 4 GiB"));
         }
         let mut room = BlockRoom::with_margin(data.len(), guide.size());
-        room.copy_from_slice(data);
+        room.unwritten().copy_from(data);
         Self::of(room)
     }
 
