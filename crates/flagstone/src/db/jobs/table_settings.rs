@@ -31,11 +31,12 @@ impl DbInner {
         Some(self.tables.prepopulate(number, warmth))
     }
 
-    /// Who has a thread in which the blocks of a job's tables are compressed, too: those of a flush, which writers wait for,
-    /// where several jobs may run.
+    /// Who has a thread in which the blocks of a job's tables are compressed, too: those of a flush for which writers wait as
+    /// soon as the other memtable is full. Where there are more, they mostly have the processors busy by themselves.
     pub(super) fn parallel_compression(&self, spec: &JobSpec) -> Option<Arc<dyn Spawn>> {
-        let serves = spec.is_flush && self.has_workers() && self.settings.load().max_background_jobs > 1;
-        serves.then(|| self.env.spawner.clone())
+        let has_two = spec.family.options.load().max_write_buffer_number <= 2;
+        let may_run = self.has_workers() && self.settings.load().max_background_jobs > 1;
+        (spec.is_flush && has_two && may_run).then(|| self.env.spawner.clone())
     }
 
     /// How a job writes the table `number`.
