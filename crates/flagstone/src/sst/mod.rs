@@ -31,7 +31,9 @@ mod verify;
 mod warmth;
 
 pub use block::{Block, BlockSlice, ValueRef};
-pub use builder::{RANGE_DELETION_BYTES_MAX, TableBuilder, TableSummary, range_deletion_bytes};
+pub use builder::{
+    RANGE_DELETION_BYTES_MAX, TableBuilder, TableSummary, parallel_compression_memory, range_deletion_bytes,
+};
 pub use cached::{BlockCache, CachedBlock, IndexPartition, Slim};
 pub use filter::{Filter, FilterPolicy};
 pub use format::{BlockHandle, Footer, IndexType};

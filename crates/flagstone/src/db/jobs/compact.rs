@@ -423,6 +423,7 @@ impl DbInner {
             bottommost: plan.bottommost,
             is_flush: false,
             wants_key_filter: false,
+            compresses_in_parallel: false,
             priority: job.priority(),
             gives_way: !job.is_manual,
             filtered: CompactionFilterContext {

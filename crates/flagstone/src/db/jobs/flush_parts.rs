@@ -15,6 +15,7 @@ use crate::db::generation::Generation;
 use crate::db::statistics::Ticker;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::Task;
+use crate::sst;
 
 /// So many families a flush writes at the same time: they wait for syncs most of the time.
 const WRITTEN_AT_ONCE: usize = 4;
@@ -98,6 +99,12 @@ impl DbInner {
         let _hashes = spec
             .wants_key_filter
             .then(|| self.tables.account().hold(Holder::Jobs, entries as usize * (size_of::<u64>() + 2)));
+        let bytes: u64 = memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
+        spec.compresses_in_parallel = self.compresses_in_parallel(family, bytes);
+        let _blocks = spec.compresses_in_parallel.then(|| {
+            let entry_size = (bytes / entries.max(1)) as usize;
+            self.tables.account().hold(Holder::Jobs, sst::parallel_compression_memory(entry_size))
+        });
         self.run_job(&spec, |surviving| {
             let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
             let ranges = match sequence_cuts(surviving, most) {

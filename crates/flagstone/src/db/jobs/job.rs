@@ -42,6 +42,8 @@ pub(in crate::db) struct JobSpec {
     pub(in crate::db) is_flush: bool,
     /// Whether a filter over the keys is to be kept in memory, where none is written.
     pub(in crate::db) wants_key_filter: bool,
+    /// A thread more compresses the blocks of its tables.
+    pub(in crate::db) compresses_in_parallel: bool,
     /// What a filter is told of it.
     pub(in crate::db) filtered: CompactionFilterContext,
     /// How urgent its reads and writes are.
@@ -98,6 +100,7 @@ impl JobSpec {
             bottommost: false,
             is_flush: true,
             wants_key_filter: false,
+            compresses_in_parallel: false,
             filtered,
             priority: IoPriority::High,
             gives_way: reason == TableFileCreationReason::Flush,

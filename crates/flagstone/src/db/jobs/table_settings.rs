@@ -6,11 +6,14 @@ use super::job::JobSpec;
 use crate::base::FileNumber;
 use crate::base::sync::Ordering;
 use crate::db::DbInner;
+use crate::db::family::Family;
 use crate::db::settings::{compression_options, table_builder_settings};
-use crate::env::Spawn;
 use crate::options::PrepopulateBlockCache;
 use crate::sst::filter::WrittenBy;
 use crate::sst::{Prepopulate, TableBuilderSettings, Warmth};
+
+/// Bytes of memtables from which on a flush takes so long that a thread more is worth its while, and its memory.
+const PARALLEL_FROM: u64 = 16 << 20;
 
 impl DbInner {
     /// How the blocks of the table `number` get into the cache, if they do.
@@ -31,12 +34,11 @@ impl DbInner {
         Some(self.tables.prepopulate(number, warmth))
     }
 
-    /// Who has a thread in which the blocks of a job's tables are compressed, too: those of a flush for which writers wait as
-    /// soon as the other memtable is full. Where there are more, they mostly have the processors busy by themselves.
-    pub(super) fn parallel_compression(&self, spec: &JobSpec) -> Option<Arc<dyn Spawn>> {
-        let has_two = spec.family.options.load().max_write_buffer_number <= 2;
+    /// Whether a flush of so many bytes has a thread more that compresses: writers wait for it as soon as the other memtable is
+    /// full. Where there are more, these mostly have the processors busy by themselves.
+    pub(super) fn compresses_in_parallel(&self, family: &Family, bytes: u64) -> bool {
         let may_run = self.has_workers() && self.settings.load().max_background_jobs > 1;
-        (spec.is_flush && has_two && may_run).then(|| self.env.spawner.clone())
+        may_run && bytes >= PARALLEL_FROM && family.options.load().max_write_buffer_number <= 2
     }
 
     /// How a job writes the table `number`.

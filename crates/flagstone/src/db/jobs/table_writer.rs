@@ -138,9 +138,10 @@ impl<'a> TableWriter<'a> {
         let (number, file) = unfinished.create(number, path)?;
         let settings = inner.table_builder_settings(spec, number);
         let prepopulate = inner.prepopulate(spec, number, self.warmth);
+        let threads = spec.compresses_in_parallel.then(|| inner.env.spawner.clone());
         let builder = TableBuilder::new(file.clone(), settings)?
             .prepopulating(prepopulate)
-            .compressing_in_parallel(inner.parallel_compression(spec))?;
+            .compressing_in_parallel(threads)?;
         let last = first.clone();
         Ok(OpenTable {
             number,

@@ -42,6 +42,7 @@ use parallel::{Batch, PARALLEL_BLOCK_MAX, ParallelCompressor, WrittenBlock};
 use placement::{Limit, Placement};
 
 pub use finish::{RANGE_DELETION_BYTES_MAX, range_deletion_bytes};
+pub use parallel::parallel_compression_memory;
 
 /// A block is not filled beyond so many bytes: with what it has besides, it must not become larger than can be read.
 const BLOCK_SIZE_MAX: usize = Block::SIZE_MAX - 64;

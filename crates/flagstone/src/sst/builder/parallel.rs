@@ -19,10 +19,17 @@ use crate::env::{Join, Spawn};
 
 /// Bytes of blocks from which on a batch is handed over.
 const BATCH_SIZE: usize = 256 << 10;
-/// Batches that wait, are being compressed, or are not written yet.
+/// Batches that wait, are being compressed, or are not written yet; fewer if they have so many bytes.
 const BATCHES_MAX: usize = 3;
+const BYTES_MAX: usize = 1 << 20;
 /// Larger blocks are compressed where they are made: several of them would be much memory.
-pub(super) const PARALLEL_BLOCK_MAX: usize = 2 << 20;
+pub(super) const PARALLEL_BLOCK_MAX: usize = 5 << 18;
+
+/// What parallel compression takes in memory at most, in bytes, of entries of such a size: the batches that wait, one that is
+/// being filled and one for later, and what is to be stored of them.
+pub fn parallel_compression_memory(entry_size: usize) -> usize {
+    (BATCHES_MAX + 3) * 2 * entry_size.clamp(BATCH_SIZE, PARALLEL_BLOCK_MAX)
+}
 
 /// Blocks with the first and the last key of each, and what is to be stored of them.
 #[derive(Default)]
@@ -212,10 +219,9 @@ impl ParallelCompressor {
         self.handed_over.push_back(batch.raw.len());
         self.shared.state.lock().batches.push_back(Place::Waiting(batch));
         self.shared.changed.notify_all();
-        match self.handed_over.len() > BATCHES_MAX {
-            true => self.take_back(compressor),
-            false => Ok(None),
-        }
+        let bytes: usize = self.handed_over.iter().sum();
+        let has_room = self.handed_over.len() <= BATCHES_MAX && bytes <= BYTES_MAX + BATCH_SIZE;
+        if has_room { Ok(None) } else { self.take_back(compressor) }
     }
 
     fn take_filled(&mut self, builder: &mut BlockBuilder) -> Batch {
