@@ -196,14 +196,16 @@ impl TableBuilder {
     ///
     /// # Errors
     /// `NotSupported` if the codec cannot be set up.
-    pub fn compressing_in_parallel(self, spawner: Option<Arc<dyn Spawn>>) -> Result<Self> {
-        let settings = &self.settings;
-        let is_placed = settings.super_block.is_some() || settings.block_align.is_some();
+    pub fn compressing_in_parallel(mut self, spawner: Option<Arc<dyn Spawn>>) -> Result<Self> {
+        let is_placed = self.settings.super_block.is_some() || self.settings.block_align.is_some();
         let serves = self.held_back.is_none() && !is_placed;
-        let compressor = BlockCompressor::new(settings, None)?;
-        let both = spawner.zip(compressor).filter(|_| serves);
-        let parallel = both.map(|(spawner, compressor)| ParallelCompressor::new(spawner, compressor));
-        Ok(Self { parallel, ..self })
+        if let Some(spawner) = spawner.filter(|_| serves)
+            && let Some(threads) = BlockCompressor::new(&self.settings, None)?
+        {
+            let own = self.compressor.take();
+            self.parallel = own.map(|own| ParallelCompressor::new(spawner, own, threads));
+        }
+        Ok(self)
     }
 
     /// Adds an entry; it must sort after the last one.
@@ -329,8 +331,14 @@ impl TableBuilder {
 
     fn finish_data_block(&mut self) -> Result<()> {
         self.blocks_finished += 1;
-        if self.parallel.is_some() {
-            return self.finish_block_in_parallel();
+        if let Some(parallel) = &mut self.parallel {
+            let is_huge = self.data.finish().len() > PARALLEL_BLOCK_MAX;
+            let is_due = parallel.push(self.data.go_on(), &self.first_key, &self.last_key);
+            return match (is_huge, is_due) {
+                (true, _) => self.write_compressed(),
+                (false, true) => self.hand_over(),
+                (false, false) => Ok(()),
+            };
         }
         let guide = self.guide_room(1);
         let block = self.data.finish();
@@ -348,29 +356,19 @@ impl TableBuilder {
         self.block_written()
     }
 
-    fn finish_block_in_parallel(&mut self) -> Result<()> {
-        let (Some(parallel), Some(compressor)) = (&mut self.parallel, &mut self.compressor) else {
-            return Ok(());
-        };
-        let is_huge = self.data.finish().len() > PARALLEL_BLOCK_MAX;
-        let is_due = parallel.push(self.data.go_on(), &self.first_key, &self.last_key);
-        if is_huge {
-            return self.write_compressed();
-        }
-        if is_due {
-            let oldest = parallel.hand_over(&mut self.data, compressor);
-            let oldest = oldest.map_err(|error| self.writer.locate(error))?;
-            return oldest.map_or(Ok(()), |batch| self.write_batch(batch));
-        }
-        Ok(())
+    /// Has the blocks that are finished compressed, and writes those that were.
+    fn hand_over(&mut self) -> Result<()> {
+        let Some(parallel) = &mut self.parallel else { return Ok(()) };
+        let oldest = parallel.hand_over(&mut self.data).map_err(|error| self.writer.locate(error))?;
+        oldest.map_or(Ok(()), |batch| self.write_batch(batch))
     }
 
     /// Writes all blocks that are finished.
     fn write_compressed(&mut self) -> Result<()> {
-        while let (Some(parallel), Some(compressor)) = (&mut self.parallel, &mut self.compressor) {
-            let oldest = parallel.take_back(compressor).map_err(|error| self.writer.locate(error))?;
+        while let Some(parallel) = &mut self.parallel {
+            let oldest = parallel.take_back().map_err(|error| self.writer.locate(error))?;
             let Some(batch) = oldest else {
-                let rest = parallel.take_rest(&mut self.data, compressor);
+                let rest = parallel.take_rest(&mut self.data);
                 return rest
                     .map_err(|error| self.writer.locate(error))
                     .and_then(|rest| self.write_batch(rest));

@@ -125,8 +125,10 @@ pub(super) struct WrittenBlock {
 pub(super) struct ParallelCompressor {
     spawner: Arc<dyn Spawn>,
     shared: Arc<Shared>,
+    /// For what is compressed where the table is made.
+    own: BlockCompressor,
     /// The thread's, until there is one.
-    compressor: Option<BlockCompressor>,
+    threads: Option<BlockCompressor>,
     thread: Option<Box<dyn Join>>,
     filling: Batch,
     /// Bytes of the blocks in the batches that were handed over, for each of these.
@@ -176,12 +178,13 @@ impl State {
 }
 
 impl ParallelCompressor {
-    /// Compresses in a thread of this spawner's.
-    pub fn new(spawner: Arc<dyn Spawn>, compressor: BlockCompressor) -> Self {
+    /// Compresses in a thread of this spawner's with one of two compressors of a kind, and in the calling one with its own.
+    pub fn new(spawner: Arc<dyn Spawn>, own: BlockCompressor, threads: BlockCompressor) -> Self {
         Self {
             spawner,
             shared: Arc::default(),
-            compressor: Some(compressor),
+            own,
+            threads: Some(threads),
             thread: None,
             filling: Batch::default(),
             handed_over: VecDeque::new(),
@@ -205,14 +208,10 @@ impl ParallelCompressor {
     ///
     /// # Errors
     /// `IoError` if there is no thread to be had; what compressing that batch has met.
-    pub fn hand_over(
-        &mut self,
-        builder: &mut BlockBuilder,
-        compressor: &mut BlockCompressor,
-    ) -> Result<Option<Batch>> {
-        if let Some(own) = self.compressor.take() {
+    pub fn hand_over(&mut self, builder: &mut BlockBuilder) -> Result<Option<Batch>> {
+        if let Some(threads) = self.threads.take() {
             let shared = self.shared.clone();
-            let work = move || shared.compress_until_ended(own);
+            let work = move || shared.compress_until_ended(threads);
             self.thread = Some(self.spawner.spawn("flagstone-compress", Box::new(work))?);
         }
         let batch = self.take_filled(builder);
@@ -221,7 +220,7 @@ impl ParallelCompressor {
         self.shared.changed.notify_all();
         let bytes: usize = self.handed_over.iter().sum();
         let has_room = self.handed_over.len() <= BATCHES_MAX && bytes <= BYTES_MAX + BATCH_SIZE;
-        if has_room { Ok(None) } else { self.take_back(compressor) }
+        if has_room { Ok(None) } else { self.take_back() }
     }
 
     fn take_filled(&mut self, builder: &mut BlockBuilder) -> Batch {
@@ -234,7 +233,7 @@ impl ParallelCompressor {
     ///
     /// # Errors
     /// What compressing it has met.
-    pub fn take_back(&mut self, compressor: &mut BlockCompressor) -> Result<Option<Batch>> {
+    pub fn take_back(&mut self) -> Result<Option<Batch>> {
         if self.handed_over.pop_front().is_none() {
             return Ok(None);
         }
@@ -253,7 +252,7 @@ impl ParallelCompressor {
                 continue;
             };
             drop(state);
-            let done = batch.compress(compressor).map(|()| batch);
+            let done = batch.compress(&mut self.own).map(|()| batch);
             state = self.shared.state.lock();
             state.end(number, done);
         }
@@ -263,13 +262,9 @@ impl ParallelCompressor {
     ///
     /// # Errors
     /// What compressing them has met.
-    pub fn take_rest(
-        &mut self,
-        builder: &mut BlockBuilder,
-        compressor: &mut BlockCompressor,
-    ) -> Result<Batch> {
+    pub fn take_rest(&mut self, builder: &mut BlockBuilder) -> Result<Batch> {
         let mut batch = self.take_filled(builder);
-        batch.compress(compressor).map(|()| batch)
+        batch.compress(&mut self.own).map(|()| batch)
     }
 
     /// Takes a batch, all of which is written, for the next blocks.
@@ -438,9 +433,10 @@ mod tests {
                 TableBuilderSettings { verify_compression: true, ..settings(CompressionType::Lz4) };
             let builder = TableBuilder::new(file, verifying).unwrap();
             let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
-            let threads = builder.parallel.as_mut().unwrap().compressor.as_mut().unwrap();
-            threads.garble(b"vvvvvvvvvvvvvvvvvvvvvvvvv");
-            builder.compressor.as_mut().unwrap().garble(b"vvvvvvvvvvvvvvvvvvvvvvvvv");
+            let parallel = builder.parallel.as_mut().unwrap();
+            for compressor in [Some(&mut parallel.own), parallel.threads.as_mut()].into_iter().flatten() {
+                compressor.garble(b"vvvvvvvvvvvvvvvvvvvvvvvvv");
+            }
             let mut values = entries(count + 1, 9000).skip(1);
             let added = values.try_for_each(|(key, value)| builder.add(key.as_key(), &value));
             let error = added.and_then(|()| builder.finish().map(drop)).unwrap_err();
