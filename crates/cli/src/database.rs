@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use flagstone::base::compression::CompressionType;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Code, Comparator, Error};
 use flagstone::db::{ColumnFamily, Db};
@@ -219,9 +218,6 @@ pub fn check_may_have(path: &Path, family: &str) -> Result<(), Failure> {
 
 /// Settings for contents of files: each byte of a large one is then written to the tree once.
 fn keep_files_apart(family: &mut ColumnFamilyOptions) {
-    family.enable_blob_files = true;
-    family.min_blob_size = 4096;
-    family.blob_compression_type = CompressionType::Lz4;
     family.enable_blob_garbage_collection = true;
 }
 

@@ -399,7 +399,7 @@ fn space_is_accounted_for() {
     printed(&format!("compact {db}"));
     let said = printed(&format!("space {db}"));
     assert!(said.contains("live values: 45 B\n") && said.contains("reclaimable now: 0 B\n"), "{said}");
-    assert!(said.contains("(limit 1.3)"), "{said}");
+    assert!(said.contains("(limit 1.3, in bursts 2.2)"), "{said}");
 }
 
 /// What was no dump left an empty database behind, and one that is not there was to be opened with an option of the library.

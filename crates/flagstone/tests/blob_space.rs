@@ -23,7 +23,7 @@ const STYLES: [&str; 3] = [
 fn options(more: &str) -> Options {
     let mut options = create();
     let text = "enable_blob_files=true;blob_file_size=20000;target_file_size_base=2000;compression=kNoCompression;\
-         max_space_amplification=1.3";
+         max_space_amplification=1.3;burst_space_amplification=0";
     for setting in text.split(';').chain(more.split(';')).filter(|setting| !setting.is_empty()) {
         let (name, value) = setting.split_once('=').unwrap();
         options.set(name, value).unwrap();

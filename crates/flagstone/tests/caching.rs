@@ -21,7 +21,7 @@ const KEYS: u32 = 20_000;
 
 fn options(text: &str) -> Options {
     let mut options = create();
-    options.set_all("block_cache=64M;compression=kNoCompression").unwrap();
+    options.set_all("block_cache=64M;compression=kNoCompression;enable_blob_files=false").unwrap();
     options.set_all(text).unwrap();
     options
 }

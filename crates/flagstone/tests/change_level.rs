@@ -125,7 +125,7 @@ fn a_table_that_moves_to_level_0_deletes_nothing_behind_its_end() {
     let directory = temporary();
     let mut options = options();
     options
-        .set_all("compression=kNoCompression;merge_operator=stringappend;max_successive_merges=1")
+        .set_all("enable_blob_files=false;compression=kNoCompression;merge_operator=stringappend;max_successive_merges=1")
         .unwrap();
     let db = Db::open(directory.path(), &options).unwrap();
     let family = db.default_column_family();

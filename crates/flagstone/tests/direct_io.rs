@@ -44,6 +44,7 @@ impl Watched {
     fn options(&self, settings: &[(&str, &str)]) -> Options {
         let mut options = create();
         options.env = Env::os().with_fs(Arc::new(self.clone()));
+        set(&mut options, &[("enable_blob_files", "false")]);
         set(&mut options, settings);
         options
     }

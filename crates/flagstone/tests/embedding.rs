@@ -75,8 +75,8 @@ fn a_batch_takes_what_a_database_takes() {
 #[test]
 fn a_value_becomes_what_the_program_sends_on() {
     let mut options = options();
-    options.cf.enable_blob_files = true;
-    options.cf.min_blob_size = 4096;
+    options.cf.enable_blob_files = Some(true);
+    options.cf.min_blob_size = Some(4096);
     let db = Db::open("/db", &options).unwrap();
     let (small, large) = (vec![1; 100], vec![2; 100_000]);
     for (key, value) in [("small", &small), ("large", &large)] {

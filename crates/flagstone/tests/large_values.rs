@@ -400,7 +400,7 @@ fn families_have_their_own_files_and_batches_span_them() {
     let db = world.open();
     let other = db.create_column_family("other", &world.options().cf).unwrap();
     let mut inline = world.options().cf;
-    inline.enable_blob_files = false;
+    inline.enable_blob_files = Some(false);
     let inline = db.create_column_family("inline", &inline).unwrap();
     let mut batch = WriteBatch::new();
     for (index, family) in [&other, &inline, db.default_column_family(), &other].into_iter().enumerate() {

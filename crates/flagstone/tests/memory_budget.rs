@@ -69,8 +69,8 @@ fn live(sizes: &Sizes) {
     let mut options = common::create();
     options.db.memory_budget = MemoryBudget::Bytes(sizes.budget as u64);
     options.set("filter_policy", "bloomfilter:10").unwrap();
-    options.cf.settings.enable_blob_files = true;
-    options.cf.settings.min_blob_size = 4096;
+    options.cf.settings.enable_blob_files = Some(true);
+    options.cf.settings.min_blob_size = Some(4096);
     let mut watch = Watch { before: resident(), most: 0, too_much: Vec::new() };
     let db = Db::open(directory.path(), &options).unwrap();
 

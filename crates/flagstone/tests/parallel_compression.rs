@@ -34,7 +34,9 @@ fn threads(mib: u64, settings: &str) -> usize {
     let counting = Arc::new(Counting { system: Env::os().spawner, compressing: AtomicUsize::new(0) });
     let mut options =
         Options { env: Env { spawner: counting.clone(), ..Env::memory() }, ..Options::default() };
-    options.set_all("create_if_missing=true;write_buffer_size=64m;max_background_jobs=2").unwrap();
+    options
+        .set_all("create_if_missing=true;write_buffer_size=64m;max_background_jobs=2;enable_blob_files=false")
+        .unwrap();
     options.set_all(settings).unwrap();
     let db = Db::open("/db", &options).unwrap();
     let value = |number: u64| format!("{number} ").repeat(10_000);

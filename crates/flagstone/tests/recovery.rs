@@ -243,7 +243,9 @@ fn logs_are_read_as_much_at_a_time_as_is_wanted() {
         let faults = FaultFs::new(Arc::new(CrashFs::new()));
         let env = Env::memory().with_fs(Arc::new(faults.clone()));
         let mut options = Options { env, ..create() };
-        options.set_all(&format!("wal_write_mode=plain;log_readahead_size={size}")).expect("options");
+        options
+            .set_all(&format!("wal_write_mode=plain;enable_blob_files=false;log_readahead_size={size}"))
+            .expect("options");
         let db = Db::open("/db", &options).expect("a database");
         (0..60u8).for_each(|key| db.put([key], vec![key; 10_000]).expect("a write"));
         drop(db);

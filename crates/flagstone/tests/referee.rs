@@ -6,7 +6,7 @@ use std::path::Path;
 
 use common::{Referee, create, dump, dump_family, open_as_written, referee, temporary};
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
+use flagstone::db::{Db, Ticker};
 use flagstone::options::{Options, WriteOptions};
 
 fn set(options: &mut Options, pairs: &[(&str, &str)]) {
@@ -224,6 +224,30 @@ fn blob_files_with_garbage_collection() {
     drop(db);
     check(&referee, &path);
     rocksdb_continues(&referee, &path);
+}
+
+/// By default large values leave the tables, and RocksDB finds them.
+#[test]
+fn large_values_by_default() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path();
+    let db = Db::open(path, &create()).expect("a database");
+    let sizes = [100, 4095, 4096, 20_000, 300_000];
+    for (number, size) in (0..).zip(sizes) {
+        db.put(key(number), value(number, size)).expect("a put");
+    }
+    let logged = db.statistics().get(Ticker::WalBytes);
+    assert!((4195..4600).contains(&logged), "the two smallest, and where the others lie: {logged}");
+    db.flush_all().expect("a flush");
+    let blobs: Vec<u64> =
+        db.live_files().iter().filter(|file| file.level.is_none()).map(|file| file.size).collect();
+    assert!(blobs.len() == 1 && blobs[0] < 100_000, "compressed: {blobs:?}");
+    db.put(key(9), value(9, 5_000)).expect("a put");
+    db.close().expect("a clean close");
+    drop(db);
+    check(&referee, path);
+    rocksdb_continues(&referee, path);
 }
 
 /// Values that lie in blob files before the WAL names them, in memtables when the database is closed.

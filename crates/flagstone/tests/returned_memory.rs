@@ -33,6 +33,7 @@ fn buffers_of_merges_go_back_to_the_system() {
     let directory = common::temporary();
     let mut options = common::create();
     options.set("compression", "kNoCompression").unwrap();
+    options.set("enable_blob_files", "false").unwrap();
     options.set("disable_auto_compactions", "true").unwrap();
     options.set("write_buffer_size", "4194304").unwrap();
     options.set("level0_slowdown_writes_trigger", "10000").unwrap();

@@ -25,8 +25,8 @@ type Files = BTreeMap<String, Vec<u8>>;
 fn options_on(fs: Arc<dyn FileSystem>) -> Options {
     let mut options = create();
     options.env = Env::memory().with_fs(fs);
-    options.cf.enable_blob_files = true;
-    options.cf.min_blob_size = 300;
+    options.cf.enable_blob_files = Some(true);
+    options.cf.min_blob_size = Some(300);
     options.cf.target_file_size_base = 3000;
     options.cf.blob_file_size = 5000;
     options

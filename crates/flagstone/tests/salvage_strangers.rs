@@ -77,8 +77,8 @@ fn a_blob_file_that_was_cut_off_at_the_size_of_a_removed_one_keeps_its_number() 
     let scratch = temporary();
     let own = scratch.path().join("own");
     let mut options = create();
-    options.cf.enable_blob_files = true;
-    options.cf.min_blob_size = 100;
+    options.cf.enable_blob_files = Some(true);
+    options.cf.min_blob_size = Some(100);
     let db = Db::open(&own, &options).expect("a database");
     let put = |key: usize| db.put(key.to_string(), vec![b'v'; 1000]).expect("a put");
     (0..3).for_each(put);
@@ -217,8 +217,8 @@ fn blob_files_that_bear_each_other_s_names_are_known_by_their_sizes() {
     let scratch = temporary();
     let own = scratch.path().join("own");
     let mut options = create();
-    options.cf.enable_blob_files = true;
-    options.cf.min_blob_size = 100;
+    options.cf.enable_blob_files = Some(true);
+    options.cf.min_blob_size = Some(100);
     let db = Db::open(&own, &options).expect("a database");
     for round in 1..4 {
         // Each has the same keys, at the same places.

@@ -17,7 +17,8 @@ const MIB: u64 = 1 << 20;
 fn options(settings: &[(&str, &str)]) -> Options {
     let mut options = create();
     // The load is to be as hard as the machine can make it: nobody gives way.
-    let of_all = [("enable_blob_files", "true"), ("background_niceness", "0")];
+    let of_all =
+        [("enable_blob_files", "true"), ("burst_space_amplification", "0"), ("background_niceness", "0")];
     of_all.iter().chain(settings).for_each(|(name, value)| options.set(name, value).unwrap());
     options
 }

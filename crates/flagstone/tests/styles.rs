@@ -23,7 +23,7 @@ use flagstone::options::{
 
 fn options(text: &str) -> Options {
     let mut options = create();
-    options.set_all(text).unwrap();
+    options.set_all(&format!("enable_blob_files=false;{text}")).unwrap();
     options
 }
 

@@ -26,8 +26,8 @@ type Files = BTreeMap<String, Vec<u8>>;
 fn options(fs: &MemoryFileSystem) -> Options {
     let mut options = create();
     options.env = Env::os().with_fs(Arc::new(fs.clone()));
-    options.cf.enable_blob_files = true;
-    options.cf.min_blob_size = 300;
+    options.cf.enable_blob_files = Some(true);
+    options.cf.min_blob_size = Some(300);
     options.cf.blob_commit_min_size = 300;
     options.cf.disable_auto_compactions = true;
     options
@@ -118,7 +118,7 @@ fn what_is_left_of_a_recycled_wals_earlier_life_is_no_damage() {
         let fs = MemoryFileSystem::new();
         let mut options = options(&fs);
         options.recycle_log_file_num = 2;
-        options.cf.enable_blob_files = false;
+        options.cf.enable_blob_files = Some(false);
         let db = Db::open(DB, &options).expect("a database");
         for records in [60, 50, 40, 30, 20, 10] {
             for key in 0..records {
@@ -265,7 +265,7 @@ fn a_wal_that_nobody_needs_any_longer_is_not_missing() {
 /// A process that went on after a crash left the torn end in front of its own WAL: that is no damage.
 #[test]
 fn a_torn_end_that_was_recovered_from_is_no_damage() {
-    let mut files = database(|options| options.cf.enable_blob_files = false);
+    let mut files = database(|options| options.cf.enable_blob_files = Some(false));
     let last = wals(&files).pop().expect("there are two");
     let bytes = files.get_mut(&last).expect("it is there");
     let end = records_end(bytes);
@@ -342,7 +342,7 @@ fn history_that_goes_on_at_a_record_whose_blob_was_lost_is_no_damage() {
 
 /// Values stand in the WALs, and records of these do not carry the file's number.
 fn plain(options: &mut Options) {
-    options.cf.enable_blob_files = false;
+    options.cf.enable_blob_files = Some(false);
     options.recycle_log_file_num = 0;
 }
 
@@ -531,7 +531,7 @@ impl FileAround for BadFront {
 /// The first of them ended the look: no other WAL was looked at.
 #[test]
 fn a_wal_that_begins_in_a_bad_sector_does_not_keep_the_next_from_being_read() {
-    let fs = disk_of(&database(|options| options.cf.enable_blob_files = false));
+    let fs = disk_of(&database(|options| options.cf.enable_blob_files = Some(false)));
     let is_bad = Arc::new(AtomicBool::new(false));
     let mut options = options(&fs);
     options.env = Env::os().with_fs(Arc::new(BadSectors(fs, is_bad.clone())));

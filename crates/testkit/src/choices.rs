@@ -193,6 +193,7 @@ pub const CHOICES: &[Choice] = choices! {
         "blob_garbage_collection_force_threshold": &["0.0", "0.3", "1.0"],
         "blob_punch_holes": &["true", "true", "false"],
         "max_space_amplification": &["0", "1.0", "1.1", "1.3", "1.3", "2.0"],
+        "burst_space_amplification": &["0", "0", "1.2", "2.2"],
         "blob_file_starting_level": &["0", "0", "1", "3"],
         "max_sequential_skip_in_iterations": &["0", "1", "8"],
         "table.block_size": &["1", "128", "1024", "4096"],

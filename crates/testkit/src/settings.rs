@@ -29,6 +29,8 @@ pub fn tiny(env: &Env) -> Options {
             ("max_bytes_for_level_base", "32768"),
             ("level0_file_num_compaction_trigger", "2"),
             ("compression", "kNoCompression"),
+            // Whoever wants large values apart says which.
+            ("enable_blob_files", "false"),
             ("max_background_jobs", "2"),
             // How much there is of the machine's memory, and who else has a database open, is no part of a history.
             ("memory_budget", "0"),
@@ -213,7 +215,7 @@ pub fn random_changes(random: &mut fastrand::Rng, scope: Scope) -> Vec<(&'static
 
 /// Changes of a running family's sizes and blob files, which go together with whatever else is set.
 pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static str)> {
-    const HARMLESS: [&str; 12] = [
+    const HARMLESS: [&str; 13] = [
         "write_buffer_size",
         "target_file_size_base",
         "max_bytes_for_level_base",
@@ -226,6 +228,7 @@ pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static st
         "blob_garbage_collection_force_threshold",
         "blob_punch_holes",
         "max_space_amplification",
+        "burst_space_amplification",
     ];
     let changeable: Vec<_> = CHOICES.iter().filter(|choice| HARMLESS.contains(&choice.name)).collect();
     (0..random.usize(1..4))

@@ -156,6 +156,7 @@ const FAMILY: &[Choice] = &[
     (Flagstone, "blob_commit_direct_min_size", &["0", "0", "100"]),
     (Flagstone, "blob_punch_holes", BOOL),
     (Flagstone, "max_space_amplification", &["0", "1.1", "1.3"]),
+    (Flagstone, "burst_space_amplification", &["0", "2.2"]),
     (Flagstone, "deletion_compaction_delay", &["0", "1", "20"]),
     (RocksDb, "preserve_internal_time_seconds", &["0", "1000"]),
     (RocksDb, "preclude_last_level_data_seconds", &["0", "1000"]),

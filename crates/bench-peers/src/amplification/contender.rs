@@ -61,6 +61,10 @@ impl Contender {
             options.push(("enable_blob_files", "true".to_string()));
             options.push(("min_blob_size", "1024".to_string()));
         }
+        if has_large && !is_rocksdb {
+            // What is looked at is how it keeps to its limit at every moment.
+            options.push(("burst_space_amplification", "0".to_string()));
+        }
         if self == Self::RocksdbBlob {
             // As its scripts of benchmarks have it, which is by default but for the first and the last.
             options.push(("enable_blob_garbage_collection", "true".to_string()));

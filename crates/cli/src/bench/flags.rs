@@ -224,6 +224,7 @@ impl Flags {
         let blob_type = self.blob_compression_type.as_ref().unwrap_or(&self.blob_db_compression_type);
         for (name, value) in [
             ("compression", compression(&self.compression_type)),
+            ("enable_blob_files", "false".to_string()),
             ("blob_compression_type", compression(blob_type)),
             ("block_cache", self.block_cache()),
             ("max_open_files", self.open_files.to_string()),

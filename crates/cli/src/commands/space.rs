@@ -68,7 +68,9 @@ fn facts(family: &ColumnFamily, usage: &SpaceUsage) -> Map<String, Value> {
     let mut facts: Map<String, Value> =
         figures(usage).into_iter().map(|(name, figure, _)| (name.to_string(), json!(figure))).collect();
     facts.insert("space_amplification".to_string(), json!(amplification(usage)));
-    facts.insert("max_space_amplification".to_string(), json!(family.options().max_space_amplification));
+    let options = family.options();
+    facts.insert("max_space_amplification".to_string(), json!(options.max_space_amplification));
+    facts.insert("burst_space_amplification".to_string(), json!(options.burst_space_amplification));
     facts
 }
 
@@ -80,7 +82,10 @@ fn print(family: &ColumnFamily, usage: &SpaceUsage, output: &mut Output) -> Resu
     if let Some(amplification) = amplification(usage) {
         let limit = match family.options().max_space_amplification {
             0.0 => "no limit".to_string(),
-            limit => format!("limit {limit}"),
+            limit => match family.options().burst_space_amplification {
+                burst if burst > limit => format!("limit {limit}, in bursts {burst}"),
+                _ => format!("limit {limit}"),
+            },
         };
         output.line(format!("  blob files over live values: {amplification:.2} ({limit})"))?;
     }

@@ -262,12 +262,12 @@ fn seek_compaction_bytes(options: &ColumnFamilyOptions) -> u64 {
 
 fn direct_blob_min(options: &ColumnFamilyOptions, synced: bool) -> u64 {
     // Values that are to begin their life in tables do not begin it in blob files.
-    let is_wanted = options.enable_blob_files
+    let is_wanted = options.separates_values()
         && options.blob_write_mode == BlobWriteMode::Commit
         && options.blob_file_starting_level <= 0;
     let at_least = if synced { options.blob_commit_synced_min_size } else { 1 };
     match is_wanted {
-        true => options.min_blob_size.max(options.blob_commit_min_size).max(at_least).max(1),
+        true => options.smallest_blob().max(options.blob_commit_min_size).max(at_least).max(1),
         false => u64::MAX,
     }
 }

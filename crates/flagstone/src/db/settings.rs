@@ -197,6 +197,7 @@ pub(super) fn leveled_settings(options: &ColumnFamilyOptions, paths: &DataPaths)
         deletion_compaction_delay: options.deletion_compaction_delay,
         seek_compaction_bytes: options.seek_compaction_bytes,
         max_space_amplification: options.max_space_amplification,
+        burst_space_amplification: options.space_in_bursts(),
         blob_gc: BlobGcSettings {
             enabled: options.enable_blob_garbage_collection,
             age_cutoff: options.blob_garbage_collection_age_cutoff,
@@ -241,7 +242,7 @@ pub(super) fn blob_waste(
     match options.compaction_style {
         // Nothing is collected: tables go as a whole.
         CompactionStyle::Fifo => BlobWaste::default(),
-        _ => BlobWaste::of(version, options.max_space_amplification, moment),
+        _ => BlobWaste::of(version, options.space_in_bursts(), moment),
     }
 }
 

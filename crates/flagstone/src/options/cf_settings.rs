@@ -105,10 +105,12 @@ settings! {
     /// Parameters of `bottommost_compression`; in force if its `enabled` is set.
     live bottommost_compression_opts: CompressionSettings = CompressionSettings::default();
 
-    /// Keeps values of `min_blob_size` bytes and more in blob files.
-    live enable_blob_files: bool = false;
-    /// The smallest value, in bytes, that goes to a blob file.
-    live min_blob_size: u64 = 0;
+    /// Keeps values of `min_blob_size` bytes and more in blob files. Unless it is set, families do but those under FIFO
+    /// compaction, of which `max_table_files_size` would bound the tables alone.
+    live enable_blob_files: Option<bool> = None;
+    /// The smallest value, in bytes, that goes to a blob file. Unless it is set, 4096; or 0, as in RocksDB, where
+    /// `enable_blob_files` is set.
+    live min_blob_size: Option<u64> = None;
     /// When values go to blob files: commit (those of at least `blob_commit_min_size` bytes, with the WAL carrying only where
     /// they lie) or flush (all, as in RocksDB, which after a crash can open only such a database).
     live blob_write_mode: BlobWriteMode = BlobWriteMode::Commit;
@@ -126,8 +128,9 @@ settings! {
     live prepopulate_blob_cache: PrepopulateBlobCache = PrepopulateBlobCache::Disable;
     /// Bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
-    /// How blob values are compressed, each by itself.
-    live blob_compression_type: CompressionType = CompressionType::None;
+    /// How blob values are compressed, each by itself. Unless it is set, as `compression` says; or not, as in RocksDB, where
+    /// `enable_blob_files` is set.
+    live blob_compression_type: Option<CompressionType> = None;
     /// Moves live values out of old blob files in compactions, so that these can be deleted.
     live enable_blob_garbage_collection: bool = false;
     /// The part of the blob files, from the oldest on, that values are moved out of.
@@ -138,11 +141,15 @@ settings! {
     /// moving live ones, or with moving few of them below 12 KiB; on file systems that can, and are not slow with it.
     live blob_punch_holes: bool = true;
     /// How many times the bytes of live values blob files may take, garbage and what is being moved included: compactions are
-    /// started to keep within that, under leveled and universal compaction, and writers are delayed. Where tables are larger than
-    /// these values, garbage may take as many bytes more as they are larger. Costs next to no writes
-    /// where holes serve; small values are moved, the more often the closer to 1 this is. 0 for no such limit; other values
-    /// below 1 count as 1.
+    /// started to keep within that, under leveled and universal compaction, and writers are delayed, but for bursts
+    /// (`burst_space_amplification`). Where tables are larger than these values, garbage may take as many bytes more as they are
+    /// larger. Costs next to no writes where holes serve; small values are moved, the more often the closer to 1 this is. 0 for
+    /// no such limit; other values below 1 count as 1.
     live max_space_amplification: f64 = 1.3, in 0.0..=1e6;
+    /// How many times the bytes of live values blob files may take for a while, where values are overwritten faster than what
+    /// that leaves can be collected: writers are delayed only near to that. No more than `max_space_amplification` keeps to that
+    /// at every moment.
+    live burst_space_amplification: f64 = 2.2, in 0.0..=1e6;
     /// Bytes of each blob file that a compaction reads ahead where it takes values in the order in which they lie there; 0 for
     /// none.
     live blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
@@ -245,6 +252,31 @@ impl CfSettings {
             _ => 0,
         };
         self.level0_file_num_compaction_trigger.max(most).max(1)
+    }
+
+    /// Whether large values go to blob files.
+    pub(crate) fn separates_values(&self) -> bool {
+        self.enable_blob_files.unwrap_or(self.compaction_style != CompactionStyle::Fifo)
+    }
+
+    /// The smallest value, in bytes, that is large.
+    pub(crate) fn smallest_blob(&self) -> u64 {
+        self.min_blob_size.unwrap_or(if self.enable_blob_files.is_some() { 0 } else { 4096 })
+    }
+
+    /// How values in blob files are compressed.
+    pub(crate) fn blob_compression(&self) -> CompressionType {
+        let by_default =
+            if self.enable_blob_files.is_some() { CompressionType::None } else { self.compression };
+        self.blob_compression_type.unwrap_or(by_default)
+    }
+
+    /// How many times the bytes of live values blob files may take before writers are delayed; 0 for any.
+    pub(crate) fn space_in_bursts(&self) -> f64 {
+        match self.max_space_amplification {
+            most if most > 0.0 => most.max(self.burst_space_amplification),
+            _ => 0.0,
+        }
     }
 }
 

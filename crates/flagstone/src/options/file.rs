@@ -347,7 +347,10 @@ impl Parser {
         if self.places.insert(name.clone(), families.len()).is_some() {
             return Err(Error::corruption(format!("column family '{name}' appears twice")));
         }
-        families.push((name, ColumnFamilyOptions::default()));
+        // A writer that does not say whether it keeps values apart cannot read them where they are.
+        let mut family = ColumnFamilyOptions::default();
+        family.enable_blob_files = Some(false);
+        families.push((name, family));
         Ok(Place::Family(families.len() - 1))
     }
 

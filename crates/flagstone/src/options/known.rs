@@ -20,6 +20,7 @@ pub const OWN: &[&str] = &[
     "cache_blobs",
     "blob_punch_holes",
     "max_space_amplification",
+    "burst_space_amplification",
     "deletion_compaction_delay",
     "seek_compaction_bytes",
     "background_niceness",

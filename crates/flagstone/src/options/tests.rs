@@ -66,7 +66,7 @@ fn what_the_fixtures_say_arrives() {
     let names: Vec<_> = families.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["default", "users", "reversed", "photos"]);
     assert_eq!(families[2].1.comparator, Comparator::ReverseBytewise);
-    assert!(families[3].1.enable_blob_files);
+    assert_eq!(families[3].1.enable_blob_files, Some(true));
 
     let prefix = fixture("bloom-prefix").options.cf;
     assert_eq!(prefix.prefix_extractor, Some(PrefixExtractor::FixedPrefix(9)));
@@ -376,7 +376,7 @@ fn options_are_set_by_name() {
         options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
     }
     assert_eq!((options.max_background_jobs, options.block_cache_size), (6, Some(1 << 20)));
-    assert_eq!((options.cf.write_buffer_size, options.cf.min_blob_size), (8 << 20, 4096));
+    assert_eq!((options.cf.write_buffer_size, options.cf.min_blob_size), (8 << 20, Some(4096)));
     assert_eq!((options.cf.compression_opts.level, options.cf.compression_opts.max_dict_bytes), (3, 16384));
     let table = &options.cf.table;
     assert_eq!((table.block_size, table.format_version, table.checksum), (16384, 4, ChecksumType::Crc32c));
@@ -504,6 +504,29 @@ fn sanitizing_puts_triggers_in_order() {
         let mended = family.sanitized();
         assert!(mended.level0_slowdown_writes_trigger > 0 && mended.level0_stop_writes_trigger > 0);
     }
+}
+
+#[test]
+fn large_values_are_kept_apart_unless_somebody_decides_otherwise() {
+    let settled = |text: &str| {
+        let mut options = Options::default();
+        options.set_all(text).unwrap();
+        let family = options.cf.sanitized();
+        (
+            family.enable_blob_files.unwrap(),
+            family.min_blob_size.unwrap(),
+            family.blob_compression_type.unwrap(),
+        )
+    };
+    assert_eq!(settled(""), (true, 4096, CompressionType::Lz4));
+    assert_eq!(settled("compression=kZSTD;min_blob_size=100"), (true, 100, CompressionType::Zstd));
+    assert_eq!(settled("blob_compression_type=kNoCompression"), (true, 4096, CompressionType::None));
+    assert!(!settled("compaction_style=kCompactionStyleFIFO").0, "its limit would not count them");
+    // Who decides means what it means to RocksDB.
+    assert_eq!(settled("enable_blob_files=true"), (true, 0, CompressionType::None));
+    assert_eq!(settled("enable_blob_files=false"), (false, 0, CompressionType::None));
+    assert!(settled("enable_blob_files=true;compaction_style=kCompactionStyleFIFO").0);
+    assert_eq!(settled("enable_blob_files=true;enable_blob_files=auto"), settled(""));
 }
 
 #[test]

@@ -173,7 +173,7 @@ impl ColumnFamilyOptions {
         Ok(())
     }
 
-    /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default. Beyond
+    /// The settings as RocksDB would mend them: triggers in ascending order, what is not set as its default. Beyond
     /// that, writers are held up only for more files or runs than a compaction would leave alone, and a hash table has
     /// no more buckets than a memtable has use for.
     #[must_use]
@@ -212,6 +212,11 @@ impl ColumnFamilyOptions {
             mended.table.data_block_hash_table_util_ratio =
                 TableSettings::default().data_block_hash_table_util_ratio;
         }
+        (settings.min_blob_size, settings.blob_compression_type, settings.enable_blob_files) = (
+            Some(settings.smallest_blob()),
+            Some(settings.blob_compression()),
+            Some(settings.separates_values()),
+        );
         let defaults = CfSettings::default();
         if settings.ttl == NOT_SET {
             settings.ttl = defaults.ttl;

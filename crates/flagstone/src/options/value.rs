@@ -56,6 +56,36 @@ impl SettingValue for bool {
     }
 }
 
+/// The text of a choice that is left to other settings.
+const NOT_SET: &str = "auto";
+
+macro_rules! setting_with_a_default_by_others {
+    ($($type:ty),*) => {$(
+        impl SettingValue for Option<$type> {
+            fn assign(&mut self, text: &str) -> Result<()> {
+                if text == NOT_SET {
+                    *self = None;
+                    return Ok(());
+                }
+                let mut chosen = <$type>::default();
+                chosen.assign(text)?;
+                *self = Some(chosen);
+                Ok(())
+            }
+
+            fn text(&self) -> String {
+                self.as_ref().map_or_else(|| NOT_SET.to_string(), SettingValue::text)
+            }
+
+            fn sample(random: RandomBits<'_>) -> Self {
+                Some(<$type>::sample(random))
+            }
+        }
+    )*};
+}
+
+setting_with_a_default_by_others!(bool, u64);
+
 /// A whole number with RocksDB's optional suffix k, m, g or t (powers of 1024).
 fn whole_number(text: &str) -> Result<i128> {
     let expected = || invalid(format!("expected a whole number (k, m, g, t may follow), found '{text}'"));

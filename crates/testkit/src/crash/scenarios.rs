@@ -50,6 +50,7 @@ const HOLES: &[(&str, &str)] = &[
     ("min_blob_size", "15"),
     ("blob_file_size", "3000"),
     ("max_space_amplification", "1.1"),
+    ("burst_space_amplification", "0"),
 ];
 
 const DIRECT: &[(&str, &str)] = &[

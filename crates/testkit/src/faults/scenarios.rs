@@ -75,8 +75,12 @@ const PATHS: Changes = &[
 ];
 
 /// Overwritten values, and little space for them.
-const HOLES: Changes =
-    &[("enable_blob_files", "true"), ("min_blob_size", "100"), ("max_space_amplification", "1.1")];
+const HOLES: Changes = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "100"),
+    ("max_space_amplification", "1.1"),
+    ("burst_space_amplification", "0"),
+];
 
 /// Overwritten values as small as their keys, several levels of them, and no holes: their files are emptied.
 const LITTLE_SPACE: Changes = &[
@@ -85,6 +89,7 @@ const LITTLE_SPACE: Changes = &[
     ("blob_file_size", "3000"),
     ("blob_punch_holes", "false"),
     ("max_space_amplification", "1.1"),
+    ("burst_space_amplification", "0"),
     ("max_bytes_for_level_base", "3000"),
 ];
 
@@ -181,6 +186,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("min_blob_size", &["0", "100"]),
     ("blob_punch_holes", &["false", "true"]),
     ("max_space_amplification", &["0", "1.1", "1.3"]),
+    ("burst_space_amplification", &["0", "2.2"]),
     ("blob_commit_min_size", &["50", "4096"]),
     ("blob_commit_direct_min_size", &["0", "500"]),
     ("use_direct_reads", &["false", "true"]),

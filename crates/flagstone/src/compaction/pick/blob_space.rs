@@ -10,8 +10,8 @@
 //! 3. **Due** is something when files and memtables take nine tenths of the room, less a step: that step is for the values that
 //!    are moved, which exist twice until their old files go. A memtable counts as full, as what it overwrites can be collected
 //!    only when it is: were it filled up from what is due to the limit, each would be to the end, where writers are slowest.
-//!    In the last tenth writers are delayed ([`BlobWaste`]), by all that may be garbage already: what is hidden, and what
-//!    memtables hold, as far as keys have lately been overwritten ([`Overwriting`]).
+//!    In the last tenth of the room that `burst_space_amplification` leaves writers are delayed ([`BlobWaste`]), by all that may
+//!    be garbage already: what is hidden, and what memtables hold, as far as keys have lately been overwritten ([`Overwriting`]).
 //!
 //! What is done then, `blob_work` says.
 //!
@@ -162,8 +162,9 @@ pub struct BlobMoment<'a> {
 }
 
 impl BlobWaste {
-    /// That of a version: as much as it will be once those files are empty, but for what is written meanwhile.
-    pub fn of(version: &Version, max_space_amplification: f64, moment: &BlobMoment<'_>) -> Self {
+    /// That of a version: as much as it will be once those files are empty, but for what is written meanwhile. Files may take
+    /// `most` times the live data; 0 for any.
+    pub fn of(version: &Version, most: f64, moment: &BlobMoment<'_>) -> Self {
         let BlobMoment { unflushed_bytes, overwriting, collecting, is_kept_by_readers } = *moment;
         if version.blob_files.is_empty() {
             return Self::default();
@@ -172,7 +173,7 @@ impl BlobWaste {
         let dead = |bytes: u64| (bytes as f64 * share) as u64;
         let known = BlobSpace::of(version);
         let space = BlobSpace { hidden: dead(known.hidden), ..known };
-        let Some(room) = Room::of(version, &space, max_space_amplification) else { return Self::default() };
+        let Some(room) = Room::of(version, &space, most) else { return Self::default() };
         let promised = if is_kept_by_readers { 0 } else { space.promised };
         let more = [space.hidden, dead(unflushed_bytes), promised];
         let taken = more.into_iter().fold(space.garbage, u64::saturating_add);

@@ -44,7 +44,7 @@ const HIDDEN_MAX: f64 = 0.5;
 /// What is to be done about the space of blob files.
 #[derive(Debug)]
 pub(super) struct BlobWork {
-    /// More is taken than may be: nothing else is as urgent.
+    /// More is taken than may be in a burst: nothing else is as urgent.
     pub(super) is_urgent: bool,
     /// Tables above the bottom are to be merged into what lies below.
     pub(super) uncovers: bool,
@@ -69,7 +69,9 @@ impl BlobWork {
         let live = space.live() as f64;
         let room = Room::of(version, &space, settings.max_space_amplification)?;
         let taken = taken(version, (&space, &room), settings, context);
-        let is_urgent = space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live > room.all;
+        let in_bursts = Room::of(version, &space, settings.burst_space_amplification)?;
+        let is_urgent =
+            space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live > in_bursts.all;
         let at_once = space.hidden as f64 <= space.garbage as f64 * HIDDEN_MAX;
         let begun: BTreeSet<_> =
             context.collecting.iter().copied().filter(|file| is_referenced(version, *file)).collect();

@@ -47,6 +47,8 @@ pub struct LeveledSettings {
     pub seek_compaction_bytes: u64,
     /// How many times the live data blob files may take, for as long as they are emptied to that end; 0 for any.
     pub max_space_amplification: f64,
+    /// The same for a while: what is beyond is urgent.
+    pub burst_space_amplification: f64,
     /// When blob files are emptied for other reasons.
     pub blob_gc: BlobGcSettings,
     /// Whether older data may be put underneath later: nothing counts as bottommost then.
@@ -81,6 +83,7 @@ impl Default for LeveledSettings {
             deletion_compaction_delay: 20,
             seek_compaction_bytes: 0,
             max_space_amplification: 1.3,
+            burst_space_amplification: 1.3,
             blob_gc: BlobGcSettings::default(),
             ingest_behind: false,
             path_sizes: vec![u64::MAX],

@@ -17,7 +17,12 @@ impl Findings {
     /// How much of them is garbage.
     pub(super) fn blobs(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts {
-            name, blob_bytes, blob_garbage_bytes: garbage, max_space_amplification: most, ..
+            name,
+            blob_bytes,
+            blob_garbage_bytes: garbage,
+            max_space_amplification: most,
+            burst_space_amplification: burst,
+            ..
         } = family;
         let live = blob_bytes.saturating_sub(*garbage);
         let allowed = blob_bytes_allowed(family.table_bytes, live, *most);
@@ -36,7 +41,7 @@ impl Findings {
             database.is_running && (1..=family.blob_waste_bytes).contains(&family.blob_waste_delays_at);
         let (delays, over) = (
             format!(
-                "more of it is hidden still, and writes are delayed to keep max_space_amplification ({most})"
+                "more of it is hidden still, and writes are delayed to keep burst_space_amplification ({burst})"
             ),
             format!("more than max_space_amplification ({most}) allows"),
         );

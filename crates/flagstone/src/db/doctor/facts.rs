@@ -265,6 +265,8 @@ facts! {
         holes_from: u64 = 8 << 10,
         /// See the option.
         max_space_amplification: f64 = 1.3,
+        /// See the option: at least the one above, and 0 without a limit.
+        burst_space_amplification: f64 = 2.2,
         /// See the option.
         enable_blob_garbage_collection: bool = false,
     }

@@ -235,8 +235,7 @@ impl DbInner {
         let trigger = |trigger: Option<usize>| trigger.map_or(u64::MAX, |trigger| trigger as u64);
         let sum =
             |of: fn(&BlobFileState) -> u64| version.blob_files.values().map(of).fold(0, u64::saturating_add);
-        let universal = &options.compaction_options_universal;
-        let fifo = &options.compaction_options_fifo;
+        let (universal, fifo) = (&options.compaction_options_universal, &options.compaction_options_fifo);
         let activity = self.activity(family);
         let times = |cause| activity.times_held_up_by(cause);
         let fifo_counts_blobs = fifo.max_data_files_size > 0;
@@ -292,6 +291,7 @@ impl DbInner {
             blob_values: sum(|blob| blob.file.meta.total_count),
             holes_from: self.holes_from(&options),
             max_space_amplification: options.max_space_amplification,
+            burst_space_amplification: options.space_in_bursts(),
             enable_blob_garbage_collection: options.enable_blob_garbage_collection,
         }
     }
@@ -553,7 +553,8 @@ mod tests {
     fn memtables_are_counted_where_they_have_a_limit() {
         let facts = |settings: &str| {
             let mut options = Options { env: Env::memory(), ..Options::default() };
-            options.set_all(&format!("create_if_missing=true;memory_budget=0;{settings}")).unwrap();
+            let always = "create_if_missing=true;memory_budget=0;enable_blob_files=false";
+            options.set_all(&format!("{always};{settings}")).unwrap();
             let db = Db::open("/db", &options).unwrap();
             let family = db.create_column_family("family", &options.cf).unwrap();
             db.put("key", [b'v'; 100_000]).unwrap();

@@ -393,10 +393,10 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, String)> {
         1 => ("tables that waited in level 0", faster(family, &facts.database)),
         2 => ("bytes that waited to be compacted", faster(family, &facts.database)),
         _ => {
-            let most = family.max_space_amplification;
+            let most = family.burst_space_amplification;
             let advice = format!(
-                "more was overwritten than space is given back for: set max_space_amplification from {most} to {:.1} if writing \
-                 matters more than space",
+                "more was overwritten than space is given back for: set burst_space_amplification from {most} to {:.1} if \
+                 writing matters more than space",
                 most.max(1.0) + 0.7
             );
             ("garbage in blob files", advice)

@@ -156,7 +156,7 @@ impl DbInner {
     ) -> Held {
         let settings = self.settings.load();
         let options = family.options.load();
-        let files = if options.enable_blob_files { 2 } else { 1 };
+        let files = if options.separates_values() { 2 } else { 1 };
         let is_direct = settings.use_direct_io_for_flush_and_compaction;
         let gathered =
             settings.writable_file_max_buffer_size as usize * files * if is_direct { 2 } else { 1 };

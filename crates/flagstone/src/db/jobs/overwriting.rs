@@ -20,10 +20,10 @@ impl DbInner {
     /// Looks up some keys of the newest of these memtables, and notes how many of them overwrite something.
     pub(in crate::db) fn sample_overwrites(&self, family: &Arc<Family>, memtables: &[Arc<Generation>]) {
         let options = family.options.load();
-        let bounds_space = options.enable_blob_files && options.max_space_amplification > 0.0;
+        let bounds_space = options.separates_values() && options.max_space_amplification > 0.0;
         // Smaller ones lie in the memtable itself until it is flushed.
         let is_large =
-            |newest: &Generation| newest.is_mostly_blobs() || newest.mean_entry() >= options.min_blob_size;
+            |newest: &Generation| newest.is_mostly_blobs() || newest.mean_entry() >= options.smallest_blob();
         let Some(newest) = memtables.last().filter(|newest| bounds_space && is_large(newest)) else { return };
         // What cannot be read is met by those who need it.
         let Ok(share) = self.share_of_overwrites(family, newest) else {

@@ -45,17 +45,17 @@ impl<'a> Placement<'a> {
         reads: BlobReads<'a>,
     ) -> Self {
         let settings = &options.settings;
-        let separates = settings.enable_blob_files
+        let separates = settings.separates_values()
             && spec.output_level >= settings.blob_file_starting_level.max(0) as usize;
         let policy = match separates {
-            true => SeparationPolicy::AtLeast { min_blob_size: settings.min_blob_size },
+            true => SeparationPolicy::AtLeast { min_blob_size: settings.smallest_blob() },
             false => SeparationPolicy::Never,
         };
         let (of_db, default) = (inner.settings.load(), BlobBuilderSettings::default());
         let buffer_size = of_db.writable_file_max_buffer_size as usize;
         let builder = BlobBuilderSettings {
             column_family: spec.family.id,
-            compression: settings.blob_compression_type,
+            compression: settings.blob_compression(),
             // Through the system's cache, larger values are better written without a copy.
             buffer_size: match of_db.use_direct_io_for_flush_and_compaction {
                 true => buffer_size,

@@ -81,7 +81,7 @@ impl DbInner {
         let wanted = [tables, blobs, self.wanted_space()].into_iter().fold(in_work, u64::saturating_add);
         let has_room = |directory: &Path| free.0.get(directory).is_some_and(|free| *free >= wanted);
         let (of_tables, of_blobs) = (job.family.paths.directory(plan.path_id), job.family.paths.of_blobs());
-        let writes_blobs = job.family.options.load().enable_blob_files || !job.version.blob_files.is_empty();
+        let writes_blobs = job.family.options.load().separates_values() || !job.version.blob_files.is_empty();
         has_room(of_tables) && (of_tables == of_blobs || !writes_blobs || has_room(of_blobs))
     }
 
@@ -367,11 +367,11 @@ mod tests {
                 Ok(Some(if directory == Path::new(self.1) { 1000 } else { u64::MAX }))
             }
         }
-        let blobs = "enable_blob_files=true";
+        let (blobs, tables) = ("enable_blob_files=true", "enable_blob_files=false");
         for (full, path_id, changes, has_room) in [
             ("/none", 0, blobs, true),
-            ("/blobs", 0, "", false),
-            ("/blobs", 1, "", true),
+            ("/blobs", 0, tables, false),
+            ("/blobs", 1, tables, true),
             ("/blobs", 1, blobs, false),
             ("/tables", 1, blobs, false),
             // A path id that there is no directory for means the last one.

@@ -307,8 +307,8 @@ mod tests {
         let env = Env::memory();
         let mut options = options(&env, 64 << 20);
         options.cf.settings.blob_commit_min_size = 1000;
-        options.cf.settings.enable_blob_files = true;
-        options.cf.settings.min_blob_size = 1000;
+        options.cf.settings.enable_blob_files = Some(true);
+        options.cf.settings.min_blob_size = Some(1000);
         let db = Db::open("/db", &options).unwrap();
         for at in 0..101 {
             db.put(format!("{at}"), "small").unwrap();

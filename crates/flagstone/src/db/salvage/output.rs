@@ -292,10 +292,10 @@ impl FamilyWriter<'_> {
             self.finish_blob(compression)?;
         }
         if let Some((size, compression)) = self.smallest_blob.filter(|_| !has_own_options) {
-            self.options.enable_blob_files = true;
-            self.options.min_blob_size = size;
-            self.options.blob_compression_type =
-                CompressionType::from_byte(compression).unwrap_or(CompressionType::None);
+            self.options.enable_blob_files = Some(true);
+            self.options.min_blob_size = Some(size);
+            let compression = CompressionType::from_byte(compression);
+            self.options.blob_compression_type = Some(compression.unwrap_or(CompressionType::None));
         }
         if !self.edit.new_files.is_empty() {
             self.target.edits.push(self.edit);

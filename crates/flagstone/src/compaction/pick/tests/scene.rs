@@ -215,6 +215,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         deletion_compaction_delay: arguments.get("delay", 0),
         seek_compaction_bytes: arguments.get("seekbytes", 0),
         max_space_amplification: arguments.get("space", 0.0),
+        burst_space_amplification: arguments.get("burst", arguments.get("space", 0.0)),
         blob_gc: BlobGcSettings {
             enabled: arguments.text("cutoff").is_some(),
             age_cutoff: arguments.get("cutoff", 0.25),

@@ -224,7 +224,7 @@ impl DbInner {
     ) -> Result<Option<(Used, BlobIndexes)>> {
         let family = &group.family;
         // The compressor's output has room for a value that does not become shorter.
-        let compressed: usize = match family.options.load().settings.blob_compression_type {
+        let compressed: usize = match family.options.load().blob_compression() {
             CompressionType::None => 0,
             _ => group.blobs.iter().map(|blob| blob.value.len()).sum(),
         };
@@ -280,7 +280,7 @@ impl DbInner {
         let options = family.options.load();
         let settings = BlobBuilderSettings {
             column_family: family.id,
-            compression: options.blob_compression_type,
+            compression: options.blob_compression(),
             ..BlobBuilderSettings::default()
         };
         let name = self.names.before_making(family.paths.of_blobs());
