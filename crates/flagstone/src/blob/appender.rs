@@ -28,7 +28,7 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, Compressor};
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{FileNumber, Result, Sometimes};
-use crate::env::{DIRECT_BLOCK, File, GatheringWriter, PAGE_RUN, PageRuns};
+use crate::env::{DIRECT_BLOCK, File, GatheringWriter, PageRuns, page_run};
 
 /// Bytes of a record before its value for which nothing is allocated.
 const FRONT_USUAL: usize = 128;
@@ -195,12 +195,12 @@ impl BlobAppender {
         }
         let range = state.end..state.end + bytes;
         if self.direct.is_none()
-            && bytes < PAGE_RUN
-            && let Some(zeros) = state.runs.wanted(&range)
+            && let Some(run) = page_run(&range)
+            && let Some(zeros) = state.runs.wanted(&range, run)
         {
             Sometimes::BlobZerosAhead.reached();
             state.ragged = true;
-            state.runs.write(&*self.file, zeros)?;
+            state.runs.write(&*self.file, zeros, run)?;
         }
         state.end = range.end;
         state.count += count;

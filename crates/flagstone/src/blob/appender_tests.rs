@@ -167,6 +167,27 @@ fn zeros_go_ahead_of_small_values_and_are_cut_off() {
 }
 
 #[test]
+fn longer_values_have_longer_runs_once_the_file_is_large() {
+    let file = new_file(OpenMode::Create);
+    let appender = appender(&file, CompressionType::None);
+    let value = "value".repeat(8_000);
+    let mut ahead = Vec::new();
+    let indexes: Vec<_> = (0..40)
+        .map(|_| {
+            let index = append(&appender, "k", &value).unwrap();
+            ahead.push(file.size().unwrap() - appender.end());
+            index
+        })
+        .collect();
+    let is_little = |(n, bytes): (usize, &u64)| *bytes <= (n as u64 + 1) * 40_000 / 4;
+    assert!(ahead.iter().enumerate().all(is_little), "at most a quarter of the file: {ahead:?}");
+    assert!(ahead.iter().max() > Some(&(64 << 10)), "{ahead:?}");
+    assert_eq!(keys(&file, appender.seal().unwrap()).len(), 40);
+    let reader = BlobFileReader::open(file, FAMILY).unwrap();
+    assert!(indexes.iter().all(|index| *reader.get(b"k", index, true).unwrap() == *value.as_bytes()));
+}
+
+#[test]
 fn a_file_that_is_synced_with_each_value_gets_no_zeros() {
     let file = new_file(OpenMode::Create);
     let appender = appender(&file, CompressionType::None);

@@ -49,7 +49,7 @@ pub use limits::memory_limit;
 pub use names::{Names, NewNames, directory_of};
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
-pub use runs::{PAGE_RUN, PageRuns};
+pub use runs::{PAGE_RUN, PageRuns, page_run};
 pub(crate) use sharers::{Sharer, Sharers};
 pub(crate) use threads::{
     Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Seats, Turn,

@@ -2,7 +2,8 @@
 //!
 //! A page cache takes what is written in pages as large as the write is, or smaller where it begins in the middle of one, and
 //! setting up a page costs more than filling it: values of 4 KiB that are appended one by one spend half of their time on it.
-//! Where zeros were written before, a run of [`PAGE_RUN`] bytes at once, the pages are there.
+//! Where zeros were written before, a run of [`PAGE_RUN`] bytes at once, the pages are there. Values of 16 KiB to 512 KiB make
+//! pages of some size by themselves, but in longer runs they are read 10 to 20% faster, too, and written no slower.
 //!
 //! A sync writes the zeros, too, and would write them again as what they become. So a file that is synced more often than once a
 //! run gets none.
@@ -16,7 +17,22 @@ use crate::base::Result;
 /// ones are split off blocks that nobody has used for long, and ext4 takes longer for each write into one.
 pub const PAGE_RUN: u64 = 32 << 10;
 
-static ZEROS: [u8; PAGE_RUN as usize] = [0; PAGE_RUN as usize];
+/// The longest run, in bytes.
+const PAGE_RUN_MAX: u64 = 512 << 10;
+
+/// How many times as much a file has before a longer run goes ahead in it.
+const FILE_OVER_RUN: u64 = 4;
+
+static ZEROS: [u8; PAGE_RUN_MAX as usize] = [0; PAGE_RUN_MAX as usize];
+
+/// How long runs are to be, in bytes, for what is appended; `None` where it makes pages as large by itself.
+#[inline]
+pub fn page_run(appended: &Range<u64>) -> Option<u64> {
+    let bytes = appended.end - appended.start;
+    let allowed = (appended.start / FILE_OVER_RUN).clamp(PAGE_RUN, PAGE_RUN_MAX);
+    let run = (2 * bytes.min(PAGE_RUN_MAX)).next_power_of_two().clamp(PAGE_RUN, 1 << allowed.ilog2());
+    (bytes < run).then_some(run)
+}
 
 /// Where a file's zeros end, and where its syncs lie.
 #[derive(Debug, Default)]
@@ -37,21 +53,21 @@ impl PageRuns {
         self.synced = Some(end);
     }
 
-    /// Whether there was a sync less than a run before `offset`.
+    /// Whether there was a sync less than a `run` before `offset`.
     #[inline]
-    pub fn is_synced_before(&self, offset: u64) -> bool {
-        self.synced.is_some_and(|synced| offset < synced + PAGE_RUN)
+    pub fn is_synced_before(&self, offset: u64, run: u64) -> bool {
+        self.synced.is_some_and(|synced| offset < synced + run)
     }
 
     /// What of the file is to be zeros before the bytes `appended`, behind which there are none yet, are written. For what is
-    /// shorter than a run, or comes in pieces that are: longer writes make large pages by themselves.
+    /// shorter than a `run`, or comes in pieces that are: longer writes make large pages by themselves.
     #[inline]
-    pub fn wanted(&self, appended: &Range<u64>) -> Option<Range<u64>> {
-        if self.is_synced_before(appended.start) {
+    pub fn wanted(&self, appended: &Range<u64>, run: u64) -> Option<Range<u64>> {
+        if self.is_synced_before(appended.start, run) {
             return None;
         }
         let missing = self.missing(appended)?;
-        Some(missing.start..missing.end.next_multiple_of(PAGE_RUN))
+        Some(missing.start..missing.end.next_multiple_of(run))
     }
 
     /// What of `appended`, behind which there are no zeros yet, has none itself.
@@ -60,15 +76,15 @@ impl PageRuns {
         (appended.end > self.zeroed).then(|| self.zeroed.max(appended.start)..appended.end)
     }
 
-    /// Writes zeros to `range`, which begins as [`PageRuns::wanted`] or [`PageRuns::missing`] has said. Nobody may write behind
-    /// its start meanwhile.
+    /// Writes zeros to `range`, which begins as [`PageRuns::wanted`] or [`PageRuns::missing`] has said, in runs of at most 512
+    /// KiB. Nobody may write behind its start meanwhile.
     ///
     /// # Errors
     /// As [`File::write_at`]; any part of the zeros may be written.
-    pub fn write(&mut self, file: &dyn File, range: Range<u64>) -> Result<()> {
+    pub fn write(&mut self, file: &dyn File, range: Range<u64>, run: u64) -> Result<()> {
         let mut start = range.start;
         while start < range.end {
-            let end = (start + 1).next_multiple_of(PAGE_RUN).min(range.end);
+            let end = (start + 1).next_multiple_of(run).min(range.end);
             file.write_at(start, &ZEROS[..(end - start) as usize])?;
             start = end;
         }
@@ -84,11 +100,32 @@ mod tests {
     #[test]
     fn zeros_are_written_up_to_the_end_of_a_run() {
         let mut runs = PageRuns::default();
-        assert_eq!(runs.wanted(&(0..100)), Some(0..PAGE_RUN));
-        assert_eq!(runs.wanted(&(PAGE_RUN - 1..PAGE_RUN + 1)), Some(PAGE_RUN - 1..2 * PAGE_RUN));
+        assert_eq!(runs.wanted(&(0..100), PAGE_RUN), Some(0..PAGE_RUN));
+        assert_eq!(runs.wanted(&(PAGE_RUN - 1..PAGE_RUN + 1), PAGE_RUN), Some(PAGE_RUN - 1..2 * PAGE_RUN));
         runs.note_sync(5);
-        assert_eq!(runs.wanted(&(PAGE_RUN..PAGE_RUN + 9)), None, "who syncs once syncs again");
-        assert_eq!(runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9)), Some(PAGE_RUN + 5..2 * PAGE_RUN));
+        assert_eq!(runs.wanted(&(PAGE_RUN..PAGE_RUN + 9), PAGE_RUN), None, "who syncs once syncs again");
+        assert_eq!(runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9), PAGE_RUN), Some(PAGE_RUN + 5..2 * PAGE_RUN));
+    }
+
+    #[test]
+    fn runs_are_as_long_as_what_is_appended_has_use_for() {
+        let run = |kib: u64, at_mib: u64| {
+            page_run(&(at_mib << 20..(at_mib << 20) + (kib << 10))).map(|run| run >> 10)
+        };
+        assert_eq!(
+            [1, 4, 9, 17, 36, 65, 141, 511].map(|kib| run(kib, 8)).map(Option::unwrap),
+            [32, 32, 32, 64, 128, 256, 512, 512]
+        );
+        assert_eq!(
+            [512, 1 << 20].map(|kib| run(kib, 8)),
+            [None, None],
+            "they make large pages by themselves"
+        );
+        // Little goes ahead in a small file.
+        assert_eq!(
+            [(4, 0), (36, 0), (36, 1), (141, 3)].map(|(kib, mib)| run(kib, mib)),
+            [Some(32), None, Some(128), Some(512)]
+        );
     }
 
     #[test]
@@ -101,12 +138,12 @@ mod tests {
         )
         .unwrap();
         let mut runs = PageRuns::default();
-        let wanted = runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9)).unwrap();
-        runs.write(&*file, wanted).unwrap();
+        let wanted = runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9), PAGE_RUN).unwrap();
+        runs.write(&*file, wanted, PAGE_RUN).unwrap();
         assert_eq!(file.size().unwrap(), 2 * PAGE_RUN);
-        assert_eq!(runs.wanted(&(PAGE_RUN + 9..2 * PAGE_RUN)), None);
+        assert_eq!(runs.wanted(&(PAGE_RUN + 9..2 * PAGE_RUN), PAGE_RUN), None);
         let across = 2 * PAGE_RUN - 5..2 * PAGE_RUN + 5;
-        assert_eq!(runs.wanted(&across), Some(2 * PAGE_RUN..3 * PAGE_RUN));
+        assert_eq!(runs.wanted(&across, PAGE_RUN), Some(2 * PAGE_RUN..3 * PAGE_RUN));
     }
 
     #[test]
@@ -115,7 +152,7 @@ mod tests {
         runs.note_sync(0);
         for at in (0..9 * PAGE_RUN).step_by(1 << 14) {
             runs.note_sync(at);
-            assert_eq!(runs.wanted(&(at..at + 4096)), None);
+            assert_eq!(runs.wanted(&(at..at + 4096), PAGE_RUN), None);
         }
     }
 }

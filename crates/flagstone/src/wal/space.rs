@@ -185,7 +185,7 @@ impl Space {
             && let Some(zeros) = self.runs.missing(&(self.gathered_at..end))
         {
             let upto = (end + ZEROED_AHEAD).next_multiple_of(PAGE_RUN).min(self.reserved);
-            self.runs.write(&*self.file, zeros.start..upto.max(zeros.end))?;
+            self.runs.write(&*self.file, zeros.start..upto.max(zeros.end), PAGE_RUN)?;
         }
         self.file.write_at(self.gathered_at, &self.gathered)?;
         self.gathered.clear();
@@ -240,7 +240,7 @@ impl Space {
         }
         let fetched = match &mut self.window {
             Some(window) => {
-                let at_most = match (self.runs.is_synced_before(offset), &self.range_synced) {
+                let at_most = match (self.runs.is_synced_before(offset, PAGE_RUN), &self.range_synced) {
                     (true, _) => FETCHED_AT_LEAST,
                     (false, Some(_)) => FETCHED_AT_MOST_RANGE_SYNCED,
                     (false, None) => FETCHED_AT_MOST,
@@ -248,9 +248,9 @@ impl Space {
                 let fetched_at_once = (offset * FETCHED_GROWS).clamp(FETCHED_AT_LEAST, at_most);
                 let upto =
                     end.max(window.fetched + fetched_at_once).next_multiple_of(PAGE_RUN).min(window.end);
-                if let Some(zeros) = self.runs.wanted(&(offset..upto)) {
+                if let Some(zeros) = self.runs.wanted(&(offset..upto), PAGE_RUN) {
                     Sometimes::WalZerosAhead.reached();
-                    self.runs.write(&*self.file, zeros.start..zeros.end.min(self.reserved))?;
+                    self.runs.write(&*self.file, zeros.start..zeros.end.min(self.reserved), PAGE_RUN)?;
                 }
                 window.fetch(upto).is_ok()
             }
