@@ -187,10 +187,11 @@ impl DbInner {
     ) -> Arc<Family> {
         let version = state.versions.family(id).expect("just created").current.clone();
         let order = InternalKeyComparator::new(options.comparator.clone());
-        let settings = memtable_settings(&self.settings.load(), options, &self.arenas);
+        let of_db = self.settings.load();
+        let settings = memtable_settings(&of_db, options, &self.arenas);
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion::first(mem.clone(), version);
-        let family = Family::new(id, name, options, first, self.obsolete.clone());
+        let family = Family::new(id, name, options, first, self.obsolete.clone(), of_db.archives_wals());
         state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), commit.wal_number));
         state.note(id);
         commit.add_target(family.clone(), mem);

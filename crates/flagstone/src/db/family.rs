@@ -58,6 +58,8 @@ pub(crate) struct Family {
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     /// What was asked for in the place of some of them.
     bounded: Mutex<BoundedSettings>,
+    /// Whether the database keeps WALs for whoever reads along.
+    archives_wals: bool,
     /// `options.write_buffer_size`, for the write path.
     pub(crate) write_buffer_size: AtomicUsize,
     /// Bytes at which a blob file is closed, likewise: `options.blob_file_size`, or fewer to keep within
@@ -92,11 +94,13 @@ impl Family {
         asked_for: &ColumnFamilyOptions,
         first: SuperVersion,
         owner: Arc<ObsoleteFiles>,
+        archives_wals: bool,
     ) -> Arc<Self> {
         let options = asked_for.sanitized();
         Arc::new(Self {
             bounded: Mutex::new(BoundedSettings::of(asked_for)),
             owner,
+            archives_wals,
             id,
             name: name.to_string(),
             order: InternalKeyComparator::new(options.comparator.clone()),
@@ -104,10 +108,10 @@ impl Family {
             dead_ranges: Arc::new(DeadRanges::new(options.comparator.clone())),
             write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
             blob_file_size: AtomicU64::new(blob_file_size_of(&options, &first.version)),
-            direct_blob_min: AtomicU64::new(direct_blob_min(&options, false)),
+            direct_blob_min: AtomicU64::new(direct_blob_min(&options, archives_wals, false)),
             max_successive_merges: AtomicU64::new(options.max_successive_merges),
             seek_compaction_bytes: AtomicU64::new(seek_compaction_bytes(&options)),
-            direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, true)),
+            direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, archives_wals, true)),
             uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
             keys_read: AtomicU64::new(0),
             options: ArcSwap::from_pointee(options),
@@ -161,10 +165,11 @@ impl Family {
         self.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
         let blob_file_size = blob_file_size_of(&options, &self.current.load().version);
         self.blob_file_size.store(blob_file_size, Ordering::Relaxed);
-        self.direct_blob_min.store(direct_blob_min(&options, false), Ordering::Relaxed);
+        self.direct_blob_min.store(direct_blob_min(&options, self.archives_wals, false), Ordering::Relaxed);
         self.max_successive_merges.store(options.max_successive_merges, Ordering::Relaxed);
         self.seek_compaction_bytes.store(seek_compaction_bytes(&options), Ordering::Relaxed);
-        self.direct_blob_min_synced.store(direct_blob_min(&options, true), Ordering::Relaxed);
+        self.direct_blob_min_synced
+            .store(direct_blob_min(&options, self.archives_wals, true), Ordering::Relaxed);
         self.uncached_blob_min.store(uncached_blob_min(&options), Ordering::Relaxed);
         self.options.store(Arc::new(options));
         // Their cursors read by the former ones.
@@ -260,11 +265,14 @@ fn seek_compaction_bytes(options: &ColumnFamilyOptions) -> u64 {
     }
 }
 
-fn direct_blob_min(options: &ColumnFamilyOptions, synced: bool) -> u64 {
+fn direct_blob_min(options: &ColumnFamilyOptions, archives_wals: bool, synced: bool) -> u64 {
+    let at_commit = match options.blob_write_mode {
+        BlobWriteMode::Auto => !archives_wals,
+        BlobWriteMode::Commit => true,
+        BlobWriteMode::Flush => false,
+    };
     // Values that are to begin their life in tables do not begin it in blob files.
-    let is_wanted = options.separates_values()
-        && options.blob_write_mode == BlobWriteMode::Commit
-        && options.blob_file_starting_level <= 0;
+    let is_wanted = options.separates_values() && at_commit && options.blob_file_starting_level <= 0;
     let at_least = if synced { options.blob_commit_synced_min_size } else { 1 };
     match is_wanted {
         true => options.smallest_blob().max(options.blob_commit_min_size).max(at_least).max(1),

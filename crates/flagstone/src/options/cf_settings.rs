@@ -112,8 +112,10 @@ settings! {
     /// `enable_blob_files` is set.
     live min_blob_size: Option<u64> = None;
     /// When values go to blob files: commit (those of at least `blob_commit_min_size` bytes, with the WAL carrying only where
-    /// they lie) or flush (all, as in RocksDB, which after a crash can open only such a database).
-    live blob_write_mode: BlobWriteMode = BlobWriteMode::Commit;
+    /// they lie) or flush (all, as in RocksDB, which after a crash can open only such a database). auto is commit, but flush
+    /// where WALs are kept for whoever reads along (`WAL_ttl_seconds`, `WAL_size_limit_MB`), since overwritten values leave blob
+    /// files.
+    live blob_write_mode: BlobWriteMode = BlobWriteMode::Auto;
     /// The smallest value, in bytes, that goes to a blob file when it is committed; `min_blob_size` if that is larger.
     live blob_commit_min_size: u64 = 4096;
     /// The same for a write that asks for a sync: the blob file must then be synced, too, which only large values are worth.

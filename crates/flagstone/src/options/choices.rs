@@ -145,15 +145,19 @@ impl NamedChoice for PolicyKind {
 /// When large values go to blob files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlobWriteMode {
-    /// Before their batch is committed: each byte is written once.
+    /// As `Commit`, but as `Flush` where WALs are kept for whoever reads along (`WAL_ttl_seconds`, `WAL_size_limit_MB`), who then
+    /// finds each value in them.
     #[default]
+    Auto,
+    /// Before their batch is committed: each byte is written once.
     Commit,
     /// When their memtable is flushed, after they were in the WAL.
     Flush,
 }
 
 impl NamedChoice for BlobWriteMode {
-    const NAMES: &'static [(&'static str, Self)] = &[("commit", Self::Commit), ("flush", Self::Flush)];
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("commit", Self::Commit), ("flush", Self::Flush)];
 }
 
 /// How files are arranged and merged.

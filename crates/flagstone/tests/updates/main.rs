@@ -350,6 +350,28 @@ fn values_in_blob_files_are_fetched() {
     assert!(updates.next_update().unwrap().is_some(), "the deletion");
 }
 
+/// By default an archive has the values themselves: whoever reads along finds also what was overwritten.
+#[test]
+fn where_logs_are_kept_values_go_through_them() {
+    for (mode, is_there) in [("auto", true), ("commit", false)] {
+        let changes = [
+            ("enable_blob_files", "auto"),
+            ("blob_write_mode", mode),
+            ("WAL_ttl_seconds", "100"),
+            ("min_blob_size", "auto"),
+        ];
+        let db = open(&options(&changes));
+        db.put("large", [7; 5000]).unwrap();
+        db.flush_all().unwrap();
+        assert_eq!(db.int_property(db.default_column_family(), "rocksdb.num-blob-files"), Some(1), "{mode}");
+        db.delete("large").unwrap();
+        db.flush_all().unwrap();
+        db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+        let update = db.get_updates_since(1).unwrap().next_update();
+        assert_eq!(update.is_ok_and(|update| update.is_some()), is_there, "{mode}");
+    }
+}
+
 /// A large value of a family that was dropped since was left out, and its sequence number with it: a replica that went on by its
 /// own was given the next write a second time.
 #[test]

@@ -433,8 +433,9 @@ impl Opening<'_> {
             let settings = memtable_settings(&self.options.db, options, &arenas);
             let mem = Arc::new(Generation::new(order, &settings));
             let first = SuperVersion::first(mem.clone(), listed.current.clone());
-            let family =
-                Family::new(listed.id, &listed.name, options, first, versions.obsolete_files().clone());
+            let owner = versions.obsolete_files().clone();
+            let archives_wals = self.options.db.archives_wals();
+            let family = Family::new(listed.id, &listed.name, options, first, owner, archives_wals);
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
         let budget = BudgetRule::new(&self.options.db, self.read_only).with_arenas(&arenas);
