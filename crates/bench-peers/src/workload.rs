@@ -185,9 +185,11 @@ impl Cell {
         }
     }
 
-    /// The modes of RocksDB of which the fastest is compared with: in reads of large values, the one that keeps them apart.
+    /// The modes of RocksDB of which the fastest is compared with: in reads of large values, the one that keeps them apart. Out
+    /// of the box there is one.
     pub fn rivals(&self) -> &'static [EngineName] {
         match self.workload {
+            _ if self.track == Track::Defaults => &[EngineName::Rocksdb],
             Workload::LargeLookup | Workload::LargeScan => &[EngineName::RocksdbBlob],
             _ => &[EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect],
         }
@@ -213,6 +215,8 @@ mod tests {
         assert_eq!((bulk.target("total"), bulk.target("load")), (Some(2.0), None));
         let defaults = Cell { track: Track::Defaults, ..bulk };
         assert_eq!((defaults.target("total"), defaults.target("load")), (Some(1.3), None));
+        let read = Cell { workload: Workload::LargeScan, ..defaults };
+        assert_eq!((read.target("scans"), read.rivals()), (Some(1.3), [EngineName::Rocksdb].as_slice()));
     }
 
     #[test]

@@ -86,8 +86,7 @@ impl CursorBlobs {
     /// Has the system fetch the values that a scan comes to next.
     #[cold]
     fn tell_of(&self, scattered: &mut Scattered, user_key: &[u8], upcoming: &Upcoming<'_>) {
-        scattered.told.clear();
-        scattered.passed = 0;
+        let most = scattered.next_told();
         let mut bytes = 0u64;
         upcoming(&mut |index| {
             let Ok(index) = BlobIndex::decode(index) else { return true };
@@ -108,7 +107,7 @@ impl CursorBlobs {
             reader.file().advise(Advice::WillNeed { offset, length });
             scattered.told.push((index.file, index.offset));
             bytes = bytes.saturating_add(length);
-            scattered.told.len() < TOLD && bytes < TOLD_BYTES_MAX
+            scattered.told.len() < most && bytes < TOLD_BYTES_MAX
         });
     }
 
@@ -138,8 +137,10 @@ impl CountedReadahead {
     }
 }
 
-/// The system is told of so many values at a time, and of at most so many bytes and one value.
-const TOLD: usize = 16;
+/// The system is told of so many values at first, of twice as many up to so many times while a scan comes to all that it was told
+/// of, and of at most so many bytes and one value.
+const TOLD_FIRST: usize = 16;
+const TOLD_DOUBLED_MAX: usize = 2;
 const TOLD_BYTES_MAX: u64 = 4 << 20;
 
 /// Who takes so many microseconds for a read waits for the device.
@@ -153,9 +154,20 @@ struct Scattered {
     told: Vec<(FileNumber, u64)>,
     /// So many of them the scan has come to.
     passed: usize,
+    /// How often in a row it has come to all.
+    in_a_row: usize,
 }
 
 impl Scattered {
+    /// Forgets what the system was told of; of how many it is to be told next. A short scan comes to few beyond the first.
+    fn next_told(&mut self) -> usize {
+        let has_come_to_all = !self.told.is_empty() && self.passed == self.told.len();
+        self.in_a_row = if has_come_to_all { self.in_a_row + 1 } else { 0 };
+        self.told.clear();
+        self.passed = 0;
+        TOLD_FIRST << self.in_a_row.saturating_sub(1).min(TOLD_DOUBLED_MAX)
+    }
+
     /// Whether the system was told of this value.
     fn come_to(&mut self, index: &BlobIndex) -> bool {
         let place = (index.file, index.offset);
