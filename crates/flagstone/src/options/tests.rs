@@ -527,6 +527,10 @@ fn large_values_are_kept_apart_unless_somebody_decides_otherwise() {
     assert_eq!(settled("enable_blob_files=false"), (false, 0, CompressionType::None));
     assert!(settled("enable_blob_files=true;compaction_style=kCompactionStyleFIFO").0);
     assert_eq!(settled("enable_blob_files=true;enable_blob_files=auto"), settled(""));
+    // Whoever wrote an OPTIONS file without the name reads no blob files.
+    let old = "[Version]\nrocksdb_version=6.4.6\n[DBOptions]\n[CFOptions \"default\"]\nnum_levels=5\n";
+    let family = file::parse(old).unwrap().options.cf;
+    assert_eq!((family.enable_blob_files, family.num_levels), (Some(false), 5));
 }
 
 #[test]
