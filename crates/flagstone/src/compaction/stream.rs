@@ -289,8 +289,13 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                 return self.judge_deletion_at_bottom(stripe);
             }
             ValueType::Merge => return self.merge(stripe),
-            ValueType::ValuePreferredSeqno if self.settings.all_see(sequence) && self.is_not_below() => {
-                self.take_preferred_sequence();
+            ValueType::ValuePreferredSeqno
+                if self.settings.all_see(sequence)
+                    && self.is_not_below()
+                    && self.take_preferred_sequence() =>
+            {
+                self.hide_stripe(stripe);
+                return Ok(Verdict::Keep);
             }
             _ => {}
         }
@@ -490,20 +495,29 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         Ok(Verdict::KeepAndStay)
     }
 
-    /// Turns a timed value into a plain one as of its preferred sequence number, unless a tombstone would then cover it.
-    fn take_preferred_sequence(&mut self) {
-        let Some((value, preferred)) = self.input.value().split_last_chunk() else { return };
+    /// Turns a timed value into a plain one as of its preferred sequence number, and says so, unless a tombstone lies over it, or
+    /// would then: one may begin with an older entry of the key, where its table does.
+    fn take_preferred_sequence(&mut self) -> bool {
+        let Some((value, preferred)) = self.input.value().split_last_chunk() else { return false };
         let preferred = u64::from_le_bytes(*preferred);
-        let key = self.key.as_key();
-        let hint = &mut self.tombstone_hint;
-        if preferred > key.sequence() || self.tombstones.covering(key, MAX_SEQUENCE_NUMBER, hint) > preferred
-        {
-            return;
+        let sequence = self.key.as_key().sequence();
+        if preferred > sequence {
+            return false;
+        }
+        // Older entries of the key come before that place, and are still to be looked at.
+        let mut hint = self.tombstone_hint;
+        let mut covering =
+            |key: InternalKey<'_>| self.tombstones.covering(key, MAX_SEQUENCE_NUMBER, &mut hint);
+        let before = covering(self.key.as_key());
+        self.key.set_version(preferred, ValueType::Value);
+        if before.max(covering(self.key.as_key())) > preferred {
+            self.key.set_version(sequence, ValueType::ValuePreferredSeqno);
+            return false;
         }
         self.own_value.clear();
         self.own_value.extend_from_slice(value);
         self.value = Value::Own;
-        self.key.set_version(preferred, ValueType::Value);
+        true
     }
 
     /// The last touches to an entry that is kept: sequence number 0 at the bottom, and the value's place.
