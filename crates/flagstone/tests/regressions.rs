@@ -178,6 +178,27 @@ fn garbage_that_collecting_makes_forces_no_compaction() {
 }
 
 #[test]
+fn who_reads_along_is_not_given_what_recovery_has_left_out() {
+    // A power loss took a record without operations off the end of a WAL, and so recovery left out the WAL behind it, whose write
+    // then had the number of the next one. Whoever read along was given that write, and never the one that was written instead.
+    live_through(
+        "world steps 0 0
+        set write_buffer_size=1024
+        set WAL_size_limit_MB=1
+        set wal_dir=/wal
+        write logged default put k \\e
+        write logged default put s \\e
+        write logged default put k \\e
+        write logged extra1 delete k0005
+        idle
+        flush default
+        write logged default put k \\e
+        crash 1834695864 0
+        write logged default put k \\e",
+    );
+}
+
+#[test]
 fn what_fills_the_blocks_of_a_blob_file_is_not_compressed() {
     // Verifying took the records without a key that fill blocks and holes for values, and could not decompress them.
     live_through(

@@ -1,16 +1,18 @@
 //! Who goes on after a power loss of the primary is told whether what it holds is what the primary holds.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use flagstone::base::{Code, Error, SequenceNumber};
+use flagstone::base::{Code, Error, SequenceNumber, file_name};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, UpdatePosition};
-use flagstone::options::Options;
-use flagstone::wal::PredecessorWal;
+use flagstone::env::{FileSystem, OpenMode};
+use flagstone::options::{FlushOptions, Options};
+use flagstone::wal::{Event, PredecessorWal, Reader};
 use testkit::crash::{Disk, State};
 use testkit::{CrashFs, Survival, steps};
 
-use crate::{keys, open, options};
+use crate::{PRIMARY, keys, open, options};
 
 /// A primary that loses power, once it has been followed to its end, with all that was not synced.
 struct Interrupted {
@@ -186,6 +188,43 @@ fn a_replica_goes_on_while_the_next_writes_wait_in_memory() {
     assert!(updates.next_update().unwrap().is_none(), "it is in memory");
     primary.db.flush_wal(false).unwrap();
     assert_eq!(keys(&mut updates), ["b"]);
+}
+
+/// Whoever asked for the next write was given the one that recovery had left out, as soon as another one had its number.
+#[test]
+fn a_log_that_recovery_has_left_out_is_not_where_anybody_begins() {
+    let primary = Interrupted::new(&[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
+    let other = primary.db.create_column_family("other", &primary.options.cf).unwrap();
+    primary.db.put_cf(&other, "x", "value").unwrap();
+    primary.put(&["a"]);
+    let wal = primary.position_from(1).wal;
+    let mut nothing = WriteBatch::new();
+    nothing.put_log_data("no operation").unwrap();
+    primary.db.write(nothing).unwrap();
+    let waits_not = FlushOptions { wait: false, ..FlushOptions::default() };
+    primary.db.flush(primary.db.default_column_family(), &waits_not).unwrap();
+    primary.put(&["lost"]);
+
+    let left = State::of(&primary.disk.after_crash(primary.disk.changes(), Survival::Kept));
+    let disk = CrashFs::on(Disk::holding(&left));
+    let file = disk.open(&file_name::wal(Path::new(PRIMARY), wal), OpenMode::Update).unwrap();
+    let mut log = Reader::new(file.clone(), wal);
+    let mut last = 0;
+    while let Event::Record(_) = log.next_event().unwrap() {
+        last = log.record_offset();
+    }
+    file.truncate(last).unwrap();
+    let primary = primary.go_on_with(disk);
+    assert_eq!(primary.db.latest_sequence_number(), 2, "the log behind it does not count");
+    let mut updates = primary.db.get_updates_since(3).unwrap();
+    assert!(updates.next_update().unwrap().is_none());
+    primary.put(&["b"]);
+    for mut updates in
+        [updates, primary.db.get_updates_since(2).unwrap(), primary.db.get_updates_since(3).unwrap()]
+    {
+        assert_eq!(keys(&mut updates).last().map(String::as_str), Some("b"));
+        assert_eq!(updates.next_sequence(), 4);
+    }
 }
 
 #[test]

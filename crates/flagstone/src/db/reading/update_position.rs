@@ -219,7 +219,11 @@ impl DbInner {
             let commit = self.commit.lock();
             commit.predecessor.filter(|_| commit.wal_number == number)
         };
-        Ok(Some(Later { number, first, predecessor: noted.flatten().or_else(unwritten) }))
+        Ok(Some(Later {
+            number,
+            first,
+            predecessor: noted.flatten().map(|noted| noted.wal).or_else(unwritten),
+        }))
     }
 
     /// `None` if it is gone.

@@ -6,6 +6,8 @@
 //!    out, as what precedes it was lost, is followed by one that begins earlier.)
 //! 3. From there, each write must go on where the one before ended. Where it does not, or there is damage, the rest of that WAL
 //!    does not count, as in recovery, and it must be the next that goes on; if none does, something is missing, and that is said.
+//!    Nor does a WAL count that says of the one before that it held more: a recovery has left it out, though what is missing may
+//!    have taken no sequence number.
 //! 4. A write is handed out once it is published: no reader of a replica sees what a reader of the database does not.
 //!
 //! A WAL that is removed meanwhile can be read on, since it is open. One that is used again under another number cannot: its
@@ -24,7 +26,7 @@ use crate::db::writing::operations::takes_sequence;
 use crate::db::{Db, DbInner};
 use crate::env::{File, OpenMode};
 use crate::options::ReadOptions;
-use crate::wal::{DamageKind, Event, Noted, PredecessorWal, Reader};
+use crate::wal::{DamageKind, Event, Noted, PredecessorWal, Reader, WalEnd};
 
 /// So often it is looked for a WAL that was moved between the look at the list and the opening.
 pub(super) const LOOKS_MAX: usize = 3;
@@ -53,6 +55,8 @@ pub struct Updates {
     /// goes on here.
     lowest: SequenceNumber,
     wal: OpenWal,
+    /// The WAL that was read before it, and where its records end.
+    before: Option<(FileNumber, WalEnd)>,
     /// Damage that ended the WAL before, if nothing has followed yet: it may be why.
     damage: Option<Error>,
     /// What has been read, and is not published yet.
@@ -65,6 +69,8 @@ pub struct Updates {
 pub(super) struct OpenWal {
     number: FileNumber,
     pub(super) reader: Reader,
+    /// It has had its first record.
+    has_begun: bool,
     /// Up to where it may be read.
     limit: u64,
     /// Why its rest does not count.
@@ -221,6 +227,8 @@ impl DbInner {
                     }
                     None => {}
                     Some((None, opened)) => drop(empty.get_or_insert(opened)),
+                    // What was written instead begins no later, so that only the first may be another one.
+                    Some((Some(first), opened)) if first == wanted && self.is_left_out(&opened)? => {}
                     Some((Some(first), opened)) if first <= wanted => return Ok(opened),
                     Some((first, _)) => oldest = first,
                 }
@@ -234,6 +242,26 @@ impl DbInner {
                 }
                 (_, None) => Err(missing(wanted, "they hold none")),
             };
+        }
+    }
+
+    /// Whether a WAL says of one before it that it held more than it does: then a recovery has left it out.
+    fn is_left_out(&self, wal: &OpenWal) -> Result<bool> {
+        let wals = self.readable_wals();
+        let mut wal = wal.anew();
+        loop {
+            let Some((first, Some(noted))) = wal.anew().begin()? else { return Ok(false) };
+            let found = wals.iter().find(|(listed, _)| listed.number == noted.number());
+            let opened = found.map(|(listed, limit)| ignoring_absence(self.open_wal(listed, *limit)));
+            let Some(before) = opened.transpose()?.flatten() else { return Ok(false) };
+            if !noted.is_held(before.anew().end()?) {
+                return Ok(true);
+            }
+            // One that holds no write may have been left out itself.
+            if before.anew().first_sequence()? != Some(first) {
+                return Ok(false);
+            }
+            wal = before;
         }
     }
 
@@ -289,7 +317,7 @@ impl OpenWal {
     fn new(file: Arc<dyn File>, number: FileNumber, limit: u64) -> Self {
         let mut reader = Reader::new(file, number);
         reader.read_until(limit);
-        Self { number, reader, limit, left: None }
+        Self { number, reader, has_begun: false, limit, left: None }
     }
 
     /// The same from its beginning.
@@ -302,11 +330,22 @@ impl OpenWal {
         Ok(self.begin()?.map(|(first, _)| first))
     }
 
-    /// The same, and what it says of the WAL before it.
-    pub(super) fn begin(mut self) -> Result<Option<(SequenceNumber, Option<PredecessorWal>)>> {
+    /// Where its records end.
+    fn end(mut self) -> Result<WalEnd> {
+        while let Event::Record(_) = self.reader.next_event()? {}
+        Ok(self.so_far())
+    }
+
+    /// Where those end that were read.
+    fn so_far(&self) -> WalEnd {
+        WalEnd { good_until: self.reader.good_until(), ..WalEnd::default() }
+    }
+
+    /// Where its first write begins, and what it says of the WAL before it.
+    pub(super) fn begin(mut self) -> Result<Option<(SequenceNumber, Option<Noted>)>> {
         let Event::Record(record) = self.reader.next_event()? else { return Ok(None) };
         let Ok(batch) = BatchView::parse(record) else { return Ok(None) };
-        Ok(Some((batch.sequence(), Noted::in_batch(batch, true).map(|noted| noted.wal))))
+        Ok(Some((batch.sequence(), Noted::in_batch(batch, true))))
     }
 }
 
@@ -325,6 +364,12 @@ fn fit(batch: BatchView<'_>, lowest: SequenceNumber, next: SequenceNumber) -> Fi
         (false, true) => Fit::Next,
         (false, false) => Fit::Before,
     }
+}
+
+/// The WAL that was read before, and what it lacks, if it does not hold all that is noted of it.
+fn what_is_missed(noted: Noted, before: Option<(FileNumber, WalEnd)>) -> Option<(FileNumber, String)> {
+    let (number, end) = before.filter(|(number, _)| *number == noted.number())?;
+    (!noted.is_held(end)).then(|| (number, noted.missed(end)))
 }
 
 /// Where a batch ends, if the deletion of an empty range takes no sequence number.
@@ -362,7 +407,8 @@ impl Updates {
         next: SequenceNumber,
         lowest: SequenceNumber,
     ) -> Self {
-        Self { inner: inner.clone(), next, lowest, wal, damage: None, waiting: None, failed: None }
+        let inner = inner.clone();
+        Self { inner, next, lowest, wal, before: None, damage: None, waiting: None, failed: None }
     }
 
     /// The next write; `None` if there is none yet. What is written later comes when it is asked for again.
@@ -413,7 +459,7 @@ impl Updates {
 
     /// Looks at the next record of the WAL.
     fn step(&mut self) -> Result<Step> {
-        let Self { inner, next, lowest, wal, damage: before, .. } = self;
+        let Self { inner, next, lowest, wal, before: wal_before, damage: before, .. } = self;
         if wal.left.is_some() {
             return Ok(Step::End);
         }
@@ -435,6 +481,12 @@ impl Updates {
         let (offset, path) = (wal.reader.record_offset(), wal.reader.file().path());
         let locate = |error: Error| error.at(path).at_offset(offset);
         let batch = BatchView::parse(wal.reader.record()).map_err(locate)?;
+        let noted = Noted::in_batch(batch, !std::mem::replace(&mut wal.has_begun, true));
+        if let Some((number, missed)) = noted.and_then(|noted| what_is_missed(noted, *wal_before)) {
+            let gap = || missing(*next, &format!("WAL {number} should go on {missed}")).at(path);
+            wal.left = Some(before.clone().unwrap_or_else(gap));
+            return Ok(Step::End);
+        }
         match fit(batch, *lowest, *next) {
             Fit::Before => return Ok(Step::Passed),
             Fit::TooLate => {
@@ -495,7 +547,8 @@ impl Updates {
                 // It was moved to the archive, or removed.
                 Err(error) if error.is_not_found() && looks < LOOKS_MAX => {}
                 opened => {
-                    self.wal = opened?;
+                    let ended = std::mem::replace(&mut self.wal, opened?);
+                    self.before = Some((ended.number, ended.so_far()));
                     return Ok(true);
                 }
             }
