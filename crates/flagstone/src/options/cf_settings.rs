@@ -105,10 +105,10 @@ settings! {
     /// Parameters of `bottommost_compression`; in force if its `enabled` is set.
     live bottommost_compression_opts: CompressionSettings = CompressionSettings::default();
 
-    /// Keeps values of `min_blob_size` bytes and more in blob files. Unless it is set, families do but those under FIFO
-    /// compaction, of which `max_table_files_size` would bound the tables alone.
+    /// Keeps values of `min_blob_size` bytes and more in blob files. Unless it is set (auto), families do but those under
+    /// FIFO compaction, of which `max_table_files_size` would bound the tables alone.
     live enable_blob_files: Option<bool> = None;
-    /// The smallest value, in bytes, that goes to a blob file. Unless it is set, 4096; or 0, as in RocksDB, where
+    /// The smallest value, in bytes, that goes to a blob file. Unless it is set (auto), 4096; or 0, as in RocksDB, where
     /// `enable_blob_files` is set.
     live min_blob_size: Option<u64> = None;
     /// When values go to blob files: commit (those of at least `blob_commit_min_size` bytes, with the WAL carrying only where
@@ -130,8 +130,8 @@ settings! {
     live prepopulate_blob_cache: PrepopulateBlobCache = PrepopulateBlobCache::Disable;
     /// Bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
-    /// How blob values are compressed, each by itself. Unless it is set, as `compression` says; or not, as in RocksDB, where
-    /// `enable_blob_files` is set.
+    /// How blob values are compressed, each by itself. Unless it is set (auto), as `compression` says; or not, as in
+    /// RocksDB, where `enable_blob_files` is set.
     live blob_compression_type: Option<CompressionType> = None;
     /// Moves live values out of old blob files in compactions, so that these can be deleted.
     live enable_blob_garbage_collection: bool = false;
@@ -254,31 +254,6 @@ impl CfSettings {
             _ => 0,
         };
         self.level0_file_num_compaction_trigger.max(most).max(1)
-    }
-
-    /// Whether large values go to blob files.
-    pub(crate) fn separates_values(&self) -> bool {
-        self.enable_blob_files.unwrap_or(self.compaction_style != CompactionStyle::Fifo)
-    }
-
-    /// The smallest value, in bytes, that is large.
-    pub(crate) fn smallest_blob(&self) -> u64 {
-        self.min_blob_size.unwrap_or(if self.enable_blob_files.is_some() { 0 } else { 4096 })
-    }
-
-    /// How values in blob files are compressed.
-    pub(crate) fn blob_compression(&self) -> CompressionType {
-        let by_default =
-            if self.enable_blob_files.is_some() { CompressionType::None } else { self.compression };
-        self.blob_compression_type.unwrap_or(by_default)
-    }
-
-    /// How many times the bytes of live values blob files may take before writers are delayed; 0 for any.
-    pub(crate) fn space_in_bursts(&self) -> f64 {
-        match self.max_space_amplification {
-            most if most > 0.0 => most.max(self.burst_space_amplification),
-            _ => 0.0,
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::cache::PolicyKind;
 use crate::sst::{IndexShortening, IndexType};
 use crate::wal::{RecoveryMode, WalWriteMode};
 
-use super::value::{NamedChoice, RandomBits, SettingValue};
+use super::value::{NOT_SET, NamedChoice, RandomBits, SettingValue};
 
 impl NamedChoice for CompressionType {
     const NAMES: &'static [(&'static str, Self)] = &[
@@ -28,7 +28,7 @@ const DISABLE_COMPRESSION: &str = "kDisableCompressionOption";
 
 impl SettingValue for Option<CompressionType> {
     fn assign(&mut self, text: &str) -> Result<()> {
-        if text == DISABLE_COMPRESSION {
+        if [DISABLE_COMPRESSION, NOT_SET].contains(&text) {
             *self = None;
             return Ok(());
         }
@@ -242,5 +242,13 @@ mod tests {
         let mut bottommost = Some(CompressionType::Lz4);
         bottommost.assign("kDisableCompressionOption").unwrap();
         assert_eq!((bottommost, bottommost.text().as_str()), (None, "kDisableCompressionOption"));
+    }
+
+    /// `blob_compression_type` was the only one of the three options of blob files that depend on others that did not take it.
+    #[test]
+    fn a_compression_may_be_left_to_other_settings() {
+        let mut of_blobs = Some(CompressionType::Lz4);
+        of_blobs.assign("auto").unwrap();
+        assert_eq!(of_blobs, None);
     }
 }

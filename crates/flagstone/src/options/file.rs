@@ -34,6 +34,7 @@ use crate::base::{DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, Result};
 use crate::env::{self, Env};
 
 use super::assembled::{ColumnFamilyOptions, Options};
+use super::blob_defaults::BlobNotes;
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::kept::KeptSetting;
 use super::known::{self, OWN_MARK};
@@ -257,6 +258,8 @@ struct Parser {
     /// Where in `loaded` each family stands, and how many there may be.
     places: HashMap<String, usize>,
     families_max: usize,
+    /// What the file says of single families that depends on what else it says of them.
+    blob_notes: HashMap<usize, BlobNotes>,
     /// Unknown names beyond [`UNKNOWN_TOLD`].
     untold: usize,
 }
@@ -277,6 +280,7 @@ impl Parser {
             loaded,
             places: HashMap::new(),
             families_max: FAMILIES_ANYWAY,
+            blob_notes: HashMap::new(),
             untold: 0,
         }
     }
@@ -368,6 +372,9 @@ impl Parser {
                 (Section::Db, &mut options.kept, named(name, options.db.assign(name, value)))
             }
             Place::Family(index) => {
+                if self.is_own && self.blob_notes.entry(*index).or_default().takes(name, value) {
+                    return Ok(());
+                }
                 let family = &mut self.loaded.families[*index].1;
                 let result = family.try_set(name, value);
                 (Section::ColumnFamily, &mut family.kept, result)
@@ -464,6 +471,9 @@ impl Parser {
         if !self.database_seen {
             return Err(Error::corruption("section [DBOptions] is missing"));
         }
+        for (index, notes) in &self.blob_notes {
+            notes.act_on(&mut self.loaded.families[*index].1.settings);
+        }
         let Some((_, default)) = self.loaded.families.first() else {
             return Err(Error::corruption("section [CFOptions \"default\"] is missing"));
         };
@@ -544,7 +554,10 @@ fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
         let _ = writeln!(out, "  {filter}={}", family.filter_text(filter));
     }
     out.push_str("  table_factory=BlockBasedTable\n");
-    print_section(out, &family.settings, &family.kept, Section::ColumnFamily);
+    print_section(out, &family.settings.settled(), &family.kept, Section::ColumnFamily);
+    if let Some((name, value)) = family.settings.noted() {
+        let _ = writeln!(out, "  {OWN_MARK}{name}={value}");
+    }
     let _ = writeln!(out, "\n[TableOptions/BlockBasedTable \"{name}\"]");
     print_section(out, &family.table, &family.kept, Section::Table);
 }

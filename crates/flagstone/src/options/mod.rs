@@ -13,6 +13,7 @@
 //! - [`mod@file`]: the OPTIONS file
 
 pub mod assembled;
+mod blob_defaults;
 pub mod block_cache;
 mod bounded;
 mod by_name;

@@ -507,33 +507,6 @@ fn sanitizing_puts_triggers_in_order() {
 }
 
 #[test]
-fn large_values_are_kept_apart_unless_somebody_decides_otherwise() {
-    let settled = |text: &str| {
-        let mut options = Options::default();
-        options.set_all(text).unwrap();
-        let family = options.cf.sanitized();
-        (
-            family.enable_blob_files.unwrap(),
-            family.min_blob_size.unwrap(),
-            family.blob_compression_type.unwrap(),
-        )
-    };
-    assert_eq!(settled(""), (true, 4096, CompressionType::Lz4));
-    assert_eq!(settled("compression=kZSTD;min_blob_size=100"), (true, 100, CompressionType::Zstd));
-    assert_eq!(settled("blob_compression_type=kNoCompression"), (true, 4096, CompressionType::None));
-    assert!(!settled("compaction_style=kCompactionStyleFIFO").0, "its limit would not count them");
-    // Who decides means what it means to RocksDB.
-    assert_eq!(settled("enable_blob_files=true"), (true, 0, CompressionType::None));
-    assert_eq!(settled("enable_blob_files=false"), (false, 0, CompressionType::None));
-    assert!(settled("enable_blob_files=true;compaction_style=kCompactionStyleFIFO").0);
-    assert_eq!(settled("enable_blob_files=true;enable_blob_files=auto"), settled(""));
-    // Whoever wrote an OPTIONS file without the name reads no blob files.
-    let old = "[Version]\nrocksdb_version=6.4.6\n[DBOptions]\n[CFOptions \"default\"]\nnum_levels=5\n";
-    let family = file::parse(old).unwrap().options.cf;
-    assert_eq!((family.enable_blob_files, family.num_levels), (Some(false), 5));
-}
-
-#[test]
 fn only_live_settings_change_in_an_open_database() {
     check_live("write_buffer_size", false).unwrap();
     check_live("compression_opts.level", false).unwrap();

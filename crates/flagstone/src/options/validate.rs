@@ -212,11 +212,6 @@ impl ColumnFamilyOptions {
             mended.table.data_block_hash_table_util_ratio =
                 TableSettings::default().data_block_hash_table_util_ratio;
         }
-        (settings.min_blob_size, settings.blob_compression_type, settings.enable_blob_files) = (
-            Some(settings.smallest_blob()),
-            Some(settings.blob_compression()),
-            Some(settings.separates_values()),
-        );
         let defaults = CfSettings::default();
         if settings.ttl == NOT_SET {
             settings.ttl = defaults.ttl;

@@ -57,7 +57,7 @@ impl SettingValue for bool {
 }
 
 /// The text of a choice that is left to other settings.
-const NOT_SET: &str = "auto";
+pub(super) const NOT_SET: &str = "auto";
 
 macro_rules! setting_with_a_default_by_others {
     ($($type:ty),*) => {$(
