@@ -514,7 +514,7 @@ impl Kept {
         match self.may_have_blobs {
             // With the second RocksDB 11.8 may begin a table of a compaction that nothing goes into, and look for it later.
             true => drawn.leave_out(&["preclude_last_level_data_seconds", "target_file_size_is_upper_bound"]),
-            false => drawn.leave_out(&["enable_blob_files"]),
+            false => drawn.set("enable_blob_files", "false"),
         }
         if self.traits.has_merges {
             drawn.leave_out(&["enable_blob_direct_write"]);
