@@ -9,7 +9,8 @@ use flagstone::env::OpenMode;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::Options;
 use flagstone::wal::{Event, Reader};
-use testkit::{settings, steps};
+use testkit::fault::{Call, FaultFs, Injection, Plan, Sort};
+use testkit::{CrashFs, settings, steps};
 
 const PATH: &str = "/db";
 
@@ -119,4 +120,46 @@ fn an_archive_that_somebody_removed_is_made_again() {
     write_and_flush(&db, 3..5);
     assert_eq!(options.env.fs.list(&archive).unwrap().len(), 2);
     assert!(archived(&db).iter().all(|wal| wal.number != active.number));
+}
+
+/// WALs gathered behind one that could not be moved, and the database, to whose recovery they are nothing, did not open.
+#[test]
+fn a_wal_that_cannot_be_moved_holds_up_no_others() {
+    let fs = FaultFs::above(&CrashFs::new());
+    let mut options = settings::tiny(&steps::world(Arc::new(fs.clone()), 0));
+    settings::set(&mut options, &[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
+    let move_fails = || fs.plan(Plan::Next { call: Call::Move, sort: Sort::Wal, injection: Injection::Io });
+    let moved =
+        |db: &Db| archived(db).iter().map(|wal| wal.path.starts_with("/db/archive")).collect::<Vec<_>>();
+    let db = Db::open(PATH, &options).unwrap();
+    for expected in [vec![false], vec![false, true]] {
+        move_fails();
+        db.put("key", "value").unwrap();
+        db.flush_all().unwrap();
+        assert_eq!(moved(&db), expected);
+    }
+    assert!(archived(&db).is_sorted_by_key(|wal| wal.number));
+    db.close().unwrap();
+    drop(db);
+    move_fails();
+    let db = Db::open(PATH, &options).unwrap();
+    write_and_flush(&db, 0..1);
+    assert!(moved(&db).iter().all(|is_moved| *is_moved));
+}
+
+/// What was too old was forgotten with the first of it that could not be removed, and stayed.
+#[test]
+fn a_wal_that_cannot_be_removed_is_tried_again() {
+    let fs = FaultFs::above(&CrashFs::new());
+    let mut options = settings::tiny(&steps::world(Arc::new(fs.clone()), 0));
+    settings::set(&mut options, &[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
+    let db = Db::open(PATH, &options).unwrap();
+    write_and_flush(&db, 0..4);
+    options.env.clock.sleep(Duration::from_secs(101));
+    fs.plan(Plan::Next { call: Call::Remove, sort: Sort::Wal, injection: Injection::Io });
+    write_and_flush(&db, 4..5);
+    assert_eq!(archived(&db).len(), 5);
+    write_and_flush(&db, 5..6);
+    assert_eq!(archived(&db).len(), 2);
+    assert_eq!(options.env.fs.list("/db/archive".as_ref()).unwrap().len(), 2);
 }

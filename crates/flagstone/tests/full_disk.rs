@@ -12,7 +12,7 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
-    load_latest,
+    WriteOptions, load_latest,
 };
 use parking_lot::Mutex;
 use testkit::fault::{Call, FaultFs, Injection, OPTIONS_FILE_CALLS, Plan, Sort};
@@ -174,6 +174,24 @@ fn a_full_disk_is_emptied_with_what_was_reserved_and_the_database_goes_on() {
         assert_eq!(db.get("000000").expect("a lookup"), None);
         assert!(db.get(format!("{:06}", written - 1)).expect("a lookup").is_some());
     }
+}
+
+/// A value in pieces went on filling what the reserve had given back for compactions; and what had been written before could not
+/// be synced, though it had its space.
+#[test]
+fn on_a_full_disk_no_value_in_pieces_goes_on_and_what_was_written_is_synced() {
+    let (_small, db) = Small::new("");
+    let mut writer = db
+        .put_stream(db.default_column_family(), "large", &WriteOptions::default())
+        .expect("a database")
+        .with_buffer(1000);
+    writer.append(&[7; 20_000]).expect("there is space");
+    fill(&db);
+    let refused = writer.append(&[7; 1000]).expect_err("space is for compactions now");
+    assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
+    writer.commit().expect_err("a piece is missing");
+    db.sync_wal().expect("what was written is there");
+    db.flush_wal(true).expect("as well");
 }
 
 /// What makes space at once, and needs next to none, was refused for want of space.

@@ -366,7 +366,7 @@ impl Db {
     /// `IoError`; after one with the subcode `NoSpace` that a write meets the records wait on, after others the database accepts
     /// no more writes.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
-        self.inner().flush_wal(sync)
+        self.inner().flush_wal(sync).inspect_err(|error| self.inner().refused(error))
     }
 
     /// Makes everything written so far survive a power loss.
@@ -374,8 +374,8 @@ impl Db {
     /// # Errors
     /// `IoError`; the database then accepts no more writes.
     pub fn sync_wal(&self) -> Result<()> {
-        self.inner().check_writable()?;
-        self.inner().sync_wal()
+        self.inner().check_syncable()?;
+        self.inner().sync_wal().inspect_err(|error| self.inner().refused(error))
     }
 
     /// Stops background work, and gives the directory up to whoever opens it next. What writes or changes anything through any

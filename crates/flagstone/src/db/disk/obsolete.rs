@@ -257,7 +257,13 @@ impl DbInner {
         obsolete.sort_unstable();
         for number in obsolete {
             let size = self.env.fs.metadata(&file_name::wal(&self.wal_directory, number))?.size;
-            self.retire_wal(&mut state.archive, number, size)?;
+            match self.retire_wal(&mut state.archive, number, size) {
+                // Recovery needs none of them.
+                Err(error) if self.settings.load().archives_wals() => {
+                    tracing::warn!(%error, "cannot archive an obsolete WAL");
+                }
+                outcome => outcome?,
+            }
         }
         state.archive.sort();
         self.tidy_archive(&mut state.archive)?;

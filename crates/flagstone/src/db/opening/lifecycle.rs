@@ -337,7 +337,7 @@ impl DbInner {
     /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
     pub(in crate::db) fn flush_wal(&self, sync: bool) -> Result<()> {
         if sync || self.read_only {
-            self.check_writable()?;
+            self.check_syncable()?;
             return self.sync_wal();
         }
         // Also while a full disk refuses writes: what waits has its space.

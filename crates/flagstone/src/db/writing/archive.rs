@@ -38,21 +38,16 @@ impl Archive {
         self.wals.make_contiguous().sort_unstable_by_key(|wal| wal.number);
     }
 
-    /// Takes out what is to be removed at `now`: what is too old, then the oldest while all are too much.
-    fn expired(&mut self, limits: Limits, now: u64) -> Vec<FileNumber> {
+    /// How many, from the oldest on, are to be removed at `now`: what is too old, then the oldest while all are too much.
+    fn expired(&self, limits: Limits, now: u64) -> usize {
         let mut total: u64 = self.wals.iter().map(|wal| wal.size).sum();
-        let mut expired = Vec::new();
-        while let Some(oldest) = self.wals.front() {
-            let too_old = limits.seconds > 0 && now.saturating_sub(oldest.since) > limits.seconds;
+        let is_expired = |wal: &&ArchivedWal| {
+            let too_old = limits.seconds > 0 && now.saturating_sub(wal.since) > limits.seconds;
             let too_much = limits.bytes > 0 && total > limits.bytes;
-            if !too_old && !too_much {
-                break;
-            }
-            total -= oldest.size;
-            expired.push(oldest.number);
-            self.wals.pop_front();
-        }
-        expired
+            total -= wal.size;
+            too_old || too_much
+        };
+        self.wals.iter().take_while(is_expired).count()
     }
 }
 
@@ -92,7 +87,9 @@ impl DbInner {
         let waiting = state.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
         let older = state.wals.iter().map(|wal| (wal.number, wal.bytes, false));
         let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.written(), false));
-        let files = moved.chain(waiting.chain(older).chain(active).map(here)).collect();
+        let mut files: Vec<_> = moved.chain(waiting.chain(older).chain(active).map(here)).collect();
+        // What waits may be older than what was moved.
+        files.sort_by_key(|file| file.number);
         (files, active.map(|(number, ..)| number))
     }
 
@@ -127,14 +124,20 @@ impl DbInner {
         };
         archive.waiting.push_back((number, size));
         let now = self.env.clock.unix_seconds();
-        while let Some(&(number, size)) = archive.waiting.front() {
-            let is_there = self.move_to_archive(archive, number)?;
-            archive.waiting.pop_front();
-            if is_there {
-                archive.wals.push_back(ArchivedWal { number, size, since: now });
+        let mut outcome = Ok(());
+        // One that cannot be moved holds up no others.
+        for (number, size) in std::mem::take(&mut archive.waiting) {
+            match self.move_to_archive(archive, number) {
+                Ok(true) => archive.wals.push_back(ArchivedWal { number, size, since: now }),
+                Ok(false) => {}
+                Err(error) => {
+                    archive.waiting.push_back((number, size));
+                    outcome = outcome.and(Err(error));
+                }
             }
         }
-        self.shorten_archive(archive, limits, now)
+        archive.sort();
+        outcome.and(self.shorten_archive(archive, limits, now))
     }
 
     /// `false` if somebody has removed the WAL.
@@ -168,10 +171,14 @@ impl DbInner {
     }
 
     fn shorten_archive(&self, archive: &mut Archive, limits: Limits, now: u64) -> Result<()> {
-        archive.expired(limits, now).into_iter().try_for_each(|number| {
+        for _ in 0..archive.expired(limits, now) {
+            // What cannot be removed is listed still, and tried again.
+            let Some(oldest) = archive.wals.front() else { break };
+            self.remove(&self.archived(oldest.number))?;
             Sometimes::ArchivedWalRemoved.reached();
-            self.remove(&self.archived(number))
-        })
+            archive.wals.pop_front();
+        }
+        Ok(())
     }
 
     fn archive_limits(&self) -> Option<Limits> {
@@ -201,18 +208,23 @@ mod tests {
     #[test]
     fn the_oldest_go_first() {
         let cases = [
-            (Limits { seconds: 10, bytes: 0 }, 30, vec![1, 2]),
-            (Limits { seconds: 10, bytes: 0 }, 20, vec![]),
-            (Limits { seconds: 0, bytes: 300 }, 1000, vec![1]),
-            (Limits { seconds: 0, bytes: 99 }, 1000, vec![1, 2, 3]),
-            (Limits { seconds: 10, bytes: 350 }, 30, vec![1, 2]),
+            (Limits { seconds: 10, bytes: 0 }, 30, 2),
+            (Limits { seconds: 10, bytes: 0 }, 20, 0),
+            (Limits { seconds: 0, bytes: 300 }, 1000, 1),
+            (Limits { seconds: 0, bytes: 99 }, 1000, 3),
+            (Limits { seconds: 10, bytes: 350 }, 30, 2),
             // A clock that was put back is no reason to remove anything.
-            (Limits { seconds: 10, bytes: 0 }, 0, vec![]),
+            (Limits { seconds: 10, bytes: 0 }, 0, 0),
         ];
         for (limits, now, expected) in cases {
-            let mut archive = archive(&[(1, 200, 10), (2, 200, 19), (3, 100, 25)]);
-            let expired: Vec<u64> = archive.expired(limits, now).iter().map(|number| number.0).collect();
-            assert_eq!(expired, expected, "{} s, {} bytes, at {now}", limits.seconds, limits.bytes);
+            let archive = archive(&[(1, 200, 10), (2, 200, 19), (3, 100, 25)]);
+            assert_eq!(
+                archive.expired(limits, now),
+                expected,
+                "{} s, {} bytes, at {now}",
+                limits.seconds,
+                limits.bytes
+            );
         }
     }
 }

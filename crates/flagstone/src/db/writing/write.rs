@@ -154,6 +154,37 @@ impl Commit {
     }
 }
 
+/// What would make replaying an operation of a batch fail; `family` is what it names, if it is there.
+pub(super) fn check_operation(
+    operation: &Operation<'_>,
+    family: Option<&Family>,
+    ignore_missing_families: bool,
+) -> Result<()> {
+    if operation.is_transaction_marker() {
+        return Err(Error::not_supported("a batch with two-phase transactions cannot be written"));
+    }
+    let Some(family) = family else {
+        return match family_of(operation) {
+            Some(id) if !ignore_missing_families => Err(Error::invalid_argument(format!(
+                "the batch names column family {id}, which does not exist or was dropped"
+            ))),
+            _ => Ok(()),
+        };
+    };
+    match operation {
+        Operation::Merge { .. } if family.options.load().merge_operator.is_none() => {
+            Err(no_merge_operator(&family.name))
+        }
+        Operation::PutEntity { key, entity, .. } => {
+            locate_value(key, ValueType::WideColumnEntity, entity).map(drop).map_err(as_argument)
+        }
+        Operation::DeleteRange { begin, end, .. } if family.comparator().compare(begin, end).is_gt() => {
+            Err(Error::invalid_argument("the begin of a range deletion is after its end"))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl WriteTarget {
     /// Counts what the memtable has come to, or what a fresh one has, in all memtables' `sum`.
     #[inline]
@@ -178,7 +209,7 @@ impl DbInner {
             outcome => outcome?,
         }
         if bytes >= self.direct_blob_min.load(Ordering::Relaxed)
-            && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options.sync)?
+            && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options)?
         {
             let _copied = self.tables.account().hold_large(Holder::Writes, separated.memory_usage());
             let committed = self.commit(options, &mut separated, blobs, bytes);
@@ -203,7 +234,7 @@ impl DbInner {
         WriteBatch::check_put(key, value)?;
         let bytes = (key.len() + value.len()) as u64;
         self.admit(options, bytes)?;
-        let (mut batch, blobs) = match self.separate(Source::Put(family.id, key, value), options.sync)? {
+        let (mut batch, blobs) = match self.separate(Source::Put(family.id, key, value), options)? {
             Some(separated) => separated,
             None => {
                 let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 32);
@@ -350,6 +381,14 @@ impl DbInner {
         self.poison.check()
     }
 
+    /// As [`DbInner::check_writable`], also while a full disk refuses writes: what was written before has its space.
+    pub(in crate::db) fn check_syncable(&self) -> Result<()> {
+        match self.check_writable() {
+            Err(error) if error.subcode() == SubCode::NoSpace => self.poison.check_fatal(),
+            outcome => outcome,
+        }
+    }
+
     /// What would make replaying the batch fail must fail now, before anything is logged.
     fn check_batch(
         &self,
@@ -360,35 +399,11 @@ impl DbInner {
     ) -> Result<()> {
         for operation in batch.iter() {
             let operation = operation?;
-            if operation.is_transaction_marker() {
-                return Err(Error::not_supported("a batch with two-phase transactions cannot be written"));
+            if matches!((&operation, blobs), (Operation::BlobIndex { .. }, BlobsOfBatch::Nothing)) {
+                return Err(names_blobs());
             }
-            let Some(id) = family_of(&operation) else { continue };
-            let Some(target) = commit.target(id) else {
-                if ignore_missing_families {
-                    continue;
-                }
-                return Err(Error::invalid_argument(format!(
-                    "the batch names column family {id}, which does not exist or was dropped"
-                )));
-            };
-            match operation {
-                Operation::BlobIndex { .. } if matches!(blobs, BlobsOfBatch::Nothing) => {
-                    return Err(names_blobs());
-                }
-                Operation::Merge { .. } if target.family.options.load().merge_operator.is_none() => {
-                    return Err(no_merge_operator(&target.family.name));
-                }
-                Operation::PutEntity { key, entity, .. } => {
-                    locate_value(key, ValueType::WideColumnEntity, entity).map_err(as_argument)?;
-                }
-                Operation::DeleteRange { begin, end, .. }
-                    if target.family.comparator().compare(begin, end).is_gt() =>
-                {
-                    return Err(Error::invalid_argument("the begin of a range deletion is after its end"));
-                }
-                _ => {}
-            }
+            let target = family_of(&operation).and_then(|id| commit.target(id));
+            check_operation(&operation, target.map(|target| &*target.family), ignore_missing_families)?;
         }
         Ok(())
     }

@@ -15,10 +15,11 @@ use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::statistics::Ticker;
-use crate::db::writing::write::Commit;
+use crate::db::writing::operations::family_of;
+use crate::db::writing::write::{Commit, check_operation};
 use crate::env::OpenMode;
 use crate::manifest::BlobFileClaim;
-use crate::options::PrepopulateBlobCache;
+use crate::options::{PrepopulateBlobCache, WriteOptions};
 
 /// What is to be written: a batch, or one value that was never copied into one.
 #[derive(Clone, Copy)]
@@ -115,16 +116,19 @@ struct LargeValues<'a> {
 
 impl DbInner {
     /// Writes the large values of a batch to the blob files of the active memtables; the batch with their addresses in
-    /// their place. `None` if it has no values that are large, for a write that is to be `synced` or not.
+    /// their place. `None` if it has no values that are large for such a write.
     pub(in crate::db) fn separate<'a>(
         &self,
         source: Source<'a>,
-        synced: bool,
+        options: &WriteOptions,
     ) -> Result<Option<(WriteBatch, BlobsOfBatch<'a>)>> {
+        let synced = options.sync;
         let large = self.large_values(&source, synced)?;
         if large.groups.is_empty() {
             return Ok(None);
         }
+        // The values of a batch that is refused are garbage, in a file that may get no other entries.
+        self.check_families(&source, options.ignore_missing_column_families)?;
         let (batch, used) = self.separate_values(&source, &large, None)?;
         Ok(Some((batch, BlobsOfBatch::Separated { source, synced, used })))
     }
@@ -145,6 +149,14 @@ impl DbInner {
             (*batch, *used) = self.separate_values(source, &large, Some(commit))?;
         }
         Ok(())
+    }
+
+    fn check_families(&self, source: &Source<'_>, ignore_missing: bool) -> Result<()> {
+        let families = self.families.read();
+        source.each(|_, operation, _| {
+            let family = family_of(&operation).and_then(|id| families.get(&id));
+            check_operation(&operation, family.map(|family| &**family), ignore_missing)
+        })
     }
 
     fn large_values<'a>(&self, source: &Source<'a>, synced: bool) -> Result<LargeValues<'a>> {
@@ -306,9 +318,10 @@ impl DbInner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Code;
     use crate::db::Db;
     use crate::env::Env;
-    use crate::options::{Options, WriteOptions};
+    use crate::options::Options;
 
     /// A batch whose memtable had been switched meanwhile was written again, its values of one size to one file and those of
     /// another to another. The first filled the memtable that is written to now; to make the other file, that was switched, too.
@@ -327,7 +340,8 @@ mod tests {
         let mut batch = WriteBatch::new();
         batch.put(b"through the cache", [1; 3000]).unwrap();
         batch.put(b"around it", [2; 6000]).unwrap();
-        let (mut separated, blobs) = inner.separate(Source::Batch(&batch), false).unwrap().unwrap();
+        let (mut separated, blobs) =
+            inner.separate(Source::Batch(&batch), &WriteOptions::default()).unwrap().unwrap();
         // Now others come in between.
         db.flush_all().unwrap();
         (0..5).for_each(|_| db.put("another", [3; 3500]).unwrap());
@@ -340,5 +354,25 @@ mod tests {
             assert_eq!(db.get("around it").unwrap().unwrap(), &[2; 6000][..]);
             db.flush_all().unwrap();
         }
+    }
+
+    /// Whoever tried a batch again that was refused filled the disk: its values went to the file of a memtable that, without an
+    /// entry, is never flushed.
+    #[test]
+    fn the_values_of_a_batch_that_is_refused_are_not_written() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open("/db", &options).unwrap();
+        let gone = db.create_column_family("gone", &options.cf).unwrap();
+        db.drop_column_family(&gone).unwrap();
+        let mut of_two = WriteBatch::new();
+        of_two.put(b"large", [1; 10_000]).unwrap();
+        let mut merging = of_two.clone();
+        of_two.put_cf(&gone, b"key", b"value").unwrap();
+        merging.merge(b"key", b"value").unwrap();
+        for batch in [of_two, merging] {
+            assert_eq!(db.write(batch).unwrap_err().code(), Code::InvalidArgument);
+        }
+        assert_eq!(db.statistics().get(Ticker::BlobWriteBytes), 0);
     }
 }

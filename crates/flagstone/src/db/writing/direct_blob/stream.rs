@@ -106,11 +106,13 @@ impl BlobWriter {
     /// Appends a piece of the value.
     ///
     /// # Errors
-    /// `InvalidArgument` if key and value get longer than [`MAX_ENTRY_SIZE`]; `IoError`. The value cannot be committed then.
+    /// `InvalidArgument` if key and value get longer than [`MAX_ENTRY_SIZE`]; what a put of the piece would be refused for, where
+    /// it goes to the file: a full disk, a delay with `no_slowdown`. The value cannot be committed then.
     pub fn append(&mut self, piece: &[u8]) -> Result<()> {
         let outcome = self.try_append(piece);
-        if outcome.is_err() {
+        if let Err(error) = &outcome {
             self.pieces = Pieces::Failed;
+            self.inner.refused(error);
         }
         self.memory.set_large(match &self.pieces {
             Pieces::InMemory(pieces) => pieces.capacity(),
@@ -136,6 +138,7 @@ impl BlobWriter {
                 Ok(())
             }
             Pieces::InMemory(pieces) => {
+                self.inner.admit(&self.options, (pieces.len() + piece.len()) as u64)?;
                 let mut own = self.inner.create_own_file(&self.family, &self.key)?;
                 let stream = own.stream.as_mut().expect("just made");
                 let (first, second) = match Mutant::SwapStreamPieces.is_on() {
@@ -147,7 +150,10 @@ impl BlobWriter {
                 self.pieces = Pieces::InFile(own);
                 Ok(())
             }
-            Pieces::InFile(own) => own.stream.as_mut().expect("until it is committed").write(piece),
+            Pieces::InFile(own) => {
+                self.inner.admit(&self.options, piece.len() as u64)?;
+                own.stream.as_mut().expect("until it is committed").write(piece)
+            }
         }
     }
 
@@ -167,7 +173,10 @@ impl BlobWriter {
     pub fn commit(mut self) -> Result<()> {
         match std::mem::replace(&mut self.pieces, Pieces::Failed) {
             Pieces::InMemory(value) => self.inner.put_large(&self.options, &self.family, &self.key, &value),
-            Pieces::InFile(own) => self.inner.commit_own_file(own, &self.options, &self.family, &self.key),
+            Pieces::InFile(own) => self
+                .inner
+                .commit_own_file(own, &self.options, &self.family, &self.key)
+                .inspect_err(|error| self.inner.refused(error)),
             Pieces::Failed => Err(Error::new(Code::Aborted, "a piece of the value could not be written")),
         }
     }
@@ -217,7 +226,8 @@ impl DbInner {
     ) -> Result<()> {
         let stream = own.stream.take().expect("committed once");
         let bytes = key.len() as u64 + stream.value_size();
-        self.admit(options, bytes)?;
+        // The value was, piece by piece.
+        self.admit(options, key.len() as u64)?;
         let file = stream.file().clone();
         let (index, summary) = stream.finish()?;
         let mut batch = WriteBatch::new();
