@@ -70,7 +70,7 @@ fn facts(family: &ColumnFamily, usage: &SpaceUsage) -> Map<String, Value> {
     facts.insert("space_amplification".to_string(), json!(amplification(usage)));
     let options = family.options();
     facts.insert("max_space_amplification".to_string(), json!(options.max_space_amplification));
-    facts.insert("burst_space_amplification".to_string(), json!(options.burst_space_amplification));
+    facts.insert("burst_space_amplification".to_string(), json!(options.space_in_bursts()));
     facts
 }
 
@@ -82,7 +82,7 @@ fn print(family: &ColumnFamily, usage: &SpaceUsage, output: &mut Output) -> Resu
     if let Some(amplification) = amplification(usage) {
         let limit = match family.options().max_space_amplification {
             0.0 => "no limit".to_string(),
-            limit => match family.options().burst_space_amplification {
+            limit => match family.options().space_in_bursts() {
                 burst if burst > limit => format!("limit {limit}, in bursts {burst}"),
                 _ => format!("limit {limit}"),
             },

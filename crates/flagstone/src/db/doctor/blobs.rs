@@ -25,7 +25,8 @@ impl Findings {
             ..
         } = family;
         let live = blob_bytes.saturating_sub(*garbage);
-        let allowed = blob_bytes_allowed(family.table_bytes, live, *most);
+        let exceeds =
+            |times| *most > 0.0 && *blob_bytes > blob_bytes_allowed(family.table_bytes, live, times);
         let what = format!(
             "family '{name}': {} of {} in blob files are garbage",
             bytes(*garbage),
@@ -39,12 +40,13 @@ impl Findings {
         // Who writes waits for what is hidden still, too, however little is known to be garbage.
         let is_held_up =
             database.is_running && (1..=family.blob_waste_bytes).contains(&family.blob_waste_delays_at);
-        let (delays, over) = (
-            format!(
-                "more of it is hidden still, and writes are delayed to keep burst_space_amplification ({burst})"
-            ),
-            format!("more than max_space_amplification ({most}) allows"),
+        let delays = format!(
+            "more of it is hidden still, and writes are delayed to keep burst_space_amplification ({burst})"
         );
+        let over = match burst > most && !family.disable_auto_compactions {
+            true => format!("more than burst_space_amplification ({burst}) allows"),
+            false => format!("more than max_space_amplification ({most}) allows"),
+        };
         let advice = match family.disable_auto_compactions {
             true => "compactions run only on request: flagstone compact".to_string(),
             false => format!(
@@ -53,10 +55,16 @@ impl Findings {
                 faster(family, database)
             ),
         };
-        if is_much && *most > 0.0 && *blob_bytes > allowed {
-            self.add(Severity::Slow, what, format!("{over}: {advice}"));
-        } else if *most > 0.0 && is_held_up && !family.disable_auto_compactions {
+        if *most > 0.0 && is_held_up && !family.disable_auto_compactions {
             self.add(Severity::Slow, what, format!("{delays}: {advice}"));
+        } else if is_much && (exceeds(*burst) || family.disable_auto_compactions && exceeds(*most)) {
+            self.add(Severity::Slow, what, format!("{over}: {advice}"));
+        } else if is_much && exceeds(*most) {
+            let within = format!(
+                "a burst of writes may leave up to burst_space_amplification ({burst}); compactions take it down to \
+                 max_space_amplification ({most}) while the database is open"
+            );
+            self.add(Severity::Note, what, within);
         } else if is_much
             && *most == 0.0
             && !family.enable_blob_garbage_collection
