@@ -176,11 +176,13 @@ impl Family {
         self.parked.clear();
     }
 
-    /// Whether a value of `size` bytes goes to a blob file when it is committed; `synced` if that asks for a sync.
+    /// Whether a value of `size` bytes goes to a blob file when it is committed; `synced` if that asks for a sync. One that
+    /// the codec cannot compress goes through the WAL, and stays in a table.
     #[inline]
     pub(super) fn separates(&self, size: usize, synced: bool) -> bool {
         let smallest = if synced { &self.direct_blob_min_synced } else { &self.direct_blob_min };
         size as u64 >= smallest.load(Ordering::Relaxed)
+            && (size <= ANY_CODEC_TAKES || size <= self.options.load().blob_compression().raw_size_max())
     }
 
     /// Whether a memtable of the family is to be flushed: for its own size or for that of its values in blob files, which
@@ -279,6 +281,9 @@ fn direct_blob_min(options: &ColumnFamilyOptions, archives_wals: bool, synced: b
         false => u64::MAX,
     }
 }
+
+/// Bytes up to which each codec takes a value.
+const ANY_CODEC_TAKES: usize = 1 << 30;
 
 fn blob_file_size_of(options: &ColumnFamilyOptions, version: &Version) -> u64 {
     blob_file_size(version, options.max_space_amplification, options.blob_file_size)

@@ -152,7 +152,7 @@ mod tests {
         file::parse(text).unwrap().options.cf.settings
     }
 
-    /// They came back as if somebody had decided: under FIFO compaction, chosen later, values went to blob files, and with another
+    /// They came back as if somebody had decided: under FIFO compaction, chosen later, values went to blob files; with another
     /// compression blobs had the former one.
     #[test]
     fn what_is_left_open_stays_open_in_the_file_beside_what_rocksdb_reads() {
@@ -186,7 +186,7 @@ mod tests {
             let read = read(&printed.replace(from, to));
             (read.separates_values(), read.smallest_blob(), read.blob_compression())
         };
-        assert_eq!(changed("  enable_blob_files=true", "  enable_blob_files=false").0, false);
+        assert!(!changed("  enable_blob_files=true", "  enable_blob_files=false").0);
         assert_eq!(changed("  min_blob_size=4096", "  min_blob_size=100"), (true, 100, CompressionType::Lz4));
         let kinds = ("_type=kLZ4Compression", "_type=kZSTD");
         assert_eq!(changed(kinds.0, kinds.1), (true, 4096, CompressionType::Zstd));

@@ -130,8 +130,8 @@ settings! {
     live prepopulate_blob_cache: PrepopulateBlobCache = PrepopulateBlobCache::Disable;
     /// Bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
-    /// How blob values are compressed, each by itself. Unless it is set (auto), as `compression` says; or not, as in
-    /// RocksDB, where `enable_blob_files` is set.
+    /// How blob values are compressed, each by itself. Unless it is set (auto), as `compression` says, whatever others
+    /// say of levels; or not, as in RocksDB, where `enable_blob_files` is set.
     live blob_compression_type: Option<CompressionType> = None;
     /// Moves live values out of old blob files in compactions, so that these can be deleted.
     live enable_blob_garbage_collection: bool = false;

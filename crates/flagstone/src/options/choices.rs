@@ -146,7 +146,7 @@ impl NamedChoice for PolicyKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlobWriteMode {
     /// As `Commit`, but as `Flush` where WALs are kept for whoever reads along (`WAL_ttl_seconds`, `WAL_size_limit_MB`), who then
-    /// finds each value in them.
+    /// finds each value in them, but for one in pieces (`Db::put_stream`), which always has a blob file of its own.
     #[default]
     Auto,
     /// Before their batch is committed: each byte is written once.

@@ -113,9 +113,9 @@ impl Db {
     /// has no position. Where all are written with `sync` there is no need: what waits for its sync is not handed out.
     ///
     /// Values that were written to blob files at the commit (`blob_write_mode`) are read from there, and once they are
-    /// overwritten the files may be gone before the WAL is: a replica that may fall far behind wants `flush` there, which is what
-    /// is done by default where WALs are kept. Of what was
-    /// written so to a family that is dropped only the key is left: it comes as a deletion, which takes the same number.
+    /// overwritten the files may be gone before the WAL is: a replica that may fall far behind wants `flush` there, which is
+    /// what is done by default where WALs are kept, though not with a value in pieces ([`Db::put_stream`]). Of what was written
+    /// so to a family that is dropped only the key is left: it comes as a deletion, which takes the same number.
     ///
     /// ```
     /// # use flagstone::db::Db;

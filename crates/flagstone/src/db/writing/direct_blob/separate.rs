@@ -375,4 +375,17 @@ mod tests {
         }
         assert_eq!(db.statistics().get(Ticker::BlobWriteBytes), 0);
     }
+
+    /// It was refused, since values go to blob files by default.
+    #[test]
+    fn a_value_that_its_codec_cannot_take_is_left_in_the_batch() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open("/db", &options).unwrap();
+        let family = db.default_column_family();
+        let most = CompressionType::Lz4.raw_size_max();
+        assert!(family.0.separates(most, false) && !family.0.separates(most + 1, false));
+        db.set_options(family, &[("compression", "kNoCompression")]).unwrap();
+        assert!(family.0.separates(most + 1, false));
+    }
 }
