@@ -178,7 +178,12 @@ impl Tree {
                 self.single_put[single] = false;
                 (ValueType::SingleDeletion, vec![], Write::Delete(key.clone()))
             }
-            (2..5, None) => (ValueType::Value, value.clone(), Write::Set(key.clone(), value)),
+            (2, None) => {
+                let preferred = self.random.u64(..sequence);
+                let stored = [&value[..], &preferred.to_le_bytes()].concat();
+                (ValueType::ValuePreferredSeqno, stored, Write::Set(key.clone(), value))
+            }
+            (3 | 4, None) => (ValueType::Value, value.clone(), Write::Set(key.clone(), value)),
             (5, None) => (ValueType::BlobIndex, value.to_ascii_lowercase(), Write::Set(key.clone(), value)),
             (6, None) => {
                 let stored = entity::encode(&[(b"", &value), (b"c", b"1")]);
@@ -201,6 +206,10 @@ impl Tree {
         writeln!(self.log, "{}", show_tombstone(&tombstone)).unwrap();
         self.history.push(Write::DeleteRange(tombstone.start.clone(), tombstone.end.clone()));
         self.memtable.1.push(tombstone);
+    }
+
+    pub(super) fn has_deleted_ranges(&self) -> bool {
+        self.history.iter().any(|write| matches!(write, Write::DeleteRange(..)))
     }
 
     /// What the history says that a snapshot sees.
