@@ -44,6 +44,10 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 if passed > self.settings.max_sequential_skips {
                     self.seek_key.set(&self.saved_key, 0, ValueType::Deletion);
                     self.inner.seek(self.seek_key.as_key());
+                    // In the key's last place there may be deletions, from tables that were ingested.
+                    while self.inner.valid() && self.on_saved_key() {
+                        self.inner.next();
+                    }
                     passed = 0;
                 } else {
                     self.inner.next();

@@ -92,6 +92,15 @@ fn each_key_shows_its_newest_visible_version() {
     shows(sources, 1, "");
 }
 
+/// RocksDB takes tables in whose entries have the sequence number 0, deletions too. Whoever sought behind one of these came to it
+/// again, without an end.
+#[test]
+fn a_deletion_in_the_last_place_of_its_key_is_passed() {
+    shows("a@9:PUT(9) b@8:PUT(8) | a@0:DEL | b@0:DEL c@0:PUT(0)", 9, "a=9 b=8 c=0");
+    shows("a@0:DEL | a@0:DEL b@0:DEL | b@0:DEL c@0:PUT(0)", 9, "c=0");
+    shows("a@9:DEL b@9:DEL | a@2:PUT(2) a@1:PUT(1) a@0:DEL | b@0:DEL c@0:PUT(0)", 9, "c=0");
+}
+
 #[test]
 fn every_kind_of_value_is_shown() {
     shows("a@1:BLOB(x) b@2:ENTITY(e) c@3:TIMED(t/1)", 9, "a=X b=e c=t");
