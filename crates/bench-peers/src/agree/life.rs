@@ -445,7 +445,7 @@ impl Life {
         random: &mut SmallRng,
         material: &mut Material,
     ) -> Step {
-        let (mut begin, mut end) = (material.key(random), material.key(random));
+        let (mut begin, mut end) = (material.plain_key(random), material.plain_key(random));
         if self.after.families[&name].is_before(&end, &begin) {
             (begin, end) = (end, begin);
         }

@@ -43,6 +43,16 @@ impl Material {
         }
     }
 
+    /// One that plain deletions may remove: where these and single ones meet on a key, neither engine promises anything.
+    pub fn plain_key(&mut self, random: &mut SmallRng) -> Vec<u8> {
+        loop {
+            let key = self.key(random);
+            if key.first() != Some(&SINGLE) {
+                return key;
+            }
+        }
+    }
+
     /// Half of the values compress well; now and then one spans blocks of a WAL, or is larger than a memtable.
     fn value(&mut self, random: &mut SmallRng) -> Vec<u8> {
         let length = match random.random_range(0..4000) {

@@ -59,6 +59,29 @@ fn writes_come_in_their_order_also_from_the_archive() {
     assert_eq!(keys(&mut db.get_updates_since(3).unwrap()), ["c", "d", "e"]);
 }
 
+/// RocksDB forgets the number of a write of which a flush left nothing, and gives it out again when it was killed. The second one
+/// was passed over in silence.
+#[test]
+fn of_two_writes_with_the_same_number_none_is_passed_over() {
+    let options = options(&[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
+    let db = open(&options);
+    db.put("a", "value").unwrap();
+    db.single_delete("gone").unwrap();
+    db.flush_all().unwrap();
+    let number = FileNumber(db.wal_files()[0].number.0 + 1);
+    db.close().unwrap();
+    drop(db);
+    let mut again = WriteBatch::new();
+    again.put("b", "value").unwrap();
+    make_log(&options, &Path::new(PRIMARY).join(format!("archive/{:06}.log", number.0)), number, again, 2);
+    let db = open(&options);
+    let mut updates = db.get_updates_since(1).unwrap();
+    let numbers = [(); 2].map(|()| updates.next_update().unwrap().unwrap().sequence);
+    assert_eq!(numbers, [1, 2]);
+    let error = updates.next_update().unwrap_err();
+    assert!(error.is_not_found() && error.to_string().contains("begins at 2"), "{error}");
+}
+
 #[test]
 fn whoever_asks_for_the_middle_of_a_batch_has_all_of_it() {
     let db = open(&options(&[]));

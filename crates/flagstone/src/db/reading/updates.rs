@@ -7,7 +7,7 @@
 //! 3. From there, each write must go on where the one before ended. Where it does not, or there is damage, the rest of that WAL
 //!    does not count, as in recovery, and it must be the next that goes on; if none does, something is missing, and that is said.
 //!    Nor does a WAL count that says of the one before that it held more: a recovery has left it out, though what is missing may
-//!    have taken no sequence number.
+//!    have taken no sequence number. One that begins earlier than the one before has ended is another history, which is said.
 //! 4. A write is handed out once it is published: no reader of a replica sees what a reader of the database does not.
 //!
 //! A WAL that is removed meanwhile can be read on, since it is open. One that is used again under another number cannot: its
@@ -488,6 +488,12 @@ impl Updates {
             return Ok(Step::End);
         }
         match fit(batch, *lowest, *next) {
+            // It is there twice: what was handed out was lost, and the other one was written instead.
+            Fit::Before if batch.count() > 0 && wal_before.is_some() => {
+                let what =
+                    format!("WAL {} begins at {}, and goes on otherwise", wal.number, batch.sequence());
+                return Err(missing(*next, &what).at(path).at_offset(offset));
+            }
             Fit::Before => return Ok(Step::Passed),
             Fit::TooLate => {
                 let what = format!("what follows begins at {}", batch.sequence());
