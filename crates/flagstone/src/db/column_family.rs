@@ -346,7 +346,7 @@ mod tests {
         assert_eq!((options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger), (20, 40));
     }
 
-    /// Put back to `auto`, `min_blob_size` was 0, and all values went to blob files; and these kept the compression of the opening.
+    /// Put back to `auto`, `min_blob_size` was 0, and all values went to blob files, with the compression of the opening.
     #[test]
     fn what_is_left_open_of_blob_files_follows_the_other_options_while_the_database_is_open() {
         let mut options = Options { env: Env::memory(), ..Options::default() };
