@@ -181,8 +181,12 @@ impl Family {
     #[inline]
     pub(super) fn separates(&self, size: usize, synced: bool) -> bool {
         let smallest = if synced { &self.direct_blob_min_synced } else { &self.direct_blob_min };
-        size as u64 >= smallest.load(Ordering::Relaxed)
-            && (size <= ANY_CODEC_TAKES || size <= self.options.load().blob_compression().raw_size_max())
+        size as u64 >= smallest.load(Ordering::Relaxed) && (size <= ANY_CODEC_TAKES || self.codec_takes(size))
+    }
+
+    #[cold]
+    fn codec_takes(&self, size: usize) -> bool {
+        size <= self.options.load().blob_compression().raw_size_max()
     }
 
     /// Whether a memtable of the family is to be flushed: for its own size or for that of its values in blob files, which

@@ -155,6 +155,7 @@ impl Commit {
 }
 
 /// What would make replaying an operation of a batch fail; `family` is what it names, if it is there.
+#[inline]
 pub(super) fn check_operation(
     operation: &Operation<'_>,
     family: Option<&Family>,
