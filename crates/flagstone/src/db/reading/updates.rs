@@ -415,8 +415,9 @@ impl Updates {
     ///
     /// # Errors
     /// `NotFound`, if the next write is not in the WALs: it was written without, or they are gone, or its value in a blob file
-    /// is, or a power loss or RocksDB's recovery had another write take a number that was handed out. `Corruption`; `NotSupported` for prepared transactions, which RocksDB may have written; `ShutdownInProgress` when the
-    /// database is closed; `IoError`. After an error there is no more: begin again at [`Updates::next_sequence`].
+    /// is, or a power loss or RocksDB's recovery had another write take a number that was handed out. `Corruption`;
+    /// `NotSupported` for prepared transactions, which RocksDB may have written; `ShutdownInProgress` when the database is
+    /// closed; `IoError`. After an error there is no more: begin again at [`Updates::next_sequence`].
     pub fn next_update(&mut self) -> Result<Option<Update>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
