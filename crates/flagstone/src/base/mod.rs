@@ -4,7 +4,6 @@ pub mod allocator;
 pub mod checksum;
 pub(crate) mod chunk;
 pub mod coding;
-pub(crate) mod colour;
 mod combining_lock;
 mod compaction_filter;
 pub mod comparator;

@@ -17,7 +17,7 @@ use super::format::{
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::sync::{AtomicU64, Ordering};
-use crate::base::{ColumnFamilyId, Comparator, Error, Mutant, Result, colour};
+use crate::base::{ColumnFamilyId, Comparator, Error, Mutant, Result};
 use crate::env::{File, Place, read_together, read_until_end};
 
 /// The longest value, in bytes: what a stored form may unfold to.
@@ -104,8 +104,7 @@ pub fn get_together(requests: &[BlobRequest<'_>], verify: bool) -> (Vec<Result<B
         let (at, span) = whose[place];
         let BlobRequest { reader, user_key, index } = &requests[at];
         let unfold = |bytes: &[u8]| {
-            let (buffer, start) = colour::copied(bytes);
-            reader.unfold(user_key, index, span, buffer, start..start + bytes.len())
+            reader.unfold(user_key, index, span, bytes.to_vec())
         };
         values[at] = bytes.and_then(unfold);
     });
@@ -188,10 +187,9 @@ impl BlobFileReader {
 
     fn get_by(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<BlobValue> {
         let span = self.span(user_key, index, verify)?;
-        let mut buffer = colour::room(span.length);
-        let start = buffer.len();
-        let filled = self.file.read_onto(span.offset, span.length, &mut buffer)?;
-        self.unfold(user_key, index, span, buffer, start..start + filled)
+        let mut buffer = Vec::with_capacity(span.length);
+        self.file.read_onto(span.offset, span.length, &mut buffer)?;
+        self.unfold(user_key, index, span, buffer)
     }
 
     /// Some bytes of a value that is stored as it is, without reading the others; no checksum covers a part.
@@ -354,20 +352,12 @@ impl BlobFileReader {
         Ok(end <= size)
     }
 
-    /// Checks what was read, a part of a buffer, and takes the value out of it.
-    fn unfold(
-        &self,
-        user_key: &[u8],
-        index: &BlobIndex,
-        span: Span,
-        buffer: Vec<u8>,
-        read: Range<usize>,
-    ) -> Result<BlobValue> {
-        let start = read.start;
-        self.check_span(user_key, index, span, &buffer[read])?;
+    /// Checks what was read, and takes the value out of it.
+    fn unfold(&self, user_key: &[u8], index: &BlobIndex, span: Span, read: Vec<u8>) -> Result<BlobValue> {
+        self.check_span(user_key, index, span, &read)?;
         Ok(match self.compression {
-            CompressionType::None => BlobValue { buffer, start: start + span.value_start },
-            _ => BlobValue { buffer: self.decompress(span, &buffer[start..])?, start: 0 },
+            CompressionType::None => BlobValue { buffer: read, start: span.value_start },
+            _ => BlobValue { buffer: self.decompress(span, &read)?, start: 0 },
         })
     }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::base::sync::Ordering;
-use crate::base::{Error, FileNumber, Result, SharedPiece, colour};
+use crate::base::{Error, FileNumber, Result, SharedPiece};
 use crate::blob::{BlobIndex, RECORD_HEADER_SIZE};
 use crate::cache::CacheKey;
 use crate::db::family::Family;
@@ -19,7 +19,7 @@ impl Tables {
         self.note_cached_blob();
         self.caches().blobs().insert_made(key, value.len(), || {
             cached_form(user_key, value, || match is_part {
-                true => colour::shared_copy(value),
+                true => Bytes::copy_from_slice(value),
                 false => value.clone(),
             })
         })
@@ -36,7 +36,7 @@ impl Tables {
         if let Some(key) = self.blob_cache_key(family, index) {
             self.note_cached_blob();
             self.caches().blobs().prepopulate_made(key, value.len(), || {
-                cached_form(user_key, value, || colour::shared_copy(value))
+                cached_form(user_key, value, || Bytes::copy_from_slice(value))
             });
         }
     }
@@ -106,7 +106,7 @@ fn cached_form(user_key: &[u8], value: &[u8], owned: impl FnOnce() -> Bytes) -> 
             (CachedBlock::Slim(Slim::Blob(copy)), size)
         }
         None => {
-            let size = value.len() + RECORD_HEADER_SIZE + user_key.len() + colour::padding(value.len());
+            let size = value.len() + RECORD_HEADER_SIZE + user_key.len();
             (CachedBlock::Blob(owned()), size + BLOB_OVERHEAD)
         }
     }
