@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 use flagstone::base::Comparator;
 use flagstone::db::ColumnFamily;
+use flagstone::options::removed;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::text::{self, Notation};
 
 /// Under what the help lists them.
@@ -26,6 +27,15 @@ pub struct Common {
 }
 
 impl Common {
+    /// Says which options of earlier versions `--set` names.
+    pub fn warn_of_removed(&self) {
+        for (name, value) in &self.settings {
+            if let Some(removed) = removed::find(name).filter(|removed| !removed.is_default(value)) {
+                say(format_args!("warning: --set {name}={value}: {removed}"));
+            }
+        }
+    }
+
     /// For commands that open no database: what `--set` says would be in vain.
     pub fn refuse_settings(&self) -> Result<(), Failure> {
         match self.settings.first() {

@@ -495,3 +495,15 @@ fn a_database_comes_to_have_fewer_levels() {
     printed(&format!("compact {db} --change-level"));
     assert_eq!(printed(&format!("scan {db} --set num_levels=3")), "a\t1\n");
 }
+
+/// Scripts that set such an option go on working, and their authors hear of it.
+#[test]
+fn an_option_that_is_gone_is_accepted_with_a_note() {
+    let scratch = tempfile::tempdir().unwrap();
+    let put = |set: &str| run(&format!("put --db {} key value --set {set}", scratch.path().display()));
+    let told = put("seek_compaction_bytes=1");
+    assert!(told.status.success(), "{}", text(&told));
+    let note = "warning: --set seek_compaction_bytes=1: option 'seek_compaction_bytes' has no effect";
+    assert!(text(&told).contains(note), "{}", text(&told));
+    assert!(!text(&put("seek_compaction_bytes=0")).contains("warning"));
+}

@@ -139,7 +139,6 @@ pub const CHOICES: &[Choice] = choices! {
         "max_compaction_bytes": &["0", "10000"],
         "ttl": &["0", "100", "2592000"],
         "deletion_compaction_delay": &["0", "1", "20"],
-        "seek_compaction_bytes": &["0", "1", "16384"],
         "periodic_compaction_seconds": &["0", "100"],
         "compaction_options_universal": &[
             "{size_ratio=1;min_merge_width=2;}",

@@ -103,9 +103,7 @@ pub fn get_together(requests: &[BlobRequest<'_>], verify: bool) -> (Vec<Result<B
     let together = read_together(&places, &mut |place: usize, bytes: Result<&[u8]>| {
         let (at, span) = whose[place];
         let BlobRequest { reader, user_key, index } = &requests[at];
-        let unfold = |bytes: &[u8]| {
-            reader.unfold(user_key, index, span, bytes.to_vec())
-        };
+        let unfold = |bytes: &[u8]| reader.unfold(user_key, index, span, bytes.to_vec());
         values[at] = bytes.and_then(unfold);
     });
     (values, together)

@@ -20,7 +20,7 @@ use crate::base::{
 use crate::compaction::pick::{DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size};
 use crate::iter::{DeadRanges, Past};
 use crate::manifest::{ObsoleteFiles, Version};
-use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions, CompactionStyle};
+use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions};
 
 /// Everything that a read looks at, as of one moment; readers pin it without a lock.
 pub(crate) struct SuperVersion {
@@ -71,8 +71,6 @@ pub(crate) struct Family {
     direct_blob_min_synced: AtomicU64,
     /// `options.max_successive_merges`, likewise.
     pub(super) max_successive_merges: AtomicU64,
-    /// `options.seek_compaction_bytes` where compaction goes level by level, else 0.
-    pub(super) seek_compaction_bytes: AtomicU64,
     uncached_blob_min: AtomicU64,
     /// How many keys of the database had been looked up before its last flush.
     keys_read: AtomicU64,
@@ -110,7 +108,6 @@ impl Family {
             blob_file_size: AtomicU64::new(blob_file_size_of(&options, &first.version)),
             direct_blob_min: AtomicU64::new(direct_blob_min(&options, archives_wals, false)),
             max_successive_merges: AtomicU64::new(options.max_successive_merges),
-            seek_compaction_bytes: AtomicU64::new(seek_compaction_bytes(&options)),
             direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, archives_wals, true)),
             uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
             keys_read: AtomicU64::new(0),
@@ -167,7 +164,6 @@ impl Family {
         self.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         self.direct_blob_min.store(direct_blob_min(&options, self.archives_wals, false), Ordering::Relaxed);
         self.max_successive_merges.store(options.max_successive_merges, Ordering::Relaxed);
-        self.seek_compaction_bytes.store(seek_compaction_bytes(&options), Ordering::Relaxed);
         self.direct_blob_min_synced
             .store(direct_blob_min(&options, self.archives_wals, true), Ordering::Relaxed);
         self.uncached_blob_min.store(uncached_blob_min(&options), Ordering::Relaxed);
@@ -261,13 +257,6 @@ impl Family {
                 format!("column family '{}' was dropped", self.name),
             )),
         }
-    }
-}
-
-fn seek_compaction_bytes(options: &ColumnFamilyOptions) -> u64 {
-    match options.compaction_style {
-        CompactionStyle::Level if !options.disable_auto_compactions => options.seek_compaction_bytes,
-        _ => 0,
     }
 }
 

@@ -195,7 +195,6 @@ pub(super) fn leveled_settings(options: &ColumnFamilyOptions, paths: &DataPaths)
         ttl_seconds: options.ttl,
         periodic_compaction_seconds: options.periodic_compaction_seconds,
         deletion_compaction_delay: options.deletion_compaction_delay,
-        seek_compaction_bytes: options.seek_compaction_bytes,
         max_space_amplification: options.max_space_amplification,
         burst_space_amplification: options.space_in_bursts(),
         blob_gc: BlobGcSettings {

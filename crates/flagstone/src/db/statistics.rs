@@ -95,8 +95,6 @@ tickers! {
     RateLimiterBytes => "flagstone.rate.limiter.bytes",
     /// Microseconds that a rate limiter made flushes, compactions, and writes that asked for it, wait.
     RateLimiterMicros => "flagstone.rate.limiter.micros",
-    /// Searches of tables that had not the key, about, for lookups of single keys where `seek_compaction_bytes` is set.
-    VainSeeks => "flagstone.vain.seeks",
     /// Seeks of iterators.
     Seeks => "rocksdb.number.db.seek",
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
-use crate::base::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, SequenceNumber, file_name};
 use crate::sst::Table;
 
@@ -179,9 +179,6 @@ pub struct TableFile {
     pub settled: AtomicBool,
     /// See [`TableFile::keep_apart`]; 0 if it need not be.
     apart_under: AtomicU64,
-    /// About how many lookups have searched a block of it in vain since it was last an input of a compaction; counted only where
-    /// that decides something.
-    pub vain_seeks: AtomicU32,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
     /// Held by whoever opens it. What is read for that is as large as index and filter: others wait, instead of reading it, too.
@@ -203,7 +200,6 @@ impl TableFile {
             suggested: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             apart_under: AtomicU64::new(0),
-            vain_seeks: AtomicU32::new(0),
             table: OnceLock::new(),
             opening: Mutex::default(),
             deletions_only: OnceLock::new(),
@@ -246,7 +242,6 @@ impl TableFile {
             suggested: AtomicBool::new(false),
             settled: AtomicBool::new(self.settled.load(Ordering::Relaxed)),
             apart_under: AtomicU64::new(self.apart_under.load(Ordering::Relaxed)),
-            vain_seeks: AtomicU32::new(self.vain_seeks.load(Ordering::Relaxed)),
             table: self.table.clone(),
             opening: Mutex::default(),
             deletions_only: self.deletions_only.clone(),

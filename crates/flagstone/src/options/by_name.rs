@@ -6,6 +6,7 @@ use super::kept::KeptSetting;
 use super::known::{self, Known};
 use super::names::{TABLE_FACTORY_NAMES, taken_apart, unknown_name, without_alias};
 use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
+use super::removed;
 use super::secondary_cache::{BLOB_CACHE, SECONDARY_CACHE, secondary_cache};
 use super::table::{Section, Settings};
 use super::text::{null_text, pairs, without_braces};
@@ -44,6 +45,15 @@ impl ColumnFamilyOptions {
     /// `None` if the name is not one of a column family's.
     pub(super) fn try_set(&mut self, name: &str, value: &str) -> Option<Result<()>> {
         let name = without_alias(name.strip_prefix("cf.").unwrap_or(name));
+        if let Some(removed) = removed::find(name) {
+            forget(&mut self.kept, name);
+            if !removed.is_default(value) {
+                let (name, value) = (name.to_string(), value.to_string());
+                let section = Section::ColumnFamily;
+                self.kept.push(KeptSetting { section, name, value, taken_for: None });
+            }
+            return Some(Ok(()));
+        }
         let result = self.try_assign(name, value);
         if let Some(Ok(())) = result {
             forget(&mut self.kept, name.split('.').next().unwrap_or(name));

@@ -76,10 +76,6 @@ settings! {
     /// and universal compaction. So is a memtable flushed whose values take the place of much larger ones in blob files, where
     /// `max_space_amplification` bounds these. 0 for never.
     live deletion_compaction_delay: u64 = 20;
-    /// A table is compacted into the next level once as many lookups have searched a block of it in vain as it has so many bytes,
-    /// and at least 100 (under leveled compaction; LevelDB's rule, with 16 KiB). For lookups that find tables without filters, or
-    /// keys that are in no table, often; counted for lookups of single keys. 0 for never.
-    live seek_compaction_bytes: u64 = 0;
     /// As `db_paths`, for this family alone, and its blob files lie in the first of them; empty for `db_paths`. With several
     /// directories levels have fixed sizes, whatever `level_compaction_dynamic_level_bytes` says.
     fixed cf_paths: DataPathList = DataPathList::default();

@@ -40,6 +40,7 @@ use super::filters::{FILTER, FILTER_FACTORY};
 use super::kept::KeptSetting;
 use super::known::{self, OWN_MARK};
 use super::missing::COMPONENTS;
+use super::removed;
 use super::table::{Section, Settings};
 use super::text::{escape, unescape};
 
@@ -377,6 +378,9 @@ impl Parser {
                     return Ok(());
                 }
                 let family = &mut self.loaded.families[*index].1;
+                if self.is_own && removed::find(name).is_some() {
+                    return family.set(name, value);
+                }
                 let result = family.try_set(name, value);
                 (Section::ColumnFamily, &mut family.kept, result)
             }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::known;
 use super::table::Section;
+use super::{known, removed};
 
 /// A value that an OPTIONS file gave to a setting, and that the engine does not act on, or not as it stands there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,9 @@ impl KeptSetting {
 impl fmt::Display for KeptSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, value, .. } = self;
+        if let Some(removed) = removed::find(name) {
+            return write!(f, "{removed}");
+        }
         match &self.taken_for {
             Some(other) => write!(f, "option '{name}={value}' cannot be had here, and is taken for {other}"),
             None => write!(f, "option '{name}={value}' is known but not acted on"),

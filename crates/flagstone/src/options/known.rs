@@ -22,7 +22,6 @@ pub const OWN: &[&str] = &[
     "max_space_amplification",
     "burst_space_amplification",
     "deletion_compaction_delay",
-    "seek_compaction_bytes",
     "background_niceness",
     "memory_budget",
     "reserved_disk_space",
@@ -111,7 +110,7 @@ impl Known {
     }
 }
 
-fn same_text(a: &str, b: &str) -> bool {
+pub(super) fn same_text(a: &str, b: &str) -> bool {
     let same_number = || Some(a.parse::<f64>().ok()? == b.parse::<f64>().ok()?);
     a == b || same_number().unwrap_or(false)
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
-//! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
+//! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default; [`removed`]: our own former names
 //! - [`value`], [`choices`], `data_path`, `filter_bits`, `filter_policy`, `memory_budget`, `memtable_factory`,
 //!   `secondary_cache`, `temperature`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together; `by_name`: set and read by name;
@@ -39,6 +39,7 @@ pub mod names;
 mod nested;
 mod progress;
 mod rate_limiter;
+pub mod removed;
 mod secondary_cache;
 pub mod table;
 pub mod table_settings;

@@ -7,6 +7,7 @@ use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, KNOWN};
 use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
+use super::removed;
 use super::secondary_cache::{BLOB_CACHE, SECONDARY_CACHE};
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
@@ -96,7 +97,7 @@ pub fn check_live(name: &str, of_database: bool) -> Result<()> {
             "option '{name}' cannot change while the database is open: close it, set it, and open again"
         )));
     }
-    if row.is_none() && known.is_none() && !is_table {
+    if row.is_none() && known.is_none() && removed::find(outer).is_none() && !is_table {
         return Err(unknown_name(name));
     }
     let is_the_database_s = DbSettings::ROWS.iter().any(|row| row.name == outer)

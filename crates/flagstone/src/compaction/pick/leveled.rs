@@ -9,8 +9,7 @@
 //!    rewritten where they are, except that level 0 always goes down.
 //!
 //! 3. Otherwise a table that frees much by its deletions (see `deletions`).
-//! 4. Otherwise a table that lookups have searched in vain too often.
-//! 5. Otherwise what blob files want that take too much space (see `blob_space`); first of all, if they have passed the limit.
+//! 4. Otherwise what blob files want that take too much space (see `blob_space`); first of all, if they have passed the limit.
 //!
 //! Nothing is picked that a running compaction reads, or whose output would mix with what one writes.
 
@@ -34,15 +33,6 @@ use crate::blob::{BlobFileUsage, forced_gc};
 use crate::manifest::{TableFile, Version};
 use crate::options::CompactionPri;
 
-/// How many lookups may search a table of `size` bytes in vain, one for each `bytes`: a compaction reads and writes some ten
-/// times its size, and a search in vain costs a block.
-pub fn vain_seeks_allowed(size: u64, bytes: u64) -> u32 {
-    u32::try_from(size / bytes.max(1)).unwrap_or(u32::MAX).max(VAIN_SEEKS_MIN)
-}
-
-/// So many lookups may search any table in vain, as in LevelDB.
-const VAIN_SEEKS_MIN: u32 = 100;
-
 /// The most urgent compaction that can start now, if any is wanted.
 ///
 /// Linear in the number of tables of the levels that want one.
@@ -61,7 +51,6 @@ pub fn pick(
         .or_else(|| picker.by_score())
         .or_else(|| picker.by_file())
         .or_else(|| picker.by_deletions())
-        .or_else(|| picker.by_seeks())
         .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space))
 }
 
@@ -306,15 +295,6 @@ impl<'a> Picker<'a> {
                 let oldest = BTreeSet::from([oldest]);
                 self.first_of(BlobGarbage, Same, 0..last + 1, |_, file| refers_to(file, &oldest))
             })
-    }
-
-    /// Of the last level none: nothing lies below that would be searched once for both.
-    fn by_seeks(&self) -> Option<CompactionPlan> {
-        let bytes = self.settings.seek_compaction_bytes;
-        let above_last = 0..self.version.last_level_with_files().filter(|_| bytes > 0)?;
-        self.first_of(CompactionReason::Seeks, Destination::Next, above_last, |_, file| {
-            file.vain_seeks.load(Ordering::Relaxed) >= vain_seeks_allowed(file.meta.size, bytes)
-        })
     }
 
     /// Whether a table at the bottom has sequence numbers and perhaps deletions that nobody needs any longer.

@@ -48,7 +48,7 @@ pub use cleaning::{moved_per_byte, space_for};
 pub use deletions::{DeletedRanges, drop_deleted};
 pub use entry_stats::table_stats;
 pub use fifo::{largest_dropped, pick_fifo};
-pub use leveled::{blob_usage, pick, vain_seeks_allowed};
+pub use leveled::{blob_usage, pick};
 pub use manual::{KeyRange, RangePlan, RangeRequest, files_within, plan_range};
 pub use output::{OutputSplitter, SplitRule};
 pub use pace::{Room, Runway, Speedometer, Speeds, memtables_left};

@@ -39,8 +39,6 @@ pub enum CompactionReason {
     Periodic,
     /// A table frees much by its deletions, or deletes the whole of others.
     Deletions,
-    /// Lookups have searched a table in vain for as much as this costs.
-    Seeks,
     /// Blob files hold much garbage, or may do once more is known of them.
     BlobGarbage,
     /// Somebody asked for it.
@@ -63,7 +61,6 @@ impl fmt::Display for CompactionReason {
             Self::Temperature => "temperature",
             Self::Periodic => "periodic",
             Self::Deletions => "deletions",
-            Self::Seeks => "seeks",
             Self::BlobGarbage => "blob garbage",
             Self::Manual => "manual",
         })

@@ -43,8 +43,6 @@ pub struct LeveledSettings {
     pub periodic_compaction_seconds: u64,
     /// Seconds after which a table that frees much by its deletions is compacted; 0 for never.
     pub deletion_compaction_delay: u64,
-    /// So many bytes of a table allow one lookup to search it in vain; 0 for any number.
-    pub seek_compaction_bytes: u64,
     /// How many times the live data blob files may take, for as long as they are emptied to that end; 0 for any.
     pub max_space_amplification: f64,
     /// The same for a while: what is beyond is urgent.
@@ -81,7 +79,6 @@ impl Default for LeveledSettings {
             ttl_seconds: 30 * 24 * 60 * 60,
             periodic_compaction_seconds: 0,
             deletion_compaction_delay: 20,
-            seek_compaction_bytes: 0,
             max_space_amplification: 1.3,
             burst_space_amplification: 1.3,
             blob_gc: BlobGcSettings::default(),

@@ -214,7 +214,6 @@ impl DbInner {
         // Where none runs, a marked file is set aside.
         let takes_marked = job.plan.drops_oldest() && running == 0;
         for (_, file) in job.plan.files() {
-            file.vain_seeks.store(0, Ordering::Relaxed);
             let was = file.being_compacted.swap(true, Ordering::AcqRel);
             assert!(!was || takes_marked, "a file is an input of one compaction at a time");
         }

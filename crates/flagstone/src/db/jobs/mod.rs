@@ -20,7 +20,6 @@ pub(super) mod placement;
 pub(super) mod quarantine;
 mod range_cuts;
 mod room;
-pub(super) mod seek_cost;
 mod table_settings;
 mod table_writer;
 pub(super) mod written;

@@ -283,17 +283,12 @@ impl DbInner {
                     return Ok(());
                 }
             }
-            let mut is_seen = false;
             table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
-                is_seen = true;
                 if covers.reach(&mut own, sequence, lookup).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
                 take(lookup, sought, sequence, kind, value)
             })?;
-            if !is_seen {
-                self.note_vain_seek(family, file);
-            }
         }
         if let Some(own) = own {
             covers.pass(own, lookup);

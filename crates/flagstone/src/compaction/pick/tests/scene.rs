@@ -3,7 +3,7 @@
 //! ```text
 //! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each
 //!                                after a comma: busy, aside (set aside, and busy), apart, marked, settled,
-//!                                vain=SEEKS, end (the largest key is a tombstone's end), seq=LOW-HIGH, made=SECONDS,
+//!                                end (the largest key is a tombstone's end), seq=LOW-HIGH, made=SECONDS,
 //!                                born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
 //!                                other=ENTRIES (that refer to none),
@@ -213,7 +213,6 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         ttl_seconds: arguments.get("ttl", 0),
         periodic_compaction_seconds: arguments.get("periodic", 0),
         deletion_compaction_delay: arguments.get("delay", 0),
-        seek_compaction_bytes: arguments.get("seekbytes", 0),
         max_space_amplification: arguments.get("space", 0.0),
         burst_space_amplification: arguments.get("burst", arguments.get("space", 0.0)),
         blob_gc: BlobGcSettings {
@@ -277,7 +276,6 @@ struct Marks {
     aside: Vec<FileNumber>,
     apart: Vec<FileNumber>,
     settled: Vec<FileNumber>,
-    vain: HashMap<FileNumber, u32>,
 }
 
 impl Marks {
@@ -290,7 +288,6 @@ impl Marks {
             file.keep_apart(MAX_SEQUENCE_NUMBER);
         }
         file.settled.store(self.settled.contains(&number), Ordering::Relaxed);
-        file.vain_seeks.store(self.vain.get(&number).copied().unwrap_or(0), Ordering::Relaxed);
     }
 }
 
@@ -325,7 +322,6 @@ fn table(
                 let end = meta.largest.user_key().to_vec();
                 meta.largest = InternalKeyBuf::new(&end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
             }
-            Some(("vain", seeks)) => drop(marks.vain.insert(number, seeks.parse().unwrap())),
             Some(("seq", range)) => {
                 let (low, high) = range.split_once('-').unwrap();
                 (meta.smallest_seqno, meta.largest_seqno) = (low.parse().unwrap(), high.parse().unwrap());
