@@ -294,8 +294,6 @@ mod tests {
             assert_eq!(text(Workload::BulkLoad).as_deref(), Some("true"));
             assert_eq!(text(Workload::ReadRandom), None);
         }
-        let large = tuning(EngineName::Flagstone, Workload::LargeLoad, Track::Tuned);
-        assert_eq!(value(&large, "blob_commit_direct_min_size"), None, "around the cache 1 MiB was slower");
         assert_eq!(
             value(&tuning(EngineName::RocksdbBlob, Workload::LargeLoad, Track::Tuned), name).as_deref(),
             Some("true")

@@ -9,12 +9,11 @@ use testkit::{Call, CrashFs, FaultFs, settings};
 /// Each way to write for which space is reserved reserves none if that is not wanted, and writes the same.
 #[test]
 fn nothing_is_reserved_if_that_is_not_wanted() {
-    let ways: [&[(&str, &str)]; 5] = [
+    let ways: [&[(&str, &str)]; 4] = [
         &[("wal_write_mode", "mapped")],
         &[("wal_write_mode", "plain")],
         &[("wal_write_mode", "plain"), ("manual_wal_flush", "true")],
         &[("use_direct_io_for_flush_and_compaction", "true")],
-        &[("enable_blob_files", "true"), ("blob_commit_min_size", "1"), ("blob_commit_direct_min_size", "1")],
     ];
     for way in ways {
         for allowed in [true, false] {

@@ -50,7 +50,7 @@ fn what_cannot_be_reserved_is_left_to_others() {
     let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, u64::MAX).expect("an empty directory");
     let mut options = Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
     let set = "create_if_missing=true;enable_blob_files=true;min_blob_size=100;blob_commit_min_size=100;\
-               blob_commit_direct_min_size=100;use_direct_io_for_flush_and_compaction=true";
+               use_direct_io_for_flush_and_compaction=true";
     options.set_all(set).expect("options");
     let db = Db::open(path, &options).expect("a database");
     fs.set_limit(fs.used() + 200_000);

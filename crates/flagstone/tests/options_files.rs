@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{create, fixtures, temporary};
+use common::{copy_directory, create, fixtures, temporary};
 use flagstone::base::{Code, Error, Result};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
@@ -170,4 +170,22 @@ fn a_change_whose_threads_cannot_be_started_is_in_the_file() {
     assert_eq!(refused.code(), Code::IoError);
     let loaded = load_latest(&env, Path::new("/db")).expect("it can be read").expect("there is one");
     assert_eq!((db.options().max_background_jobs, loaded.options.max_background_jobs), (12, 12));
+}
+
+/// The OPTIONS file of an earlier version names options that are gone. One of them had values written around the system's cache:
+/// records without a key, never compressed, fill the blocks of that blob file.
+#[test]
+fn a_database_written_by_options_that_are_gone_is_read() {
+    let directory = temporary();
+    copy_directory(&fixtures().join("../flagstone-0.1/blob-direct"), directory.path());
+    let loaded = load_latest(&Env::os(), directory.path()).expect("it can be read").expect("there is one");
+    let gone = ["seek_compaction_bytes", "blob_commit_direct_min_size"];
+    let notes = gone.map(|name| format!("option '{name}' has no effect: this version no longer has it"));
+    assert_eq!(loaded.options.warnings(), notes);
+    let db = Db::open(directory.path(), &loaded.options).expect("a database");
+    assert_eq!(db.get("s").expect("a read").as_deref(), Some(&[b'x'; 52][..]));
+    assert!(db.verify(|_| {}).faults.is_empty());
+    db.set_options(db.default_column_family(), &[("write_buffer_size", "1m")]).expect("another file");
+    let text = newest(directory.path());
+    assert!(gone.iter().all(|name| !text.contains(name)), "{text}");
 }

@@ -254,11 +254,9 @@ fn large_values_by_default() {
 #[test]
 fn blob_files_written_at_commit() {
     let Some(referee) = referee() else { return };
-    for (compression, direct, directly) in [
-        ("kNoCompression", "0", "false"),
-        ("kLZ4Compression", "0", "false"),
-        ("kNoCompression", "500", "true"),
-    ] {
+    for (compression, directly) in
+        [("kNoCompression", "false"), ("kLZ4Compression", "false"), ("kNoCompression", "true")]
+    {
         let directory = temporary();
         let path = directory.path().join("db");
         let mut options = create();
@@ -268,7 +266,6 @@ fn blob_files_written_at_commit() {
                 ("enable_blob_files", "true"),
                 ("min_blob_size", "200"),
                 ("blob_commit_min_size", "300"),
-                ("blob_commit_direct_min_size", direct),
                 ("use_direct_io_for_flush_and_compaction", directly),
                 ("use_direct_reads", directly),
                 ("blob_file_size", "65536"),

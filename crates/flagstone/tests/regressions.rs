@@ -199,19 +199,6 @@ fn who_reads_along_is_not_given_what_recovery_has_left_out() {
 }
 
 #[test]
-fn what_fills_the_blocks_of_a_blob_file_is_not_compressed() {
-    // Verifying took the records without a key that fill blocks and holes for values, and could not decompress them.
-    live_through(
-        "world steps 0 0
-        set blob_commit_min_size=0
-        set blob_commit_direct_min_size=1
-        set blob_compression_type=kZlibCompression
-        set enable_blob_files=true
-        write logged default put s x",
-    );
-}
-
-#[test]
 fn a_database_that_is_open_for_reading_works_on_nothing() {
     // Whoever asked such a database for a step of background work, for an end of the waiting or for writes to go on had it
     // compact: tables were written beside those of whoever has it open for writing, and then it called itself poisoned.

@@ -182,7 +182,6 @@ pub const CHOICES: &[Choice] = choices! {
         "blob_write_mode": &["auto", "commit", "commit", "flush"],
         "blob_commit_min_size": &["0", "20", "100", "4096"],
         "blob_commit_synced_min_size": &["0", "0", "100", "524288"],
-        "blob_commit_direct_min_size": &["0", "0", "1", "100"],
         "cache_blobs": BOOL,
         "prepopulate_blob_cache": &["kDisable", "kFlushOnly"],
         "blob_file_size": &["1", "2000", "20000", "1000000"],

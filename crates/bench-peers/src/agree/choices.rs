@@ -153,7 +153,6 @@ const FAMILY: &[Choice] = &[
     (Both, "blob_file_starting_level", &["0", "0", "1"]),
     (Flagstone, "blob_write_mode", &["commit", "flush"]),
     (Flagstone, "blob_commit_min_size", &["0", "100", "4096"]),
-    (Flagstone, "blob_commit_direct_min_size", &["0", "0", "100"]),
     (Flagstone, "blob_punch_holes", BOOL),
     (Flagstone, "max_space_amplification", &["0", "1.1", "1.3"]),
     (Flagstone, "burst_space_amplification", &["0", "2.2"]),

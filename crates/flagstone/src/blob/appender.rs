@@ -9,8 +9,6 @@
 //! - Between the file's header and `end` lie records, one behind the other, but for those being written and for holes.
 //! - A hole is where a write failed. At the end of the file its bytes are given back. Elsewhere sealing fills it with one
 //!   record of no key, which nothing refers to: what reads the file from the front finds its way over it.
-//! - In a file that goes around the system's cache each write begins and ends with a block, and so needs nothing of another's:
-//!   behind the header, and behind the last record of each write, a record of no key fills the block.
 //! - Behind `end` there may be zeros, which make for large pages in the system's cache (`env::PageRuns`). They are written under
 //!   the lock, before anybody writes there; sealing cuts them off.
 //! - A record whose writer gives up afterwards stays: it is garbage, and counted as such by whoever knows the references.
@@ -28,16 +26,13 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, Compressor};
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{FileNumber, Result, Sometimes};
-use crate::env::{DIRECT_BLOCK, File, GatheringWriter, PageRuns, page_run};
+use crate::env::{File, PageRuns, page_run};
 
 /// Bytes of a record before its value for which nothing is allocated.
 const FRONT_USUAL: usize = 128;
 
 /// Bytes of zeros that are written at once into a hole.
 const FILL_SIZE: u64 = 1 << 20;
-
-/// What a block is filled with; the filling takes at most a block and a header more than what is missing.
-static ZEROS: [u8; DIRECT_BLOCK] = [0; DIRECT_BLOCK];
 
 /// A value on its way to a blob file.
 #[derive(Debug, Clone, Copy)]
@@ -56,8 +51,6 @@ pub type BlobIndexes = SmallVec<[BlobIndex; 1]>;
 /// **Thread safety.** Any number of threads may append at the same time.
 pub struct BlobAppender {
     file: Arc<dyn File>,
-    /// If the file goes around the system's cache.
-    direct: Option<GatheringWriter>,
     number: FileNumber,
     settings: BlobBuilderSettings,
     /// Those that nobody uses now: setting one up is dear.
@@ -90,27 +83,16 @@ impl BlobAppender {
     pub fn new(file: Arc<dyn File>, number: FileNumber, settings: BlobBuilderSettings) -> Result<Self> {
         let compression = settings.compression.to_byte();
         let header = BlobFileHeader { column_family: settings.column_family, compression }.encode();
-        let direct = file.is_direct().then(GatheringWriter::default);
-        let filling = direct.as_ref().and_then(|_| filling(HEADER_SIZE as u64));
-        let mut end = HEADER_SIZE as u64;
-        match (&direct, &filling) {
-            (Some(direct), Some(filling)) => {
-                let parts = [header.as_slice(), &filling.header, filling.zeros];
-                direct.write(&*file, 0, &parts)?;
-                end += filling.size();
-            }
-            _ => file.write_at(0, &header)?,
-        }
-        let count = u64::from(filling.is_some());
+        file.write_at(0, &header)?;
+        let end = HEADER_SIZE as u64;
         Ok(Self {
             file,
-            direct,
             number,
             settings,
             compressors: Mutex::default(),
             state: Mutex::new(State {
                 end,
-                count,
+                count: 0,
                 holes: Vec::new(),
                 ragged: false,
                 writing: 0,
@@ -155,26 +137,17 @@ impl BlobAppender {
             fronts.extend_from_slice(&RecordHeader::new(blob.user_key, blob.value).encode());
             fronts.extend_from_slice(blob.user_key);
         }
-        let mut bytes = (fronts.len() + blobs.iter().map(|blob| blob.value.len()).sum::<usize>()) as u64;
-        let filling = self.direct.as_ref().and_then(|_| filling(bytes));
-        let mut parts: SmallVec<[&[u8]; 4]> = SmallVec::with_capacity(2 * blobs.len() + 2);
+        let bytes = (fronts.len() + blobs.iter().map(|blob| blob.value.len()).sum::<usize>()) as u64;
+        let mut parts: SmallVec<[&[u8]; 4]> = SmallVec::with_capacity(2 * blobs.len());
         let mut rest = fronts.as_slice();
         for blob in blobs {
             let (front, behind) = rest.split_at(RECORD_HEADER_SIZE + blob.user_key.len());
             parts.extend([front, blob.value]);
             rest = behind;
         }
-        if let Some(filling) = &filling {
-            parts.extend([filling.header.as_slice(), filling.zeros]);
-            bytes += filling.size();
-        }
-        let count = blobs.len() + usize::from(filling.is_some());
-        let Some(reservation) = self.reserve(bytes, count as u64)? else { return Ok(None) };
+        let Some(reservation) = self.reserve(bytes, blobs.len() as u64)? else { return Ok(None) };
         let mut offset = reservation.range.start;
-        match &self.direct {
-            Some(direct) => direct.write(&*self.file, offset, &parts)?,
-            None => self.file.write_vectored_at(offset, &parts)?,
-        }
+        self.file.write_vectored_at(offset, &parts)?;
         reservation.written();
 
         let compression = self.settings.compression.to_byte();
@@ -194,8 +167,7 @@ impl BlobAppender {
             return Ok(None);
         }
         let range = state.end..state.end + bytes;
-        if self.direct.is_none()
-            && let Some(run) = page_run(&range)
+        if let Some(run) = page_run(&range)
             && let Some(zeros) = state.runs.wanted(&range, run)
         {
             Sometimes::BlobZerosAhead.reached();
@@ -232,11 +204,6 @@ impl BlobAppender {
         self.number
     }
 
-    /// Bytes that it keeps for writes around the system's cache.
-    pub fn memory_usage(&self) -> usize {
-        self.direct.as_ref().map_or(0, GatheringWriter::memory_usage)
-    }
-
     /// The file underneath.
     pub fn file(&self) -> &Arc<dyn File> {
         &self.file
@@ -264,13 +231,7 @@ impl BlobAppender {
             state.ragged = false;
         }
         let footer = BlobFileFooter { count: state.count }.encode();
-        match &self.direct {
-            Some(direct) => {
-                direct.write(&*self.file, state.end, &[&footer])?;
-                direct.cut(&*self.file, state.end + footer.len() as u64)?;
-            }
-            None => self.file.write_at(state.end, &footer)?,
-        }
+        self.file.write_at(state.end, &footer)?;
         let total_bytes = state.end - HEADER_SIZE as u64;
         Ok(BlobFileSummary { number: self.number, count: state.count, total_bytes })
     }
@@ -284,10 +245,6 @@ impl BlobAppender {
             .collect();
         let crc = pieces.iter().fold(crc32c(&[]), |crc, piece| crc32c_append(crc, piece));
         let header = RecordHeader::with_crc(0, size, crc).encode();
-        if let Some(direct) = &self.direct {
-            let parts: Vec<&[u8]> = std::iter::once(header.as_slice()).chain(pieces).collect();
-            return direct.write(&*self.file, hole.start, &parts);
-        }
         let mut offset = hole.start + RECORD_HEADER_SIZE as u64;
         for piece in pieces {
             self.file.write_at(offset, piece)?;
@@ -295,29 +252,6 @@ impl BlobAppender {
         }
         self.file.write_at(hole.start, &header)
     }
-}
-
-/// A record of no key that fills a block.
-struct Filling {
-    header: [u8; RECORD_HEADER_SIZE],
-    zeros: &'static [u8],
-}
-
-impl Filling {
-    fn size(&self) -> u64 {
-        (self.header.len() + self.zeros.len()) as u64
-    }
-}
-
-/// What follows `bytes` bytes so that a block ends; a block more if its rest has no room for a header. `None` if one ends there.
-fn filling(bytes: u64) -> Option<Filling> {
-    let end = bytes.next_multiple_of(DIRECT_BLOCK as u64);
-    if end == bytes {
-        return None;
-    }
-    let at_least = bytes + RECORD_HEADER_SIZE as u64;
-    let zeros = &ZEROS[..(at_least.next_multiple_of(DIRECT_BLOCK as u64) - at_least) as usize];
-    Some(Filling { header: RecordHeader::new(&[], zeros).encode(), zeros })
 }
 
 /// Bytes of the file that somebody writes.

@@ -9,7 +9,7 @@ use crate::base::compression::CompressionType;
 use crate::base::file_name;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{self, DIRECT_BLOCK, File, FileSystem, OpenMode, PAGE_RUN};
+use crate::env::{self, File, FileSystem, OpenMode, PAGE_RUN};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 const NUMBER: FileNumber = FileNumber(10);
@@ -29,21 +29,16 @@ impl env::FileAround for Failing {
         if !self.fails.load(Ordering::Relaxed) {
             return self.inner.write_at(offset, data);
         }
-        let half = data.len() / 2;
-        let half = if self.is_direct() { half - half % DIRECT_BLOCK } else { half };
-        self.inner.write_at(offset, &data[..half])?;
+        self.inner.write_at(offset, &data[..data.len() / 2])?;
         Err(Error::io("write", self.path(), std::io::Error::other("broken")))
     }
 }
 
-/// Through the system's cache, and around it.
-const MODES: [OpenMode; 2] = [OpenMode::Create, OpenMode::CreateDirect];
-
-fn new_file(mode: OpenMode) -> Arc<Failing> {
+fn new_file() -> Arc<Failing> {
     let fs = MemoryFileSystem::new();
     let path: PathBuf = file_name::blob(Path::new("/db"), NUMBER);
     fs.create_directory(Path::new("/db")).unwrap();
-    let inner = fs.open(&path, mode).unwrap();
+    let inner = fs.open(&path, OpenMode::Create).unwrap();
     Arc::new(Failing { inner, fails: AtomicBool::new(false) })
 }
 
@@ -57,23 +52,20 @@ fn append(appender: &BlobAppender, key: &str, value: &str) -> Result<BlobIndex> 
     appender.append(&[blob]).map(|indexes| indexes.expect("not sealed")[0])
 }
 
-/// The keys of a sealed file's records, read from the front, but for those that fill blocks; `total` is what sealing said.
+/// The keys of a sealed file's records, read from the front; `total` is what sealing said.
 fn keys(file: &Arc<Failing>, total: BlobFileSummary) -> Vec<String> {
     let mut scan = BlobFileScan::new(file.clone()).unwrap();
     let records: Vec<_> = scan.by_ref().map(Result::unwrap).collect();
     assert_eq!(scan.footer().map(|footer| footer.count), Some(total.count));
     assert_eq!(records.len() as u64, total.count);
     assert_eq!(records.iter().map(BlobRecord::size).sum::<u64>(), total.total_bytes);
-    let keys = records.into_iter().map(|record| String::from_utf8(record.key).unwrap());
-    keys.filter(|key| !(file.is_direct() && key.is_empty())).collect()
+    records.into_iter().map(|record| String::from_utf8(record.key).unwrap()).collect()
 }
 
 #[test]
 fn what_is_appended_is_read_at_once_and_after_sealing() {
-    for (compression, mode) in
-        CompressionType::ALL.into_iter().flat_map(|kind| MODES.map(|mode| (kind, mode)))
-    {
-        let file = new_file(mode);
+    for compression in CompressionType::ALL {
+        let file = new_file();
         let appender = appender(&file, compression);
         let first = append(&appender, "a", "one").unwrap();
         let reader = BlobFileReader::open_unsealed(file.clone(), FAMILY).unwrap();
@@ -95,11 +87,7 @@ fn what_is_appended_is_read_at_once_and_after_sealing() {
 
 #[test]
 fn many_threads_append_and_one_seals() {
-    MODES.into_iter().for_each(many_threads_append);
-}
-
-fn many_threads_append(mode: OpenMode) {
-    let file = new_file(mode);
+    let file = new_file();
     let appender = appender(&file, CompressionType::None);
     let written: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
@@ -128,11 +116,7 @@ fn many_threads_append(mode: OpenMode) {
 
 #[test]
 fn a_write_that_failed_last_leaves_nothing() {
-    MODES.into_iter().for_each(a_write_fails_last);
-}
-
-fn a_write_fails_last(mode: OpenMode) {
-    let file = new_file(mode);
+    let file = new_file();
     let appender = appender(&file, CompressionType::None);
     append(&appender, "a", "one").unwrap();
     file.fails.store(true, Ordering::Relaxed);
@@ -147,7 +131,7 @@ fn a_write_fails_last(mode: OpenMode) {
 
 #[test]
 fn zeros_go_ahead_of_small_values_and_are_cut_off() {
-    let file = new_file(OpenMode::Create);
+    let file = new_file();
     let appender = appender(&file, CompressionType::None);
     let value = |n: usize| format!("{n}").repeat(1_000);
     let mut indexes: Vec<_> = (0..50).map(|n| append(&appender, "k", &value(n)).unwrap()).collect();
@@ -168,7 +152,7 @@ fn zeros_go_ahead_of_small_values_and_are_cut_off() {
 
 #[test]
 fn longer_values_have_longer_runs_once_the_file_is_large() {
-    let file = new_file(OpenMode::Create);
+    let file = new_file();
     let appender = appender(&file, CompressionType::None);
     let value = "value".repeat(8_000);
     let mut ahead = Vec::new();
@@ -189,7 +173,7 @@ fn longer_values_have_longer_runs_once_the_file_is_large() {
 
 #[test]
 fn a_file_that_is_synced_with_each_value_gets_no_zeros() {
-    let file = new_file(OpenMode::Create);
+    let file = new_file();
     let appender = appender(&file, CompressionType::None);
     appender.note_sync();
     for _ in 0..50 {
@@ -201,35 +185,28 @@ fn a_file_that_is_synced_with_each_value_gets_no_zeros() {
 
 #[test]
 fn a_write_that_failed_before_another_leaves_a_record_of_no_key() {
-    for (mode, size, expected) in [
-        (OpenMode::Create, 3 * 32 + 100, ["a", "", "c"].as_slice()),
-        (OpenMode::CreateDirect, DIRECT_BLOCK as u64, &["a", "c"]),
-        (OpenMode::CreateDirect, 3 << 20, &["a", "c"]),
-    ] {
-        a_write_fails_before_another(mode, size, expected);
+    // Smaller and larger than what zeros are written for at once.
+    for size in [3 * 32 + 100, 3 << 20] {
+        let file = new_file();
+        let appender = appender(&file, CompressionType::None);
+        append(&appender, "a", "one").unwrap();
+        // As if it were still being written when the next one comes.
+        let lost = appender.reserve(size, 3).unwrap().unwrap();
+        let next = append(&appender, "c", "three").unwrap();
+        drop(lost);
+        file.fails.store(true, Ordering::Relaxed);
+        appender.seal().unwrap_err();
+        file.fails.store(false, Ordering::Relaxed);
+        let total = appender.seal().unwrap();
+        assert_eq!(keys(&file, total), ["a", "", "c"]);
+        let reader = BlobFileReader::open(file, FAMILY).unwrap();
+        assert_eq!(&*reader.get(b"c", &next, true).unwrap(), b"three");
     }
-}
-
-fn a_write_fails_before_another(mode: OpenMode, size: u64, expected: &[&str]) {
-    let file = new_file(mode);
-    let appender = appender(&file, CompressionType::None);
-    append(&appender, "a", "one").unwrap();
-    // As if it were still being written when the next one comes.
-    let lost = appender.reserve(size, 3).unwrap().unwrap();
-    let next = append(&appender, "c", "three").unwrap();
-    drop(lost);
-    file.fails.store(true, Ordering::Relaxed);
-    appender.seal().unwrap_err();
-    file.fails.store(false, Ordering::Relaxed);
-    let total = appender.seal().unwrap();
-    assert_eq!(keys(&file, total), expected);
-    let reader = BlobFileReader::open(file, FAMILY).unwrap();
-    assert_eq!(&*reader.get(b"c", &next, true).unwrap(), b"three");
 }
 
 #[test]
 fn a_value_in_pieces_has_a_file_of_its_own() {
-    let file = new_file(OpenMode::Create);
+    let file = new_file();
     let mut stream = BlobStream::new(file.clone(), NUMBER, FAMILY, b"key").unwrap();
     let value: Vec<u8> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
     for piece in value.chunks(77_777) {
@@ -244,25 +221,4 @@ fn a_value_in_pieces_has_a_file_of_its_own() {
     assert!(reader.check(b"KEY", &index).unwrap_err().is_corruption());
     file.write_at(index.offset + 999_999, b"x").unwrap();
     assert!(reader.check(b"key", &index).unwrap_err().is_corruption());
-}
-
-#[test]
-fn direct_writes_of_every_length_begin_and_end_with_a_block() {
-    let file = new_file(OpenMode::CreateDirect);
-    let appender = appender(&file, CompressionType::None);
-    let content: Vec<u8> = (0..5_000_000u32).map(|n| (n % 251) as u8).collect();
-    let lengths = (0..20).chain(3990..4110).chain(8100..8200).chain([(2 << 20) - 40, 2 << 20, 5_000_000]);
-    let mut indexes = Vec::new();
-    for length in lengths {
-        let blob = NewBlob { user_key: b"k", value: &content[..length] };
-        indexes.push((length, appender.append(&[blob]).unwrap().unwrap()[0]));
-        assert!(appender.end().is_multiple_of(DIRECT_BLOCK as u64), "{length}");
-    }
-    let total = appender.seal().unwrap();
-    assert_eq!(keys(&file, total).len(), indexes.len());
-    assert_eq!(file.size().unwrap(), appender.end() + 32);
-    let reader = BlobFileReader::open(file, FAMILY).unwrap();
-    for (length, index) in indexes {
-        assert!(*reader.get(b"k", &index, true).unwrap() == content[..length], "{length}");
-    }
 }

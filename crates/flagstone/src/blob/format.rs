@@ -32,7 +32,7 @@
 //!
 //! In an index, file 0 stands for the table itself (embedded blobs of RocksDB 11.8), which is not read.
 //!
-//! A record without a key that nothing refers to fills a hole, or a block of a file that is written around the system's cache.
+//! A record without a key that nothing refers to fills a hole, or, in files of earlier versions, the rest of a block.
 //!
 //! The index is what a table stores in the place of the value.
 

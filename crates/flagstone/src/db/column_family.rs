@@ -88,12 +88,6 @@ impl Db {
             }
             options.validate_for_writing().map(|()| options)
         };
-        // Without the lock, as that writes a file.
-        if family.0.options.load().blob_commit_direct_min_size == 0
-            && changed()?.blob_commit_direct_min_size > 0
-        {
-            inner.check_direct_writes([family.0.paths.of_blobs()])?;
-        }
         let mut state = inner.state.lock();
         inner.apply_family_options(&family.0, &changed()?);
         if let Some(known) = state.families.get_mut(&family.0.id) {
@@ -150,7 +144,7 @@ impl DbInner {
             let settings = self.settings.load();
             let paths = data_paths(&self.path, &settings.db, options)?;
             self.make_data_directories(&paths)?;
-            if settings.use_direct_io_for_flush_and_compaction || options.blob_commit_direct_min_size > 0 {
+            if settings.use_direct_io_for_flush_and_compaction {
                 written_directly.extend(paths.directories().iter().cloned());
             }
             specs.push(FamilySpec {

@@ -71,7 +71,6 @@ pub(crate) struct Family {
     direct_blob_min_synced: AtomicU64,
     /// `options.max_successive_merges`, likewise.
     pub(super) max_successive_merges: AtomicU64,
-    uncached_blob_min: AtomicU64,
     /// How many keys of the database had been looked up before its last flush.
     keys_read: AtomicU64,
     pub(crate) current: ArcSwap<SuperVersion>,
@@ -109,7 +108,6 @@ impl Family {
             direct_blob_min: AtomicU64::new(direct_blob_min(&options, archives_wals, false)),
             max_successive_merges: AtomicU64::new(options.max_successive_merges),
             direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, archives_wals, true)),
-            uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
             keys_read: AtomicU64::new(0),
             options: ArcSwap::from_pointee(options),
             current: ArcSwap::from_pointee(first),
@@ -166,7 +164,6 @@ impl Family {
         self.max_successive_merges.store(options.max_successive_merges, Ordering::Relaxed);
         self.direct_blob_min_synced
             .store(direct_blob_min(&options, self.archives_wals, true), Ordering::Relaxed);
-        self.uncached_blob_min.store(uncached_blob_min(&options), Ordering::Relaxed);
         self.options.store(Arc::new(options));
         // Their cursors read by the former ones.
         self.parked.clear();
@@ -204,12 +201,6 @@ impl Family {
         // Other orders may take keys of different bytes for equal.
         let is_by_bytes = !matches!(self.comparator(), Comparator::Custom(_));
         is_by_bytes && self.options.load().table.filter_policy.is_none() && lately > entries / 64
-    }
-
-    /// Whether a value of `size` bytes that goes to a blob file when it is committed is written around the system's cache.
-    #[inline]
-    pub(super) fn writes_directly(&self, size: usize) -> bool {
-        size as u64 >= self.uncached_blob_min.load(Ordering::Relaxed)
     }
 
     /// One more, or one fewer, holds automatic compactions back.
@@ -280,13 +271,6 @@ const ANY_CODEC_TAKES: usize = 1 << 30;
 
 fn blob_file_size_of(options: &ColumnFamilyOptions, version: &Version) -> u64 {
     blob_file_size(version, options.max_space_amplification, options.blob_file_size)
-}
-
-fn uncached_blob_min(options: &ColumnFamilyOptions) -> u64 {
-    match options.blob_commit_direct_min_size {
-        0 => u64::MAX,
-        size => size,
-    }
 }
 
 /// A handle to a column family; cheap to clone, usable from any thread, valid as long as anybody holds it.

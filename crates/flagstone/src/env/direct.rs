@@ -6,7 +6,6 @@ use std::sync::Arc;
 use memmap2::MmapMut;
 
 use super::{File, FileSystem, OpenMode};
-use crate::base::sync::Mutex;
 use crate::base::{Error, Result, SubCode};
 
 /// Where reads and writes of such a file begin and end, in the file and in memory: a multiple of this. Devices and file
@@ -229,69 +228,6 @@ impl super::FileAround for UnreservedFile {
     }
 }
 
-/// Bytes that are gathered for one write.
-const GATHERED_MAX: usize = 2 << 20;
-
-/// Buffers that are kept for the next write.
-const BUFFERS_MAX: usize = 4;
-
-/// Writes to a direct file from many threads, through buffers that are used again.
-#[derive(Default)]
-pub struct GatheringWriter {
-    idle: Mutex<Vec<AlignedBuffer>>,
-    reserved: Mutex<Reserved>,
-}
-
-impl GatheringWriter {
-    /// Writes `parts` one behind the other from `offset` on, a multiple of [`DIRECT_BLOCK`]; zeros fill the last block.
-    ///
-    /// # Errors
-    /// As [`File::write_at`].
-    pub fn write(&self, file: &dyn File, offset: u64, parts: &[&[u8]]) -> Result<()> {
-        let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        self.reserved.lock().announce(file, end.next_multiple_of(DIRECT_BLOCK as u64))?;
-        let idle = self.idle.lock().pop();
-        let mut buffer = idle.unwrap_or_else(|| AlignedBuffer::of_its_own(GATHERED_MAX));
-        let written = gather(file, offset, parts, &mut buffer);
-        buffer.resize(0);
-        let mut idle = self.idle.lock();
-        if idle.len() < BUFFERS_MAX {
-            idle.push(buffer);
-        }
-        written
-    }
-
-    /// Bytes of the buffers that are kept for the next write.
-    pub fn memory_usage(&self) -> usize {
-        self.idle.lock().iter().map(AlignedBuffer::memory).sum()
-    }
-
-    /// Cuts the file, and gives back what was reserved in vain.
-    ///
-    /// # Errors
-    /// As [`File::truncate`].
-    pub fn cut(&self, file: &dyn File, length: u64) -> Result<()> {
-        *self.reserved.lock() = Reserved::default();
-        self.idle.lock().clear();
-        file.truncate(length)
-    }
-}
-
-fn gather(file: &dyn File, offset: u64, parts: &[&[u8]], buffer: &mut AlignedBuffer) -> Result<()> {
-    let mut written = offset;
-    for part in parts {
-        let mut rest = buffer.fill_from(part);
-        while !rest.is_empty() {
-            file.write_at(written, buffer.as_slice())?;
-            written += buffer.len() as u64;
-            buffer.resize(0);
-            rest = buffer.fill_from(rest);
-        }
-    }
-    buffer.pad();
-    if buffer.is_empty() { Ok(()) } else { file.write_at(written, buffer.as_slice()) }
-}
-
 /// Checks that files in `directory` can be written around the cache: writes one block to the file `probe` there, reads it back,
 /// and removes it. A disk on which there is no room for that says nothing against it.
 ///
@@ -380,17 +316,5 @@ mod tests {
             buffer.resize(MAPPED_AT_LEAST);
             assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
         }
-    }
-
-    /// A block more was counted for each, which those of the allocator have to be aligned.
-    #[test]
-    fn a_writer_tells_what_its_buffers_take() {
-        let fs = crate::env::Env::memory().fs;
-        fs.create_directory(Path::new("/d")).unwrap();
-        let file = fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
-        let writer = GatheringWriter::default();
-        assert_eq!(writer.memory_usage(), 0);
-        writer.write(&*file, 0, &[b"some"]).unwrap();
-        assert_eq!(writer.memory_usage(), AlignedBuffer::of_its_own(GATHERED_MAX).memory());
     }
 }

@@ -40,9 +40,7 @@ pub use ahead::{Coming, ReadAhead};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
-pub use direct::{
-    AlignedBuffer, DIRECT_BLOCK, GatheringWriter, UnreservedFile, check_direct_reads, check_direct_writes,
-};
+pub use direct::{AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes};
 pub use failing_pages::read_around_failures;
 pub use file_pool::{FilePool, is_out_of_descriptors};
 pub use limits::memory_limit;

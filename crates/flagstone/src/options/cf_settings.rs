@@ -116,9 +116,6 @@ settings! {
     live blob_commit_min_size: u64 = 4096;
     /// The same for a write that asks for a sync: the blob file must then be synced, too, which only large values are worth.
     live blob_commit_synced_min_size: u64 = 512 << 10;
-    /// The smallest value, in bytes, that is written around the system's cache when it goes to a blob file as it is committed;
-    /// 0 for none. Faster where memory is copied slower than the device writes; a slow device is then waited for.
-    live blob_commit_direct_min_size: u64 = 0;
     /// Keeps values from blob files that were read in the block cache, as RocksDB does where `blob_cache` is the block cache.
     live cache_blobs: bool = false;
     /// Puts values into the cache for them (`blob_cache`, or the block cache with `cache_blobs`) as flushes write them to blob

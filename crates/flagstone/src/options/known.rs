@@ -15,7 +15,6 @@ pub const OWN: &[&str] = &[
     "compressed_secondary_cache_size",
     "blob_commit_min_size",
     "blob_commit_synced_min_size",
-    "blob_commit_direct_min_size",
     "blob_write_mode",
     "cache_blobs",
     "blob_punch_holes",

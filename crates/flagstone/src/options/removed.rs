@@ -16,7 +16,10 @@ pub struct Removed {
     default: &'static str,
 }
 
-const REMOVED: &[Removed] = &[Removed { name: "seek_compaction_bytes", default: "0" }];
+const REMOVED: &[Removed] = &[
+    Removed { name: "blob_commit_direct_min_size", default: "0" },
+    Removed { name: "seek_compaction_bytes", default: "0" },
+];
 
 /// The option that is gone, if `name` is one; it may have the prefix `cf.`.
 pub fn find(name: &str) -> Option<&'static Removed> {

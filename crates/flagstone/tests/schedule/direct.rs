@@ -1,5 +1,5 @@
-//! Files that go around the system's cache: threads of their own write what a flush or compaction has filled, and values go
-//! to blob files side by side.
+//! Files that go around the system's cache: threads of their own write what a flush or compaction has filled. And batches with
+//! values that are written to blob files as they are committed.
 
 use flagstone::db::Db;
 use flagstone::options::ReadOptions;
@@ -18,7 +18,6 @@ const DIRECT: &[(&str, &str)] = &[
     ("enable_blob_files", "true"),
     ("min_blob_size", "3000"),
     ("blob_commit_min_size", "3000"),
-    ("blob_commit_direct_min_size", "3000"),
     ("enable_blob_garbage_collection", "true"),
     ("blob_garbage_collection_age_cutoff", "1.0"),
     ("block_cache", "5000"),
@@ -60,28 +59,27 @@ fn files_are_written_behind_those_who_fill_them() {
     });
 }
 
-/// A batch has values of both ways, and memtables are switched as soon as their blob files hold a few: when it is committed it is
-/// to be written again, and may fill the next memtable before all of it is written.
+/// Memtables are switched as soon as their blob files hold a few values: a batch that is committed after such a switch is written
+/// again, and may fill the next memtable.
 #[test]
-fn batches_of_both_ways_are_whole_after_every_switch() {
-    const BOTH: &[(&str, &str)] = &[
+fn batches_of_large_values_are_whole_after_every_switch() {
+    const SMALL_FILES: &[(&str, &str)] = &[
         ("blob_commit_min_size", "500"),
         ("min_blob_size", "500"),
-        ("blob_commit_direct_min_size", "1500"),
         ("blob_file_size", "3000"),
         ("max_space_amplification", "0"),
         ("enable_blob_files", "true"),
         ("level0_file_num_compaction_trigger", "20"),
     ];
-    explore("direct::batches_of_both_ways_are_whole_after_every_switch", 400, || {
-        let (disk, db) = open(BOTH);
+    explore("direct::batches_of_large_values_are_whole_after_every_switch", 400, || {
+        let (disk, db) = open(SMALL_FILES);
         join(threads(3, &db, |db, writer| {
             for round in 0..if writer == 0 { 8 } else { 3 } {
                 let (short, long) = (format!("{writer}{round:0600}"), format!("{writer}{round:01600}"));
                 let default = db.default_column_family();
                 let names = [format!("short {writer}"), format!("long {writer}")];
                 let both = [(default, &*names[0], &*short), (default, &*names[1], &*long)];
-                // One of them fills what there is of the one way alone.
+                // One writer fills memtables with short values alone.
                 let entries = if writer == 0 { &both[..1] } else { &both[..] };
                 write(db, false, entries).expect("a write");
                 for (_, name, value) in entries {

@@ -484,7 +484,6 @@ const VARIATIONS: &[(&str, &str)] = &[
     ("enable_blob_files", "true"),
     ("blob_commit_min_size", "30"),
     ("blob_commit_synced_min_size", "60"),
-    ("blob_commit_direct_min_size", "45"),
     ("use_direct_reads", "true"),
     ("use_direct_io_for_flush_and_compaction", "true"),
     ("min_write_buffer_number_to_merge", "2"),

@@ -57,7 +57,6 @@ const DIRECT: &[(&str, &str)] = &[
     ("enable_blob_files", "true"),
     ("blob_commit_min_size", "15"),
     ("blob_commit_synced_min_size", "0"),
-    ("blob_commit_direct_min_size", "25"),
     ("min_blob_size", "15"),
     ("blob_file_size", "3000"),
     ("enable_blob_garbage_collection", "true"),

@@ -19,7 +19,6 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("min_blob_size", &["0", "2000"]),
     ("blob_write_mode", &["commit", "flush"]),
     ("blob_commit_min_size", &["500", "5000"]),
-    ("blob_commit_direct_min_size", &["0", "0", "5000"]),
     ("enable_blob_garbage_collection", &["false", "true"]),
     ("use_direct_io_for_flush_and_compaction", &["false", "true"]),
     ("compaction_style", &["kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleUniversal"]),

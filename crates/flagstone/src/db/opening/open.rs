@@ -220,7 +220,7 @@ impl Opening<'_> {
         let (versions, missing) = self.read_manifest(is_new)?;
         check_files_are_not_here(&*env.fs, self.path, &versions)?;
         self.check_wals(&versions, was_opened, &names)?;
-        self.check_direct_io(&versions, &missing)?;
+        self.check_direct_io(&versions)?;
         // As in RocksDB: without paranoia a database with missing files opens, and reads of those files fail.
         let mut meter = ProgressMeter::new(self.options.open_progress.clone());
         if self.options.db.paranoid_checks {
@@ -295,14 +295,12 @@ impl Opening<'_> {
     }
 
     /// Refuses a file system that has no direct I/O, if the options ask for it.
-    fn check_direct_io(&self, versions: &VersionSet, missing: &Wanted) -> Result<()> {
+    fn check_direct_io(&self, versions: &VersionSet) -> Result<()> {
         let fs = &*self.options.env.fs;
         if self.options.use_direct_reads {
             check_direct_reads(fs, &file_name::current(self.path))?;
         }
-        let blobs_directly =
-            self.wanted.iter().chain(missing).any(|(_, family)| family.blob_commit_direct_min_size > 0);
-        if !self.read_only && (self.options.use_direct_io_for_flush_and_compaction || blobs_directly) {
+        if !self.read_only && self.options.use_direct_io_for_flush_and_compaction {
             let paths = versions.families().map(|family| &family.current.paths);
             let directories: BTreeSet<_> = paths.flat_map(|paths| paths.directories()).collect();
             for directory in directories {

@@ -8,7 +8,6 @@ use crate::base::compression::CompressionType;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{FileNumber, Result};
 use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndexes, NewBlob};
-use crate::cache::Measured;
 use crate::db::family::Family;
 use crate::db::opening::recovery::write_again;
 use crate::env::File;
@@ -28,18 +27,17 @@ pub(crate) struct DirectFile {
 
 enum Content {
     /// Values of many writers.
-    Appended { appender: Box<BlobAppender>, memory: Mutex<Measured> },
+    Appended(Box<BlobAppender>),
     /// One value, and the footer already.
     Whole { summary: BlobFileSummary, by_dead_process: bool },
 }
 
 impl DirectFile {
-    /// A new file that values are appended to; what it keeps in buffers for them is told as `memory`.
-    pub(super) fn appended(appender: BlobAppender, memory: Measured, claim: BlobFileClaim) -> Self {
+    /// A new file that values are appended to.
+    pub(super) fn appended(appender: BlobAppender, claim: BlobFileClaim) -> Self {
         let (number, file, compression) =
             (appender.number(), appender.file().clone(), appender.compression());
-        let content = Content::Appended { appender: Box::new(appender), memory: Mutex::new(memory) };
-        Self::new(number, file, compression, content, claim)
+        Self::new(number, file, compression, Content::Appended(Box::new(appender)), claim)
     }
 
     /// A file of one value. What a dead process wrote of it is written once more before it is synced: that process may have
@@ -95,7 +93,7 @@ impl DirectFile {
 
     /// Syncs it, before it is sealed or then.
     pub(super) fn sync(&self) -> Result<()> {
-        if let Content::Appended { appender, .. } = &self.content {
+        if let Content::Appended(appender) = &self.content {
             appender.note_sync();
         }
         self.file.sync()
@@ -109,11 +107,7 @@ impl DirectFile {
     /// Completes the file; it is still to be synced.
     pub(super) fn complete(&self) -> Result<BlobFileSummary> {
         match &self.content {
-            Content::Appended { appender, memory } => {
-                let sealed = appender.seal();
-                memory.lock().set(appender.memory_usage());
-                sealed
-            }
+            Content::Appended(appender) => appender.seal(),
             Content::Whole { summary, by_dead_process } => {
                 if *by_dead_process {
                     write_again(&*self.file)?;
@@ -133,13 +127,6 @@ impl DirectFile {
     }
 }
 
-/// How values get to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    Cached,
-    Direct,
-}
-
 /// The blob files of one memtable.
 #[derive(Default)]
 pub(crate) struct GenerationBlobs {
@@ -150,8 +137,8 @@ pub(crate) struct GenerationBlobs {
 
 #[derive(Default)]
 struct State {
-    /// Take the values that are committed, each made for the first: one file through the system's cache, one around it.
-    appended: [Option<Arc<DirectFile>>; 2],
+    /// Takes the values that are committed; made for the first of them.
+    appended: Option<Arc<DirectFile>>,
     whole: Vec<Arc<DirectFile>>,
     /// Files of a dead process that the memtable names; the flush moves the values to others.
     recovered: BTreeSet<FileNumber>,
@@ -162,34 +149,24 @@ struct State {
 
 impl GenerationBlobs {
     /// Sees to it that there is a file to append to.
-    pub(super) fn prepare(&self, way: Way, create: impl FnOnce() -> Result<DirectFile>) -> Result<()> {
-        let appended = &mut self.state.lock().appended[way as usize];
+    pub(super) fn prepare(&self, create: impl FnOnce() -> Result<DirectFile>) -> Result<()> {
+        let appended = &mut self.state.lock().appended;
         if appended.is_none() {
             *appended = Some(Arc::new(create()?));
         }
         Ok(())
     }
 
-    /// Appends values to one of the memtable's files. `None` if there is none, or the memtable is being flushed.
-    pub(super) fn append(
-        &self,
-        way: Way,
-        blobs: &[NewBlob<'_>],
-    ) -> Result<Option<(Arc<DirectFile>, BlobIndexes)>> {
+    /// Appends values to the memtable's file. `None` if there is none, or the memtable is being flushed.
+    pub(super) fn append(&self, blobs: &[NewBlob<'_>]) -> Result<Option<(Arc<DirectFile>, BlobIndexes)>> {
         let file = {
             let state = self.state.lock();
-            let open = state.appended[way as usize].as_ref().filter(|_| !state.is_closed);
+            let open = state.appended.as_ref().filter(|_| !state.is_closed);
             let Some(file) = open else { return Ok(None) };
             file.clone()
         };
-        let Content::Appended { appender, memory } = &file.content else {
-            unreachable!("made to be appended to")
-        };
-        let appended = appender.append(blobs);
-        if way == Way::Direct {
-            memory.lock().set(appender.memory_usage());
-        }
-        let Some(indexes) = appended? else { return Ok(None) };
+        let Content::Appended(appender) = &file.content else { unreachable!("made to be appended to") };
+        let Some(indexes) = appender.append(blobs)? else { return Ok(None) };
         let bytes = indexes.iter().zip(blobs).map(|(index, blob)| index.record_bytes(blob.user_key.len()));
         self.bytes.fetch_add(bytes.sum(), Ordering::Relaxed);
         Ok(Some((file, indexes)))
@@ -228,21 +205,21 @@ impl GenerationBlobs {
     /// The numbers of all files.
     pub(in crate::db) fn numbers(&self) -> Vec<FileNumber> {
         let state = self.state.lock();
-        let own = state.appended.iter().flatten().chain(&state.whole).map(|file| file.number());
+        let own = state.appended.iter().chain(&state.whole).map(|file| file.number());
         own.chain(state.recovered.iter().copied()).collect()
     }
 
     /// Whether there are none.
     pub(in crate::db) fn is_empty(&self) -> bool {
         let state = self.state.lock();
-        state.appended.iter().all(Option::is_none) && state.whole.is_empty() && state.recovered.is_empty()
+        state.appended.is_none() && state.whole.is_empty() && state.recovered.is_empty()
     }
 
     /// Turns away whoever would still append; all files, and the numbers of those of a dead process.
     pub(super) fn close(&self) -> (Vec<Arc<DirectFile>>, BTreeSet<FileNumber>) {
         let mut state = self.state.lock();
         state.is_closed = true;
-        (state.appended.iter().flatten().chain(&state.whole).cloned().collect(), state.recovered.clone())
+        (state.appended.iter().chain(&state.whole).cloned().collect(), state.recovered.clone())
     }
 
     /// The family is gone, and with it whatever named the files.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::files::{DirectFile, Way};
+use super::files::DirectFile;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
@@ -100,10 +100,9 @@ pub(in crate::db) fn names_blobs() -> Error {
     Error::not_supported("a batch that names blobs cannot be written")
 }
 
-/// The large values of one family that go to the same file, in the order of the batch.
+/// The large values of one family, in the order of the batch.
 struct Group<'a> {
     family: Arc<Family>,
-    way: Way,
     blobs: SmallVec<[NewBlob<'a>; 1]>,
 }
 
@@ -180,10 +179,9 @@ impl DbInner {
             let Some(family) = family.filter(|family| family.separates(value.len(), synced)) else {
                 return Ok(());
             };
-            let way = if family.writes_directly(value.len()) { Way::Direct } else { Way::Cached };
-            let known = large.groups.iter().position(|group| group.family.id == cf && group.way == way);
+            let known = large.groups.iter().position(|group| group.family.id == cf);
             let index = known.unwrap_or_else(|| {
-                large.groups.push(Group { family, way, blobs: SmallVec::new() });
+                large.groups.push(Group { family, blobs: SmallVec::new() });
                 large.groups.len() - 1
             });
             large.groups[index].blobs.push(NewBlob { user_key: key, value });
@@ -246,7 +244,7 @@ impl DbInner {
             // A full memtable is switched before the next batch goes to it: the values would be written again.
             let appended = match family.is_full(&generation) && commit.is_none() {
                 true => None,
-                false => generation.blobs.append(group.way, &group.blobs)?,
+                false => generation.blobs.append(&group.blobs)?,
             };
             if let Some((file, indexes)) = appended {
                 let sizes = indexes.iter().zip(&group.blobs);
@@ -260,8 +258,8 @@ impl DbInner {
                 return Ok(Some((Used { family: family.id, generation, file }, indexes)));
             }
             match &mut commit {
-                Some(commit) => self.prepare_for_blobs(commit, family, group.way)?,
-                None => self.prepare_for_blobs(&mut self.commit.lock(), family, group.way)?,
+                Some(commit) => self.prepare_for_blobs(commit, family)?,
+                None => self.prepare_for_blobs(&mut self.commit.lock(), family)?,
             }
         }
         Ok(None)
@@ -269,7 +267,7 @@ impl DbInner {
 
     /// Sees to it that the family's active memtable has room, and a file to append to. The commit lock keeps the directory
     /// from being let go meanwhile.
-    fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family, way: Way) -> Result<()> {
+    fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family) -> Result<()> {
         commit.wal()?;
         // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
         let target = commit.targets.get_mut(&family.id);
@@ -281,12 +279,12 @@ impl DbInner {
             self.switch_wanted_memtables(commit)?;
         }
         match commit.target(family.id) {
-            Some(target) => target.mem.blobs.prepare(way, || self.create_direct_file(family, way)),
+            Some(target) => target.mem.blobs.prepare(|| self.create_direct_file(family)),
             None => Ok(()),
         }
     }
 
-    fn create_direct_file(&self, family: &Family, way: Way) -> Result<DirectFile> {
+    fn create_direct_file(&self, family: &Family) -> Result<DirectFile> {
         let number = self.file_numbers.allocate();
         let path = family.paths.blob(number);
         let options = family.options.load();
@@ -297,10 +295,7 @@ impl DbInner {
         };
         let name = self.names.before_making(family.paths.of_blobs());
         let create = || {
-            let file = match way {
-                Way::Direct => self.reserved_ahead(self.env.fs.open(&path, OpenMode::CreateDirect)?),
-                Way::Cached => self.range_synced(self.env.fs.open(&path, OpenMode::Create)?),
-            };
+            let file = self.range_synced(self.env.fs.open(&path, OpenMode::Create)?);
             name.sync()?;
             BlobAppender::new(file, number, settings)
         };
@@ -309,7 +304,7 @@ impl DbInner {
             let _ = self.env.fs.remove(&path);
         })?;
         let claim = BlobFileClaim::new(number, &family.paths, &self.obsolete);
-        let file = DirectFile::appended(appender, self.tables.account().measured(Holder::Writes), claim);
+        let file = DirectFile::appended(appender, claim);
         self.tables.keep_blob_file(number, file.reader(family));
         Ok(file)
     }
@@ -323,35 +318,30 @@ mod tests {
     use crate::env::Env;
     use crate::options::Options;
 
-    /// A batch whose memtable had been switched meanwhile was written again, its values of one size to one file and those of
-    /// another to another. The first filled the memtable that is written to now; to make the other file, that was switched, too.
-    /// The batch went to the next one, and named a file of the one before, whose flush took the value for garbage: the file was
-    /// removed, and the value lost.
+    /// A batch names a file of the memtable that was active when its value was appended. If that memtable is switched before the
+    /// commit, its flush takes the value for garbage and removes the file: the value must be written again.
     #[test]
-    fn what_is_written_again_lies_in_files_of_the_memtable_that_names_it() {
+    fn what_is_written_again_lies_in_a_file_of_the_memtable_that_names_it() {
         let mut options = Options { env: Env::memory(), ..Options::default() };
         options.create_if_missing = true;
         options.set_all("enable_blob_files=true;min_blob_size=100;blob_commit_min_size=100").unwrap();
-        options.set_all("blob_commit_direct_min_size=5000;blob_file_size=20000").unwrap();
-        options.set_all("max_space_amplification=0").unwrap();
+        options.set_all("blob_file_size=20000;max_space_amplification=0").unwrap();
         let db = Db::open("/db", &options).unwrap();
         let inner = db.inner();
         db.put("key", "value").unwrap();
         let mut batch = WriteBatch::new();
-        batch.put(b"through the cache", [1; 3000]).unwrap();
-        batch.put(b"around it", [2; 6000]).unwrap();
+        batch.put(b"large", [1; 3000]).unwrap();
         let (mut separated, blobs) =
             inner.separate(Source::Batch(&batch), &WriteOptions::default()).unwrap().unwrap();
-        // Now others come in between.
+        // Other writers come in between, and fill the next memtable, too.
         db.flush_all().unwrap();
-        (0..5).for_each(|_| db.put("another", [3; 3500]).unwrap());
+        (0..6).for_each(|_| db.put("another", [3; 3500]).unwrap());
         db.delete("another").unwrap();
-        inner.commit(&WriteOptions::default(), &mut separated, blobs, 9000).unwrap();
-        // The memtable before is flushed, and what nobody has any more is removed.
+        inner.commit(&WriteOptions::default(), &mut separated, blobs, 3000).unwrap();
+        // The memtable before is flushed, and files that nothing refers to are removed.
         db.wait_for_compactions().unwrap();
         for _ in 0..2 {
-            assert_eq!(db.get("through the cache").unwrap().unwrap(), &[1; 3000][..]);
-            assert_eq!(db.get("around it").unwrap().unwrap(), &[2; 6000][..]);
+            assert_eq!(db.get("large").unwrap().unwrap(), &[1; 3000][..]);
             db.flush_all().unwrap();
         }
     }
