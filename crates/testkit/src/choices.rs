@@ -87,8 +87,6 @@ pub const CHOICES: &[Choice] = choices! {
         "background_niceness": &["0", "5"],
         "strict_bytes_per_sync": BOOL,
         "allow_fallocate": &["true", "true", "false"],
-        "max_file_opening_threads": &["1", "16"],
-        "skip_stats_update_on_db_open": BOOL,
         "cache_policy": &["lru", "lru", "fifo", "lfu", "slru", "s4lru", "s3_fifo", "sieve", "w_tiny_lfu"],
         "WAL_ttl_seconds": &["0", "0", "0", "1"],
         "WAL_size_limit_MB": &["0", "0", "0", "1"],
@@ -236,9 +234,7 @@ pub const CHOICES: &[Choice] = choices! {
             "SkipListFactory", "SkipListFactory", "skip_list", "vector", "prefix_hash:16", "hash_linkedlist",
         ],
         "arena_block_size": &["0", "1024", "1"],
-        "max_write_buffer_size_to_maintain": &["0", "-1", "10000"],
         "optimize_filters_for_hits": BOOL,
-        "force_consistency_checks": BOOL,
         "min_write_buffer_number_to_merge": &["1", "1", "2", "3"],
         "compaction_style": &[
             "kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleUniversal",

@@ -45,18 +45,12 @@ impl ColumnFamilyOptions {
     /// `None` if the name is not one of a column family's.
     pub(super) fn try_set(&mut self, name: &str, value: &str) -> Option<Result<()>> {
         let name = without_alias(name.strip_prefix("cf.").unwrap_or(name));
-        if let Some(removed) = removed::find(name) {
-            forget(&mut self.kept, name);
-            if !removed.is_default(value) {
-                let (name, value) = (name.to_string(), value.to_string());
-                let section = Section::ColumnFamily;
-                self.kept.push(KeptSetting { section, name, value, taken_for: None });
-            }
-            return Some(Ok(()));
-        }
-        let result = self.try_assign(name, value);
+        let result = match removed::find(name) {
+            Some(_) => Some(Ok(())),
+            None => self.try_assign(name, value),
+        };
         if let Some(Ok(())) = result {
-            forget(&mut self.kept, name.split('.').next().unwrap_or(name));
+            note(&mut self.kept, name.split('.').next().unwrap_or(name), value);
         }
         result
     }
@@ -151,7 +145,7 @@ impl Options {
             _ => return self.cf.set(name, value),
         };
         result.map_err(|error| error.context(format!("option '{plain}'")))?;
-        forget(&mut self.kept, plain);
+        note(&mut self.kept, plain, value);
         Ok(())
     }
 
@@ -211,6 +205,17 @@ impl Options {
 /// What was kept makes way for what was set.
 fn forget(kept: &mut Vec<KeptSetting>, name: &str) {
     kept.retain(|kept| kept.name != name);
+}
+
+/// The same; what was set is kept in its place if it was accepted and has no effect.
+fn note(kept: &mut Vec<KeptSetting>, name: &str, value: &str) {
+    forget(kept, name);
+    let section = match (removed::find(name), known::find(name)) {
+        (Some(removed), _) if !removed.is_default(value) => Section::ColumnFamily,
+        (None, Some(known)) if known.keeps(value) => known.section,
+        _ => return,
+    };
+    kept.push(KeptSetting { section, name: name.to_string(), value: value.to_string(), taken_for: None });
 }
 
 fn check(known: &Known, value: &str) -> Result<()> {

@@ -24,9 +24,6 @@ settings! {
     live max_write_buffer_number: i32 = 2, in 1..=1024;
     /// Full memtables that are flushed together.
     fixed min_write_buffer_number_to_merge: i32 = 1, in 1..=1024;
-    /// Bytes of flushed memtables that RocksDB keeps in memory for its transactions to check against. There are none here, and
-    /// nothing else would look into them: none are kept, whatever it says.
-    fixed max_write_buffer_size_to_maintain: i64 = 0, in -1..=i64::MAX;
     /// The structure of memtables: `btree`, `skip_list`, `vector` or `prefix_hash`, by RocksDB's names.
     fixed memtable_factory: MemTableFactory = MemTableFactory::BTree;
     /// Bytes of one block of a memtable's arena, `write_buffer_size` at most; 0 leaves it to the engine.
@@ -83,9 +80,6 @@ settings! {
     live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.
     live compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
-    /// The tree is checked after every change, as RocksDB checks it in builds for debugging, or if this is set: `false` says only
-    /// that it need not be.
-    fixed force_consistency_checks: bool = true;
     /// Reads back every table that was written, whole, before it counts: one that does not hold what was written, in order, fails
     /// the flush or compaction.
     live paranoid_file_checks: bool = false;

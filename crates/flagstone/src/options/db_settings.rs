@@ -24,8 +24,6 @@ settings! {
     /// Table and blob files that readers hold open at a time, and ten others; never taken for less than 20; -1 for no limit. What
     /// else memory holds of a table (index, filter) stays; a joint lookup asks for blocks one by one.
     live max_open_files: i32 = -1, in -1..=i32::MAX;
-    /// Threads that open table files when the database opens. There are none to open then: each is opened at its first use.
-    fixed max_file_opening_threads: i32 = 16, in 1..=i32::MAX;
     /// Flushes and compactions that run at a time; the default follows the number of cores. All may be compactions, of which one
     /// pauses for a flush.
     live max_background_jobs: i32 = default_background_jobs(), in 1..=1024;
@@ -120,9 +118,6 @@ settings! {
     fixed memory_budget: MemoryBudget = MemoryBudget::Auto;
     /// Checks, when a table is first used, that it is the one that the MANIFEST means.
     fixed verify_sst_unique_id_in_manifest: bool = true;
-    /// Opens no table when the database opens, for the counts that compactions go by. None is, whatever it says: they stand in
-    /// the MANIFEST.
-    fixed skip_stats_update_on_db_open: bool = false;
     /// Reserves space for WALs, and for files that are written around the system's cache, before they are written. Without it no
     /// WAL is mapped, and with `manual_wal_flush` a full disk may refuse records that wait in memory. `RESERVE` is kept anyway.
     fixed allow_fallocate: bool = true;

@@ -40,7 +40,6 @@ use super::filters::{FILTER, FILTER_FACTORY};
 use super::kept::KeptSetting;
 use super::known::{self, OWN_MARK};
 use super::missing::COMPONENTS;
-use super::removed;
 use super::table::{Section, Settings};
 use super::text::{escape, unescape};
 
@@ -378,9 +377,6 @@ impl Parser {
                     return Ok(());
                 }
                 let family = &mut self.loaded.families[*index].1;
-                if self.is_own && removed::find(name).is_some() {
-                    return family.set(name, value);
-                }
                 let result = family.try_set(name, value);
                 (Section::ColumnFamily, &mut family.kept, result)
             }
@@ -389,8 +385,10 @@ impl Parser {
                 (Section::Table, &mut family.kept, named(name, family.table.assign(name, value)))
             }
         };
-        // What stands there last counts.
-        kept.retain(|kept| kept.section != section || kept.name != name);
+        // What stands there last counts; a family that has taken it has seen to that.
+        if section != Section::ColumnFamily || !matches!(result, Some(Ok(()))) {
+            kept.retain(|kept| kept.section != section || kept.name != name);
+        }
         let refused = match result {
             Some(Ok(())) => {
                 self.fit(name, value);
@@ -401,7 +399,7 @@ impl Parser {
             None => None,
         };
         match known::find(name) {
-            Some(known) if refused.is_none() && known.accepts(value) => Ok(()),
+            Some(known) if refused.is_none() && known.accepts(value) && !known.keeps(value) => Ok(()),
             None if refused.is_none() => self.unknown_name(name),
             _ => {
                 let (name, value) = (name.to_string(), value.to_string());

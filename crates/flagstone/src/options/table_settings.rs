@@ -59,8 +59,6 @@ settings! {
     live cache_index_and_filter_blocks_with_high_priority: bool = true;
     /// Keeps those of tables that are opened in level 0 with the table all the same.
     live pin_l0_filter_and_index_blocks_in_cache: bool = false;
-    /// Never evicts the top level of partitioned ones.
-    planned pin_top_level_index_and_filter: bool = true;
     /// Decompresses every block of a new table that was compressed, and compares: one that differs fails the flush or compaction.
     live verify_compression: bool = false;
     /// Pads data blocks so that none crosses a page; `block_size` must be a power of two, and nothing compressed.

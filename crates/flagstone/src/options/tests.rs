@@ -236,7 +236,7 @@ fn what_is_set_takes_the_place_of_what_was_kept() {
     assert_eq!(options.warnings(), Vec::<String>::new());
     assert_eq!(families[0].1.kept, []);
     let again = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
-    assert!(again.contains("pin_top_level_index_and_filter=true") && again.contains("level=9;"), "{again}");
+    assert!(!again.contains("pin_top_level_index_and_filter") && again.contains("level=9;"), "{again}");
 }
 
 #[test]
@@ -448,17 +448,38 @@ fn a_refusal_says_why() {
 #[test]
 fn a_planned_setting_takes_only_its_default() {
     let mut options = Options::default();
-    options.set("pin_top_level_index_and_filter", "true").unwrap();
-    let refusal = options.set("pin_top_level_index_and_filter", "false").unwrap_err();
+    options.set("compression_opts.parallel_threads", "1").unwrap();
+    let refusal = options.set("compression_opts.parallel_threads", "4").unwrap_err();
     assert_eq!(refusal.code(), Code::NotSupported);
     assert!(
-        refusal.to_string().contains("'pin_top_level_index_and_filter'")
-            && refusal.to_string().contains("'true'"),
+        refusal.to_string().contains("parallel_threads") && refusal.to_string().contains("'1'"),
         "{refusal}"
     );
-    assert!(options.cf.table.pin_top_level_index_and_filter);
-    options.cf.table.pin_top_level_index_and_filter = false;
+    assert_eq!(options.cf.compression_opts.parallel_threads, 1);
+    options.cf.compression_opts.parallel_threads = 4;
     assert_eq!(options.validate().unwrap_err().code(), Code::NotSupported);
+}
+
+/// RocksDB acts on them, and finds them again in the OPTIONS file.
+#[test]
+fn what_has_no_effect_is_accepted_and_kept_for_rocksdb() {
+    let of_database = [("max_file_opening_threads", "7"), ("skip_stats_update_on_db_open", "true")];
+    let of_family = [("max_write_buffer_size_to_maintain", "-1"), ("force_consistency_checks", "false")];
+    let all = || of_database.into_iter().chain(of_family);
+    let mut options = Options::default();
+    all().for_each(|(name, value)| options.set(name, value).unwrap());
+    let written = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
+    let read = file::parse(&written).unwrap();
+    for (name, value) in all() {
+        assert!(written.contains(&format!("\n  {name}={value}\n")), "{name}: {written}");
+        let note = format!("option '{name}={value}' is known but not acted on");
+        assert!(options.warnings().contains(&note) && read.options.warnings().contains(&note), "{name}");
+        assert!(options.set(name, "neither").is_err(), "{name}");
+    }
+    assert_eq!((read.options.kept, read.options.cf.kept), (options.kept.clone(), options.cf.kept.clone()));
+    let defaults = ["16", "false", "0", "true"];
+    all().zip(defaults).for_each(|((name, _), default)| options.set(name, default).unwrap());
+    assert_eq!(options.warnings(), [""; 0]);
 }
 
 #[test]
