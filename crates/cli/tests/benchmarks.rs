@@ -137,7 +137,6 @@ fn a_benchmark_removes_no_database_that_is_open() {
     let db = flagstone::db::Db::open(&path, &options).unwrap();
     db.put("key", "value").unwrap();
     db.flush_all().unwrap();
-    // No file is opened here: to close LOCK would give up the lock.
     let names = || Env::os().fs.list(&path).unwrap().into_iter().collect::<std::collections::BTreeSet<_>>();
     let before = names();
     let (code, message) = failed(&format!("bench --benchmarks=readrandom --num=10 --db={}", path.display()));

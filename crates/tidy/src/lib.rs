@@ -40,6 +40,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/base/shared_piece.rs",
     "crates/flagstone/src/base/slab.rs",
     "crates/flagstone/src/cache/slots.rs",
+    "crates/flagstone/src/env/description_lock.rs",
     "crates/flagstone/src/env/mapping.rs",
     "crates/flagstone/src/env/range_sync.rs",
     "crates/flagstone/src/env/ring.rs",

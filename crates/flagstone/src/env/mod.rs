@@ -8,6 +8,8 @@ mod ahead;
 mod around;
 mod behind;
 mod buffered;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod description_lock;
 mod direct;
 pub(crate) mod failing_pages;
 mod file_pool;

@@ -14,15 +14,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use rustix::buffer::spare_capacity;
-use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
+use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
-use super::os_lock::lock_as;
 use super::reserve::reserve;
 use super::{
     Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn, Task,
-    range_sync,
+    os_lock, range_sync,
 };
 use crate::base::{Error, Result};
 
@@ -327,7 +326,8 @@ impl FileSystem for OsFileSystem {
             }
         };
         if mode.only_reads() {
-            check_readable(path).map_err(|error| Error::io(doing, path, error))?;
+            let checked = check_readable(path).and_then(|()| os_lock::check_not_recorded(path));
+            checked.map_err(|error| Error::io(doing, path, error))?;
         }
         let file = options.open(path).map_err(|error| Error::io(doing, path, error))?;
         let direct_block =
@@ -393,14 +393,12 @@ impl FileSystem for OsFileSystem {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        let mut how = OpenOptions::new();
-        how.read(true).write(true).create(true).truncate(false);
-        lock_as(path, &how, FlockOperation::NonBlockingLockExclusive)
+        os_lock::lock_exclusively(path)
     }
 
     fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         check_readable(path).map_err(|error| Error::io("open the lock", path, error))?;
-        lock_as(path, OpenOptions::new().read(true), FlockOperation::NonBlockingLockShared)
+        os_lock::lock_shared(path)
     }
 }
 
