@@ -89,6 +89,38 @@ fn the_database_s_own_files_are_not_imported_by_name() {
     assert_eq!(printed(&format!("scan --db {} --keys-only", at("db"))), "LOCK\na\nbeside.jpg\n");
 }
 
+/// The second import took the tables of the first, which it then removed, and the WAL that it was writing.
+#[test]
+fn files_of_the_database_are_left_out_wherever_they_lie() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    write(Path::new(&at("photos/a")), &[b'1'; 10_000]);
+    let settings = format!("--set db_paths={} --set wal_dir={}", at("photos/tables"), at("photos/wals"));
+    let said = printed(&format!("import --db {} {settings} {}", at("db"), at("photos")));
+    assert!(said.starts_with("1 file, "), "{said}");
+    printed(&format!("put --db {} logged 1", at("db")));
+    // A copy of hard links, as a backup tool makes it.
+    let fs = Env::os().fs;
+    fs.create_directory(Path::new(&at("photos/copy"))).unwrap();
+    for (directory, prefix) in [("db", "db"), ("photos/tables", "t"), ("photos/wals", "w")] {
+        for name in fs.list(Path::new(&at(directory))).unwrap() {
+            let [source, target] = [format!("{directory}/{name}"), format!("photos/copy/{prefix}-{name}")];
+            fs.link(Path::new(&at(&source)), Path::new(&at(&target))).unwrap();
+        }
+    }
+    write(Path::new(&at("photos/tables/beside.jpg")), b"2");
+    write(Path::new(&at("photos/copy/LOCK")), b"3");
+    let said = printed(&format!("import --db {} {}", at("db"), at("photos")));
+    assert!(!said.contains("left out"), "{said}");
+    let keys = printed(&format!("scan --db {} --keys-only", at("db")));
+    // What the opening itself has replaced is not the database's any longer: its links are files like others.
+    let kept = keys.lines().filter(|key| !key.starts_with("copy/")).collect::<Vec<_>>();
+    assert_eq!(kept, ["a", "logged", "tables/beside.jpg"], "{keys}");
+    let live = ["copy/db-LOCK", "copy/db-IDENTITY", "copy/t-OWNER", "copy/w-OWNER"];
+    assert!(keys.contains("copy/LOCK") && live.iter().all(|name| !keys.contains(name)), "{keys}");
+    assert!(!keys.contains(".blob"), "{keys}");
+}
+
 /// Of a database in several directories it was what lies in the first.
 #[test]
 fn what_an_import_takes_on_disk_is_counted_in_all_directories() {

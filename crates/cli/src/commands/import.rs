@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::Args;
 use flagstone::base::Error;
-use flagstone::base::file_name::FileKind;
 use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
-use flagstone::db::{ColumnFamily, Db, Ticker};
+use flagstone::db::{ColumnFamily, Db, OpenFiles, Ticker};
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::WriteOptions;
 use serde_json::json;
@@ -36,8 +35,8 @@ const BATCH_SIZE: usize = 256 << 10;
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
 /// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links and special files
-/// are left out and counted; so are, uncounted, the database's own directory where it lies below PATH, and a PATH that is one of
-/// its files, or a link to one. Makes the database if there is none, with contents of 4 KiB and more in compressed blob files
+/// are left out and counted. The database's own directory is left out, and so are its files wherever they lie, hard links to them
+/// included; they are not counted. Makes the database if there is none, with contents of 4 KiB and more in compressed blob files
 /// (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under two PATHs with
 /// the same relative path is stored once. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
@@ -64,10 +63,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let env = Env::os();
     let start_us = env.clock.now_us();
     database::check_may_have(&arguments.db, &arguments.cf)?;
-    let (files, skipped) = list(&arguments.paths, &arguments.db)?;
+    let (mut files, skipped) = list(&arguments.paths, &arguments.db, &*env.fs)?;
     let opened = arguments.ttl.open(common, &arguments.db, Access::CreateForFiles)?;
     let db = opened.db();
     let family = database::family(db, &arguments.cf)?;
+    // It changes them meanwhile, and so they are left out wherever they lie, by whatever name.
+    let own = OpenFiles::of_this_process()?;
+    files.retain(|file| !own.contains(&*env.fs, &file.path));
     // Sparse files may say anything; those that are too large are refused when their turn comes.
     let bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size));
     let import = Import {
@@ -105,31 +107,22 @@ struct Found {
     size: u64,
 }
 
-/// Whether one of the paths that were named is the directory of the database in `db`, or a file of it. It removes files of its
-/// own as it runs, and to read its LOCK would give up the lock. Others may lie beside these.
-fn is_of_database(path: &Path, db: &Path) -> bool {
-    let Ok(path) = path.canonicalize() else { return false };
-    let name = path.file_name().and_then(OsStr::to_str);
-    let is_file_of_it =
-        || path.parent() == Some(db) && name.is_some_and(|name| FileKind::parse(name).is_some());
-    path == db || is_file_of_it() && !path.is_dir()
-}
-
-/// The regular files under `paths`, and how many other things there are. Those of the database in `db` are none of them.
-fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
+/// The regular files under `paths`, and how many other things there are. The directory of the database in `db` is not entered.
+fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem) -> Result<(Vec<Found>, u64), Failure> {
     let (mut files, mut skipped) = (Vec::new(), 0);
     let progress = Progress::count("files found");
+    let id_of = |path: &Path| fs.metadata(path).ok().and_then(|found| found.id);
     // Where it is still to be made it has none.
-    let db = db.canonicalize().ok();
-    let is_database = |entry: &DirEntry| {
-        db.is_some() && entry.file_type().is_dir() && entry.path().canonicalize().ok() == db
-    };
+    let db = id_of(db);
+    let is_database = |path: &Path| db.is_some() && id_of(path) == db;
+    let is_left_out = |entry: &DirEntry| entry.file_type().is_dir() && is_database(entry.path());
     for root in paths {
-        if db.as_ref().is_some_and(|db| is_of_database(root, db)) {
+        // Also a link to it, which the walk would follow.
+        if is_database(root) {
             continue;
         }
         for entry in
-            WalkDir::new(root).follow_root_links(true).into_iter().filter_entry(|entry| !is_database(entry))
+            WalkDir::new(root).follow_root_links(true).into_iter().filter_entry(|entry| !is_left_out(entry))
         {
             let entry = entry.map_err(|error| {
                 let path = error.path().unwrap_or(root).to_path_buf();

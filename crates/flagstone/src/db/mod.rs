@@ -24,6 +24,7 @@ mod handle;
 mod jobs;
 mod live_files;
 mod memory;
+mod open_files;
 mod opening;
 mod pins;
 mod poison;
@@ -45,7 +46,7 @@ use std::sync::Arc;
 use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, RwLock};
 use crate::base::{ColumnFamilyId, CombiningLock, Result, SnapshotList};
-use crate::env::{Env, FileLock, Names, Sharer};
+use crate::env::{Env, FileLock, Listed, Names, Sharer};
 use crate::manifest::{FileNumbers, ObsoleteFiles};
 use crate::memtable::ArenaPool;
 use crate::options::Options;
@@ -58,6 +59,7 @@ pub use handle::Db;
 pub use jobs::held::HeldCompactions;
 pub use live_files::LiveFile;
 pub use memory::{CacheMemory, MemoryUsage};
+pub use open_files::OpenFiles;
 pub use opening::directory_owner::another_owner;
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;
@@ -147,6 +149,8 @@ pub(crate) struct DbInner {
     removal_awaited: AtomicBool,
     /// Its part of the memory of all databases of the process, while it is open.
     memory_share: Mutex<Option<Sharer>>,
+    /// Its place in the list of the open databases of the process, while it is open.
+    listed: Mutex<Option<Listed>>,
     /// Held while a checkpoint looks for its directory and makes it.
     checkpoint_begins: Mutex<()>,
     /// Held while an OPTIONS file is written; taken before all other locks. Whether one is due that could not be written.

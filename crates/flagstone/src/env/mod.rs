@@ -19,6 +19,7 @@ pub mod memory;
 mod names;
 #[cfg(target_os = "linux")]
 mod niceness;
+mod open_databases;
 pub mod os;
 mod os_lock;
 mod range_sync;
@@ -47,6 +48,7 @@ pub use failing_pages::read_around_failures;
 pub use file_pool::{FilePool, is_out_of_descriptors};
 pub use limits::memory_limit;
 pub use names::{Names, NewNames, directory_of};
+pub(crate) use open_databases::{Directories, Listed, list_database, open_databases};
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns, page_run};

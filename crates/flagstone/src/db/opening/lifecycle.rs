@@ -106,6 +106,7 @@ impl DbInner {
             closing: AtomicBool::new(false),
             closed: Mutex::default(),
             memory_share: Mutex::default(),
+            listed: Mutex::default(),
             removal_awaited: AtomicBool::new(false),
             checkpoint_begins: Mutex::default(),
             options_file: Mutex::default(),
@@ -436,6 +437,7 @@ impl DbInner {
         drop(self.options_file.lock());
         let share = self.memory_share.lock().take();
         drop(share);
+        self.unlist();
         *self.lock.lock() = None;
         flushed.and(ended)
     }

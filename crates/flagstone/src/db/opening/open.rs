@@ -230,6 +230,7 @@ impl Opening<'_> {
         manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
         inner.join_memory_share();
+        inner.list_as_open();
         if !self.read_only {
             inner.hole_size.store(self.block_size(&inner)?, Ordering::Relaxed);
         }
