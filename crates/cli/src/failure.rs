@@ -101,10 +101,13 @@ pub fn what_the_system_wants(error: &Error) -> Option<&'static str> {
         .and_then(remedy)
 }
 
-/// Whether the system did not give a WAL. The database may not open for that.
+/// Whether the system could not give a WAL, so that the database does not open. A WAL that this user may not read is not one: the
+/// database may be in order.
 pub fn is_of_unreadable_wal(error: &Error) -> bool {
     let name = error.path().and_then(|path| path.file_name()?.to_str());
-    error.code() == Code::IoError && matches!(name.and_then(FileKind::parse), Some(FileKind::Wal(_)))
+    error.code() == Code::IoError
+        && !error.is_refused()
+        && matches!(name.and_then(FileKind::parse), Some(FileKind::Wal(_)))
 }
 
 /// What helps where the operating system refused, whatever was being done.

@@ -3,6 +3,7 @@
 use std::path::{self, Path, PathBuf};
 
 use clap::Args;
+use flagstone::base::Error;
 use flagstone::db::{
     Fault, LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage, salvage_with_older_options,
 };
@@ -110,7 +111,11 @@ struct Known {
 /// Those of the newest OPTIONS file that can be read, changed by `--set`.
 fn options(common: &Common, source: &Path) -> Result<Known, Failure> {
     let env = Env::os();
-    let (loaded, errors) = load_readable(&env, source)?;
+    let (loaded, mut errors) = load_readable(&env, source)?;
+    // A file that this user may not read is not damaged.
+    if let Some(refused) = errors.iter().position(Error::is_refused) {
+        return Err(errors.swap_remove(refused).into());
+    }
     let are_newest = errors.is_empty();
     for error in errors {
         let instead = match &loaded {

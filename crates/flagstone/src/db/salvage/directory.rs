@@ -84,7 +84,7 @@ pub(super) struct Directory {
     /// WALs that no family needs any longer, kept for others.
     pub(super) archived: Files,
     pub(super) blobs: Files,
-    manifests: Files,
+    pub(super) manifests: Files,
     /// Those of which nothing but the name can be read.
     unreadable: Vec<(FileKind, Error)>,
     /// Directories of which not even the names can be.

@@ -20,6 +20,7 @@ mod logs;
 mod losses;
 mod merge;
 mod output;
+mod permitted;
 mod report;
 mod runs;
 mod survey;
@@ -46,6 +47,7 @@ use keys::KeyWriter;
 use logs::{Logs, by_own_numbers, families_in_logs};
 use merge::Merge;
 use output::Target;
+use permitted::check_permitted;
 pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
 use runs::{LogRuns, RUN_SIZE, Runs};
 use survey::Misnamed;
@@ -107,6 +109,7 @@ fn rebuild(
     if directory.is_empty() {
         return Err(Error::invalid_argument("there are no files of a database here").at(source));
     }
+    check_permitted(fs, source, &directory)?;
     check_target(fs, target)?;
     let elsewhere = data.paths().filter(|path| fs.metadata(path).is_ok()).chain(wals);
     [source].into_iter().chain(elsewhere).for_each(|path| note_owner(fs, source, path, &mut report));
