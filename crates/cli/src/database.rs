@@ -82,7 +82,9 @@ pub fn open_with(options: OpenOptions, path: &Path, access: Access) -> Result<Db
     Ok(match access {
         Access::Read | Access::Inspect => Db::open_read_only_with_families(path, &options, &families)?,
         Access::Write | Access::Create | Access::CreateForFiles => {
-            unreserved::open(&options, path, |options| Db::open_with_families(path, options, &families))?
+            let db = Db::open_with_families(path, &options, &families)?;
+            unreserved::tell_if_short(&db, path);
+            db
         }
     })
 }

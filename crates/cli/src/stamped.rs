@@ -61,9 +61,11 @@ impl Ttl {
             })
             .collect();
         let db = match access.writes() {
-            true => unreserved::open(&options, path, |options| {
-                TtlDb::open_with_families(path, options, &families)
-            })?,
+            true => {
+                let db = TtlDb::open_with_families(path, &options, &families)?;
+                unreserved::tell_if_short(db.base(), path);
+                db
+            }
             false => TtlDb::open_read_only_with_families(path, &options, &families)?,
         };
         Ok(Opened::Stamped(db, self.of_family(seconds)))

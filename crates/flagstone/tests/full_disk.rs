@@ -76,25 +76,6 @@ fn what_cannot_be_reserved_for_a_manifest_is_left_to_others() {
     }
 }
 
-/// It is refused for what would be reserved, of which nothing was said, where next to nothing was to be written.
-#[test]
-fn a_disk_smaller_than_a_write_buffer_is_told_what_wants_less() {
-    let path = Path::new("/db");
-    let opened = |set: &str| {
-        let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, 20 << 20).expect("an empty directory");
-        let mut options = Options { env: Env::memory().with_fs(Arc::new(fs)), ..Options::default() };
-        options.set_all(&format!("create_if_missing=true;{set}")).expect("options");
-        Db::open(path, &options)
-    };
-    let refused = opened("").expect_err("64 MiB and a tenth");
-    assert_eq!(refused.subcode(), SubCode::NoSpace);
-    let said = refused.to_string();
-    assert!(said.contains("write_buffer_size") && said.contains("allow_fallocate=false"), "{said}");
-    for less in ["write_buffer_size=8m", "allow_fallocate=false"] {
-        opened(less).expect(less).put("a", "1").expect(less);
-    }
-}
-
 /// It could not be opened: a WAL was to have space for all of the buffer at once. RocksDB's users write "no limit" so.
 #[test]
 fn a_write_buffer_may_be_larger_than_the_disk() {
@@ -524,10 +505,13 @@ fn without_the_option_nothing_is_reserved_any_longer() {
 /// The limit of all WALs asks for flushes once. Where the disk had no room for the next WAL just then, nobody tried again.
 #[test]
 fn what_the_limit_of_wals_asked_for_is_done_when_there_is_space() {
-    let (small, db) = Small::new(
-        "reserved_disk_space=0;write_buffer_size=1000000;max_total_wal_size=30000;wal_write_mode=plain",
-    );
-    let other = db.create_column_family("other", &small.options.cf).expect("a family");
+    let faults = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+    let mut options = Options { env: steps::world(Arc::new(faults.clone()), 1), ..Options::default() };
+    options
+        .set_all("create_if_missing=true;write_buffer_size=1000000;max_total_wal_size=30000")
+        .expect("options");
+    let db = Db::open("/db", &options).expect("a database");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
     db.put_cf(&other, "key", "value").expect("a write");
     db.put("key", "value").expect("a write");
     db.flush(db.default_column_family(), &FlushOptions::default()).expect("a flush");
@@ -535,10 +519,8 @@ fn what_the_limit_of_wals_asked_for_is_done_when_there_is_space() {
     while db.wal_files().iter().map(|wal| wal.size).sum::<u64>() <= 30_000 {
         db.put("key", vec![b'x'; 1000]).expect("a write");
     }
-    let limit = small.fs.limit();
-    small.fs.set_limit(small.fs.used());
+    faults.plan(Plan::Next { call: Call::Create, sort: Sort::Wal, injection: Injection::NoSpace });
     assert_eq!(db.put("key", "value").expect_err("no room for a WAL").subcode(), SubCode::NoSpace);
-    small.fs.set_limit(limit);
     assert_eq!(db.wal_files()[0].number, oldest);
     db.put("key", "value").expect("there is space");
     db.wait_for_compactions().expect("flushes");

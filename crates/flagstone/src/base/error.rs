@@ -221,6 +221,13 @@ impl Error {
         self.code() == Code::Corruption
     }
 
+    /// Whether there was too little room: on the disk, or below the largest size that a file may have.
+    pub fn lacks_room(&self) -> bool {
+        let source = self.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
+        let is_too_large = source.is_some_and(|source| source.kind() == std::io::ErrorKind::FileTooLarge);
+        self.subcode() == SubCode::NoSpace || is_too_large
+    }
+
     /// Whether the operating system refused this process what another user, or one with higher limits, would have got: it says
     /// nothing of what is in the file.
     pub fn is_refused(&self) -> bool {

@@ -68,8 +68,10 @@ markers! {
     ReserveReleased,
     /// There was space for the reserve again.
     ReserveRegained,
-    /// A WAL was begun without space reserved for it, as there was too little.
+    /// A WAL was begun with less space reserved than it wants, or none, because the disk has too little.
     WalUnreserved,
+    /// A WAL had filled what was reserved, and the disk had no room for as much again.
+    WalReserveUsedUp,
     /// A WAL file was used again for new records.
     WalRecycled,
     /// A WAL that recovery does not need was moved to the archive.

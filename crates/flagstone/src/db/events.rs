@@ -15,7 +15,9 @@ use super::jobs::job::JobOutput;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, file_name};
 use crate::manifest::{FileMetadata, ObsoleteFile};
-use crate::options::{DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition};
+use crate::options::{
+    DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition, WalReserveInfo,
+};
 
 thread_local! {
     static TELLING: Cell<bool> = const { Cell::new(false) };
@@ -51,6 +53,7 @@ pub(super) enum Event {
     Stalled(StallCondition, StallCondition),
     Damaged(DamagedFile),
     KeyFault(KeyFault),
+    WalReserveShort(WalReserveInfo),
     TableDeleted(FileInfo),
     BlobFileDeleted(FileInfo),
 }
@@ -138,6 +141,7 @@ impl Event {
             Self::Stalled(before, now) => listener.on_stall_conditions_changed(*before, *now),
             Self::Damaged(file) => listener.on_file_damaged(file),
             Self::KeyFault(fault) => listener.on_key_fault(fault),
+            Self::WalReserveShort(reserve) => listener.on_wal_reserve_short(reserve),
             Self::TableDeleted(file) => listener.on_table_file_deleted(file),
             Self::BlobFileDeleted(file) => listener.on_blob_file_deleted(file),
         }

@@ -119,6 +119,8 @@ pub(crate) struct DbInner {
 
     /// Bytes of the WALs before the active one, the number of the oldest, when to flush for their sake, and what all may have.
     older_wal_bytes: AtomicU64,
+    /// Bytes that the active WAL was to reserve, and found no room for.
+    wal_reserve_missing: AtomicU64,
     oldest_wal: AtomicU64,
     wal_bytes_limit: AtomicU64,
     wal_bytes_cap: AtomicU64,

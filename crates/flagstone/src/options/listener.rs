@@ -36,6 +36,9 @@ pub trait EventListener: Send + Sync {
     /// [`KEY_FAULTS_MAX`] keys, and of others as these are mended or gone.
     fn on_key_fault(&self, _fault: &KeyFault) {}
 
+    /// A new WAL found no room for all that it reserves. Writes go on; one may meet the full disk. Told of each such WAL.
+    fn on_wal_reserve_short(&self, _reserve: &WalReserveInfo) {}
+
     /// A flush or compaction made a table, which counts now.
     fn on_table_file_created(&self, _file: &FileInfo) {}
 
@@ -51,6 +54,17 @@ pub trait EventListener: Send + Sync {
 
 /// Those who listen.
 pub type Listeners = Vec<Arc<dyn EventListener>>;
+
+/// What a WAL reserved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalReserveInfo {
+    /// Where the WAL is.
+    pub path: PathBuf,
+    /// Bytes that it was to reserve.
+    pub wanted: u64,
+    /// Bytes of these that there was no room for.
+    pub missing: u64,
+}
 
 /// A file of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -84,7 +84,7 @@ pub use filter_bits::FilterBits;
 pub use kept::KeptSetting;
 pub use listener::{
     DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault, Listeners,
-    StallCondition,
+    StallCondition, WalReserveInfo,
 };
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;

@@ -140,7 +140,9 @@ impl Space {
             return self.write_now(offset, record);
         }
         // Now, while a full disk refuses this record alone.
-        self.reserve(offset + record.len() as u64)?;
+        if !self.reserve_or_unmap(offset + record.len() as u64)? {
+            return self.write_now(offset, record);
+        }
         self.take_in(offset, record);
         Ok(())
     }
@@ -230,7 +232,9 @@ impl Space {
         self.note_written(offset)?;
         if !self.window.as_ref().is_some_and(|window| window.start <= offset && end <= window.end) {
             self.window = None;
-            self.reserve(end)?;
+            if !self.reserve_or_unmap(end)? {
+                return Ok(());
+            }
             let length = WINDOW_SIZE.min(self.reserved - offset);
             let mapping = self.file.map(offset, length as usize)?;
             self.window = mapping.map(|mapping| {
@@ -261,6 +265,21 @@ impl Space {
             self.unmap();
         }
         Ok(())
+    }
+
+    /// [`Space::reserve`]. Where there is no room for that, gives back what the attempt took and goes on with system calls: a
+    /// record needs less than a reserve. Whether space is reserved.
+    fn reserve_or_unmap(&mut self, end: u64) -> Result<bool> {
+        let reserved = self.reserved;
+        match self.reserve(end) {
+            Err(error) if error.lacks_room() => {
+                Sometimes::WalReserveUsedUp.reached();
+                self.file.truncate(reserved)?;
+                self.unmap();
+                Ok(false)
+            }
+            outcome => outcome.map(|()| true),
+        }
     }
 
     /// Sees to it that space is reserved up to `end`.

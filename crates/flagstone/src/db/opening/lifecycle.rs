@@ -90,6 +90,7 @@ impl DbInner {
             io: Arc::new(IoState::new(statistics.clone())),
             statistics,
             older_wal_bytes: AtomicU64::new(0),
+            wal_reserve_missing: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),
             wal_bytes_limit: AtomicU64::new(u64::MAX),
             wal_bytes_cap: AtomicU64::new(u64::MAX),

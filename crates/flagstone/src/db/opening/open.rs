@@ -118,6 +118,7 @@ impl Db {
         if !read_only {
             // The workers that did start hold the engine, and with it the lock of the directory.
             inner.start_workers().inspect_err(|_| drop(inner.close()))?;
+            inner.events.tell();
         }
         Ok(Self::from_inner(inner))
     }

@@ -82,6 +82,7 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "flagstone.key-faults",
     "flagstone.pins",
     "flagstone.rate-limiter-bytes-per-second",
+    "flagstone.wal-reserve-missing",
 ];
 
 /// How many snapshots and iterators are shown.

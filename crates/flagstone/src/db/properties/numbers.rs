@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::tables::blob_file_totals;
+use crate::base::sync::Ordering;
 use crate::compaction::pick::{BlobWaste, LevelTargets};
 use crate::db::DbInner;
 use crate::db::disk::space::blob_file_bytes;
@@ -73,6 +74,7 @@ impl DbInner {
             "flagstone.rate-limiter-bytes-per-second" => {
                 self.settings.load().rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second())
             }
+            "flagstone.wal-reserve-missing" => self.wal_reserve_missing.load(Ordering::Relaxed),
             "rocksdb.is-write-stopped" => u64::from(self.write_control.is_stopped()),
             "rocksdb.num-blob-files" => version.blob_files.len() as u64,
             "rocksdb.total-blob-file-size" => self.total_blob_bytes(family),

@@ -10,6 +10,7 @@ pub(super) mod stall;
 pub(super) mod successive_merges;
 pub(super) mod switch;
 pub(super) mod waits;
+mod wal_reserve;
 pub(super) mod wal_sync;
 pub(super) mod write;
 pub(super) mod write_control;

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::pressure::Space;
+use super::wal_reserve::give_back;
 use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
+use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, file_name};
 use crate::cache::Holder;
 use crate::db::DbInner;
-use crate::db::budget::memtable_bytes_max;
 use crate::db::disk::deletions::WaitingDeletions;
 use crate::db::family::{Family, Immutable};
 use crate::db::generation::Generation;
@@ -19,9 +19,6 @@ use crate::db::state::{LiveWal, State};
 use crate::db::statistics::Ticker;
 use crate::env::{OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
-
-/// Bytes of a WAL that are reserved at a time: a write buffer may be set to more than it will ever hold, and than the disk has.
-const RESERVED_AT_MOST: u64 = 256 << 20;
 
 /// In so large a part of what all WALs may have, before its end, writers brake.
 const WAL_BRAKES: u64 = 8;
@@ -176,21 +173,12 @@ impl DbInner {
         // What is not reserved cannot be mapped.
         let reserves = settings.allow_fallocate;
         let is_mapped = reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
-        // Fewer extents, and a full disk shows here and not in the middle of a write. What all memtables or WALs may have
-        // together ends a WAL, too.
-        let largest = self.largest_write_buffer.load(Ordering::Relaxed);
-        let largest = memtable_bytes_max(&settings).map_or(largest, |together| largest.min(together));
-        let largest = match settings.max_total_wal_size {
-            0 => largest,
-            limit => largest.min(limit),
-        };
-        // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
-        let reserved = largest.saturating_add(largest / 10).min(RESERVED_AT_MOST);
-        let reserved = reserved.next_multiple_of(wal::BLOCK_SIZE as u64);
-        let only_reserves = reserves && recycled.is_none() && !is_mapped;
-        if only_reserves && !self.unless_too_full(file.allocate(reserved, true))? {
-            // What the attempt took is for others.
-            file.truncate(0)?;
+        let reserved = self.wal_reserve();
+        self.wal_reserve_missing.store(0, Ordering::Relaxed);
+        if reserves && recycled.is_none() && !is_mapped {
+            self.reserve_wal(path, reserved, |bytes| {
+                file.allocate(bytes, true).inspect_err(|_| give_back(file.truncate(0)))
+            })?;
         }
         let options = wal::WriterOptions {
             // Records that say whose they are, so that recovery can tell where the last one is.
@@ -205,28 +193,15 @@ impl DbInner {
         let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
         let mut writer = wal::Writer::new(file, number, options)?;
         writer.count_in(self.tables.account().measured(Holder::WalBuffers));
-        if is_mapped && !self.unless_too_full(writer.map(reserved))? {
-            writer.cut()?;
+        if is_mapped {
+            self.reserve_wal(path, reserved, |bytes| {
+                writer.map(bytes).inspect_err(|_| give_back(writer.cut()))
+            })?;
         }
         if settings.manual_wal_flush {
             writer.keep(settings.writable_file_max_buffer_size as usize);
         }
         Ok(writer)
-    }
-
-    /// Whether space was reserved for a WAL. While the disk is full, what is left of the reserve must do without.
-    fn unless_too_full(&self, outcome: Result<()>) -> Result<bool> {
-        match outcome {
-            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
-                Sometimes::WalUnreserved.reached();
-                Ok(false)
-            }
-            Err(error) if error.subcode() == SubCode::NoSpace => Err(error.advise(
-                "a WAL reserves write_buffer_size and a tenth, at most 256 MiB; a smaller write_buffer_size wants less, \
-                 allow_fallocate=false nothing",
-            )),
-            outcome => outcome.map(|()| true),
-        }
     }
 
     /// Tells writers how much the older WALs take, and which is the oldest.
