@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use flagstone::base::Remedy;
 use flagstone::env::Env;
 use flagstone::manifest;
 
@@ -15,9 +16,7 @@ use crate::failure::Failure;
 const ATTEMPTS: usize = 3;
 
 /// What is said of findings that are doubtful.
-pub const DOUBTFUL: &str = "the database is being written to: what is missing or damaged here may be what the writer has \
-                            removed meanwhile. Ask Db::verify or Db::doctor in the process that has it open, or look again when \
-                            it is closed";
+pub const DOUBTFUL: Remedy = Remedy::LookAgain;
 
 /// What a look found.
 pub struct Seen<T> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use flagstone::base::file_name::FileKind;
-use flagstone::base::{Code, Comparator, Error};
+use flagstone::base::{Code, Comparator, Error, Remedy};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::manifest;
@@ -239,7 +239,7 @@ fn no_database(env: &Env, path: &Path) -> Error {
     };
     match env.fs.list(path).unwrap_or_default().iter().find(|name| holds_data(name)) {
         Some(name) => Error::corruption(format!("the database has lost its file CURRENT, but not {name}"))
-            .advise("save what is there by flagstone salvage"),
+            .advise(Remedy::SalvageWithoutCurrent),
         None => none_here(if env.fs.metadata(path).is_ok() { "no file CURRENT" } else { NO_DIRECTORY }),
     }
     .at(path)
@@ -250,7 +250,7 @@ pub const NO_DIRECTORY: &str = "no such directory";
 
 /// That there is no database, and what is there instead.
 pub fn none_here(instead: &str) -> Error {
-    Error::invalid_argument(format!("there is no database here ({instead})")).advise("check --db")
+    Error::invalid_argument(format!("there is no database here ({instead})")).advise(Remedy::CheckPath)
 }
 
 /// The OPTIONS file, if there is one; it is what names comparator, merge operator and prefix extractor.
@@ -258,10 +258,7 @@ fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
     load_latest(env, path).map_err(|error| match error.code() {
         // It could not be read, and may say what it should.
         Code::IoError => Failure::Engine(error),
-        _ => Failure::Other(format!(
-            "{error}\nThe OPTIONS file is damaged, or says what this program does not know. Where all comparators are built in \
-             and nothing is merged, the OPTIONS files may be moved away."
-        )),
+        _ => Failure::Advised(error.to_string(), Box::new(Remedy::MoveOptionsAway)),
     })
 }
 

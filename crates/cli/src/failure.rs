@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use flagstone::base::file_name::FileKind;
-use flagstone::base::{Code, Error};
+use flagstone::base::{Code, Error, Remedy};
 
 use crate::text;
 
@@ -47,6 +47,8 @@ pub enum Failure {
     Engine(Error),
     /// Reading input or writing output failed.
     Stream(&'static str, io::Error),
+    /// Anything else, as a sentence, and what helps.
+    Advised(String, Box<Remedy>),
     /// Anything else, as a sentence.
     Other(String),
 }
@@ -70,8 +72,9 @@ impl fmt::Display for Failure {
             }
             Self::Stream(doing, error) => {
                 write!(f, "cannot {doing}: {error}")?;
-                remedy(error).map_or(Ok(()), |remedy| write!(f, "\n{remedy}"))
+                Remedy::of_system(error).map_or(Ok(()), |remedy| write!(f, "\n{remedy}"))
             }
+            Self::Advised(message, remedy) => write!(f, "{message}\n{remedy}"),
             Self::Other(message) => f.write_str(message),
         }
     }
@@ -84,21 +87,20 @@ impl From<Error> for Failure {
 }
 
 /// What helps where the engine does not say so itself.
-fn what_helps(error: &Error) -> Option<&'static str> {
+fn what_helps(error: &Error) -> Option<Remedy> {
     if error.is_corruption() {
-        let advice = "flagstone verify lists all that is damaged in a database, flagstone salvage saves what is intact.";
-        return error.remedy().is_none().then_some(advice);
+        return error.remedy().is_none().then_some(Remedy::VerifyAndSalvage);
     }
     what_the_system_wants(error)
 }
 
 /// What helps where the operating system refused what the engine did.
-pub fn what_the_system_wants(error: &Error) -> Option<&'static str> {
+pub fn what_the_system_wants(error: &Error) -> Option<Remedy> {
     let refused = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     // Of a file that is missing the engine may know more.
     refused
         .filter(|refused| refused.kind() != ErrorKind::NotFound || error.remedy().is_none())
-        .and_then(remedy)
+        .and_then(Remedy::of_system)
 }
 
 /// Whether the system could not give a WAL, so that the database does not open. A WAL that this user may not read is not one: the
@@ -108,44 +110,6 @@ pub fn is_of_unreadable_wal(error: &Error) -> bool {
     error.code() == Code::IoError
         && !error.is_refused()
         && matches!(name.and_then(FileKind::parse), Some(FileKind::Wal(_)))
-}
-
-/// What helps where the operating system refused, whatever was being done.
-fn remedy(error: &io::Error) -> Option<&'static str> {
-    Some(match error.kind() {
-        ErrorKind::NotFound => {
-            "There is nothing by that name: see whether it is right (ls). A relative one begins at the current directory."
-        }
-        ErrorKind::PermissionDenied => {
-            "This user may not do that: run it as the owner of the file (ls -l), or have the owner permit it."
-        }
-        ErrorKind::ReadOnlyFilesystem => {
-            "The file system is mounted read-only: mount it writable, or copy the database. Commands that only read \
-             work as it is."
-        }
-        ErrorKind::StorageFull => {
-            "Make space on that file system (df shows how much it has), and repeat the command."
-        }
-        ErrorKind::QuotaExceeded => {
-            "This user's quota is used up: remove files, or have it raised, and repeat the command."
-        }
-        ErrorKind::FileTooLarge => {
-            "The file would become larger than this process (ulimit -f) or the file system permits."
-        }
-        ErrorKind::OutOfMemory => {
-            "The system has no memory left, or permits this process no more (ulimit -v, its cgroup)."
-        }
-        _ => match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-            Some(rustix::io::Errno::MFILE) => {
-                "This process may open no more files: raise ulimit -n, or have --set max_open_files=NUMBER."
-            }
-            Some(rustix::io::Errno::IO) => {
-                "The device failed, or its connection: see the kernel's log (dmesg), copy what can be read, and save the \
-                 database from the copy by flagstone salvage."
-            }
-            _ => return None,
-        },
-    })
 }
 
 /// Tells of something on stderr. Where nobody listens, or a log is full, the work goes on all the same.
@@ -214,7 +178,7 @@ mod tests {
             said.starts_with("corruption: block checksum mismatch (000007.sst)\nflagstone verify"),
             "{said}"
         );
-        let said = Failure::Engine(error.advise("restore it")).to_string();
-        assert_eq!(said, "corruption: block checksum mismatch; restore it (000007.sst)");
+        let said = Failure::Engine(error.advise(Remedy::RestoreWal)).to_string();
+        assert_eq!(said, "corruption: block checksum mismatch; restore the WAL from a copy (000007.sst)");
     }
 }

@@ -64,7 +64,7 @@ fn print(seen: &Seen<CheckReport>, common: &Common) -> Result<(), Failure> {
         (text::count(report.live_files, "live file"), text::count(strays.len() as u64, "stray"));
     output.line(format!("{live}, {strays}: {verdict}"))?;
     if seen.is_doubtful {
-        output.line(DOUBTFUL)?;
+        output.line(DOUBTFUL.to_string())?;
     }
     output.finish()
 }

@@ -13,6 +13,8 @@ use crate::stamped::Ttl;
 use crate::text;
 
 /// Compact a range of keys, or all of them, down to the last level.
+///
+/// Of all keys, garbage in blob files is collected, too, until they take no more than max_space_amplification.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone compact --db /data/photos --prefix cats/")]
 pub struct Arguments {
@@ -82,6 +84,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         let options = CompactRangeOptions { control: Some(control.clone()), ..options };
         db.compact_range(&family, range.0, range.1, &options)
     })?;
+    if held.is_none() && (range.0, range.1) == (None, None) {
+        following(|control| db.collect_blob_garbage(&family, Some(control.clone())))?;
+    }
     db.close()?;
     drop(held);
     Ok(Verdict::Sound)

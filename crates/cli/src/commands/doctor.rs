@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flagstone::base::SubCode;
+use flagstone::base::{Remedy, SubCode};
 use flagstone::db::{Facts, Finding, LogFate, Severity, diagnose};
 use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
@@ -89,43 +89,30 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
             if error.subcode() == SubCode::PathNotFound
                 && error.path().is_some_and(|missing| missing == Path::new(&wal_directory)) =>
         {
-            let advice = "mount or restore the directory, or say where it is: --set wal_dir=DIR. If the WALs are gone, have what \
-                          the tables hold by flagstone salvage, or open with wal_recovery_mode=kSkipAnyCorruptedRecords";
-            Ok(vec![Finding {
-                severity: Severity::Broken,
-                what: format!(
-                    "the database does not open: its WALs lie in wal_dir, which is not there: {}",
-                    error.without_remedy()
-                ),
-                advice: advice.to_string(),
-            }])
+            let what = "its WALs lie in wal_dir, which is not there: ";
+            Ok(closed(format!("{what}{}", error.without_remedy()), Remedy::MountWalDirectory))
         }
         Failure::Engine(error) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
-            let advice =
-                error.remedy().unwrap_or("restore it from a copy, or save what is left: flagstone salvage");
-            Ok(vec![Finding {
-                severity: Severity::Broken,
-                advice: advice.to_string(),
-                what: format!("the database does not open: {}", error.without_remedy()),
-            }])
+            let remedies = match error.remedies() {
+                [] => vec![Remedy::RestoreOrSalvage],
+                remedies => remedies.to_vec(),
+            };
+            Ok(closed(error.without_remedy().to_string(), remedies))
         }
-        Failure::Engine(error) if is_of_unreadable_wal(&error) => Ok(vec![Finding {
-            severity: Severity::Broken,
-            advice: what_the_system_wants(&error).unwrap_or("restore the WAL from a copy").to_string(),
-            what: format!("the database does not open: {}", error.without_remedy()),
-        }]),
+        Failure::Engine(error) if is_of_unreadable_wal(&error) => {
+            let remedy = what_the_system_wants(&error).unwrap_or(Remedy::RestoreWal);
+            Ok(closed(error.without_remedy().to_string(), remedy))
+        }
         // What it says of the OPTIONS file, and what to do.
-        Failure::Other(message) => {
-            let (what, advice) =
-                message.split_once('\n').unwrap_or((&message, "restore the file from a copy"));
-            Ok(vec![Finding {
-                severity: Severity::Broken,
-                what: format!("the database does not open: {what}"),
-                advice: advice.to_string(),
-            }])
-        }
+        Failure::Advised(what, remedy) => Ok(closed(what, *remedy)),
         failure => Err(database::of_setting(common, failure)),
     }
+}
+
+/// That a database does not open, and why.
+fn closed(why: String, remedies: impl Into<Vec<Remedy>>) -> Vec<Finding> {
+    let what = format!("the database does not open: {why}");
+    vec![Finding { severity: Severity::Broken, what, remedies: remedies.into() }]
 }
 
 /// What a running database has told of itself.
@@ -163,7 +150,7 @@ fn found(mut facts: Facts, told: Option<&Told>) -> Result<Vec<Finding>, Failure>
 /// Says less of a finding that the writer of the database may have caused.
 fn doubt(finding: &mut Finding) {
     finding.severity = Severity::Note;
-    finding.advice = DOUBTFUL.to_string();
+    finding.remedies = DOUBTFUL.into();
 }
 
 fn print(findings: &[Finding], is_doubtful: bool, common: &Common) -> Result<(), Failure> {
@@ -197,5 +184,6 @@ fn finding_json(finding: &Finding) -> Value {
         Severity::Slow => "slow",
         Severity::Note => "note",
     };
-    json!({ "severity": severity, "what": finding.what, "advice": finding.advice })
+    let remedies: Vec<_> = finding.remedies.iter().map(|remedy| format!("{:?}", remedy.kind())).collect();
+    json!({ "severity": severity, "what": finding.what, "advice": finding.advice(), "remedies": remedies })
 }

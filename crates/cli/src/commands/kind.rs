@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use flagstone::base::Error;
 use flagstone::base::file_name::FileKind;
+use flagstone::base::{Error, Remedy};
 
 /// What the name says.
 pub fn of(path: &Path) -> Option<FileKind> {
@@ -13,12 +13,12 @@ pub fn of(path: &Path) -> Option<FileKind> {
 /// That a file is not what a command is for, where neither its name nor its bytes say so; it need not be damaged.
 pub fn mistaken(path: &Path, wanted: &str, expected: &str) -> Error {
     let error = Error::invalid_argument(format!("this is no {wanted}, or has lost that: {expected}"));
-    let shown_by = match of(path) {
+    let command = match of(path) {
         Some(FileKind::Table(_)) => "flagstone sst",
         Some(FileKind::Blob(_)) => "flagstone blob",
         Some(FileKind::Wal(_)) => "flagstone wal",
         Some(FileKind::Manifest(_)) => "flagstone manifest",
         _ => return error.at(path),
     };
-    error.advise(format!("by its name {shown_by} shows it")).at(path)
+    error.advise(Remedy::ShowByKind { command }).at(path)
 }

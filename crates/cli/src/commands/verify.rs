@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use flagstone::base::{Error, SubCode};
+use flagstone::base::{Error, Remedy, SubCode};
 use flagstone::db::{Db, Fault, VerifyReport};
 use flagstone::env::Env;
 use flagstone::manifest::read_current;
@@ -137,7 +137,7 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
         summary(&report.faults)
     ))?;
     if seen.is_doubtful {
-        output.line(DOUBTFUL)?;
+        output.line(DOUBTFUL.to_string())?;
     }
     output.finish()
 }
@@ -174,7 +174,7 @@ pub fn describe(fault: &Fault) -> String {
 }
 
 /// What helps where the system refused: a file that this user may not read is no damaged one. Nobody named one that is missing.
-fn advice(fault: &Fault) -> Option<&'static str> {
+fn advice(fault: &Fault) -> Option<Remedy> {
     if fault.error.is_not_found() { None } else { what_the_system_wants(&fault.error) }
 }
 
@@ -194,7 +194,7 @@ pub fn fault_json(fault: &Fault) -> Value {
         "offset": fault.error.offset(),
         "from_key_hex": fault.key_range.as_ref().map(|(from, _)| text::hex(from)),
         "to_key_hex": fault.key_range.as_ref().map(|(_, to)| text::hex(to)),
-        "advice": advice(fault),
+        "advice": advice(fault).map(|remedy| remedy.to_string()),
     })
 }
 

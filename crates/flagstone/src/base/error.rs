@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::remedy::Remedy;
+
 /// The result of every fallible operation of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -77,6 +79,8 @@ struct Inner {
     message: String,
     /// How much of the message, at its end, says what helps.
     remedy_length: usize,
+    /// The same, as data.
+    remedies: Vec<Remedy>,
     path: Option<PathBuf>,
     offset: Option<u64>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -90,6 +94,7 @@ impl Error {
             subcode: SubCode::None,
             message: message.into(),
             remedy_length: 0,
+            remedies: Vec::new(),
             path: None,
             offset: None,
             source: None,
@@ -168,11 +173,12 @@ impl Error {
 
     /// Puts what helps behind the message.
     #[must_use]
-    pub fn advise(mut self, remedy: impl fmt::Display) -> Self {
+    pub fn advise(mut self, remedy: Remedy) -> Self {
         let inner = Arc::make_mut(&mut self.0);
         let length = inner.message.len();
         inner.message = format!("{}{REMEDY_FOLLOWS}{remedy}", inner.message);
         inner.remedy_length += inner.message.len() - length;
+        inner.remedies.push(remedy);
         self
     }
 
@@ -182,12 +188,18 @@ impl Error {
         self.0.message[start..].strip_prefix(REMEDY_FOLLOWS)
     }
 
+    /// What helps, as data; none where the error says nothing of it.
+    pub fn remedies(&self) -> &[Remedy] {
+        &self.0.remedies
+    }
+
     /// The same error for who says apart what helps.
     #[must_use]
     pub fn without_remedy(mut self) -> Self {
         let inner = Arc::make_mut(&mut self.0);
         inner.message.truncate(inner.message.len() - inner.remedy_length);
         inner.remedy_length = 0;
+        inner.remedies.clear();
         self
     }
 
@@ -342,10 +354,15 @@ mod tests {
 
     #[test]
     fn what_helps_can_be_told_apart() {
-        let error =
-            Error::corruption("CURRENT names nothing").advise("restore it").context("not opened").at("/db");
-        assert_eq!(error.to_string(), "corruption: not opened: CURRENT names nothing; restore it (/db)");
-        assert_eq!(error.remedy(), Some("restore it"));
+        let error = Error::corruption("CURRENT names nothing")
+            .advise(Remedy::RestoreWal)
+            .context("not opened")
+            .at("/db");
+        assert_eq!(
+            error.to_string(),
+            "corruption: not opened: CURRENT names nothing; restore the WAL from a copy (/db)"
+        );
+        assert_eq!(error.remedy(), Some("restore the WAL from a copy"));
         let bare = error.without_remedy();
         assert_eq!(bare.to_string(), "corruption: not opened: CURRENT names nothing (/db)");
         assert_eq!(bare.remedy(), None);

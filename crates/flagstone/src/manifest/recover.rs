@@ -20,8 +20,8 @@ use super::version_builder::VersionBuilder;
 use super::version_set::{Family, FamilySpec, FileNumbers, ManifestSettings, VersionSet};
 use crate::base::file_name::FileKind;
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Result,
-    SequenceNumber, file_name,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Remedy,
+    Result, SequenceNumber, file_name,
 };
 use crate::env::{Env, FileSystem, Names, read_file};
 
@@ -306,15 +306,13 @@ impl<'a> Replay<'a> {
             self.families.values().filter(|f| f.open.is_none()).map(|f| f.name.as_str()).collect();
         if !closed.is_empty() && !options.read_only {
             let unnamed = format!("Column families not opened: {}", closed.join(", "));
-            return Err(
-                Error::invalid_argument(unnamed).advise("name all, or open with `Db::open`, which does")
-            );
+            return Err(Error::invalid_argument(unnamed).advise(Remedy::NameAllFamilies));
         }
         let known: HashSet<&str> = self.families.values().map(|family| family.name.as_str()).collect();
         match options.families.iter().find(|spec| !known.contains(spec.name.as_str())) {
             Some(missing) => {
                 Err(Error::invalid_argument(format!("Column family not found: {}", missing.name))
-                    .advise("set `create_missing_column_families` to make it"))
+                    .advise(Remedy::CreateMissingFamilies))
             }
             None => Ok(()),
         }
@@ -359,9 +357,7 @@ impl ReplayedFamily {
                 "{given}: does not match existing comparator {stored} of column family '{}'",
                 self.name
             ))
-            .advise(
-                "open each family with its own, by `Db::open_with_families`; `options::load_latest` reads which those are",
-            ));
+            .advise(Remedy::OpenWithOwnOptions));
         }
         // The built-in orders have none.
         let may_have_timestamps = matches!(open.spec.comparator, Comparator::Custom(_));
@@ -393,16 +389,10 @@ pub(crate) fn advised(error: Error) -> Error {
     // Without a CURRENT there may be no database at all.
     let is_missing = error.is_not_found() && error.path().is_some_and(is_manifest);
     match error.is_corruption() || is_missing {
-        true => error.advise(
-            "restore CURRENT and the MANIFEST from a copy, or save what is left with `flagstone salvage`",
-        ),
+        true => error.advise(Remedy::RestoreManifest),
         false => error,
     }
 }
-
-/// What helps against files that are not what they were.
-const REMEDY: &str = "restore it from a copy; or open with `paranoid_checks=false`, to read and write all else; or save what is \
-                      left with `flagstone salvage`";
 
 /// Checks that every table and blob file of the open families exists, tables with exactly the recorded size; tells of each.
 ///
@@ -426,7 +416,7 @@ pub fn check_files(versions: &VersionSet, checked: &mut dyn FnMut()) -> Result<(
                     "Sst file size mismatch: the MANIFEST records {} bytes, the file has {size}",
                     meta.size
                 ))
-                .advise(REMEDY)
+                .advise(Remedy::RestoreOrGoWithout)
                 .at(&path));
             }
             checked();
@@ -477,7 +467,7 @@ fn present_size(fs: &dyn FileSystem, named: &Path, path: &Path) -> Result<u64> {
         Ok(metadata) => Ok(metadata.size),
         Err(error) if error.is_not_found() => {
             let error = Error::corruption("the MANIFEST lists this file, but it is missing");
-            Err(error.advise(REMEDY).at(named))
+            Err(error.advise(Remedy::RestoreOrGoWithout).at(named))
         }
         Err(error) => Err(error),
     }

@@ -19,7 +19,7 @@ use super::edit::VersionEdit;
 use super::live::{BlobFile, ObsoleteFiles, TableFile};
 use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
 use super::version::{BlobFileState, Version, newest_by_epoch, newest_by_seqno, user_keys_overlap};
-use crate::base::{DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result};
+use crate::base::{DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Remedy, Result};
 
 /// Nobody has come so far, one table after the other.
 const EPOCH_MAX: u64 = 1 << 62;
@@ -245,11 +245,7 @@ impl VersionBuilder {
                 "the database has more levels than num_levels: a table is on level {deepest}, num_levels is {}",
                 self.num_levels
             ))
-            .advise(format_args!(
-                "set it to {} or more; where there is to be less, first have a manual compaction move the tables up, by \
-                 `change_level` (flagstone compact --change-level)",
-                deepest + 1
-            )));
+            .advise(Remedy::RaiseNumLevels { to: deepest + 1 }));
         }
         let mut levels: Vec<Vec<Source>> = Vec::new();
         levels.resize_with(self.num_levels, Vec::new);

@@ -31,7 +31,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use crate::base::file_name::FileKind;
-use crate::base::{DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, Result};
+use crate::base::{DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, Remedy, Result};
 use crate::env::{self, Env};
 
 use super::assembled::{ColumnFamilyOptions, Options};
@@ -221,7 +221,7 @@ fn check_last_line(text: &str) -> Result<()> {
 
 fn cut_off(end: &str) -> Error {
     Error::corruption(format!("the file was cut off: it does not end in {end}"))
-        .advise("if somebody has changed it and it is whole, give it that end")
+        .advise(Remedy::EndOptionsFile)
 }
 
 /// The line up to a '#' that no backslash protects.

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
-use crate::base::{Error, Result};
+use crate::base::{Error, Remedy, Result};
 use crate::env::Clock;
 
 /// Bytes of a stamp.
@@ -211,5 +211,5 @@ pub fn no_stamp(key: &[u8], stored_size: u64) -> Error {
          database",
         key.escape_ascii()
     ))
-    .advise("read it as it is, by `Db` or without --ttl")
+    .advise(Remedy::ReadUnstamped)
 }

@@ -32,7 +32,6 @@ pub use pieces::{Checks, Fault, Reading};
 pub use predecessor::{Noted, WalEnd};
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{
-    Applied, Apply, DECIDE, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, missing_wal,
-    replay,
+    Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, missing_wal, replay,
 };
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

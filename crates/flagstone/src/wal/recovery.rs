@@ -32,7 +32,9 @@ use super::format::PredecessorWal;
 use super::mode::{RecoveryMode, Verdict};
 use super::pieces::{Fault, Finding, Pieces, Reading, What};
 use super::predecessor::{Noted, WalEnd};
-use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes, file_name};
+use crate::base::{
+    Error, FileNumber, MAX_SEQUENCE_NUMBER, Remedy, Result, SequenceNumber, Sometimes, file_name,
+};
 use crate::batch::{BatchSummary, BatchView};
 use crate::env::File;
 
@@ -158,10 +160,6 @@ struct Replay {
     outcome: RecoveryOutcome,
 }
 
-/// What helps who has transactions in WALs that only RocksDB can read.
-pub const DECIDE: &str =
-    "with RocksDB, commit or roll back what is prepared, flush all families, and close the database";
-
 /// The sequence number that the next batch is expected to start at.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected {
@@ -193,7 +191,8 @@ impl Expected {
             return Ok(());
         }
         if self.is_behind_noop {
-            return Err(Error::not_supported("the WAL holds write-prepared transactions").advise(DECIDE));
+            return Err(Error::not_supported("the WAL holds write-prepared transactions")
+                .advise(Remedy::DecidePrepared));
         }
         let message = format!(
             "the sequence number goes back: a batch begins at {begin}, the one before it ends before {end}"
@@ -224,9 +223,9 @@ enum Flow {
 
 /// That a log which is needed is not there, and what helps. `what` says which it is.
 pub fn missing_wal(path: &Path, what: &str) -> Error {
-    let advice = "restore it from a copy, or name the directory that it lies in (`wal_dir`); or open with \
-                  `wal_recovery_mode=kSkipAnyCorruptedRecords`, to go on without what it held";
-    Error::corruption(format!("the MANIFEST needs {what}, but it is missing")).advise(advice).at(path)
+    Error::corruption(format!("the MANIFEST needs {what}, but it is missing"))
+        .advise(Remedy::FindWal)
+        .at(path)
 }
 
 fn directory_of(file: &dyn File) -> &Path {

@@ -232,7 +232,7 @@ impl Life {
             self.said.push("healthy".to_string());
         }
         let line = |finding: &flagstone::db::Finding| {
-            format!("{}: {}: {}", finding.severity, finding.what, finding.advice)
+            format!("{}: {}: {}", finding.severity, finding.what, finding.advice())
         };
         self.said.extend(found.iter().map(line));
     }

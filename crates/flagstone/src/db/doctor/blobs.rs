@@ -3,6 +3,7 @@
 use super::diagnose::{Findings, Severity, WORTH_SHAPING, bytes};
 use super::facts::{DatabaseFacts, FamilyFacts};
 use super::trees::{faster, snapshot_first};
+use crate::base::Remedy;
 use crate::compaction::pick::{blob_bytes_allowed, moved_per_byte, space_for};
 use crate::options::CompactionStyle;
 
@@ -47,31 +48,28 @@ impl Findings {
             true => format!("more than burst_space_amplification ({burst}) allows"),
             false => format!("more than max_space_amplification ({most}) allows"),
         };
-        let advice = match family.disable_auto_compactions {
-            true => "compactions run only on request: flagstone compact".to_string(),
-            false => format!(
-                "compactions are behind, or reads pin old files; {}wait, or flagstone compact; for compactions: {}",
-                snapshot_first(database),
-                faster(family, database)
-            ),
-        };
+        let (by_request, is_running) = (family.disable_auto_compactions, database.is_running);
+        let moved = live.saturating_mul(2).saturating_add(family.table_bytes);
+        let collect = Remedy::CollectGarbage { family: name.clone(), by_request, is_running, bytes: moved };
+        let mut advice: Vec<Remedy> = snapshot_first(database).into_iter().chain([collect]).collect();
+        if is_running && !by_request {
+            advice.extend(faster(family, database));
+        }
         if *most > 0.0 && is_held_up && !family.disable_auto_compactions {
-            self.add(Severity::Slow, what, format!("{delays}: {advice}"));
+            self.add(Severity::Slow, format!("{what}; {delays}"), advice);
         } else if is_much && (exceeds(*burst) || family.disable_auto_compactions && exceeds(*most)) {
-            self.add(Severity::Slow, what, format!("{over}: {advice}"));
+            self.add(Severity::Slow, format!("{what}, {over}"), advice);
         } else if is_much && exceeds(*most) {
-            let within = format!(
-                "a burst of writes may leave up to burst_space_amplification ({burst}); compactions take it down to \
-                 max_space_amplification ({most}) while the database is open"
-            );
-            self.add(Severity::Note, what, within);
+            let pass = Remedy::LetBurstPass { burst: burst.to_string(), most: most.to_string() };
+            self.add(Severity::Note, what, pass);
         } else if is_much
             && *most == 0.0
             && !family.enable_blob_garbage_collection
             && garbage.saturating_mul(2) > *blob_bytes
         {
-            let advice = "nothing collects it: set max_space_amplification from 0 to 1.3, or \
-                          enable_blob_garbage_collection from false to true";
+            let advice = Remedy::set("max_space_amplification", 0, 1.3)
+                .when("nothing collects it: ")
+                .but(", or enable_blob_garbage_collection from false to true");
             self.add(Severity::Slow, what, advice);
         }
     }
@@ -104,11 +102,13 @@ impl Findings {
         );
         // What is being moved exists twice, so that somewhat more is needed than the bound says.
         let enough = (space_for(MOVED_LITTLE) * 10.0).ceil() / 10.0;
-        let advice = format!(
-            "if writing matters more than space, set max_space_amplification from {most} to {enough:.1}: then about \
-             {MOVED_LITTLE} are, so that {} times as much is written as values have",
+        let but = format!(
+            ": then about {MOVED_LITTLE} are, so that {} times as much is written as values have",
             1.0 + MOVED_LITTLE
         );
+        let advice = Remedy::set("max_space_amplification", most, format_args!("{enough:.1}"))
+            .when("if writing matters more than space, ")
+            .but(but);
         self.add(severity, what, advice);
     }
 }

@@ -3,6 +3,10 @@
 use std::fmt;
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
+use crate::base::Remedy;
+pub(super) use crate::base::remedy::bytes;
+use crate::base::remedy::sentence;
+
 use super::trees::{limiter, more_memtables, mostly_held_up_by};
 
 /// A smaller database has no shape yet that could be wrong.
@@ -66,12 +70,19 @@ pub struct Finding {
     /// What is the matter.
     pub what: String,
     /// What to do about it.
-    pub advice: String,
+    pub remedies: Vec<Remedy>,
+}
+
+impl Finding {
+    /// What to do about it, in words.
+    pub fn advice(&self) -> String {
+        sentence(&self.remedies)
+    }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}\n  {}", self.severity, self.what, self.advice)
+        write!(f, "{}: {}\n  {}", self.severity, self.what, self.advice())
     }
 }
 
@@ -79,27 +90,20 @@ impl fmt::Display for Finding {
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut found = Findings(Vec::new());
     for fault in &facts.faults {
-        let advice = "restore the file from a copy and reopen, or save what is left: flagstone salvage";
-        found.add(Severity::Broken, fault.clone(), advice);
+        found.add(Severity::Broken, fault.clone(), Remedy::RestoreOrSalvage);
     }
     for unsupported in &facts.unsupported {
-        let advice = "this need not be damage, and the file is not to be restored unless flagstone verify says so: have the \
-                      program compact it that wrote it, and open the database again; until then the file stays as it is";
-        found.add(Severity::Broken, unsupported.clone(), advice);
+        found.add(Severity::Broken, unsupported.clone(), Remedy::CompactWithWriter);
     }
-    for (what, advice) in &facts.aside {
-        found.add(Severity::Slow, format!("a table is not compacted: {what}"), advice.clone());
+    for (what, remedies) in &facts.aside {
+        found.add(Severity::Slow, format!("a table is not compacted: {what}"), remedies.clone());
     }
     for refused in &facts.refused {
-        let advice = "run this as the owner of the file (ls -l), or have the owner permit it to this user; raise the limits of \
-                      this process where they are the reason (ulimit -n, ulimit -v)";
-        found.add(Severity::Broken, format!("{refused}; whether it is sound is not known"), advice);
+        let what = format!("{refused}; whether it is sound is not known");
+        found.add(Severity::Broken, what, Remedy::BePermitted);
     }
     for fault in &facts.key_faults {
-        let advice = "give the family a merge operator that takes the operands; delete a key with delete or with \
-                      single_delete, never with both. What is read of the key may be an error, or other than expected, until \
-                      it is put or deleted anew";
-        found.add(Severity::Broken, fault.clone(), advice);
+        found.add(Severity::Broken, fault.clone(), Remedy::MendKey);
     }
     for log in &facts.logs {
         found.log(log);
@@ -125,8 +129,13 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
 pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {
-    pub(super) fn add(&mut self, severity: Severity, what: impl Into<String>, advice: impl Into<String>) {
-        self.0.push(Finding { severity, what: what.into(), advice: advice.into() });
+    pub(super) fn add(
+        &mut self,
+        severity: Severity,
+        what: impl Into<String>,
+        remedies: impl Into<Vec<Remedy>>,
+    ) {
+        self.0.push(Finding { severity, what: what.into(), remedies: remedies.into() });
     }
 
     /// What an opening would make of a WAL.
@@ -144,50 +153,36 @@ impl Findings {
             LogFate::PassedOver => "the next opening for writing leaves a gap in history there, for good",
             LogFate::TornEnd => {
                 let what = format!("{what}: a WAL ends so where its process died while it wrote");
-                let advice = "nothing to do after a crash: openings go on without that record. After none, restore the WAL \
-                              from a copy before the database is opened for writing";
-                return self.add(Severity::Note, what, advice);
+                return self.add(Severity::Note, what, Remedy::LeaveTornEnd);
             }
             LogFate::Missing => {
-                let advice = "nothing to do if this is a copy that was made without an empty WAL, as RocksDB's checkpoints \
-                              are; else restore it before the database is opened for writing: what it held is lost";
-                return self.add(Severity::Note, what, advice);
+                return self.add(Severity::Note, what.as_str(), Remedy::LeaveEmptyWal);
             }
         };
-        let skips = match mode.as_str() {
-            "kSkipAnyCorruptedRecords" => "",
-            _ => {
-                "; or open with wal_recovery_mode=kSkipAnyCorruptedRecords, which goes on behind the damaged block of 32 KiB"
-            }
-        };
-        let advice = format!(
-            "do not open it for writing before this is settled: restore the WAL from a copy; or have every intact record, those \
-             behind it too, in a new database: flagstone salvage{skips}"
-        );
+        let may_skip = mode != "kSkipAnyCorruptedRecords";
         self.add(
             Severity::Broken,
             format!("{what}; {behind}. With wal_recovery_mode={mode} {would}"),
-            advice,
+            Remedy::SettleWal { may_skip },
         );
     }
 
     fn database(&mut self, all: &Facts) {
         let facts = &all.database;
         if facts.state.starts_with("poisoned") {
-            let advice = "look after the disk, then close the database and open it again";
-            self.add(Severity::Broken, format!("no write is accepted; {}", facts.state), advice);
+            self.add(Severity::Broken, format!("no write is accepted; {}", facts.state), Remedy::Reopen);
         } else if facts.state.starts_with("suspended") {
-            let advice = "make space on the disk: writes go on by themselves";
-            self.add(Severity::Broken, format!("no write is accepted; {}", facts.state), advice);
+            let then = " on the disk: writes go on by themselves";
+            let what = format!("no write is accepted; {}", facts.state);
+            self.add(Severity::Broken, what, Remedy::MakeSpace { then });
         } else if facts.state != "healthy" {
             let what = facts.state.trim_start_matches("healthy, but ");
-            self.add(Severity::Slow, what, "make space on the disk: compactions go on by themselves");
+            let then = " on the disk: compactions go on by themselves";
+            self.add(Severity::Slow, what, Remedy::MakeSpace { then });
         }
         if facts.strays > 0 {
             let what = format!("{} files that nothing names lie in the directory", facts.strays);
-            let advice = "nothing to do: a process that has it open is writing them, or the next opening for writing removes \
-                          them";
-            self.add(Severity::Note, what, advice);
+            self.add(Severity::Note, what, Remedy::LeaveStrays);
         }
         self.held_up(all);
         let often = facts.wal_syncs >= SYNCS_PER_SECOND.saturating_mul(facts.open_seconds);
@@ -197,9 +192,7 @@ impl Findings {
                 "{} syncs of the WAL for {} keys: each write waits for the disk",
                 facts.wal_syncs, facts.keys_written
             );
-            let advice = "write several keys in a batch, from several threads at once (one sync serves all), or without \
-                          WriteOptions::sync and with sync_wal now and then";
-            self.add(Severity::Slow, what, advice);
+            self.add(Severity::Slow, what, Remedy::ShareSyncs);
         }
     }
 
@@ -216,21 +209,22 @@ impl Findings {
         };
         let part = stall_us.saturating_mul(100);
         let least = HELD_UP_LITTLE.saturating_mul(*open_seconds).saturating_mul(SECOND_US);
-        let behind = "see below for what flushes and compactions are behind with; if nothing is,";
         if *stall_us >= SECOND_US && part >= least {
             let seconds = stall_us / SECOND_US;
-            let bursts = "the load comes in bursts: raise max_write_buffer_number".to_string();
-            let (mostly, remedy) = mostly_held_up_by(all).unwrap_or((String::new(), bursts));
+            let bursts = Remedy::MoreMemory {
+                when: "the load comes in bursts: ",
+                what: "raise max_write_buffer_number",
+                but: "",
+            };
+            let (mostly, otherwise) = mostly_held_up_by(all).unwrap_or((String::new(), vec![bursts]));
             let what = format!(
                 "writers were held up for {seconds} of the {open_seconds} s since the database was opened{now}{mostly}"
             );
-            let advice = limiter(facts).unwrap_or_else(|| format!("{behind} {remedy}"));
-            self.add(Severity::Slow, what, advice);
+            self.add(Severity::Slow, what, limiter(facts).unwrap_or(Remedy::SeeBelow { otherwise }));
         } else if is_long {
             let what = format!("writers have been stopped for {stopped} s");
-            let advice =
-                limiter(facts).unwrap_or_else(|| format!("{behind} they do not go on: look after the disk"));
-            self.add(Severity::Slow, what, advice);
+            let otherwise = vec![Remedy::LookAfterDisk];
+            self.add(Severity::Slow, what, limiter(facts).unwrap_or(Remedy::SeeBelow { otherwise }));
         }
     }
 
@@ -250,15 +244,20 @@ impl Findings {
                 _ => (Severity::Slow, format!("{} are free on the disk, and {may_need}", bytes(free_bytes))),
             };
             let advice = match reserved_disk_space {
-                0 => format!(
-                    "make space; once more than {} are free, set reserved_disk_space from 0 to {needed}, so that a full \
-                     disk can be emptied (with less, it would suspend writes); on a disk too small for that, lower \
-                     write_buffer_size or target_file_size_base",
-                    bytes(needed)
-                ),
-                _ => "make space".to_string(),
+                0 => Remedy::MakeSpaceAndReserve { bytes: needed },
+                _ => Remedy::MakeSpace { then: "" },
             };
             self.add(severity, what, advice);
+        }
+        let missing = facts.database.wal_reserve_missing;
+        if missing > 0 {
+            let is_running = facts.database.is_running;
+            let whose = if is_running { "the WAL" } else { "the WAL of an opening for writing" };
+            let what = format!(
+                "{whose} has no room for {} of its reserve: a write may find the disk full",
+                bytes(missing)
+            );
+            self.add(Severity::Slow, what, Remedy::MakeSpaceForWal { is_running });
         }
         self.wals(facts);
     }
@@ -273,11 +272,10 @@ impl Findings {
                 bytes(wal_bytes),
                 bytes(cap)
             );
-            let advice = format!(
-                "raise max_total_wal_size from {cap} to {}; set max_background_jobs from {jobs} to {}",
-                cap.saturating_mul(2),
-                jobs * 2
-            );
+            let advice = [
+                Remedy::set("max_total_wal_size", cap, cap.saturating_mul(2)),
+                Remedy::set("max_background_jobs", jobs, jobs.saturating_mul(2)),
+            ];
             return self.add(Severity::Slow, what, advice);
         }
         let memtables: u64 = facts
@@ -290,14 +288,8 @@ impl Findings {
                 "{} of WALs are kept, for families that are rarely flushed; opening reads them all",
                 bytes(wal_bytes)
             );
-            self.add(
-                Severity::Slow,
-                what,
-                format!(
-                    "flush now (flagstone flush); set max_total_wal_size to {}",
-                    memtables.saturating_mul(2)
-                ),
-            );
+            let advice = [Remedy::Flush, Remedy::set_to("max_total_wal_size", memtables.saturating_mul(2))];
+            self.add(Severity::Slow, what, advice);
         }
     }
 
@@ -310,9 +302,7 @@ impl Findings {
                 facts.iterator_made_at,
                 bytes(facts.iterator_kept_bytes)
             );
-            let advice = "drop it, or refresh it now and then: Iter::refresh, or with a snapshot \
-                          auto_refresh_iterator_with_snapshot";
-            self.add(Severity::Slow, what, advice);
+            self.add(Severity::Slow, what, Remedy::DropIterator);
         }
         let are_many = facts.snapshot_writes >= WRITES_MANY || facts.snapshot_write_bytes >= WORTH_SHAPING;
         if facts.snapshot_seconds >= SNAPSHOT_LONG && are_many {
@@ -326,7 +316,7 @@ impl Findings {
                     written => format!(" (about {})", bytes(written)),
                 }
             );
-            self.add(Severity::Slow, what, "drop it, and take a new one where a long read can do with that");
+            self.add(Severity::Slow, what, Remedy::DropSnapshot);
         }
     }
 
@@ -346,11 +336,9 @@ impl Findings {
                 bytes(indexes),
                 bytes(cache_bytes)
             );
-            let advice = format!(
-                "set block_cache from {cache_bytes} to {} or more, or set table.cache_index_and_filter_blocks from true \
-                 to false if there is memory for them beside it",
-                indexes.saturating_mul(4)
-            );
+            let but = " or more, or set table.cache_index_and_filter_blocks from true to false if there is memory for them \
+                       beside it";
+            let advice = Remedy::set("block_cache", cache_bytes, indexes.saturating_mul(4)).but(but);
             return self.add(Severity::Slow, what, advice);
         }
         let lookups = hits.saturating_add(misses);
@@ -364,10 +352,8 @@ impl Findings {
                 bytes(tables)
             );
             let part = (tables / 100 * CACHED_MUCH).min(facts.database.memory_bytes / 4);
-            let advice = format!(
-                "set block_cache from {cache_bytes} to {}, or give memory_budget more",
-                part.max(cache_bytes.saturating_mul(2))
-            );
+            let to = part.max(cache_bytes.saturating_mul(2));
+            let advice = Remedy::set("block_cache", cache_bytes, to).but(", or give memory_budget more");
             self.add(Severity::Slow, what, advice);
         }
     }
@@ -379,10 +365,8 @@ impl Findings {
             let what = format!(
                 "files were opened again {times} times: {files} tables and blob files take turns (max_open_files {most})"
             );
-            let advice = format!(
-                "set max_open_files from {most} to {}, or to -1 for no limit; the process must be allowed as many (ulimit -n)",
-                files.saturating_mul(2)
-            );
+            let but = ", or to -1 for no limit; the process must be allowed as many (ulimit -n)";
+            let advice = Remedy::set("max_open_files", most, files.saturating_mul(2)).but(but);
             self.add(Severity::Slow, what, advice);
         }
     }
@@ -397,11 +381,8 @@ impl Findings {
                 bytes(bytes_now),
                 bytes(most)
             );
-            let advice = format!(
-                "{}, for bursts; a load that lasts is as fast as the disk",
-                more_memtables(&facts.database)
-            );
-            self.add(Severity::Slow, what, advice);
+            let but = ", for bursts; a load that lasts is as fast as the disk";
+            self.add(Severity::Slow, what, more_memtables(&facts.database, "", but));
         }
         let DatabaseFacts { memory_bytes, .. } = facts.database;
         let of_family =
@@ -414,10 +395,8 @@ impl Findings {
                 bytes(wanted),
                 bytes(memory_bytes)
             );
-            let advice = format!(
-                "set memory_budget from 0 to auto, or db_write_buffer_size from 0 to {}",
-                memory_bytes / 4
-            );
+            let but = format!(", or db_write_buffer_size from 0 to {}", memory_bytes / 4);
+            let advice = Remedy::set("memory_budget", 0, "auto").but(but);
             self.add(Severity::Slow, what, advice);
         }
         let all = facts.database.db_write_buffer_size;
@@ -428,20 +407,8 @@ impl Findings {
                 bytes(all),
                 bytes(tables)
             );
-            self.add(
-                Severity::Slow,
-                what,
-                format!("set db_write_buffer_size from {all} to {}, or to 0 for no limit", 64 << 20),
-            );
+            let advice = Remedy::set("db_write_buffer_size", all, 64 << 20).but(", or to 0 for no limit");
+            self.add(Severity::Slow, what, advice);
         }
-    }
-}
-
-/// Bytes for people.
-pub(super) fn bytes(count: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match UNITS.iter().find(|(_, size)| count >= *size) {
-        Some((unit, size)) => format!("{:.1} {unit}", count as f64 / *size as f64),
-        None => format!("{count} bytes"),
     }
 }

@@ -1,5 +1,6 @@
 //! What a diagnosis goes by.
 
+use crate::base::Remedy;
 use crate::options::CompactionStyle;
 #[cfg(test)]
 use crate::options::value::SettingValue;
@@ -16,7 +17,7 @@ pub struct Facts {
     /// Files that hold what this engine cannot treat, in words.
     pub unsupported: Vec<String>,
     /// Sound tables that no compaction takes for now, in words, and what helps.
-    pub aside: Vec<(String, String)>,
+    pub aside: Vec<(String, Vec<Remedy>)>,
     /// What the operating system did not let this process look at, in words.
     pub refused: Vec<String>,
     /// What is wrong with keys, in words.
@@ -97,6 +98,9 @@ facts! {
         free_bytes: u64 = u64::MAX,
         /// The option.
         reserved_disk_space: u64 = 0,
+        /// Bytes that the active WAL was to reserve, and found no room for; where the database is not open for writing, that a
+        /// WAL would.
+        wal_reserve_missing: u64 = 0,
         /// Files in the directory that nothing names.
         strays: u64 = 0,
         /// Bytes of the WALs that recovery would read.

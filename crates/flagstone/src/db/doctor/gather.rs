@@ -20,7 +20,7 @@ use crate::db::settings::{blob_waste, compacts_by_itself, scratch_bytes, stall_i
 use crate::db::{Db, DbInner, Ticker};
 use crate::env::memory_limit;
 use crate::manifest::{BlobFileState, Version};
-use crate::options::{ColumnFamilyOptions, CompactionStyle, DamagedFile};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, DamagedFile, Options};
 use crate::sst::{IndexType, Table, TableProperties};
 use crate::wal::RecoveryMode;
 
@@ -95,9 +95,9 @@ impl Db {
         for file in self.damaged_files() {
             match file.error.code() {
                 Code::NotSupported if file.waits_for_snapshots() => {
-                    let remedy = file.error.remedy().unwrap_or_default().to_string();
+                    let remedies = file.error.remedies().to_vec();
                     let bare = DamagedFile { error: file.error.without_remedy(), ..file };
-                    facts.aside.push((bare.to_string(), remedy));
+                    facts.aside.push((bare.to_string(), remedies));
                 }
                 Code::NotSupported => facts.unsupported.push(file.to_string()),
                 _ => facts.faults.push(file.to_string()),
@@ -161,6 +161,7 @@ impl DbInner {
             writers: self.write_control.condition().to_string(),
             free_bytes,
             reserved_disk_space: settings.reserved_disk_space,
+            wal_reserve_missing: self.missing_reserve(&settings, free_bytes),
             strays,
             wal_bytes,
             max_total_wal_size: settings.max_total_wal_size,
@@ -195,6 +196,15 @@ impl DbInner {
             cache_misses: looked_up.misses,
             cache_evictions: looked_up.evictions,
             cached_index_bytes: 0,
+        }
+    }
+
+    /// Bytes that a WAL wants to reserve and does not get.
+    fn missing_reserve(&self, settings: &Options, free_bytes: u64) -> u64 {
+        match self.read_only {
+            false => self.wal_reserve_missing.load(Ordering::Relaxed),
+            true if settings.allow_fallocate => self.wal_reserve().saturating_sub(free_bytes),
+            true => 0,
         }
     }
 
@@ -470,8 +480,8 @@ mod tests {
         let facts = db.facts().unwrap();
         assert!(facts.faults.is_empty() && facts.refused.len() == 1, "{facts:?}");
         let found = db.doctor().unwrap();
-        assert!(found[0].what.contains(".sst") && found[0].advice.contains("owner"), "{found:?}");
-        assert!(!found[0].advice.contains("restore"), "{found:?}");
+        assert!(found[0].what.contains(".sst") && found[0].advice().contains("owner"), "{found:?}");
+        assert!(!found[0].advice().contains("restore"), "{found:?}");
     }
 
     /// The tables that a compaction is writing were said to be left over.

@@ -2,6 +2,7 @@
 
 use super::diagnose::{Findings, MEMTABLE_SMALL, SECOND_US, Severity, WORTH_SHAPING, bytes};
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
+use crate::base::Remedy;
 use crate::options::CompactionStyle;
 
 /// Fewer entries say nothing of what most of them are.
@@ -31,9 +32,12 @@ impl Findings {
         let slowdown = family.level0_slowdown_writes_trigger;
         let faster = faster(family, database);
         // Nobody waits for compactions that do not come.
-        let (stops, delays) = match family.disable_auto_compactions || family.compactions_are_held {
-            true => ("too many for reads", "many for reads"),
-            false => ("writes are stopped", "writes are delayed"),
+        let is_unasked = !family.disable_auto_compactions && !family.compactions_are_held;
+        let (stops, delays) = match (is_unasked, database.is_running) {
+            (false, _) => ("too many for reads", "many for reads"),
+            (true, true) => ("writes are stopped", "writes are delayed"),
+            // No process writes to a database that is only looked at, as far as that can be known.
+            (true, false) => ("writes would be stopped", "writes would be delayed"),
         };
         let waiting = match family.compaction_style {
             CompactionStyle::Universal => format!("{level0_files} sorted runs wait to be merged"),
@@ -71,10 +75,8 @@ impl Findings {
                 "family '{name}': {unflushed} full memtables wait for their flush: writes are {wait}"
             );
             let advice = limiter(database).unwrap_or_else(|| {
-                format!(
-                    "set max_write_buffer_number from {most} to {}, for bursts; a load that lasts is as fast as the disk",
-                    most.saturating_mul(2)
-                )
+                let but = ", for bursts; a load that lasts is as fast as the disk";
+                Remedy::set("max_write_buffer_number", most, most.saturating_mul(2)).but(but)
             });
             self.add(Severity::Slow, what, advice);
         }
@@ -84,15 +86,11 @@ impl Findings {
     fn deletions(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, tables, entries, deletions, deletion_tables, range_deletions, .. } = family;
         let advice = match family.compaction_style {
-            CompactionStyle::Fifo => {
-                "FIFO compaction keeps deletions for as long as the tables that they are in: let values expire by ttl, or open \
-                 it with another compaction_style"
-                    .to_string()
+            CompactionStyle::Fifo => vec![Remedy::ExpireByTtl],
+            _ => {
+                let compact = rewrite(family, database, "compact the ranges that were deleted", "");
+                snapshot_first(database).into_iter().chain([compact, Remedy::DeleteRanges]).collect()
             }
-            _ => format!(
-                "{}compact the ranges that were deleted: flagstone compact; delete ranges by delete_range",
-                snapshot_first(database)
-            ),
         };
         if *entries >= ENTRIES_MIN && deletions.saturating_mul(4) >= *entries {
             let part = u128::from(*deletions) * 100 / u128::from(*entries);
@@ -113,39 +111,36 @@ impl Findings {
             let what = format!(
                 "family '{name}': {range_deletions} deletions of ranges for {entries} entries: reads go through them"
             );
-            self.add(Severity::Slow, what, "compact: flagstone compact; delete fewer and larger ranges");
+            let compact = rewrite(family, database, "compact", "");
+            self.add(Severity::Slow, what, [compact, Remedy::DeleteFewerRanges]);
         }
     }
 
     /// How many bits filters have for a key.
-    fn filters(&mut self, family: &FamilyFacts) {
+    fn filters(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, filtered_entries: keys, filter_bytes, .. } = family;
         if *keys < FILTERED_MIN {
             return;
         }
         let bits = *filter_bytes as f64 * 8.0 / *keys as f64;
         let what = format!("family '{name}': filters have {bits:.1} bits for a key");
-        let compact =
-            "then compact: flagstone compact, since each table keeps the filter that it was written with";
+        let but = ", since each table keeps the filter that it was written with";
+        let compact = rewrite(family, database, "then compact", but);
+        let set = |bits| Remedy::set_to("table.filter_policy", format_args!("bloomfilter:{bits}:false"));
         if bits < BITS_FEW {
             let what = format!("{what}: many lookups of keys that are not there read a block in vain");
-            let advice = format!("set table.filter_policy=bloomfilter:10:false; {compact}");
-            self.add(Severity::Slow, what, advice);
+            self.add(Severity::Slow, what, [set(10), compact]);
         } else if bits > BITS_MANY {
             let what =
                 format!("{what}, which take {} and rule out hardly more than 16 do", bytes(*filter_bytes));
-            self.add(
-                Severity::Note,
-                what,
-                format!("set table.filter_policy=bloomfilter:16:false; {compact}"),
-            );
+            self.add(Severity::Note, what, [set(16), compact]);
         }
     }
 
     /// What the tables are like.
     pub(super) fn shape(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         self.deletions(family, database);
-        self.filters(family);
+        self.filters(family, database);
         let FamilyFacts { name, tables, table_bytes, write_buffer_size, .. } = family;
         let is_fifo = family.compaction_style == CompactionStyle::Fifo;
         let average = table_bytes.checked_div(*tables).unwrap_or(0);
@@ -157,19 +152,18 @@ impl Findings {
                 bytes(average)
             );
             let advice = match is_fifo {
-                true => "set compaction_options_fifo={allow_compaction=true;}: small tables are then merged"
-                    .to_string(),
-                false => format!(
-                    "compact: flagstone compact; then tables have target_file_size_base ({})",
-                    bytes(target)
-                ),
+                true => Remedy::set_to("compaction_options_fifo", "{allow_compaction=true;}")
+                    .but(": small tables are then merged"),
+                false => {
+                    let then = format!("; then tables have target_file_size_base ({})", bytes(target));
+                    rewrite(family, database, "compact", &then)
+                }
             };
             self.add(Severity::Slow, what, advice);
         } else if *tables >= 20 * TABLES_MANY {
             let what = format!("family '{name}': {tables} tables: each takes memory and time to open");
             let option = if is_fifo { "write_buffer_size" } else { "target_file_size_base" };
-            let advice = format!("set {option} from {target} to {}", target.saturating_mul(4));
-            self.add(Severity::Slow, what, advice);
+            self.add(Severity::Slow, what, Remedy::set(option, target, target.saturating_mul(4)));
         }
         if *table_bytes >= WORTH_SHAPING && *write_buffer_size < MEMTABLE_SMALL {
             let what = format!(
@@ -178,11 +172,7 @@ impl Findings {
                 bytes(*table_bytes),
                 if is_fifo { "tables as small" } else { "more compactions" }
             );
-            self.add(
-                Severity::Slow,
-                what,
-                format!("set write_buffer_size from {write_buffer_size} to {}", 64 << 20),
-            );
+            self.add(Severity::Slow, what, Remedy::set("write_buffer_size", write_buffer_size, 64 << 20));
         }
         if family.disable_auto_compactions {
             let mut what = format!("family '{name}': compactions run only on request");
@@ -192,14 +182,15 @@ impl Findings {
                 );
             }
             let advice = match family.compaction_style {
-                CompactionStyle::None => "if that is not meant, open it with another compaction_style",
-                _ => "if that is not meant, set disable_auto_compactions from true to false",
+                CompactionStyle::None => Remedy::AnotherStyle { when: "if that is not meant, " },
+                _ => Remedy::set("disable_auto_compactions", true, false).when("if that is not meant, "),
             };
             self.add(Severity::Note, what, advice);
         }
         if family.compactions_are_held {
             let what = format!("family '{name}': its automatic compactions are held back");
-            self.add(Severity::Note, what, format!("if that is not meant any more, {LET_GO}"));
+            let let_go = Remedy::LetGo { when: "if that is not meant any more, ", but: "" };
+            self.add(Severity::Note, what, let_go);
         }
     }
 
@@ -222,15 +213,12 @@ impl Findings {
             1.0 + percent as f64 / 100.0
         );
         if percent / 3 * 2 > *most {
-            let advice = format!(
-                "max_size_amplification_percent ({most}) wants them merged, and compactions are behind: {}",
-                faster(family, database)
-            );
-            self.add(Severity::Slow, what, advice);
+            let what = format!("{what}; max_size_amplification_percent ({most}) wants them merged");
+            self.add(Severity::Slow, what, faster(family, database));
         } else if percent > AMPLIFIED_MUCH {
-            let advice = format!(
-                "set compaction_options_universal={{max_size_amplification_percent=200;}}, now {most}, if space matters"
-            );
+            let but = format!(", now {most}, if space matters");
+            let value = "{max_size_amplification_percent=200;}";
+            let advice = Remedy::set_to("compaction_options_universal", value).but(but);
             self.add(Severity::Slow, what, advice);
         }
     }
@@ -256,13 +244,14 @@ impl Findings {
                 bytes(*limit)
             );
             let enough = (u128::from(*fifo_bytes) * u128::from(*ttl) / u128::from(*oldest_seconds)) as u64;
-            let set = format!("set compaction_options_fifo={{{option}={};}}", enough.saturating_mul(2));
+            let value = format!("{{{option}={};}}", enough.saturating_mul(2));
+            let set = Remedy::set_to("compaction_options_fifo", value);
             let (severity, advice) = match is_ttl_chosen {
                 true if is_full => (Severity::Slow, set),
                 true => (Severity::Note, set),
                 // Whether somebody chose 30 days nothing tells: OPTIONS files say that of who did not.
                 false => {
-                    (Severity::Note, format!("if keys are to stay for ttl, which is that by default, {set}"))
+                    (Severity::Note, set.when("if keys are to stay for ttl, which is that by default, "))
                 }
             };
             self.add(severity, what, advice);
@@ -271,8 +260,9 @@ impl Findings {
                 "family '{name}': the oldest tables are dropped as soon as all have {} ({option}, which nobody set)",
                 bytes(*limit)
             );
-            let advice = "if they are to stay longer, set compaction_options_fifo={max_table_files_size=..;}";
-            self.add(Severity::Note, what, advice);
+            let value = format!("{{max_table_files_size={};}}", limit.saturating_mul(2));
+            let set = Remedy::set_to("compaction_options_fifo", value).when("if they are to stay longer, ");
+            self.add(Severity::Note, what, set.but(" or more"));
         }
     }
 
@@ -293,7 +283,7 @@ impl Findings {
                 bytes(family.write_buffer_size),
                 bytes(*limit)
             );
-            let advice = format!("set write_buffer_size from {} to {}", family.write_buffer_size, limit / 16);
+            let advice = Remedy::set("write_buffer_size", family.write_buffer_size, limit / 16);
             self.add(Severity::Slow, what, advice);
         }
         if !family.fifo_counts_blobs && family.blob_bytes > *limit {
@@ -302,57 +292,75 @@ impl Findings {
                 bytes(family.blob_bytes),
                 bytes(*limit)
             );
-            let advice = "if they are to, set compaction_options_fifo={max_data_files_size=..;}";
-            self.add(Severity::Slow, what, advice);
+            let all = family.blob_bytes.saturating_add(family.table_bytes).max(*limit);
+            let value = format!("{{max_data_files_size={};}}", all.saturating_mul(2));
+            let set = Remedy::set_to("compaction_options_fifo", value).when("if they are to, ");
+            self.add(Severity::Slow, what, set.but(" or less, down to which the oldest tables go"));
         }
     }
 }
 
 /// What to do before anything that was deleted or overwritten can go.
-pub(super) fn snapshot_first(database: &DatabaseFacts) -> String {
+pub(super) fn snapshot_first(database: &DatabaseFacts) -> Option<Remedy> {
     let DatabaseFacts { snapshot_seconds: seconds, snapshot_writes: writes, snapshot_taken_at: at, .. } =
         database;
     if *writes == 0 || *seconds < SNAPSHOT_YOUNG {
-        return String::new();
+        return None;
     }
-    format!(
-        "drop the snapshot that was taken {seconds} s ago at {at} first, which keeps what {writes} writes since have deleted or \
-         overwritten; "
-    )
+    Some(Remedy::DropSnapshotFirst { seconds: *seconds, taken_at: at.clone(), writes: *writes })
 }
 
-/// What lets automatic compactions go on that are held back.
-const LET_GO: &str = "drop what Db::hold_automatic_compactions has returned";
+/// A compaction that writes all tables of a family again.
+fn rewrite(family: &FamilyFacts, database: &DatabaseFacts, what: &'static str, but: &str) -> Remedy {
+    let (bottommost, is_running) = (true, database.is_running);
+    Remedy::Compact { what, family: family.name.clone(), bottommost, is_running, but: but.to_string() }
+}
+
+/// A compaction of what waits for one.
+fn catch_up(family: &FamilyFacts, database: &DatabaseFacts, what: &'static str, but: &str) -> Remedy {
+    let (bottommost, is_running) = (false, database.is_running);
+    Remedy::Compact { what, family: family.name.clone(), bottommost, is_running, but: but.to_string() }
+}
 
 /// How compactions catch up.
-pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
+pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> Vec<Remedy> {
+    let compact = |what, but| catch_up(family, database, what, but);
     match (family.disable_auto_compactions, family.compaction_style) {
         (true, CompactionStyle::None) => {
-            "compact: flagstone compact, or open it with another compaction_style".to_string()
+            vec![compact("compact", ""), Remedy::AnotherStyle { when: "or " }]
         }
         (true, _) => {
-            "set disable_auto_compactions from true to false, or compact: flagstone compact".to_string()
+            let set = Remedy::set("disable_auto_compactions", true, false);
+            vec![set, compact("or compact", "")]
         }
-        (false, _) if family.compactions_are_held => format!("{LET_GO}, or call Db::compact_range"),
-        (false, _) => limiter(database).unwrap_or_else(|| {
+        (false, _) if family.compactions_are_held => {
+            vec![Remedy::LetGo { when: "", but: ", or call Db::compact_range" }]
+        }
+        (false, _) => {
+            if let Some(limiter) = limiter(database) {
+                return vec![limiter];
+            }
             let (option, jobs) = match database.max_background_compactions {
                 0 => ("max_background_jobs", database.max_background_jobs),
                 compactions => ("max_background_compactions", compactions),
             };
-            let more = format!("set {option} from {jobs} to {}", jobs.saturating_mul(2));
-            match database.rate_limit {
-                // Who only looks does not know what they waited for.
-                limit if limit > 0 && !database.is_running => {
-                    format!("{more}; they may have no more than rate_limiter_bytes_per_sec={limit}")
-                }
-                _ => more,
+            let more = Remedy::set(option, jobs, jobs.saturating_mul(2));
+            if database.is_running {
+                return vec![more];
             }
-        }),
+            let but = ", or open it for writing, which compacts in the background";
+            let mut all = vec![compact("compact", but), more];
+            // What they waited for is not known where the database is only looked at.
+            if database.rate_limit > 0 {
+                all.push(Remedy::MindRateLimit { bytes_per_second: database.rate_limit });
+            }
+            all
+        }
     }
 }
 
 /// What held writers up most often since the database was opened, and what to change for it; nothing where nobody counted.
-pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, String)> {
+pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, Vec<Remedy>)> {
     let counts = |family: &FamilyFacts| {
         [
             family.held_up_by_memtables,
@@ -370,22 +378,16 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, String)> {
         let mostly = format!(
             ", mostly by the memtables of all families, which had what they may have ({together} of {all} times)"
         );
-        let advice = format!(
-            "the load comes in bursts: {}; one that lasts is as fast as the disk",
-            more_memtables(&facts.database)
-        );
-        return Some((mostly, advice));
+        let more = more_memtables(&facts.database, BURSTS, LASTS);
+        return Some((mostly, vec![more]));
     }
     let times = by.into_iter().max().filter(|times| *times > 0)?;
     let (reason, remedy) = match by.iter().position(|count| *count == times)? {
         0 => {
             let most = family.max_write_buffer_number;
             let more = most.saturating_mul(2);
-            let advice = format!(
-                "the load comes in bursts: set max_write_buffer_number from {most} to {more}; one that lasts is as fast as \
-                 the disk"
-            );
-            ("full memtables that waited for their flush", advice)
+            let set = Remedy::set("max_write_buffer_number", most, more).when(BURSTS).but(LASTS);
+            ("full memtables that waited for their flush", vec![set])
         }
         1 if family.compaction_style == CompactionStyle::Universal => {
             ("sorted runs that waited to be merged", faster(family, &facts.database))
@@ -394,41 +396,44 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, String)> {
         2 => ("bytes that waited to be compacted", faster(family, &facts.database)),
         _ => {
             let most = family.burst_space_amplification;
-            let advice = format!(
-                "more was overwritten than space is given back for: set burst_space_amplification from {most} to {:.1} if \
-                 writing matters more than space",
-                most.max(1.0) + 0.7
-            );
-            ("garbage in blob files", advice)
+            let more = format!("{:.1}", most.max(1.0) + 0.7);
+            let set = Remedy::set("burst_space_amplification", most, more)
+                .when("more was overwritten than space is given back for: ")
+                .but(" if writing matters more than space");
+            ("garbage in blob files", vec![set])
         }
     };
     let mostly = format!(", mostly by {reason} (family '{}': {times} of {all} times)", family.name);
     Some((mostly, remedy))
 }
 
+/// What stands around advice for a load that is not always the same.
+const BURSTS: &str = "the load comes in bursts: ";
+const LASTS: &str = "; one that lasts is as fast as the disk";
+
 /// How the memtables of all families may have more.
-pub(super) fn more_memtables(database: &DatabaseFacts) -> String {
+pub(super) fn more_memtables(database: &DatabaseFacts, when: &'static str, but: &'static str) -> Remedy {
     match (database.db_write_buffer_size, database.memtable_bytes_max) {
         // The program set it, and none of its files says how.
-        (_, 0) => "raise db_write_buffer_size, or give memory_budget more".to_string(),
-        (size, most) if size == most => {
-            format!("raise db_write_buffer_size from {size} to {}", size.saturating_mul(2))
+        (_, 0) => {
+            Remedy::MoreMemory { when, what: "raise db_write_buffer_size, or give memory_budget more", but }
         }
-        _ => "give memory_budget more".to_string(),
+        (size, most) if size == most => {
+            Remedy::set("db_write_buffer_size", size, size.saturating_mul(2)).when(when).but(but)
+        }
+        _ => Remedy::MoreMemory { when, what: "give memory_budget more", but },
     }
 }
 
 /// What to do about the rate limiter, if flushes and compactions wait for it for more than a quarter of the time.
-pub(super) fn limiter(database: &DatabaseFacts) -> Option<String> {
+pub(super) fn limiter(database: &DatabaseFacts) -> Option<Remedy> {
     let DatabaseFacts { rate_limit: limit, rate_limiter_us: waited, open_seconds, .. } = database;
     let is_felt = *limit > 0
         && *waited >= SECOND_US
         && waited.saturating_mul(4) >= open_seconds.saturating_mul(SECOND_US);
     is_felt.then(|| {
-        format!(
-            "flushes and compactions have waited {} s for the rate limiter: raise rate_limiter_bytes_per_sec from {limit} to {}",
-            waited / SECOND_US,
-            limit.saturating_mul(4)
-        )
+        let seconds = waited / SECOND_US;
+        let when = format!("flushes and compactions have waited {seconds} s for the rate limiter: ");
+        Remedy::set("rate_limiter_bytes_per_sec", limit, limit.saturating_mul(4)).when(when)
     })
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod agenda;
 pub(super) mod background;
+mod collect;
 pub(super) mod compact;
 pub(super) mod compact_files;
 pub(super) mod dropping;

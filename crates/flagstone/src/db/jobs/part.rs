@@ -14,8 +14,8 @@ use super::range_cuts::{sequence_cuts, start_of_too_many};
 use crate::base::range_tombstone::TruncatedFragment;
 use crate::base::{
     Code, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
-    MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Result, SequenceNumber, Sometimes, TruncatedRangeTombstones,
-    ValueType, key_in_words,
+    MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Remedy, Result, SequenceNumber, Sometimes,
+    TruncatedRangeTombstones, ValueType, key_in_words,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{
@@ -209,9 +209,7 @@ impl DbInner {
              where they are",
             key_in_words(start)
         );
-        let error = Error::new(Code::NotSupported, message).advise(
-            "drop the oldest snapshots (`Db::pins` names them); a later compaction takes the table then",
-        );
+        let error = Error::new(Code::NotSupported, message).advise(Remedy::DropOldestSnapshots);
         for (_, file) in job.plan.files() {
             let table = self.tables.open(&job.family, file)?;
             let is_over = |fragment: TruncatedFragment<'_>| {

@@ -422,7 +422,7 @@ mod tests {
         let findings = world.db.doctor().unwrap();
         let said = findings.iter().find(|found| found.what.contains("begin with the key 'key000'")).unwrap();
         assert_eq!(said.severity, Severity::Slow, "the table is sound: {said}");
-        assert!(said.advice.contains("snapshots") && !said.advice.contains("restore"), "{said}");
+        assert!(said.advice().contains("snapshots") && !said.advice().contains("restore"), "{said}");
         world.put(0, "is not refused, and does not wait");
         world.db.flush_all().unwrap();
         world.check();

@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::data_directories::{id_of, is_database, is_own};
-use crate::base::{Error, FileNumber, Result, file_name};
+use crate::base::{Error, FileNumber, Remedy, Result, file_name};
 use crate::env::{FileSystem, Names, read_file};
 use crate::manifest::identity_of;
 
@@ -72,7 +72,7 @@ pub fn another_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Resu
 fn unreachable_owner(error: Error, directory: &Path) -> Error {
     let owner = file_name::owner(directory);
     let named = format!("cannot find out whether the database is still there that {} names", owner.display());
-    error.context(named).advise("if it is not, or does not use the directory any longer, remove that file")
+    error.context(named).advise(Remedy::RemoveOwner)
 }
 
 /// Refuses a directory that is another database's than that in `path`.

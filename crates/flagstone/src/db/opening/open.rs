@@ -16,7 +16,7 @@ use super::replayed::ProgressMeter;
 use super::wal_directory::{check_newest_wal, check_wals_are_not_here};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, Sometimes};
+use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Remedy, Result, Sometimes};
 use crate::cache::MemoryAccount;
 use crate::db::budget::BudgetRule;
 use crate::db::family::{Family, FamilyState, SuperVersion};
@@ -403,10 +403,10 @@ impl Opening<'_> {
         if let Some((name, _)) = missing.first()
             && (self.read_only || !(self.options.db.create_missing_column_families || is_new))
         {
-            return Err(Error::invalid_argument(format!(
-                "column family '{name}' does not exist; set create_missing_column_families to create it"
-            ))
-            .at(self.path));
+            let error = Error::invalid_argument(format!("column family '{name}' does not exist"));
+            // One that is only read makes none.
+            let error = if self.read_only { error } else { error.advise(Remedy::CreateMissingFamilies) };
+            return Err(error.at(self.path));
         }
         let versions = if is_new {
             let (name, family) = present.first().ok_or_else(|| no_database(self.path))?;

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::{Error, FileNumber, Result, file_name};
+use crate::base::{Error, FileNumber, Remedy, Result, file_name};
 use crate::batch::{BatchView, Operation};
 use crate::db::DbInner;
 use crate::env::OpenMode;
-use crate::wal::{DECIDE, Event, Reader};
+use crate::wal::{Event, Reader};
 
 /// The most bytes that are kept of transactions of which nothing is known yet but that they are prepared: hundreds of thousands.
 const PREPARED_MAX: usize = 64 << 20;
@@ -69,7 +69,7 @@ impl DbInner {
             false => format!("transaction '{name}' is prepared, and neither committed nor rolled back"),
         };
         let path = file_name::wal(&self.wal_directory, number);
-        Err(Error::not_supported(message).advise(DECIDE).at(path).at_offset(offset))
+        Err(Error::not_supported(message).advise(Remedy::DecidePrepared).at(path).at_offset(offset))
     }
 }
 

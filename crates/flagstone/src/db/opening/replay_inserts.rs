@@ -24,7 +24,9 @@ use std::sync::Arc;
 
 use super::replayed::ReplayedTables;
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, Sometimes, ValueType};
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, Sometimes, ValueType,
+};
 use crate::batch::Operation;
 use crate::blob::BlobIndex;
 use crate::db::DbInner;
@@ -34,7 +36,7 @@ use crate::db::writing::operations::{entry_of, family_of, takes_sequence};
 use crate::env::Join;
 use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;
-use crate::wal::{Applied, DECIDE, ReplayRecord};
+use crate::wal::{Applied, ReplayRecord};
 
 /// How many portions wait for a thread at most.
 const PORTIONS_WAITING: usize = 2;
@@ -234,7 +236,8 @@ impl Inserts {
             let Some(operation) = operations.next().transpose()? else { break };
             self.log_bytes += operations.offset() - read;
             if operation.is_transaction_marker() {
-                return Err(Error::not_supported("the WAL holds two-phase transactions").advise(DECIDE));
+                return Err(Error::not_supported("the WAL holds two-phase transactions")
+                    .advise(Remedy::DecidePrepared));
             }
             let Some(id) = family_of(&operation) else { continue };
             let takes_it = match self.shared.targets.index(id, record.wal) {

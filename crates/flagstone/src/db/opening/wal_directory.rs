@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::data_directories::is_own;
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Error, Result};
+use crate::base::{Error, Remedy, Result};
 use crate::env::FileSystem;
 use crate::manifest::VersionSet;
 use crate::wal::missing_wal;
@@ -52,9 +52,7 @@ pub(in crate::db) fn check_newest_wal(
     let Some(newest) = versions.newest_wal() else { return Ok(()) };
     let names = match fs.list(wal_directory) {
         Err(error) if error.is_not_found() => {
-            let advice = "the WALs lie in there: mount it or restore it, or name another (`wal_dir`); or open with \
-                          `wal_recovery_mode=kSkipAnyCorruptedRecords`, to go on without what they held";
-            return Err(error.advise(advice));
+            return Err(error.advise(Remedy::FindWalDirectory));
         }
         listed => listed?,
     };

@@ -11,9 +11,9 @@
 //! 3. Where it is gone, the next WAL must say that it follows it, and that it ended there. That tells of a power loss, and not of
 //!    a copy, which gives out the same numbers: its records alone are compared.
 
-use super::updates::{LOOKS_MAX, NEW_COPY, OpenWal, end_without_empty_ranges, ignoring_absence, missing};
+use super::updates::{LOOKS_MAX, OpenWal, end_without_empty_ranges, ignoring_absence, missing};
 use crate::base::checksum::crc32c;
-use crate::base::{Code, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes};
+use crate::base::{Code, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber, Sometimes};
 use crate::batch::BatchView;
 use crate::db::writing::archive::WalFile;
 use crate::db::{Db, DbInner, Updates};
@@ -93,7 +93,7 @@ impl UpdatePosition {
             "the writes before sequence number {next_sequence} are not those that were handed out of WAL {wal}: {why}; a \
              power loss has taken what was not synced, or this is another database"
         ))
-        .advise(NEW_COPY)
+        .advise(Remedy::MakeNewCopy)
     }
 
     /// Nobody can tell any longer whether it does.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::read::read_settings;
 use super::update_position::UpdatePosition;
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::db::writing::archive::WalFile;
 use crate::db::writing::operations::takes_sequence;
@@ -349,11 +349,10 @@ impl OpenWal {
     }
 }
 
-pub(super) const NEW_COPY: &str = "make a new copy of the database (a checkpoint) and go on from there";
-
 pub(super) fn missing(wanted: SequenceNumber, why: &str) -> Error {
     Error::not_found(format!("the write with sequence number {wanted} is in the WALs no longer: {why}"))
-        .advise(format!("{NEW_COPY}; WAL_ttl_seconds and WAL_size_limit_MB keep WALs for longer"))
+        .advise(Remedy::MakeNewCopy)
+        .advise(Remedy::KeepWals)
 }
 
 /// What a batch is, if the write is wanted that begins at `next`, or no earlier than at `lowest`.

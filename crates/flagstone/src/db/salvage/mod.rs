@@ -31,7 +31,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber, file_name};
+use crate::base::{
+    Code, Error, FileNumber, InternalKeyComparator, Remedy, Result, SequenceNumber, file_name,
+};
 use crate::db::another_owner;
 use crate::env::{Env, FileLock, FileSystem};
 use crate::manifest::identity_of;
@@ -186,7 +188,7 @@ fn check_target(fs: &dyn FileSystem, target: &Path) -> Result<()> {
     match fs.list(target) {
         Ok(names) if names.is_empty() => Ok(()),
         Ok(_) => Err(Error::invalid_argument("the directory for the new database is not empty")
-            .advise("name another, or remove what a salvage that was interrupted left there")
+            .advise(Remedy::NameEmptyTarget)
             .at(target)),
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error),
