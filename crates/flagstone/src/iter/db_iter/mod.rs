@@ -15,6 +15,8 @@ mod backward;
 mod dead_run;
 mod forward;
 #[cfg(test)]
+mod leap_tests;
+#[cfg(test)]
 mod tests;
 mod versions;
 
