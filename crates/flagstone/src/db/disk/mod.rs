@@ -5,5 +5,7 @@ pub(super) mod hole_speed;
 pub(super) mod obsolete;
 mod promise;
 pub(super) mod punch;
+#[cfg(test)]
+mod recycling_tests;
 pub(super) mod reserve;
 pub(super) mod space;

@@ -139,16 +139,27 @@ impl DbInner {
             state.unbegun_wal = None;
         }
         let path = file_name::wal(&self.wal_directory, number);
-        let recycled = state.recyclable_wals.pop_front();
+        let recycled = state.recyclable_wals.front().copied();
         let name = self.names.before_making(&self.wal_directory);
         let create = || {
+            if let Some(old) = recycled {
+                Sometimes::WalRecycled.reached();
+                self.env.fs.rename(&file_name::wal(&self.wal_directory, old), &path)?;
+            }
             let writer = self.wal_writer(&path, number, recycled)?;
             if !Mutant::SkipWalDirectorySync.is_on() {
                 name.sync()?;
             }
             Ok(writer)
         };
-        create().inspect_err(|_| {
+        let created = create();
+        // One that could not be renamed lies there still: for the next attempt, or to be removed at close.
+        if let Some(old) = recycled
+            && (created.is_ok() || self.env.fs.metadata(&file_name::wal(&self.wal_directory, old)).is_err())
+        {
+            state.recyclable_wals.pop_front();
+        }
+        created.inspect_err(|_| {
             // A full disk is tried again with every write: do not leave a file behind each time.
             state.unbegun_wal = self.remove(&path).is_err().then_some(number);
         })
@@ -163,11 +174,7 @@ impl DbInner {
     ) -> Result<wal::Writer> {
         let settings = self.settings.load();
         let file = match recycled {
-            Some(old) => {
-                Sometimes::WalRecycled.reached();
-                self.env.fs.rename(&file_name::wal(&self.wal_directory, old), path)?;
-                self.env.fs.open(path, OpenMode::Update)?
-            }
+            Some(_) => self.env.fs.open(path, OpenMode::Update)?,
             None => self.env.fs.open(path, OpenMode::Create)?,
         };
         // What is not reserved cannot be mapped.
