@@ -7,6 +7,8 @@ mod stream_merge;
 #[cfg(test)]
 mod stream_model;
 #[cfg(test)]
+mod stream_model_filter;
+#[cfg(test)]
 mod stream_model_tests;
 mod stream_settings;
 #[cfg(test)]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::stream_model_filter::{Fate, FilterOfOperands, Filtered};
 use super::*;
 use crate::base::merge::StringAppendOperator;
 use crate::base::range_tombstone::RangeTombstone;
 use crate::base::{
-    Comparator, FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyBuf,
+    CompactionFilter, Comparator, FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyBuf,
     InternalKeyComparator, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber,
     TruncatedRangeTombstones, ValueType,
 };
@@ -20,6 +21,11 @@ use crate::iter::{FileOpener, LevelTombstones, MergingIterator, SortedFiles, Val
 /// Keys `a`..; the last few are only ever put and single-deleted.
 pub(super) const KEYS: u8 = 14;
 const SINGLE_KEYS: u8 = 4;
+
+/// Whether the key is one of those that are single-deleted.
+pub(super) fn is_single(key: &[u8]) -> bool {
+    key[0] >= b'a' + KEYS - SINGLE_KEYS
+}
 
 pub(super) fn order() -> InternalKeyComparator {
     InternalKeyComparator::new(Comparator::Bytewise)
@@ -132,6 +138,9 @@ pub(super) struct Tree {
     pub(super) levels: [Vec<File>; 2],
     /// Which of the single-deleted keys are put and not yet deleted.
     single_put: Vec<bool>,
+    /// What rewrites are filtered by, in some trees, and what it has done so far.
+    filter: Option<FilterOfOperands>,
+    filtered: Filtered,
     pub(super) log: String,
 }
 
@@ -153,6 +162,8 @@ impl Tree {
             level0: Vec::new(),
             levels: Default::default(),
             single_put: vec![false; usize::from(SINGLE_KEYS)],
+            filter: seed.is_multiple_of(3).then(FilterOfOperands::default),
+            filtered: Filtered::default(),
             log: format!("seed {seed}\n"),
         }
     }
@@ -215,13 +226,16 @@ impl Tree {
     /// What the history says that a snapshot sees.
     pub(super) fn expected(&self, snapshot: SequenceNumber) -> Pairs {
         let mut pairs = Pairs::new();
-        for write in &self.history[..snapshot as usize] {
+        for (write, sequence) in self.history[..snapshot as usize].iter().zip(1..) {
+            let fate = self.filtered.fate(sequence, snapshot);
             match write {
-                Write::Set(key, value) => _ = pairs.insert(key.clone(), value.clone()),
+                Write::Set(key, _) if fate == Fate::Removed => _ = pairs.remove(key),
+                Write::Set(key, value) => _ = pairs.insert(key.clone(), fate.leaves(value)),
                 Write::Delete(key) => _ = pairs.remove(key),
+                Write::Merge(..) if fate == Fate::Removed => {}
                 Write::Merge(key, operand) => {
                     let existing = pairs.get(key).map(Vec::as_slice);
-                    let merged = self.operator.full_merge(key, existing, &[operand]).unwrap();
+                    let merged = self.operator.full_merge(key, existing, &[&fate.leaves(operand)]).unwrap();
                     pairs.insert(key.clone(), merged);
                 }
                 Write::DeleteRange(start, end) => pairs.retain(|key, _| key < start || key >= end),
@@ -368,7 +382,8 @@ impl Tree {
             Some(below) => !below.iter().any(|file| file.contains(key)),
         };
         let places = RandomPlaces(self.random.fork());
-        let mut stream = CompactionStream::new(settings, input, tombstones, not_below, None, Blobs, places);
+        let filter = self.filter.as_ref().map(|filter| filter as &dyn CompactionFilter);
+        let mut stream = CompactionStream::new(settings, input, tombstones, not_below, filter, Blobs, places);
         let mut outputs: Vec<Vec<Entry>> = vec![vec![]];
         while stream.valid() {
             if job.split && self.random.u8(..4) == 0 && !outputs[outputs.len() - 1].is_empty() {
@@ -378,6 +393,9 @@ impl Tree {
             stream.next();
         }
         stream.status().unwrap_or_else(|error| panic!("{error}\n{}", self.log));
+        if let Some(filter) = &self.filter {
+            filter.take_verdicts(self.snapshots.last().copied(), &mut self.filtered, &mut self.log);
+        }
         for index in 0..outputs.len() {
             let entries = outputs[index].clone();
             let points = entries.first().zip(entries.last());
