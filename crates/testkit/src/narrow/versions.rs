@@ -1,4 +1,5 @@
-//! Few keys, each with so many versions under snapshots that they fill several tables of every level.
+//! Few keys, each with so many versions under snapshots that they fill several tables of every level, and range deletions
+//! between the versions.
 
 use std::sync::Arc;
 
@@ -34,8 +35,14 @@ pub fn straddling_versions() {
         let mut model = Model::with_families(&["default"]);
         let mut seen: Vec<(Snapshot, Model)> = Vec::new();
         for round in 0..ROUNDS {
-            let key = format!("key {}", random.u64(..KEYS)).into_bytes();
-            let edit = match random.u8(..8) {
+            let number = random.u64(..KEYS);
+            let key = format!("key {number}").into_bytes();
+            let edit = match random.u8(..9) {
+                // What is written next lies in the same tables as the deletion, and is newer.
+                8 => Edit::DeleteRange {
+                    begin: key,
+                    end: format!("key {}", KEYS.min(number + 2)).into_bytes(),
+                },
                 0 => Edit::Delete { key },
                 1 => Edit::Merge { key, operand: round.to_string().into_bytes() },
                 _ => Edit::Put { key, value: [round.to_string().as_bytes(), &[b'.'; 300]].concat() },
