@@ -53,8 +53,11 @@ pub fn open_as_written(path: &Path, read_only: bool) -> Db {
 
 /// The records of the MANIFEST of the database in `/db`.
 pub fn manifest_records(env: &Env) -> Vec<Vec<u8>> {
-    let path = read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST");
-    let mut reader = Reader::new(env.fs.open(&path, OpenMode::Read).expect("a file"), FileNumber(0));
+    records_of(&read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST"), env)
+}
+
+fn records_of(manifest: &Path, env: &Env) -> Vec<Vec<u8>> {
+    let mut reader = Reader::new(env.fs.open(manifest, OpenMode::Read).expect("a file"), FileNumber(0));
     let mut records = Vec::new();
     loop {
         match reader.next_event().expect("a readable file") {
@@ -140,15 +143,24 @@ pub fn entries_backwards(db: &Db, family: &ColumnFamily) -> Vec<(Vec<u8>, Vec<u8
 
 /// Writes one more edit to the MANIFEST of the database in `/db`, which is not open.
 pub fn add_to_manifest(env: &Env, edit: &VersionEdit) {
-    let mut encoded = Vec::new();
-    edit.encode(&mut encoded);
-    add_record_to_manifest(env, encoded);
+    add_to_manifest_of(Path::new("/db"), env, edit);
 }
 
-/// The same, of an edit that is encoded already.
+/// Writes one more edit to the MANIFEST of the database in this directory, which is not open.
+pub fn add_to_manifest_of(directory: &Path, env: &Env, edit: &VersionEdit) {
+    let mut encoded = Vec::new();
+    edit.encode(&mut encoded);
+    add_record(directory, env, encoded);
+}
+
+/// Writes one more edit to the MANIFEST of the database in `/db`, which is not open; it is encoded already.
 pub fn add_record_to_manifest(env: &Env, edit: Vec<u8>) {
-    let path = read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST");
-    let mut records = manifest_records(env);
+    add_record(Path::new("/db"), env, edit);
+}
+
+fn add_record(directory: &Path, env: &Env, edit: Vec<u8>) {
+    let path = read_current(&*env.fs, directory).expect("a MANIFEST");
+    let mut records = records_of(&path, env);
     records.push(edit);
     let file = env.fs.open(&path, OpenMode::Create).expect("a file");
     let mut writer = Writer::new(file, FileNumber(0), WriterOptions::default()).expect("a log");

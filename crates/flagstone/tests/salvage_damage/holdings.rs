@@ -213,8 +213,9 @@ impl Holdings {
         let flushed = self.flushed_until.entry(family.to_string()).or_default();
         // What is at the bottom of a tree has lost its own number.
         let noted = table.properties.as_ref().expect("properties").flushed_until();
-        *flushed = noted.unwrap_or(table.largest_sequence).max(*flushed);
         let is_ingested = table.is_ingested();
+        let own = if is_ingested { 0 } else { table.largest_sequence };
+        *flushed = noted.unwrap_or(own).max(*flushed);
         let mut entries = table.entries();
         while entries.advance().expect("sound") {
             let block = entries.block().expect("a block");

@@ -1,5 +1,6 @@
 //! Random lives of databases.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::{DataPathList, FlushOptions, Options, WriteOptions};
 
 use super::common::{create, fixtures};
+use super::take_in::take_in;
 use super::{DIRECTORIES, Files, LOGS, SOURCE, files_of};
 
 /// What puts operands behind one another.
@@ -43,6 +45,10 @@ pub struct Extras {
     pub ingested: bool,
     /// They stay.
     rests: bool,
+    /// It ends with a table that is taken in, newer than what WALs hold.
+    pub takes_in: bool,
+    /// WALs go on after that.
+    goes_on: bool,
     /// All families are flushed together.
     atomic_flush: bool,
     /// WALs that are compressed.
@@ -62,7 +68,10 @@ impl Extras {
         let mut others = Rng::with_seed(seed ^ 0x7712_0e55);
         let mut one_in = |count| others.u32(..count) == 0;
         let expiring = one_in(4);
+        let mut later = Rng::with_seed(seed ^ 0x7a4e_117e);
         let drawn = Self {
+            takes_in: !expiring && later.u32(..4) == 0,
+            goes_on: later.bool(),
             expiring,
             unprotected: one_in(5),
             batches: if one_in(2) { 30 } else { 0 },
@@ -81,6 +90,11 @@ impl Extras {
             paths: random.u32(..3) == 0,
             ..drawn
         }
+    }
+
+    /// Nothing but a table that is taken in at the end.
+    pub fn newer(seed: u64) -> Self {
+        Self { takes_in: true, goes_on: seed % 8 == 2, ..Self::default() }
     }
 
     /// The same and more, drawn once more apart.
@@ -293,17 +307,7 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFil
                 db.db().flush(family, &FlushOptions::default()).expect("a flush");
             }
             _ => {
-                let size = match random.u32(..400) {
-                    _ if extras.huge > 0 && random.u32(..1000) < extras.huge => {
-                        random.usize(100_000..2 << 20)
-                    }
-                    0 => random.usize(3000..100_000),
-                    1..100 => random.usize(300..3000),
-                    _ => random.usize(..200),
-                };
-                let mut value = format!("{step}:").into_bytes();
-                let alphabet = if random.bool() || extras.is_plain_text() { 4 } else { 255 };
-                value.extend((0..size).map(|_| random.u8(..alphabet)));
+                let value = value(random, extras, step);
                 set(random, extras, &db, family, key, value);
             }
         }
@@ -313,7 +317,9 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFil
     }
     // No WAL holds what one family has flushed and another has not: whether that is still wanted, a lost MANIFEST leaves open.
     db.db().flush_all().expect("a flush");
-    end(random, extras, &db, &families, keys);
+    // Of the keys that are taken in no WAL has one.
+    let keys_late = if extras.takes_in { keys * 3 / 4 } else { keys };
+    end(random, extras, &db, &families, keys_late);
     // Its WAL still has what it held last.
     for family in gone {
         write(random, extras, &db, std::slice::from_ref(&family), keys);
@@ -321,7 +327,60 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFil
     }
     db.db().wait_for_compactions().expect("rest");
     db.db().close().expect("closed");
+    if extras.takes_in {
+        let family = families[random.usize(..families.len())].clone();
+        drop(families);
+        newest(random, extras, options, fs, (db, &family), keys_late..keys);
+    }
     before
+}
+
+/// A value of some length, which begins with the number of its step.
+fn value(random: &mut Rng, extras: &Extras, step: u32) -> Vec<u8> {
+    let size = match random.u32(..400) {
+        _ if extras.huge > 0 && random.u32(..1000) < extras.huge => random.usize(100_000..2 << 20),
+        0 => random.usize(3000..100_000),
+        1..100 => random.usize(300..3000),
+        _ => random.usize(..200),
+    };
+    let mut value = format!("{step}:").into_bytes();
+    let alphabet = if random.bool() || extras.is_plain_text() { 4 } else { 255 };
+    value.extend((0..size).map(|_| random.u8(..alphabet)));
+    value
+}
+
+/// Takes in a table of some of the keys, of which no WAL has one, and goes on.
+fn newest(
+    random: &mut Rng,
+    extras: &Extras,
+    options: &Options,
+    fs: &MemoryFileSystem,
+    (db, family): (Writer, &ColumnFamily),
+    keys: Range<u32>,
+) {
+    let last = db.db().latest_sequence_number();
+    let mut chosen: Vec<String> =
+        keys.clone().filter(|_| random.bool()).map(|number| extras.key(number)).collect();
+    if chosen.is_empty() {
+        chosen.push(extras.key(keys.start));
+    }
+    take_in(random, extras, options, fs, (family.id(), family.name()), last, chosen.into_iter());
+    drop(db);
+    go_on(random, extras, options, keys.end);
+}
+
+/// What WALs get behind the table that was taken in.
+fn go_on(random: &mut Rng, extras: &Extras, options: &Options, keys: u32) {
+    if !extras.goes_on {
+        return;
+    }
+    let mut options = options.clone();
+    options.set("avoid_flush_during_recovery", "true").expect("an option");
+    let db = Writer::open(extras, &options);
+    let families = db.db().column_families();
+    end(random, extras, &db, &families, keys);
+    db.db().wait_for_compactions().expect("rest");
+    db.db().close().expect("closed");
 }
 
 /// What only the WAL will have.

@@ -12,7 +12,7 @@
 //! WALs, several directories, values that expire, tables without checksums (of which only parts are cut off, as nothing else can
 //! be seen), batches over several families with data for the log alone, families that were dropped, hash indexes, tables that
 //! were ingested. Half of these have still more: many families, flushed together, compressed WALs, WALs in a directory of their
-//! own, values of up to 2 MiB.
+//! own, values of up to 2 MiB. Half of those without end with a table that was ingested, newer than what WALs hold.
 //!
 //! `FLAGSTONE_SALVAGES=200` says how many databases; 20 by default. `FLAGSTONE_SALVAGE_SEED=7` takes that one alone, and both
 //! together 200 from the seventh on.
@@ -24,6 +24,7 @@ mod holdings;
 mod life;
 mod misplace;
 mod reads;
+mod take_in;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -281,6 +282,7 @@ fn whatever_is_intact_comes_out_and_nothing_else() {
         let outcome = std::panic::catch_unwind(|| {
             let extras = match seed % 4 {
                 1 => Extras::draw(seed),
+                2 => Extras::newer(seed),
                 3 => Extras::draw_all(seed),
                 _ => Extras::default(),
             };
