@@ -152,7 +152,6 @@ fn wals_of_another_life_are_not_recycled() {
     let old = next.wals();
     let (found, other) = next.open();
     switch(&found, &other, "kept", 10);
-    switch(&found, found.default_column_family(), "k", 10);
     let recyclable = found.inner().state.lock().recyclable_wals.clone();
     assert!(recyclable.iter().all(|number| !old.contains(&number.0)), "{old:?}: {recyclable:?}");
     assert!(next.wals().iter().all(|number| !old.contains(number)), "{old:?}: {:?}", next.wals());
