@@ -803,3 +803,62 @@ fn a_salvage_has_what_lies_around_a_merged_table_that_was_taken_in() {
     let all = [&b"written"[..], b"small", b"taken in", b"written"];
     assert_eq!(read, all.map(|value| Some(value.to_vec())));
 }
+
+/// Of a key whose versions straddle three tables, those in the later ones are newer than the range deletion that each table has
+/// over it: RocksDB cuts it at the last version in the first, and not before the key.
+#[test]
+fn a_key_that_straddles_tables_beneath_a_range_deletion_is_read() {
+    let mut world = World::new();
+    world.options.set("merge_operator", "stringappend").unwrap();
+    let table = |number: u64, entries: &[(&str, u64, ValueType, &str)]| {
+        let path = path_of(FileNumber(number));
+        let file = world.options.env.fs.open(&path, OpenMode::Create).unwrap();
+        let mut builder = TableBuilder::new(file, TableBuilderSettings::default()).unwrap();
+        for (key, sequence, kind, value) in entries {
+            let key = InternalKeyBuf::new(key.as_bytes(), *sequence, *kind);
+            builder.add(key.as_key(), value.as_bytes()).unwrap();
+        }
+        builder.add_range_tombstone(b"a", b"z", 10);
+        let key = |(key, sequence, kind, _): &(&str, u64, ValueType, &str)| {
+            InternalKeyBuf::new(key.as_bytes(), *sequence, *kind)
+        };
+        FileMetadata {
+            number: FileNumber(number),
+            size: builder.finish().unwrap().size,
+            smallest: key(&entries[0]),
+            largest: key(&entries[entries.len() - 1]),
+            smallest_seqno: 10,
+            largest_seqno: 20,
+            epoch_number: 1,
+            ..FileMetadata::default()
+        }
+    };
+    let (value, operand) = (ValueType::Value, ValueType::Merge);
+    let first = table(FIRST, &[("b", 20, value, "b"), ("m", 19, operand, "19"), ("m", 18, operand, "18")]);
+    let second = table(FIRST + 1, &[("m", 17, operand, "17"), ("m", 16, operand, "16")]);
+    let entries = [
+        ("m", 15, operand, "15"),
+        ("m", 9, value, "deleted"),
+        ("n", 9, value, "deleted"),
+        ("o", 12, value, "o"),
+    ];
+    let third = table(FIRST + 2, &entries);
+    let mut edit = VersionEdit {
+        next_file_number: Some(FileNumber(FIRST + 100)),
+        last_sequence: Some(100),
+        ..VersionEdit::default()
+    };
+    [first, second, third].into_iter().for_each(|table| edit.add_file(1, table));
+    add_to_manifest(&world.options.env, &edit);
+    let db = world.open();
+    let keys = ["b", "m", "n", "o"];
+    let expected = [Some("b"), Some("15,16,17,18,19"), None, Some("o")];
+    let text =
+        |value: Option<flagstone::db::Value>| value.map(|value| String::from_utf8(value.to_vec()).unwrap());
+    assert_eq!(keys.map(|key| text(db.get(key).unwrap())), expected.map(|value| value.map(str::to_string)));
+    let joint: Vec<_> = db.multi_get(&keys).into_iter().map(|found| text(found.unwrap())).collect();
+    assert_eq!(joint, expected.map(|value| value.map(str::to_string)));
+    let family = db.default_column_family();
+    let part = db.get_range(&Default::default(), family, "m", 0..100).unwrap().unwrap();
+    assert_eq!(&*part.bytes, b"15,16,17,18,19");
+}
