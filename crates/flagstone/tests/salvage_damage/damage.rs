@@ -36,6 +36,14 @@ impl Damage {
         self.touched.iter().any(|(name, _)| name.contains(kind))
     }
 
+    /// Removes the files of that kind.
+    pub fn lose(&mut self, files: &mut Files, kind: &str) {
+        for (name, _) in files.extract_if(.., |name, _| name.contains(kind)) {
+            self.words.push(format!("{name} removed"));
+            self.touched.push((name, 0..u64::MAX));
+        }
+    }
+
     /// Does something to a file.
     pub fn inflict(&mut self, random: &mut Rng, files: &mut Files) {
         let names: Vec<String> = files.keys().filter(|name| *name != "LOCK").cloned().collect();

@@ -196,6 +196,10 @@ fn inflicted(
     if seed.is_multiple_of(3) && !seed.is_multiple_of(5) && !extras.unprotected {
         (0..others.u32(1..4)).for_each(|_| clutter.add(&mut others, files, before, &mut damage));
     }
+    // What was ingested is then told from what was flushed by the tables alone.
+    if extras.takes_in && !seed.is_multiple_of(5) && others.bool() {
+        damage.lose(files, "MANIFEST");
+    }
     (damage, clutter)
 }
 

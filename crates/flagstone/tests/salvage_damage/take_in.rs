@@ -1,5 +1,5 @@
 //! A table that a closed database takes in as RocksDB ingests one: without a flush, as no memtable has a key among its own. So it
-//! is newer than what WALs hold, and its sequence number is in the MANIFEST alone.
+//! is newer than what WALs hold, and its sequence number is in the MANIFEST alone, or in its properties, too.
 
 use std::path::Path;
 
@@ -31,12 +31,14 @@ pub fn take_in(
     let number = FileNumber(next_number(fs));
     let home = if extras.paths { DIRECTORIES[0] } else { SOURCE };
     let file = options.env.fs.open(&file_name::table(Path::new(home), number), OpenMode::Create);
+    let sequence = last_sequence + 1;
+    let noted = if random.bool() { sequence } else { 0 };
     let property = |name: &str, value: &[u8]| (name.as_bytes().to_vec(), value.to_vec());
     let settings = TableBuilderSettings {
         column_family: id,
         column_family_name: name.to_string(),
         user_properties: vec![
-            property("rocksdb.external_sst_file.global_seqno", &0u64.to_le_bytes()),
+            property("rocksdb.external_sst_file.global_seqno", &noted.to_le_bytes()),
             property("rocksdb.external_sst_file.version", &2u32.to_le_bytes()),
         ],
         ..TableBuilderSettings::default()
@@ -48,7 +50,6 @@ pub fn take_in(
         builder.add(key.as_key(), value.as_bytes()).expect("keys in order");
     }
     let summary = builder.finish().expect("a table");
-    let sequence = last_sequence + 1;
     let bound = |key: Option<InternalKeyBuf>| {
         InternalKeyBuf::new(key.expect("a key").user_key(), sequence, ValueType::Value)
     };
