@@ -1,5 +1,6 @@
 //! What the tests of Flagstone share: file systems that crash and fail, a model of the engine, generators.
 
+pub mod balance;
 pub mod caught;
 pub mod choices;
 pub mod compare;

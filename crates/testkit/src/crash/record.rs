@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use flagstone::base::{Error, Result};
 use flagstone::env::memory::MemoryFileSystem;
@@ -122,6 +122,24 @@ pub struct CrashFs {
     log: Arc<Mutex<Log>>,
     /// Whether the process that these calls come from was killed.
     dead: Arc<AtomicBool>,
+    /// Files that this process has open.
+    open: Arc<AtomicUsize>,
+}
+
+/// Counts as an open file until it is dropped.
+struct OpenFile(Arc<AtomicUsize>);
+
+impl OpenFile {
+    fn counted_in(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(open.clone())
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Default for CrashFs {
@@ -137,6 +155,7 @@ impl CrashFs {
             live: MemoryFileSystem::with_block_size(BLOCK_SIZE),
             log: Arc::default(),
             dead: Arc::default(),
+            open: Arc::default(),
         }
     }
 
@@ -150,7 +169,17 @@ impl CrashFs {
             }
         }
         log.start = disk.found();
-        Self { live: found.to_memory(), log: Arc::new(Mutex::new(log)), dead: Arc::default() }
+        Self {
+            live: found.to_memory(),
+            log: Arc::new(Mutex::new(log)),
+            dead: Arc::default(),
+            open: Arc::default(),
+        }
+    }
+
+    /// How many files the process has open.
+    pub fn open_files(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// How many changes there have been; each count is a moment at which the power may fail.
@@ -222,7 +251,7 @@ impl CrashFs {
     #[must_use]
     pub fn kill(&self) -> Self {
         self.dead.store(true, Ordering::Release);
-        Self { live: self.live.clone(), log: self.log.clone(), dead: Arc::default() }
+        Self { live: self.live.clone(), log: self.log.clone(), dead: Arc::default(), open: Arc::default() }
     }
 }
 
@@ -238,6 +267,7 @@ struct CrashFile {
     log: Arc<Mutex<Log>>,
     dead: Arc<AtomicBool>,
     inode: Inode,
+    open: OpenFile,
 }
 
 impl CrashFile {
@@ -296,6 +326,7 @@ impl FileAround for CrashFile {
             log: self.log.clone(),
             dead: self.dead.clone(),
             inode: self.inode,
+            open: OpenFile::counted_in(&self.open.0),
         };
         Ok(is_there.then(|| Box::new(CrashMapping { file, offset, length }) as Box<dyn Mapping>))
     }
@@ -349,7 +380,8 @@ impl FileSystem for CrashFs {
                 inode
             }
         };
-        Ok(Arc::new(CrashFile { inner, log: self.log.clone(), dead: self.dead.clone(), inode }))
+        let (log, dead) = (self.log.clone(), self.dead.clone());
+        Ok(Arc::new(CrashFile { inner, log, dead, inode, open: OpenFile::counted_in(&self.open) }))
     }
 
     /// From one directory to another, too: durable as a whole when that of the new name is synced.

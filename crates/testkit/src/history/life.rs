@@ -54,14 +54,14 @@ pub fn live(case: &Case) -> Tally {
         life.take(&last);
     }
     life.tally.changes += life.fs.changes() as u64;
-    life.tally
+    life.end()
 }
 
 pub(super) struct Life {
     pub(super) fs: CrashFs,
     /// Files made by the operation under way.
-    made: Arc<Made>,
-    env: Env,
+    pub(super) made: Arc<Made>,
+    pub(super) env: Env,
     settings: Vec<Setting>,
     /// What they come to, with what was changed while the database ran.
     pub(super) chosen: Chosen,
@@ -86,7 +86,7 @@ pub(super) struct Life {
     checkpoints: usize,
     /// Whether any range was ever deleted.
     pub(super) has_ranges: bool,
-    tally: Tally,
+    pub(super) tally: Tally,
 }
 
 impl Life {

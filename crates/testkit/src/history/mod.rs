@@ -10,6 +10,7 @@
 mod along;
 mod asked;
 mod case;
+mod ending;
 mod experiment;
 mod generator;
 mod journal;
