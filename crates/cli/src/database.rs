@@ -1,6 +1,6 @@
 //! Opening databases as their own OPTIONS file says, changed by `--set`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use flagstone::base::file_name::FileKind;
@@ -262,19 +262,24 @@ fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
     })
 }
 
-/// Says once what the OPTIONS file asks for in vain.
+/// How many settings that are not acted on a warning lists.
+const SETTINGS_LISTED: usize = 100;
+
+/// Says once what the OPTIONS file asks for and does not get.
 fn warn(loaded: &LoadedOptions) {
     let families = loaded.families.iter().flat_map(|(_, family)| &family.kept);
-    let mut ignored: Vec<String> = Vec::new();
+    let (mut ignored, mut seen) = (Vec::new(), HashSet::new());
     // What only RocksDB's log would show is no news, and in the way of what is.
     for kept in loaded.options.kept.iter().chain(families).filter(|kept| !kept.is_inert()) {
-        let setting = match &kept.taken_for {
-            Some(other) => format!("{}={} (taken for {other})", kept.name, kept.value),
-            None => format!("{}={}", kept.name, kept.value),
-        };
-        if !ignored.contains(&setting) {
-            ignored.push(setting);
+        if seen.insert((&kept.name, &kept.value)) {
+            ignored.push(kept.in_short());
         }
+    }
+    ignored.extend(loaded.options.kept_sections.iter().map(ToString::to_string));
+    let more = ignored.len().saturating_sub(SETTINGS_LISTED);
+    if more > 0 {
+        ignored.truncate(SETTINGS_LISTED);
+        ignored.push(format!("{more} more"));
     }
     ignored.extend(loaded.unknown.iter().cloned());
     if !ignored.is_empty() {

@@ -120,11 +120,11 @@ fn family(settings: &Settings) -> Result<ColumnFamilyOptions> {
 }
 
 fn from_file(directory: &Path, opening: &Opening) -> Result<Prepared> {
-    let LoadedOptions { options, families, unknown, .. } =
-        load_latest(&Env::default(), directory)?.ok_or("there is no OPTIONS file")?;
-    if !unknown.is_empty() {
-        return Err(format!("names of the OPTIONS file that are not known: {unknown:?}").into());
+    let loaded = load_latest(&Env::default(), directory)?.ok_or("there is no OPTIONS file")?;
+    if let Some(unknown) = loaded.warnings().iter().find(|warning| warning.contains("not known")) {
+        return Err(format!("the OPTIONS file: {unknown}").into());
     }
+    let LoadedOptions { options, families, .. } = loaded;
     let mut listed: Vec<_> = families.iter().map(|(name, _)| name.as_str()).collect();
     let mut wanted: Vec<_> = opening.families.iter().map(|(name, _)| name.as_str()).collect();
     listed.sort_unstable();

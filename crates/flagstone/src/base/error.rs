@@ -61,6 +61,8 @@ pub enum SubCode {
     Poisoned,
     /// A compaction that somebody asked for was canceled.
     ManualCompactionPaused,
+    /// A name or a value that is not known here; another release may know it.
+    OtherRelease,
 }
 
 /// What stands between what happened and what helps.

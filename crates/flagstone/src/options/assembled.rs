@@ -8,7 +8,7 @@ use super::block_cache::BlockCache;
 use super::cf_settings::CfSettings;
 use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
-use super::kept::KeptSetting;
+use super::kept::{KeptSection, KeptSetting};
 use super::listener::Listeners;
 use super::progress::OpenProgressCallback;
 use super::table_settings::TableSettings;
@@ -84,6 +84,8 @@ pub struct Options {
     pub listeners: Listeners,
     /// What an OPTIONS file said that is not acted on.
     pub kept: Vec<KeptSetting>,
+    /// Sections of an OPTIONS file that are not known.
+    pub kept_sections: Vec<KeptSection>,
 }
 
 impl Default for Options {
@@ -106,6 +108,7 @@ impl Default for Options {
             open_progress: None,
             listeners: Listeners::new(),
             kept: Vec::new(),
+            kept_sections: Vec::new(),
         }
     }
 }
@@ -158,7 +161,8 @@ impl Options {
 
     /// What an OPTIONS file said that is not acted on, as sentences.
     pub fn warnings(&self) -> Vec<String> {
-        self.kept.iter().chain(&self.cf.kept).map(ToString::to_string).collect()
+        let settings = self.kept.iter().chain(&self.cf.kept).map(ToString::to_string);
+        settings.chain(self.kept_sections.iter().map(ToString::to_string)).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use super::assembled::{ColumnFamilyOptions, Options};
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::kept::KeptSetting;
 use super::known::{self, Known};
+use super::missing::BLOCK_BASED_TABLE;
 use super::names::{TABLE_FACTORY_NAMES, taken_apart, unknown_name, without_alias};
 use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
 use super::removed;
@@ -95,7 +96,7 @@ impl ColumnFamilyOptions {
     }
 
     fn set_table_factory(&mut self, value: &str) -> Result<()> {
-        if matches!(value, "BlockBasedTable" | "rocksdb.BlockBasedTable") {
+        if matches!(value, BLOCK_BASED_TABLE | "rocksdb.BlockBasedTable") {
             return Ok(());
         }
         if !value.contains('=') {
@@ -210,12 +211,12 @@ fn forget(kept: &mut Vec<KeptSetting>, name: &str) {
 /// The same; what was set is kept in its place if it was accepted and has no effect.
 fn note(kept: &mut Vec<KeptSetting>, name: &str, value: &str) {
     forget(kept, name);
-    let section = match (removed::find(name), known::find(name)) {
-        (Some(removed), _) if !removed.is_default(value) => Section::ColumnFamily,
-        (None, Some(known)) if known.keeps(value) => known.section,
+    let (section, in_comment) = match (removed::find(name), known::find(name)) {
+        (Some(removed), _) if !removed.is_default(value) => (Section::ColumnFamily, false),
+        (None, Some(known)) if known.keeps(value) => (known.section, !known.in_both),
         _ => return,
     };
-    kept.push(KeptSetting { section, name: name.to_string(), value: value.to_string(), taken_for: None });
+    kept.push(KeptSetting { in_comment, ..KeptSetting::new(section, name, value) });
 }
 
 fn check(known: &Known, value: &str) -> Result<()> {

@@ -21,6 +21,7 @@ impl NamedChoice for CompressionType {
         ("kZSTDNotFinalCompression", Self::Zstd),
     ];
     const NOT_SUPPORTED: &'static [&'static str] = &["kXpressCompression"];
+    const TELLS_HOW_TO_READ: bool = true;
 }
 
 /// The text of "no compression of its own": the value of an outer setting applies.
@@ -55,6 +56,7 @@ impl NamedChoice for ChecksumType {
         ("kxxHash64", Self::XxHash64),
         ("kXXH3", Self::Xxh3),
     ];
+    const TELLS_HOW_TO_READ: bool = true;
 }
 
 impl NamedChoice for IndexType {

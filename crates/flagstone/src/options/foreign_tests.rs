@@ -83,18 +83,147 @@ fn a_skip_list_that_looks_ahead_is_a_skip_list() {
 /// They were taken for damage.
 #[test]
 fn names_of_older_versions_are_passed_over() {
-    let text = |version: &str| {
+    let text = |version: &str, preserves: bool| {
         format!(
             "[Version]\nrocksdb_version={version}\n[DBOptions]\nnew_table_reader_for_compaction_inputs=false\n\
-             [CFOptions \"default\"]\nsnap_refresh_nanos=0\n"
+             preserve_deletes={preserves}\n[CFOptions \"default\"]\nsnap_refresh_nanos=0\n\
+             [TableOptions/BlockBasedTable \"default\"]\nread_amp_bytes_per_bit=8589934592\n"
         )
     };
-    let warnings = file::parse(&text("6.29.5")).unwrap().warnings();
-    assert!(
-        warnings.len() == 2 && warnings[1].contains("'snap_refresh_nanos' of an older RocksDB"),
-        "{warnings:?}"
+    for version in ["6.29.5", "7.8.3"] {
+        assert_eq!(file::parse(&text(version, false)).unwrap().warnings(), Vec::<String>::new());
+    }
+    let read = file::parse(&text("6.29.5", true)).unwrap();
+    assert_eq!(read.warnings(), ["option 'preserve_deletes=true' is not acted on: RocksDB 7.0 removed it"]);
+    assert!(read.options.kept[0].is_inert());
+    assert!(printed(&read.options).contains("\n  # flagstone:preserve_deletes=true\n"));
+}
+
+const BY_ROCKSDB: &str = "# This is a RocksDB option file.\n";
+
+/// Options that no release has.
+fn by_a_newer_rocksdb() -> String {
+    format!(
+        "{BY_ROCKSDB}[Version]\nrocksdb_version=11.4.0\noptions_file_version=1.1\n[DBOptions]\nnew_of_db=1:{{a=2\\#3}}\n\
+         wal_recovery_mode=kNewRecovery\n[CFOptions \"default\"]\nnew_of_family=\ncompaction_pri=kNewPriority\n\
+         compaction_options_universal={{min_merge_width=3;new_field=1;stop_style=kNewStyle;}}\n\
+         memtable_factory={{id=SkipListFactory;new_field=1;}}\nnum_levels=5\n[TableOptions/BlockBasedTable \"default\"]\n\
+         new_of_tables=x\nindex_type=kNewIndex\nblock_size=8192\n[NewOptions \"default\" 7]\nnew_of_section=y\n \n"
+    )
+}
+
+/// They were taken for damage, and the file of every RocksDB from 10.6 to 11.1 had one.
+#[test]
+fn what_only_a_newer_rocksdb_has_is_kept_and_stops_nothing() {
+    let read = file::parse(&by_a_newer_rocksdb()).unwrap();
+    read.options.validate_for_writing().unwrap();
+    assert_eq!((read.options.cf.num_levels, read.options.cf.table.block_size), (5, 8192));
+    assert_eq!(read.options.cf.compaction_options_universal.min_merge_width, 3);
+    let warnings = read.warnings();
+    for says in [
+        "option 'new_of_db=1:{a=2\\#3}' is not known and not acted on",
+        "option 'wal_recovery_mode=kNewRecovery' cannot be had here, and is taken for kPointInTimeRecovery",
+        "column family 'default': option 'new_of_family=' is not known",
+        "'compaction_pri=kNewPriority' cannot be had here, and is taken for kMinOverlappingRatio",
+        "new_field=1;stop_style=kNewStyle;}' cannot be had here, and is taken for {",
+        "'memtable_factory={id=SkipListFactory;new_field=1;}' cannot be had here",
+        "'new_of_tables=x' is not known",
+        "'index_type=kNewIndex' cannot be had here, and is taken for kBinarySearch",
+        "section [NewOptions \"default\" 7] is not known and not acted on",
+    ] {
+        assert_eq!(
+            warnings.iter().filter(|warning| warning.contains(says)).count(),
+            1,
+            "{says}: {warnings:?}"
+        );
+    }
+    assert_eq!(warnings.len(), 9, "{warnings:?}");
+
+    // Written again in comments only, and read again as it was.
+    let again = printed(&read.options);
+    for line in
+        again.lines().filter(|line| line.contains("new_") || line.contains("kNew") || line.contains("[New"))
+    {
+        assert!(line.trim_start().starts_with("# flagstone:"), "{line}");
+    }
+    for line in [
+        "  # flagstone:new_of_db=1:{a=2\\#3}",
+        "  wal_recovery_mode=kPointInTimeRecovery",
+        "  # flagstone:wal_recovery_mode=kNewRecovery",
+        "# flagstone:[NewOptions \"default\" 7]",
+        "  # flagstone:new_of_section=y",
+    ] {
+        assert_eq!(again.matches(&format!("\n{line}\n")).count(), 1, "{line}: {again}");
+    }
+    let third = file::parse(&again).unwrap();
+    assert_eq!(third.warnings(), warnings);
+    assert_eq!(format!("{:?}", third.options), format!("{:?}", read.options));
+    assert_eq!(printed(&third.options), again);
+
+    // What is set afterwards counts.
+    let mut options = third.options;
+    options.set("compaction_pri", "kRoundRobin").unwrap();
+    assert!(!printed(&options).contains("kNewPriority"));
+}
+
+/// In text that nothing says another program wrote, it is a mistake.
+#[test]
+fn what_nobody_has_is_a_mistake_where_no_other_program_wrote_it() {
+    let text = by_a_newer_rocksdb();
+    let text = text.strip_prefix(BY_ROCKSDB).unwrap();
+    assert!(file::parse(text).unwrap_err().to_string().contains("there is no option 'new_of_db'"));
+    let ours = printed(&Options::default());
+    let wrong = ours.replace("\n[CFOptions", "\n  new_of_db=1\n[CFOptions");
+    assert!(file::parse(&wrong).unwrap_err().to_string().contains("there is no option 'new_of_db'"));
+    let wrong = ours.replace("kMinOverlappingRatio", "kMinOverlapingRatio");
+    assert!(file::parse(&wrong).unwrap_err().to_string().contains("expected one of"));
+}
+
+/// Tables that need them could not be read, and a malformed value is damage.
+#[test]
+fn values_that_say_how_to_read_stop_the_opening() {
+    for (was, is) in [
+        ("num_levels=5", "compression=kNewCompression"),
+        ("num_levels=5", "blob_compression_type=kNewCompression"),
+        ("block_size=8192", "checksum=kNewChecksum"),
+        ("block_size=8192", "block_size=large"),
+        ("num_levels=5", "allow_concurrent_memtable_write"),
+    ] {
+        let refusal = file::parse(&by_a_newer_rocksdb().replace(was, is)).unwrap_err().to_string();
+        let value = is.split('=').next_back().unwrap();
+        assert!(refusal.contains(value) && refusal.contains("line "), "{refusal}");
+    }
+    let other = by_a_newer_rocksdb().replace("block_size=8192", "format_version=12");
+    let refusal = file::parse(&other).unwrap().options.validate().unwrap_err().to_string();
+    assert!(refusal.contains("'format_version' is 12"), "{refusal}");
+}
+
+/// They were taken for block-based tables, with a warning.
+#[test]
+fn tables_of_another_kind_are_refused_by_the_name_of_the_file() {
+    let env = crate::env::Env::memory();
+    let directory = std::path::Path::new("/db");
+    env.fs.create_directory(directory).unwrap();
+    let text = format!(
+        "{BY_ROCKSDB}[Version]\nrocksdb_version=7.8.3\n[DBOptions]\n[CFOptions \"default\"]\n\
+         table_factory=PlainTable\n[TableOptions/PlainTable \"default\"]\nuser_key_len=4\n \n"
     );
-    assert!(file::parse(&text("7.8.3")).is_err());
+    let file = env.fs.open(&directory.join("OPTIONS-000007"), crate::env::OpenMode::Create).unwrap();
+    file.write_at(0, text.as_bytes()).unwrap();
+    let mut options = load_latest(&env, directory).unwrap().unwrap().options;
+    let refusal = options.validate().unwrap_err();
+    assert_eq!(
+        (refusal.code(), refusal.path()),
+        (Code::NotSupported, Some(&*directory.join("OPTIONS-000007")))
+    );
+    assert!(refusal.to_string().contains("table_factory 'PlainTable'"), "{refusal}");
+    options.set("table_factory", "BlockBasedTable").unwrap();
+    options.validate().unwrap();
+    let printed = printed(&options);
+    assert!(
+        printed
+            .contains("\n# flagstone:[TableOptions/PlainTable \"default\"]\n  # flagstone:user_key_len=4\n")
+    );
 }
 
 struct Mine;

@@ -3,7 +3,7 @@
 //! None is silently ignored: giving one any value but RocksDB's own default is refused. An existing OPTIONS file may
 //! hold other values; they are kept and reported, unless they are [`INERT`].
 
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, SubCode};
 
 use super::table::{Row, Section};
 
@@ -75,6 +75,9 @@ pub const INERT: &[&str] = &[
 /// What such a comment begins with.
 pub(super) const OWN_MARK: &str = "# flagstone:";
 
+/// RocksDB before 6.15 writes eight bytes of a number of four bytes, so that its upper half may be anything.
+const READ_AMP: &str = "read_amp_bytes_per_bit";
+
 /// A name that is only accepted with its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
@@ -114,6 +117,7 @@ impl Known {
     pub fn accepts(&self, value: &str) -> bool {
         self.defaults.iter().any(|default| same_text(default, value))
             || self.any_number && value.parse::<i64>().is_ok()
+            || self.name == READ_AMP && value.parse::<u64>().is_ok_and(|bits| bits as u32 == 0)
     }
 
     /// The refusal of any other value; what the name is, is for whoever was given it to say.
@@ -278,7 +282,7 @@ pub const KNOWN: &[Known] = &[
     table("optimize_filters_for_memory", &["true", "1", "false", "0"]),
     table("persistent_cache", &["nullptr"]).one_version(),
     table("pin_top_level_index_and_filter", &["true", "1"]),
-    table("read_amp_bytes_per_bit", &["0"]),
+    table(READ_AMP, &["0"]),
     table("separate_key_value_in_data_block", &["false", "0"]).one_version(),
     table("uniform_cv_threshold", &["-1"]).one_version(),
     table("use_delta_encoding", &["true", "1"]).one_version(),
@@ -317,10 +321,16 @@ pub fn find(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }
 
+/// Whether a setting of that name stands in one of the tables.
+pub(super) fn is_row(name: &str) -> bool {
+    super::names::rows().any(|row| row.name == name)
+}
+
 /// Accepts a nested field that is not among `rows` if it is known and at its default.
 ///
 /// # Errors
-/// `NotSupported` for another value, `InvalidArgument` for an unknown name.
+/// `NotSupported` for another value, `InvalidArgument` for an unknown name; both [`SubCode::OtherRelease`], because some
+/// RocksDB from 7.8 on does not know the name.
 pub(super) fn check_nested(name: &str, value: &str, rows: &[Row]) -> Result<()> {
     match KNOWN_NESTED.iter().find(|known| known.name == name) {
         Some(known) if known.accepts(value) => Ok(()),
@@ -330,6 +340,7 @@ pub(super) fn check_nested(name: &str, value: &str, rows: &[Row]) -> Result<()> 
             Err(Error::invalid_argument(format!("'{name}' is not one of {}", names.join(", "))))
         }
     }
+    .map_err(|error: Error| error.with_subcode(SubCode::OtherRelease))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 
 use super::text::{pairs, without_braces};
 use super::value::{RandomBits, SettingValue};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, SubCode};
 
 /// Which structure holds what is not yet flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,7 +89,10 @@ impl MemTableFactory {
                 }
                 ("bucket_count", Self::PrefixHash { .. }) => factory = factory.with_number(Some(value))?,
                 (name, Self::Vector | Self::PrefixHash { .. }) if WITHOUT_EFFECT.contains(&name) => {}
-                _ => return Err(Error::invalid_argument(format!("'{name}' is no parameter of '{id}'"))),
+                _ => {
+                    return Err(Error::invalid_argument(format!("'{name}' is no parameter of '{id}'"))
+                        .with_subcode(SubCode::OtherRelease));
+                }
             }
         }
         Ok(factory)

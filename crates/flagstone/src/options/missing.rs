@@ -10,9 +10,15 @@ use crate::base::merge::{MergeFailureScope, MergeOperator, merge_operator_name};
 use crate::base::{Comparator, Error, Result, key_in_words};
 use crate::sst::IndexType;
 
+/// The only kind of table that the engine has, and RocksDB's default.
+pub(super) const BLOCK_BASED_TABLE: &str = "BlockBasedTable";
+
 const COMPARATOR: &str = "comparator";
 const MERGE_OPERATOR: &str = "merge_operator";
 const PREFIX_EXTRACTOR: &str = "prefix_extractor";
+
+/// What makes tables.
+pub(super) const TABLE_FACTORY: &str = "table_factory";
 
 /// In an OPTIONS file the components stand in this order.
 pub(super) const COMPONENTS: [&str; 3] = [COMPARATOR, MERGE_OPERATOR, PREFIX_EXTRACTOR];
@@ -67,7 +73,7 @@ impl ColumnFamilyOptions {
     /// `InvalidArgument` for a description of a merge operator that is malformed.
     pub fn stand_in_for_components(&mut self) -> Result<()> {
         if let Some(missing) = self.missing_component(MERGE_OPERATOR) {
-            self.merge_operator = Some(super::ttl::stand_in_for_merge_operator(&missing)?);
+            self.merge_operator = Some(super::ttl::stand_in_for_merge_operator(&missing.value)?);
         }
         if self.missing_component(PREFIX_EXTRACTOR).is_none() {
             return Ok(());
@@ -93,18 +99,18 @@ impl ColumnFamilyOptions {
     }
 
     fn keep(&mut self, section: Section, name: &str, value: String, taken_for: String) {
-        self.kept.push(KeptSetting { section, name: name.to_owned(), value, taken_for: Some(taken_for) });
+        self.kept.push(KeptSetting { taken_for: Some(taken_for), ..KeptSetting::new(section, name, &value) });
     }
 
     /// What the OPTIONS file calls a component, if it is not built in and was neither given nor made do without.
-    fn missing_component(&self, name: &str) -> Option<String> {
+    fn missing_component(&self, name: &str) -> Option<&KeptSetting> {
         let is_given = match name {
             COMPARATOR => matches!(self.comparator, Comparator::Custom(_)),
             MERGE_OPERATOR => self.merge_operator.is_some(),
             _ => self.prefix_extractor.is_some(),
         };
         let kept = self.kept.iter().find(|kept| kept.name == name && kept.taken_for.is_none())?;
-        (!is_given).then(|| kept.value.clone())
+        (!is_given).then_some(kept)
     }
 
     /// A component's text in an OPTIONS file, which goes on naming those that are missing.
@@ -112,6 +118,17 @@ impl ColumnFamilyOptions {
         let text = self.get(name).expect("a family knows its components");
         let kept = self.kept.iter().find(|kept| kept.name == name);
         kept.filter(|_| text == null_text()).map_or(text, |kept| kept.value.clone())
+    }
+
+    /// Tables of another kind cannot be read, and RocksDB with that kind cannot read those of this engine.
+    pub(super) fn check_table_factory_is_built_in(&self) -> Result<()> {
+        let Some(kept) = self.kept.iter().find(|kept| kept.name == TABLE_FACTORY) else { return Ok(()) };
+        let refusal = Error::not_supported(format!(
+            "the OPTIONS file names {TABLE_FACTORY} '{}', whose tables this engine does not read: only {BLOCK_BASED_TABLE} \
+             is supported; if the family has no other tables, set \"{TABLE_FACTORY}\" to \"{BLOCK_BASED_TABLE}\"",
+            kept.value
+        ));
+        Err(at_file(refusal, kept))
     }
 
     /// Without its comparator nothing is found in a database, and without its merge operator not what was merged.
@@ -130,9 +147,19 @@ impl ColumnFamilyOptions {
 
     fn check_given(&self, name: &str, or_else: &str) -> Result<()> {
         let Some(missing) = self.missing_component(name) else { return Ok(()) };
-        Err(Error::invalid_argument(format!(
-            "the OPTIONS file names {name} '{missing}', which is not built in: only a program that has it can open the \
-             database, and sets ColumnFamilyOptions::{name}{or_else}"
-        )))
+        let refusal = Error::invalid_argument(format!(
+            "the OPTIONS file names {name} '{}', which is not built in: only a program that has it can open the database, and \
+             sets ColumnFamilyOptions::{name}{or_else}",
+            missing.value
+        ));
+        Err(at_file(refusal, missing))
+    }
+}
+
+/// The error with the OPTIONS file that it is about, if that is known.
+fn at_file(error: Error, kept: &KeptSetting) -> Error {
+    match &kept.file {
+        Some(file) => error.at(file),
+        None => error,
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
-//! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default; [`removed`]: our own former names
+//! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default; [`former`]: names that it had once;
+//!   [`removed`]: our own former names
 //! - [`value`], [`choices`], `data_path`, `filter_bits`, `filter_policy`, `memory_budget`, `memtable_factory`,
 //!   `secondary_cache`, `temperature`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together; `by_name`: set and read by name;
@@ -10,7 +11,7 @@
 //! - [`names`]: what may be set by name, of what, and when
 //! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
 //! - `progress`: what opening a database tells
-//! - [`mod@file`]: the OPTIONS file
+//! - [`mod@file`]: the OPTIONS file; `parser`: its lines, `kept`: what they say that is not acted on
 
 pub mod assembled;
 mod blob_defaults;
@@ -29,6 +30,7 @@ mod filter_policy;
 mod filters;
 #[cfg(test)]
 mod foreign_tests;
+pub mod former;
 mod kept;
 pub mod known;
 mod listener;
@@ -37,6 +39,7 @@ mod memtable_factory;
 mod missing;
 pub mod names;
 mod nested;
+mod parser;
 mod progress;
 mod rate_limiter;
 pub mod removed;
@@ -81,7 +84,7 @@ pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest, load_readable};
 pub use filter_bits::FilterBits;
-pub use kept::KeptSetting;
+pub use kept::{KeptSection, KeptSetting};
 pub use listener::{
     DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault, Listeners,
     StallCondition, WalReserveInfo,

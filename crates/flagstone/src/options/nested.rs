@@ -3,7 +3,7 @@
 use super::known::{NEWER_NESTED, check_nested};
 use super::table::Settings;
 use super::text::{pairs, without_braces};
-use crate::base::{Code, Result};
+use crate::base::{Code, Result, SubCode};
 
 /// Makes a struct of settings the value of a setting.
 macro_rules! nested_settings {
@@ -26,8 +26,8 @@ macro_rules! nested_settings {
 
 pub(super) use nested_settings;
 
-/// Assigns `{a=1;b=2;}`; fields that are not named keep their values. A field that is refused as not supported does not
-/// keep the others from being taken: an OPTIONS file is read on, and what was refused is reported.
+/// Assigns `{a=1;b=2;}`; fields that are not named keep their values. A field that is not supported, or of another release, does
+/// not keep the others from being taken: an OPTIONS file is read on, and what was refused is reported.
 pub(super) fn assign<T: Settings>(target: &mut T, text: &str) -> Result<()> {
     let mut refused = Ok(());
     for (name, value) in pairs(without_braces(text))? {
@@ -36,6 +36,7 @@ pub(super) fn assign<T: Settings>(target: &mut T, text: &str) -> Result<()> {
             None => check_nested(name, value, T::ROWS),
         };
         match result {
+            Err(error) if error.subcode() == SubCode::OtherRelease => refused = Err(error),
             Err(error) if error.code() == Code::NotSupported => refused = refused.and(Err(error)),
             result => result?,
         }

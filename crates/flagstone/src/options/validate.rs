@@ -32,6 +32,7 @@ impl ColumnFamilyOptions {
     /// # Errors
     /// `InvalidArgument` or `NotSupported`, naming the setting.
     pub fn validate(&self) -> Result<()> {
+        self.check_table_factory_is_built_in()?;
         self.check_components_are_given()?;
         if self.comparator.is_unknown() {
             return Err(Error::invalid_argument(format!(

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::text::{escape, unescape};
-use crate::base::{Error, Result};
+use super::text::{escape, unescape, without_braces};
+use crate::base::{Error, Result, SubCode};
 
 /// A source of random bits for test values.
 pub type RandomBits<'a> = &'a mut dyn FnMut() -> u64;
@@ -14,7 +14,8 @@ pub trait SettingValue: Clone + PartialEq {
     ///
     /// # Errors
     /// `InvalidArgument` saying what was expected and what was found, without the setting's name (callers add it);
-    /// `NotSupported` for what this engine does not do. `self` may then be half assigned.
+    /// `NotSupported` for what this engine does not do; with [`SubCode::OtherRelease`] where another release may have it. `self`
+    /// may then be half assigned.
     fn assign(&mut self, text: &str) -> Result<()>;
 
     /// The value as an OPTIONS file states it; `assign` reads it back exactly.
@@ -191,7 +192,8 @@ impl<T: SettingValue + Default> SettingValue for Vec<T> {
         }
         for part in inner.split(':') {
             let mut element = T::default();
-            element.assign(part.trim())?;
+            // RocksDB 6.11 to 6.22 puts each element but the first in braces.
+            element.assign(without_braces(part))?;
             self.push(element);
         }
         Ok(())
@@ -213,6 +215,8 @@ pub trait NamedChoice: Copy + PartialEq + 'static {
     const NAMES: &'static [(&'static str, Self)];
     /// RocksDB's names of values that do not exist here.
     const NOT_SUPPORTED: &'static [&'static str] = &[];
+    /// Whether the value says how bytes in files are read, so that there is no making do with another one.
+    const TELLS_HOW_TO_READ: bool = false;
 }
 
 impl<T: NamedChoice> SettingValue for T {
@@ -224,7 +228,8 @@ impl<T: NamedChoice> SettingValue for T {
                 let message = format!("expected one of {}, found '{text}'", names.join(", "));
                 return Err(match T::NOT_SUPPORTED.contains(&text) {
                     true => Error::not_supported(message),
-                    false => invalid(message),
+                    false if T::TELLS_HOW_TO_READ => invalid(message),
+                    false => invalid(message).with_subcode(SubCode::OtherRelease),
                 });
             }
         }
@@ -272,6 +277,7 @@ mod tests {
     #[test]
     fn lists_are_split_at_colons() {
         assert_eq!(read::<Vec<i32>>("1:2:-3").unwrap(), vec![1, 2, -3]);
+        assert_eq!(read::<Vec<i32>>("1:{1}:{2}").unwrap(), vec![1, 1, 2], "as RocksDB 6.14 writes it");
         assert_eq!(read::<Vec<i32>>("").unwrap(), vec![]);
         assert_eq!(vec![1, 2].text(), "1:2");
     }
