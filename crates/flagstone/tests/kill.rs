@@ -34,8 +34,10 @@ fn options(round: u64) -> Options {
         ];
         settings::set(&mut options, &blobs);
     }
-    if round % 3 == 1 {
-        settings::set(&mut options, &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")]);
+    match round % 3 {
+        1 => settings::set(&mut options, &[("recycle_log_file_num", "2")]),
+        2 => settings::set(&mut options, &[("wal_compression", "kZSTD")]),
+        _ => {}
     }
     if round % 4 == 3 {
         let mode = if round % 8 == 3 { "mapped" } else { "plain" };

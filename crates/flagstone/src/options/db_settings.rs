@@ -48,8 +48,8 @@ settings! {
     fixed log_readahead_size: u64 = 0, in 0..=1 << 30;
     /// What recovery does with a WAL that is not intact.
     fixed wal_recovery_mode: RecoveryMode = RecoveryMode::PointInTimeRecovery;
-    /// WAL files kept for reuse while the database is open, which spares the file system the work of new blocks; none with a
-    /// `wal_recovery_mode` that allows no damage but a torn end.
+    /// WAL files kept for reuse while the database is open, which spares the file system the work of new blocks; none with
+    /// `wal_compression`, or with a `wal_recovery_mode` that allows no damage but a torn end.
     fixed recycle_log_file_num: u64 = 2, in 0..=1000;
     /// How WAL files are written: mapped (through memory, where the file system keeps what it reserves) or plain (one system
     /// call a record). Both survive the death of the process.
@@ -59,7 +59,7 @@ settings! {
     /// Bytes of a second tier of the block cache, beside `block_cache`, which holds data blocks in compressed form; 0 for none.
     /// With `memory_budget` it has three quarters of what is left to both, at most.
     fixed compressed_secondary_cache_size: u64 = 0, in 0..=1 << 50;
-    /// How WAL records are compressed: kNoCompression or kZSTD.
+    /// How WAL records are compressed: kNoCompression or kZSTD. WAL files are not recycled then.
     fixed wal_compression: CompressionType = CompressionType::None;
     /// Where WAL files lie; empty for the database directory. A database that is there is not opened while the directory is not.
     fixed wal_dir: String = String::new();
@@ -125,9 +125,10 @@ settings! {
 
 impl DbSettings {
     /// WALs that are in fact kept for reuse. None where recovery takes what a recycled file still holds of its earlier
-    /// life, behind the last record, for damage: a database whose process was killed would not open again.
+    /// life, behind the last record, for damage: a database whose process was killed would not open again. None that are
+    /// compressed: RocksDB's reader of `kSkipAnyCorruptedRecords` does not end with a recycled one.
     pub(crate) fn recycled_wals(&self) -> usize {
-        if self.archives_wals() {
+        if self.archives_wals() || self.wal_compression != CompressionType::None {
             return 0;
         }
         match self.wal_recovery_mode {

@@ -51,7 +51,7 @@
 //! | recycled | WAL files used again, longer and shorter than before |
 //! | log-plain, recycled-plain | the same without mappings |
 //! | recycled-unlogged | the same, with writes that skip the WAL |
-//! | compressed | compressed WALs, recycled ones too |
+//! | compressed | compressed WALs |
 //! | rollover | MANIFESTs that are begun anew every few changes |
 //! | options | OPTIONS rewritten by live changes |
 //! | checkpoint | the checkpoint's directory, opened as well as the original |

@@ -167,8 +167,7 @@ const IN_PARTS: &[(&str, &str)] = &[
 const RECYCLED_AND_PLAIN: &[(&str, &str)] = &[("recycle_log_file_num", "2"), ("wal_write_mode", "plain")];
 const ARCHIVE: &[(&str, &str)] = &[("WAL_ttl_seconds", "1000000")];
 const RECYCLED: &[(&str, &str)] = &[("recycle_log_file_num", "2")];
-const COMPRESSED: &[(&str, &str)] =
-    &[("wal_compression", "kZSTD"), ("recycle_log_file_num", "1"), ("wal_write_mode", "plain")];
+const COMPRESSED: &[(&str, &str)] = &[("wal_compression", "kZSTD"), ("wal_write_mode", "plain")];
 const SHORT_MANIFEST: &[(&str, &str)] = &[("max_manifest_file_size", "400")];
 const KEPT: &[(&str, &str)] = &[("avoid_flush_during_recovery", "true"), ("wal_write_mode", "plain")];
 /// Level 1 lies elsewhere than level 0, and both elsewhere than the MANIFEST.

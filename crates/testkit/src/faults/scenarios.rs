@@ -143,7 +143,7 @@ const DIRECT: Changes = &[
     ("writable_file_max_buffer_size", "4096"),
 ];
 
-const WALS: Changes = &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")];
+const WALS: Changes = &[("recycle_log_file_num", "2")];
 
 /// Memtables wait, and WALs with them.
 const MEMTABLES: Changes = &[("recycle_log_file_num", "2"), ("max_write_buffer_number", "6")];
@@ -388,7 +388,7 @@ fn families(life: &mut Life) {
     life.read();
 }
 
-/// WALs that are recycled and compressed, synced now and then.
+/// WALs that are recycled, synced now and then.
 fn wals(life: &mut Life) {
     for _ in 0..4 {
         life.writes(9, 300);
