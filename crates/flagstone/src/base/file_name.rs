@@ -25,7 +25,7 @@ pub enum FileKind {
     Identity,
     /// `LOCK`
     Lock,
-    /// `LOG` or `LOG.old.N`
+    /// `LOG`, `LOG.old.N`, or LevelDB's `LOG.old`
     InfoLog,
     /// `RESERVE`: space that is kept for compactions; its bytes mean nothing
     Reserve,
@@ -40,7 +40,7 @@ impl FileKind {
             "CURRENT" => return Some(Self::Current),
             "IDENTITY" => return Some(Self::Identity),
             "LOCK" => return Some(Self::Lock),
-            "LOG" => return Some(Self::InfoLog),
+            "LOG" | "LOG.old" => return Some(Self::InfoLog),
             "RESERVE" => return Some(Self::Reserve),
             "OWNER" => return Some(Self::Owner),
             _ => {}
@@ -167,6 +167,7 @@ mod tests {
             ("000005.dbtmp", Some(FileKind::Temporary(n(5)))),
             ("CURRENT", Some(FileKind::Current)),
             ("LOG.old.123", Some(FileKind::InfoLog)),
+            ("LOG.old", Some(FileKind::InfoLog)),
             ("RESERVE", Some(FileKind::Reserve)),
             ("OWNER", Some(FileKind::Owner)),
             ("MANIFEST-", None),

@@ -214,7 +214,9 @@ impl Tables {
             // LevelDB's name for the same thing.
             Err(error) if error.is_not_found() => {
                 let ldb = path.with_extension("ldb");
-                self.files.open(&ldb, mode, temperature).map_err(|_| error)
+                let opened = self.files.open(&ldb, mode, temperature).map_err(|_| error)?;
+                file.note_leveldb_name();
+                Ok(opened)
             }
             opened => opened,
         }

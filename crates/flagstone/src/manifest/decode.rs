@@ -138,11 +138,9 @@ fn decode_old_file(tag: u32, fields: &mut Fields<'_>) -> Result<(usize, FileMeta
     }
     file.size = fields.v64("file size")?;
     decode_bounds(fields, &mut file)?;
-    if tag == tag::NEW_FILE {
-        // Before seqnos were recorded: those of the bounding keys are the best that is known.
-        let (smallest, largest) = (file.smallest.as_key().sequence(), file.largest.as_key().sequence());
-        (file.smallest_seqno, file.largest_seqno) = (smallest.min(largest), smallest.max(largest));
-    } else {
+    // LevelDB records no seqnos. With none, level 0 is ordered by file number, as LevelDB and RocksDB read it; those of the
+    // bounding keys say nothing of the keys between, and RocksDB would not open what they order otherwise.
+    if tag != tag::NEW_FILE {
         decode_seqnos(fields, &mut file)?;
     }
     Ok((level, file))

@@ -185,6 +185,8 @@ pub struct TableFile {
     pub opening: Mutex<()>,
     /// All that the open table has, if those are many range deletions within the bounds of `meta`.
     deletions_only: OnceLock<Arc<FragmentedRangeTombstones>>,
+    /// Whether it lies under LevelDB's name for a table, `NNNNNN.ldb`.
+    has_leveldb_name: AtomicBool,
     /// Declared last, so that the table is closed, or among the retired, before its file may be removed.
     claim: Arc<Claim>,
 }
@@ -203,6 +205,7 @@ impl TableFile {
             table: OnceLock::new(),
             opening: Mutex::default(),
             deletions_only: OnceLock::new(),
+            has_leveldb_name: AtomicBool::new(false),
             claim: Claim::new(file, queue),
         }
     }
@@ -245,6 +248,7 @@ impl TableFile {
             table: self.table.clone(),
             opening: Mutex::default(),
             deletions_only: self.deletions_only.clone(),
+            has_leveldb_name: AtomicBool::new(self.has_leveldb_name.load(Ordering::Relaxed)),
             claim: self.claim.clone(),
         }
     }
@@ -280,9 +284,18 @@ impl TableFile {
         self.meta.number
     }
 
-    /// Its name.
+    /// Its name: LevelDB's, once it was found under that.
     pub fn path(&self) -> PathBuf {
-        self.claim.file.path()
+        let path = self.claim.file.path();
+        match self.has_leveldb_name.load(Ordering::Relaxed) {
+            true => path.with_extension("ldb"),
+            false => path,
+        }
+    }
+
+    /// It was found under LevelDB's name.
+    pub fn note_leveldb_name(&self) {
+        self.has_leveldb_name.store(true, Ordering::Relaxed);
     }
 
     /// Whether a running compaction has it as input.

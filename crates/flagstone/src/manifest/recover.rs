@@ -407,7 +407,9 @@ pub fn check_files(versions: &VersionSet, checked: &mut dyn FnMut()) -> Result<(
                 // Databases from before tables were called sst.
                 Err(error) if error.is_not_found() => {
                     check_path_ids(version, fs, &path)?;
-                    present_size(fs, &path, &path.with_extension("ldb"))?
+                    let size = present_size(fs, &path, &path.with_extension("ldb"))?;
+                    file.note_leveldb_name();
+                    size
                 }
                 other => other?.size,
             };
