@@ -201,9 +201,12 @@ fn open(env: &Env, path: &Path) -> flagstone::base::Result<Opened> {
     let size = file.size()?;
     let properties = read_table_properties(file.clone(), size)?;
     let settings = TableReadSettings {
-        // One that is not built in leaves what can be seen without comparing keys.
-        comparator: Comparator::from_name(&properties.comparator)
-            .unwrap_or_else(|_| Comparator::unknown(&properties.comparator)),
+        comparator: match properties.comparator.as_str() {
+            // RocksDB's tool assumes it, too; LevelDB's tables do not say.
+            "" => Comparator::Bytewise,
+            // One that is not built in leaves what can be seen without comparing keys.
+            name => Comparator::from_name(name).unwrap_or_else(|_| Comparator::unknown(name)),
+        },
         // A rule that is not built in only means that prefix filters stay unused.
         prefix_extractor: PrefixExtractor::from_option_text(&properties.prefix_extractor).unwrap_or(None),
         ..TableReadSettings::default()

@@ -11,7 +11,8 @@
 //!                                              5  4 checksum of the footer, this field taken for 0
 //!                                              9  4 base of the context checksums, not 0
 //!                                             13  4 size of the metaindex, which lies right before the footer
-//!                                             17 24 zeros
+//!                                             17 16 zeros, which a reader passes over
+//!                                             33  8 zeros; anything else is a feature that a reader must know
 //! 41  4 format version                        41  4 format version
 //! 45  8 magic f7 cf f4 85 b7 41 e2 88         45  8 magic
 //!
@@ -42,6 +43,7 @@ const HANDLE_SIZE_MAX: usize = 2 * MAX_VARINT64_SIZE;
 const VERSION_AT: usize = 41;
 const MAGIC_AT: usize = 45;
 const FOOTER_CHECKSUM_AT: usize = 5;
+const FEATURES_AT: usize = 33;
 
 const _: () = assert!(1 + 2 * HANDLE_SIZE_MAX == VERSION_AT);
 const _: () = assert!(MAGIC_AT + 8 == FOOTER_SIZE);
@@ -204,8 +206,14 @@ impl Footer {
             let index = Some(index);
             return Ok(Self { checksum, format_version, metaindex, index, base_context_checksum: 0 });
         }
-        Self::decode_extended(footer, checksum, format_version, file_size - FOOTER_SIZE as u64)
-            .map_err(|what| bad(what.to_owned()))
+        let decoded = Self::decode_extended(footer, checksum, format_version, file_size - FOOTER_SIZE as u64)
+            .map_err(|what| bad(what.to_owned()))?;
+        match fixed64_at(footer, FEATURES_AT).unwrap_or_default() {
+            0 => Ok(decoded),
+            features => Err(Error::not_supported(format!(
+                "the table's footer asks for features of a later RocksDB, {features:#018x}; none is known"
+            ))),
+        }
     }
 
     /// Whether `tail`, the end of a file, is that of some kind of table, however damaged.
@@ -235,9 +243,6 @@ impl Footer {
         let (stored, base_context_checksum, size) = (field(5), field(9), u64::from(field(13)));
         if base_context_checksum == 0 {
             return Err("no base for the context checksums");
-        }
-        if footer[17..VERSION_AT].iter().any(|&byte| byte != 0) {
-            return Err("reserved bytes are not zero");
         }
         let start = offset.checked_sub(size + TRAILER_SIZE as u64).ok_or("metaindex size")?;
         let metaindex = BlockHandle { offset: start, size };
@@ -307,6 +312,41 @@ mod tests {
             flipped[at] ^= 0x10;
             assert!(Footer::decode(&flipped, 1446 + 53).is_err(), "byte {at}");
         }
+    }
+
+    #[test]
+    fn of_what_later_versions_may_add_only_features_are_refused() {
+        let metaindex = handle(1312, 129);
+        let footer = Footer {
+            checksum: ChecksumType::Xxh3,
+            format_version: 6,
+            metaindex,
+            index: None,
+            base_context_checksum: 7,
+        };
+        let mut out = Vec::new();
+        footer.encode(1446, &mut out);
+        let changed = |at: usize| {
+            let mut out = out.clone();
+            out[at] = 1;
+            out[FOOTER_CHECKSUM_AT..][..4].fill(0);
+            let checksum = footer.own_checksum(&out, 1446).to_le_bytes();
+            out[FOOTER_CHECKSUM_AT..][..4].copy_from_slice(&checksum);
+            Footer::decode(&out, 1446 + 53)
+        };
+        assert_eq!(changed(17).unwrap(), footer);
+        assert_eq!(changed(FEATURES_AT - 1).unwrap(), footer);
+        for at in [FEATURES_AT, VERSION_AT - 1] {
+            let error = changed(at).unwrap_err();
+            assert_eq!(error.code(), crate::base::Code::NotSupported, "{error}");
+        }
+        let refused = |at: usize, value: u8| {
+            let mut out = out.clone();
+            out[at] = value;
+            Footer::decode(&out, 1446 + 53).unwrap_err().to_string()
+        };
+        assert!(refused(VERSION_AT, 8).contains("format version 8; 1 to 7 are known"));
+        assert!(refused(0, 99).contains("checksum type 99"));
     }
 
     #[test]

@@ -31,6 +31,9 @@ use super::table::{FilterKind, Table, TableFilter, check_supported};
 /// What is read at once: enough for metaindex, properties and range tombstones, and for all of a small table.
 const TAIL_SIZE: u64 = 32 * 1024;
 
+/// The first format version whose index may have user keys.
+const USER_KEYS_SINCE: u32 = 3;
+
 /// Reads only the properties of a table, for tools that do not know its comparator yet.
 ///
 /// # Errors
@@ -52,16 +55,29 @@ pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProp
             tail,
         };
         let meta_blocks = read_metaindex(&source, true)?;
-        read_properties(&source, properties_handle(&meta_blocks)?, true)
+        read_listed_properties(&source, &meta_blocks, true)
     };
     read().map_err(|error| error.at(path))
 }
 
-pub(super) fn properties_handle(meta_blocks: &[(String, BlockHandle)]) -> Result<BlockHandle> {
+/// Where the properties lie; `None` for a table without any, as LevelDB writes them.
+pub(super) fn properties_handle(meta_blocks: &[(String, BlockHandle)]) -> Option<BlockHandle> {
     let found = meta_blocks
         .iter()
         .find(|(name, _)| [meta_name::PROPERTIES, meta_name::OLD_PROPERTIES].contains(&name.as_str()));
-    found.map(|&(_, handle)| handle).ok_or_else(|| Error::corruption("table has no properties block"))
+    found.map(|&(_, handle)| handle)
+}
+
+/// The properties that the metaindex lists; without a block of them, each is missing.
+fn read_listed_properties(
+    source: &BlockSource,
+    meta_blocks: &[(String, BlockHandle)],
+    verify: bool,
+) -> Result<TableProperties> {
+    match properties_handle(meta_blocks) {
+        Some(handle) => read_properties(source, handle, verify),
+        None => Ok(TableProperties::default()),
+    }
 }
 
 pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) -> Result<Table> {
@@ -81,7 +97,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     };
     let meta_blocks = read_metaindex(&source, verify)?;
     let find = |name: &str| meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle);
-    let properties = read_properties(&source, properties_handle(&meta_blocks)?, verify)?;
+    let properties = read_listed_properties(&source, &meta_blocks, verify)?;
     check_supported(&properties, &settings.comparator)?;
     check_unique_id(&properties, settings.unique_id)?;
     source.guide = GuideRoom::of_table(properties.num_entries, properties.num_data_blocks);
@@ -148,10 +164,8 @@ pub(super) fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)>
 
 pub(super) fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(String, BlockHandle)>> {
     let handle = source.footer.metaindex;
-    let block = source
-        .read_raw(handle, verify)
-        .and_then(|bytes| Block::new(&bytes))
-        .map_err(|error| source.locate(error, handle))?;
+    // LevelDB compresses it like any other block.
+    let block = source.read_block(handle, verify, false)?;
     let mut entries = vec![("metaindex".to_owned(), handle)];
     let mut walk = BlockWalk::new(&block).map_err(|error| source.locate(error, handle))?;
     while let Some(value) = walk.next().map_err(|error| source.locate(error, handle))? {
@@ -209,12 +223,15 @@ fn global_sequence_at(bytes: &[u8]) -> Option<usize> {
 }
 
 fn check_unique_id(properties: &TableProperties, expected: Option<UniqueId>) -> Result<()> {
-    match (expected, properties.unique_id()) {
-        (Some(expected), Some(found)) if expected != found => Err(Error::corruption(format!(
-            "the table is not the one that the MANIFEST names: unique id {found}, expected {expected}"
-        ))),
-        _ => Ok(()),
-    }
+    let Some(expected) = expected else { return Ok(()) };
+    let found = match properties.unique_id() {
+        Some(found) if found == expected => return Ok(()),
+        Some(found) => found.to_string(),
+        None => "none".to_owned(),
+    };
+    Err(Error::corruption(format!(
+        "the table is not the one that the MANIFEST names: unique id {found}, expected {expected}"
+    )))
 }
 
 fn read_index(
@@ -224,12 +241,27 @@ fn read_index(
     comparator: &Comparator,
     verify: bool,
 ) -> Result<TableIndex> {
-    let index_type = properties.index_type(source.footer.format_version)?;
+    let index_type = properties.index_type()?;
     let flavor = properties.index_flavor(index_type)?;
     let block = source.read_block(handle, verify, false)?;
     let top = IndexBlock::decode(&block, flavor, comparator, source.file_size)
         .map_err(|error| source.locate(error, handle))?;
+    if source.footer.format_version >= USER_KEYS_SINCE && !properties.tells_index_keys() {
+        check_internal_keys(&top).map_err(|error| source.locate(error, handle))?;
+    }
     Ok(TableIndex { index_type, flavor, in_partitions: index_type == IndexType::TwoLevel, top, hash: None })
+}
+
+/// Keys of an index are internal keys where the table does not tell. User keys would pass for some, and keys would not be found.
+fn check_internal_keys(index: &IndexBlock) -> Result<()> {
+    let is_internal =
+        |at: usize| InternalKey::parse(&index.key(at)).is_some_and(|key| key.value_type().is_some());
+    match (0..index.len()).all(is_internal) {
+        true => Ok(()),
+        false => Err(Error::corruption(
+            "the table does not say that its index has user keys, and it has no internal keys",
+        )),
+    }
 }
 
 /// Puts an index into the cache, if it fits: from now on it is the only partition of an index with one entry. A hash is not

@@ -181,10 +181,10 @@ impl TableProperties {
         figures.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
     }
 
-    /// Reads a properties block.
+    /// Reads a properties block. A property that is to be a number and is none counts as missing, as in RocksDB.
     ///
     /// # Errors
-    /// `Corruption` if names are out of order or a number is none.
+    /// `Corruption` if names are out of order.
     pub fn decode(block: &Block) -> Result<Self> {
         let mut properties = Self::default();
         let mut walk = BlockWalk::new(block)?;
@@ -197,7 +197,7 @@ impl TableProperties {
             properties.raw.insert(walk.key().to_vec(), value.to_vec());
         }
         for (name, field) in NUMBERS {
-            if let Some(number) = properties.number(name)? {
+            if let Ok(Some(number)) = properties.number(name) {
                 *field(&mut properties) = number;
             }
         }
@@ -207,8 +207,8 @@ impl TableProperties {
                 *field(&mut properties) = if text == NO_COMPONENT { String::new() } else { text };
             }
         }
-        let column_family =
-            properties.number(name::COLUMN_FAMILY_ID)?.filter(|&id| id != UNKNOWN_COLUMN_FAMILY);
+        let column_family = properties.number(name::COLUMN_FAMILY_ID).ok().flatten();
+        let column_family = column_family.filter(|&id| id != UNKNOWN_COLUMN_FAMILY);
         properties.column_family = column_family.and_then(|id| u32::try_from(id).ok());
         Ok(properties)
     }
@@ -309,22 +309,31 @@ impl TableProperties {
     /// Whether each filter partition has the prefixes of all its keys. RocksDB 5.14 left out those that the partition before had;
     /// since 5.15 there is this property.
     pub(crate) fn repeats_prefixes(&self) -> bool {
+        self.tells_index_keys()
+    }
+
+    /// Whether the table says of what kind the keys of its index are.
+    pub(crate) fn tells_index_keys(&self) -> bool {
         self.raw.contains_key(name::INDEX_KEY_IS_USER_KEY.as_bytes())
     }
 
-    /// How data blocks are found.
+    /// How data blocks are found. A table that does not say it has one block of separators, as RocksDB before 11 assumes, unless
+    /// it counts index partitions.
     ///
     /// # Errors
-    /// `Corruption` if the property is missing in a file of format version 2 or later, or names no type.
-    pub fn index_type(&self, format_version: u32) -> Result<IndexType> {
+    /// `Corruption` if the property names no type that is known.
+    pub fn index_type(&self) -> Result<IndexType> {
         let Some(bytes) = self.raw.get(name::INDEX_TYPE.as_bytes()) else {
-            if format_version < 2 {
-                return Ok(IndexType::BinarySearch);
-            }
-            return Err(Error::corruption("Missing index type property"));
+            return Ok(match self.number(name::INDEX_PARTITIONS)? {
+                None | Some(0) => IndexType::BinarySearch,
+                Some(_) => IndexType::TwoLevel,
+            });
         };
-        let index_type = fixed32_at(bytes, 0).and_then(IndexType::from_number);
-        index_type.ok_or_else(|| Error::corruption("unknown index type property"))
+        let number = fixed32_at(bytes, 0);
+        number.and_then(IndexType::from_number).ok_or_else(|| {
+            let value = number.map_or_else(|| bytes.escape_ascii().to_string(), |number| number.to_string());
+            Error::corruption(format!("the table's index type is {value}; 0 to 3 are known"))
+        })
     }
 
     /// How index blocks are stored.
@@ -409,15 +418,20 @@ mod tests {
         written.fill_raw();
         let read = TableProperties::decode(&Block::new(&written.encode()).unwrap()).unwrap();
         assert_eq!(read, written);
-        assert_eq!(read.index_type(5).unwrap(), IndexType::TwoLevel);
+        assert_eq!(read.index_type().unwrap(), IndexType::TwoLevel);
         assert_eq!(read.raw["rocksdb.merge.operator".as_bytes()], b"nullptr");
     }
 
     #[test]
-    fn the_index_type_is_mandatory_from_version_2_on() {
-        let properties = TableProperties::default();
-        assert!(properties.index_type(2).unwrap_err().to_string().contains("Missing index type"));
-        assert_eq!(properties.index_type(1).unwrap(), IndexType::BinarySearch);
+    fn a_missing_index_type_is_assumed_and_an_unknown_one_is_named() {
+        let mut properties = TableProperties::default();
+        assert_eq!(properties.index_type().unwrap(), IndexType::BinarySearch);
+        properties.set_number(name::INDEX_PARTITIONS, 3);
+        assert_eq!(properties.index_type().unwrap(), IndexType::TwoLevel);
+        properties.set(name::INDEX_TYPE, &9u32.to_le_bytes());
+        assert!(properties.index_type().unwrap_err().message().contains("is 9; 0 to 3 are known"));
+        properties.set(name::INDEX_TYPE, b"ab");
+        assert!(properties.index_type().unwrap_err().message().contains("is ab;"));
     }
 
     #[test]

@@ -468,14 +468,14 @@ impl Table {
         self.index.flavor
     }
 
-    /// Where data blocks end, as far as is known.
+    /// Where data blocks end, as far as is known: as the properties say, or else where the first other block lies.
     pub(super) fn data_end(&self) -> u64 {
-        let tail = self.properties.tail_start_offset;
-        if tail > 0 {
-            tail.min(self.source.file_size)
-        } else {
-            self.properties.data_size.min(self.source.file_size)
-        }
+        let TableProperties { tail_start_offset, data_size, .. } = self.properties;
+        let end = [tail_start_offset, data_size].into_iter().find(|&end| end > 0).unwrap_or_else(|| {
+            let listed = self.meta_blocks.iter().map(|&(_, handle)| handle);
+            listed.chain(self.source.footer.index).map(|handle| handle.offset).min().unwrap_or(0)
+        });
+        end.min(self.source.file_size)
     }
 }
 

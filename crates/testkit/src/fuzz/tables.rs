@@ -42,9 +42,7 @@ pub fn footer(data: &[u8]) {
 pub fn properties(data: &[u8]) {
     let Some(block) = ok(Block::new(data)) else { return };
     let Some(properties) = ok(TableProperties::decode(&block)) else { return };
-    for version in 0..8 {
-        ok(properties.index_type(version));
-    }
+    ok(properties.index_type());
     properties.unique_id();
     properties.whole_key_filtering();
     properties.prefix_filtering();

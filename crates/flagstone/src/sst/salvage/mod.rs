@@ -264,9 +264,10 @@ impl<'a> Survey<'a> {
 
     /// Properties, dictionary, range tombstones.
     fn read_meta_blocks(&mut self, found: &[BlockHandle]) -> Result<()> {
-        let handle = properties_handle(&self.meta_blocks).ok();
-        let properties = match handle {
+        let properties = match properties_handle(&self.meta_blocks) {
             Some(handle) => read_properties(&self.remains.source, handle, true),
+            // An intact metaindex does not list any: LevelDB's tables have none.
+            None if !self.meta_blocks.is_empty() => Ok(TableProperties::default()),
             None => contents::find_properties(&self.remains.source, found)
                 .ok_or_else(|| Error::corruption("the table's properties are lost")),
         };
@@ -332,9 +333,7 @@ impl<'a> Survey<'a> {
             self.is_incomplete = true;
             return Ok(false);
         };
-        let flavor = properties
-            .index_type(footer.format_version)
-            .and_then(|kind| Ok((kind, properties.index_flavor(kind)?)));
+        let flavor = properties.index_type().and_then(|kind| Ok((kind, properties.index_flavor(kind)?)));
         let (kind, flavor) = match flavor {
             Ok(known) => known,
             Err(error) => {
@@ -502,7 +501,7 @@ impl<'a> Survey<'a> {
         let properties = self.remains.properties.as_ref();
         let data_size = properties.map(|properties| properties.data_size).filter(|&size| size > 0);
         // Properties that were only found may be those of a table in a value, unless data blocks agree with them.
-        let is_certain = properties_handle(&self.meta_blocks).is_ok();
+        let is_certain = properties_handle(&self.meta_blocks).is_some();
         let agrees = |size| found.first().is_some_and(|first| first.offset < size);
         let data_size = data_size.filter(|&size| is_certain || agrees(size));
         for (at, &handle) in found.iter().enumerate() {

@@ -24,15 +24,15 @@ use crate::sst::{
 type Entries = Vec<(InternalKeyBuf, Vec<u8>)>;
 
 /// A table on its way to one with other meta blocks.
-struct Rewritten {
+pub(super) struct Rewritten {
     bytes: Vec<u8>,
     footer: Footer,
-    properties: TableProperties,
+    pub properties: TableProperties,
     meta_blocks: BTreeMap<String, BlockHandle>,
 }
 
 impl Rewritten {
-    fn of(built: &Built) -> Self {
+    pub fn of(built: &Built) -> Self {
         let table = built.open();
         let meta_blocks = table.meta_blocks().iter().filter(|(name, _)| name != "metaindex").cloned();
         Self {
@@ -52,14 +52,24 @@ impl Rewritten {
         handle
     }
 
-    fn set(&mut self, name: &str, block: &[u8]) {
+    pub fn set(&mut self, name: &str, block: &[u8]) {
         let handle = self.append(block);
         self.meta_blocks.insert(name.to_owned(), handle);
     }
 
-    fn finish(mut self, built: Built) -> Built {
+    pub fn forget(&mut self, name: &str) {
+        self.meta_blocks.remove(name);
+    }
+
+    /// The table with the properties as they are now.
+    pub fn finish(mut self, built: Built) -> Built {
         let properties = self.properties.encode();
         self.set(meta_name::PROPERTIES, &properties);
+        self.finish_bare(built)
+    }
+
+    /// The table with the meta blocks as they are now.
+    pub fn finish_bare(mut self, built: Built) -> Built {
         let mut metaindex = BlockBuilder::new(1, None);
         for (name, handle) in &self.meta_blocks {
             let mut value = Vec::new();

@@ -5,6 +5,7 @@ mod earlier;
 mod fixtures;
 mod golden;
 mod guides;
+mod missing;
 mod prefixes;
 mod referee;
 mod round_trip;
