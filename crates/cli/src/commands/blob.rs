@@ -54,10 +54,9 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
     for record in scan.by_ref() {
         match record {
             Ok(record) => {
-                (records, bytes) = (records + 1, bytes + record.stored.len() as u64);
+                (records, bytes) = (records + 1, bytes + record.stored_size);
                 if arguments.keys {
-                    let (offset, key, size) =
-                        (record.offset, notation.show(&record.key), record.stored.len());
+                    let (offset, key, size) = (record.offset, notation.show(&record.key), record.stored_size);
                     output.line(match common.json {
                         true => json!({ "offset": offset, "key": key, "stored_bytes": size }).to_string(),
                         false => format!("{offset}\t{key}\t{size}"),

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
 };
+use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionOptions, CompressionType, Compressor};
-use crate::base::{ColumnFamilyId, FileNumber, Result};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
 use crate::env::{BufferedWriter, File};
 
 /// How blob files are written.
@@ -93,10 +96,43 @@ impl BlobFileBuilder {
         self.writer.append(user_key)?;
         self.writer.append(stored)?;
         let size = stored.len() as u64;
+        Ok(self.note(offset, size, user_key.len()))
+    }
+
+    /// Appends a value that `next` gives piece by piece, up to `None`, of a record whose header is known; where it lies. The file
+    /// must not be compressed, and is of no further use after an error.
+    ///
+    /// # Errors
+    /// `Corruption` if the pieces are not what the header says; `IoError`; those of `next`.
+    pub fn add_pieces(
+        &mut self,
+        user_key: &[u8],
+        header: &RecordHeader,
+        next: &mut dyn FnMut() -> Result<Option<Bytes>>,
+    ) -> Result<BlobIndex> {
+        assert!(self.compressor.is_none(), "pieces are stored as they are");
+        let offset = self.writer.offset() + (RECORD_HEADER_SIZE + user_key.len()) as u64;
+        self.writer.append(&header.encode())?;
+        self.writer.append(user_key)?;
+        let (mut size, mut crc) = (0, crc32c(user_key));
+        while let Some(piece) = next()? {
+            self.writer.append(&piece)?;
+            crc = crc32c_append(crc, &piece);
+            size += piece.len() as u64;
+        }
+        if *header != RecordHeader::with_crc(user_key.len(), size, crc) {
+            let message = format!("a value of {size} bytes is not what its record's header says");
+            return Err(Error::corruption(message));
+        }
+        Ok(self.note(offset, size, user_key.len()))
+    }
+
+    /// Counts a value that was written.
+    fn note(&mut self, offset: u64, size: u64, key_size: usize) -> BlobIndex {
         let index = BlobIndex { file: self.number, offset, size, compression: self.compression };
         self.count += 1;
-        self.total_bytes += index.record_bytes(user_key.len());
-        Ok(index)
+        self.total_bytes += index.record_bytes(key_size);
+        index
     }
 
     /// The file's size if it were finished now.

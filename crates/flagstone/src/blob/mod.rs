@@ -20,6 +20,7 @@ mod separator;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 pub use appender::{BlobAppender, BlobIndexes, NewBlob};
 pub use block_map::BlockMap;
@@ -34,5 +35,6 @@ pub use pieces::{PIECE_SIZE, PieceChecksums};
 pub use readahead::BlobReadahead;
 pub use reader::{BlobFileReader, BlobRequest, BlobValue, get_together};
 pub use scan::{BlobFileScan, BlobRecord};
-pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy};
+pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy, UNCOMPRESSED_FROM};
 pub use stream::BlobStream;
+pub use walk::{BlobPieces, is_read_in_pieces};

@@ -14,7 +14,7 @@ use super::format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, PART_SIZE_MAX, RECORD_HEADER_SIZE,
     RecordHeader,
 };
-use crate::base::checksum::{crc32c, crc32c_append};
+use super::walk::RecordWalk;
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{ColumnFamilyId, Comparator, Error, Mutant, Result};
@@ -222,22 +222,13 @@ impl BlobFileReader {
         index: &BlobIndex,
         mut visit: impl FnMut(u64, &[u8]),
     ) -> Result<()> {
-        let span = self.span(user_key, index, true)?;
-        let place = |error: Error| error.at(self.file.path()).at_offset(span.offset);
-        let head = read_exactly(&*self.file, span.offset, span.value_start)?;
-        let header = check_header(&head, user_key.len(), index).map_err(place)?;
-        let key = &head[RECORD_HEADER_SIZE..];
-        self.check_bytes(key, user_key).map_err(place)?;
-        let mut crc = crc32c(key);
+        let mut walk = RecordWalk::begin(self, user_key, index)?;
         let mut at = 0;
-        while at < index.size {
-            let length = CHECK_SIZE.min(index.size - at) as usize;
-            let bytes = read_exactly(&*self.file, index.offset + at, length)?;
-            crc = crc32c_append(crc, &bytes);
+        while let Some(bytes) = walk.next(self)? {
             visit(at, &bytes);
-            at += length as u64;
+            at += bytes.len() as u64;
         }
-        header.check_blob_crc(crc).and_then(|()| self.check_key(key, user_key)).map_err(place)
+        Ok(())
     }
 
     /// What `read` finds by `user_key`; or by the record's own key, where that has another length, but is the same in the order.
@@ -381,12 +372,12 @@ impl BlobFileReader {
 
     /// Whether a record's key may be `user_key`, before it is known to be sound: an order of the application's is not to be asked
     /// about bytes that nobody wrote.
-    fn check_bytes(&self, key: &[u8], user_key: &[u8]) -> Result<()> {
+    pub(super) fn check_bytes(&self, key: &[u8], user_key: &[u8]) -> Result<()> {
         if !self.order.tells_bytes_apart() || key == user_key { Ok(()) } else { Err(other_key()) }
     }
 
     /// Whether a record's key is `user_key`.
-    fn check_key(&self, key: &[u8], user_key: &[u8]) -> Result<()> {
+    pub(super) fn check_key(&self, key: &[u8], user_key: &[u8]) -> Result<()> {
         let is_same = key == user_key || self.order.compare(key, user_key).is_eq();
         if is_same { Ok(()) } else { Err(other_key()) }
     }
@@ -437,7 +428,7 @@ fn other_key() -> Error {
 }
 
 /// Checks what stands before a record's key.
-fn check_header(record: &[u8], key_size: usize, index: &BlobIndex) -> Result<RecordHeader> {
+pub(super) fn check_header(record: &[u8], key_size: usize, index: &BlobIndex) -> Result<RecordHeader> {
     let header = RecordHeader::decode(record)?;
     if header.key_size != key_size as u64 || header.value_size != index.size {
         return Err(Error::corruption(format!(

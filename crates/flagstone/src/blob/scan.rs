@@ -13,12 +13,16 @@ use super::format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
 };
 use super::reader::{MAX_VALUE_SIZE, compression_type, read_exactly};
-use crate::base::compression::decompress;
+use crate::base::checksum::{crc32c, crc32c_append};
+use crate::base::compression::{CompressionType, decompress};
 use crate::base::{Error, FileNumber, Result};
 use crate::env::{Advice, File};
 
 /// Bytes that are read at once.
 const READ_SIZE: u64 = 256 << 10;
+
+/// Records of up to this many bytes are read as a whole.
+const WHOLE_MAX: u64 = 4 << 20;
 
 /// Bytes of a piece of a hole: the blocks of all file systems are multiples of it.
 const PIECE: u64 = 64;
@@ -30,8 +34,8 @@ pub struct BlobRecord {
     pub offset: u64,
     /// Its user key.
     pub key: Vec<u8>,
-    /// Its value as stored.
-    pub stored: Vec<u8>,
+    /// Bytes of its value as stored.
+    pub stored_size: u64,
     /// How the value is compressed: the stored byte.
     pub compression: u8,
 }
@@ -40,21 +44,12 @@ impl BlobRecord {
     /// What refers to it, in a file with that number.
     pub fn index(&self, file: FileNumber) -> BlobIndex {
         let offset = self.offset + (RECORD_HEADER_SIZE + self.key.len()) as u64;
-        BlobIndex { file, offset, size: self.stored.len() as u64, compression: self.compression }
+        BlobIndex { file, offset, size: self.stored_size, compression: self.compression }
     }
 
     /// Bytes that the record takes in the file.
     pub fn size(&self) -> u64 {
-        (RECORD_HEADER_SIZE + self.key.len() + self.stored.len()) as u64
-    }
-
-    /// Its value, unfolded.
-    ///
-    /// # Errors
-    /// `Corruption` if the stored form is malformed; `NotSupported` for an unknown compression.
-    pub fn value(&self) -> Result<Vec<u8>> {
-        decompress(compression_type(self.compression)?, &self.stored, None, MAX_VALUE_SIZE)
-            .map_err(|error| error.at_offset(self.offset))
+        (RECORD_HEADER_SIZE + self.key.len()) as u64 + self.stored_size
     }
 }
 
@@ -123,6 +118,38 @@ impl BlobFileScan {
     /// Whether holes were passed over so far. What lay there is not known.
     pub fn has_holes(&self) -> bool {
         self.has_holes
+    }
+
+    /// The value of a record that the scan has come to, unfolded.
+    ///
+    /// # Errors
+    /// `Corruption` if the stored form is malformed; `NotSupported` for an unknown compression; `IoError`.
+    pub fn value(&self, record: &BlobRecord) -> Result<Vec<u8>> {
+        let offset = record.index(FileNumber(0)).offset;
+        let size = record.stored_size as usize;
+        let compression =
+            compression_type(record.compression).map_err(|error| error.at_offset(record.offset))?;
+        let unfold = |stored: &[u8]| {
+            decompress(compression, stored, None, MAX_VALUE_SIZE)
+                .map_err(|error| error.at_offset(record.offset))
+        };
+        let at = offset.checked_sub(self.window_offset).and_then(|at| usize::try_from(at).ok());
+        match at.and_then(|at| self.window.get(at..at + size)) {
+            Some(stored) => unfold(stored),
+            None => unfold(&read_exactly(&*self.file, offset, size)?),
+        }
+    }
+
+    /// Whether a record's value is as it was written: its checksums are right, and what is compressed unfolds. One that is stored
+    /// as it is need not be read again for that.
+    ///
+    /// # Errors
+    /// As [`BlobFileScan::value`].
+    pub fn check_value(&self, record: &BlobRecord) -> Result<()> {
+        match record.compression == CompressionType::None.to_byte() {
+            true => Ok(()),
+            false => self.value(record).map(drop),
+        }
     }
 
     fn step(&mut self) -> Result<Option<BlobRecord>> {
@@ -219,8 +246,7 @@ impl BlobFileScan {
         let header = RecordHeader::decode(self.bytes(available)?)?;
         let body = header.key_size.checked_add(header.value_size);
         let total = body.and_then(|body| body.checked_add(RECORD_HEADER_SIZE as u64));
-        let total = total.filter(|&total| total <= rest).and_then(|total| usize::try_from(total).ok());
-        let total = total.ok_or_else(|| {
+        let total = total.filter(|&total| total <= rest).ok_or_else(|| {
             Error::corruption(format!(
                 "a blob record of {} + {} bytes leaves the file",
                 header.key_size, header.value_size
@@ -228,17 +254,38 @@ impl BlobFileScan {
         })?;
         self.finished = false;
         let (offset, compression) = (self.offset, self.header.compression);
-        let record = self.bytes(total)?;
-        let body = &record[RECORD_HEADER_SIZE..];
-        let (key, stored) = body.split_at(header.key_size as usize);
-        let checked = header
-            .check_blob(body)
-            .map_err(|error| error.context(format!("key '{}'", key[..key.len().min(64)].escape_ascii())));
-        let record =
-            checked.map(|()| BlobRecord { offset, key: key.to_vec(), stored: stored.to_vec(), compression });
-        self.offset += total as u64;
+        let checked = self.check_body(&header, total);
+        self.offset = offset + total;
         self.passed += 1;
-        record.map(Some)
+        let key = checked?;
+        Ok(Some(BlobRecord { offset, key, stored_size: header.value_size, compression }))
+    }
+
+    /// Checks what follows the header at the scan's offset, in a record of `total` bytes; its key.
+    fn check_body(&mut self, header: &RecordHeader, total: u64) -> Result<Vec<u8>> {
+        let key_size = header.key_size as usize;
+        let in_key = |key: &[u8], error: Error| {
+            error.context(format!("key '{}'", key[..key.len().min(64)].escape_ascii()))
+        };
+        if total <= WHOLE_MAX {
+            let body = &self.bytes(total as usize)?[RECORD_HEADER_SIZE..];
+            let key = &body[..key_size];
+            header.check_blob(body).map_err(|error| in_key(key, error))?;
+            return Ok(key.to_vec());
+        }
+        // The value need not fit into memory.
+        self.offset += RECORD_HEADER_SIZE as u64;
+        let key = self.bytes(key_size)?.to_vec();
+        self.offset += header.key_size;
+        let (mut crc, mut left) = (crc32c(&key), header.value_size);
+        while left > 0 {
+            let length = left.min(READ_SIZE);
+            crc = crc32c_append(crc, self.bytes(length as usize)?);
+            self.offset += length;
+            left -= length;
+        }
+        header.check_blob_crc(crc).map_err(|error| in_key(&key, error))?;
+        Ok(key)
     }
 
     /// `length` bytes from the scan's offset on; the caller knows that the file has them.
@@ -251,6 +298,7 @@ impl BlobFileScan {
             let filled = self.file.read_at(self.offset, &mut self.window)?;
             self.window.truncate(filled);
             if filled < length {
+                self.finished = true;
                 return Err(Error::corruption("the blob file became shorter while it was read"));
             }
         }

@@ -4,8 +4,14 @@ use std::sync::Arc;
 
 use super::builder::{BlobBuilderSettings, BlobFileBuilder, BlobFileSummary};
 use super::format::BlobIndex;
+use super::walk::BlobPieces;
+use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, Result};
 use crate::env::File;
+
+/// A value that lies uncompressed in a blob file stays so from this many bytes on, whatever a family's compression is:
+/// compressing it would take memory for all of it, twice.
+pub const UNCOMPRESSED_FROM: u64 = 32 << 20;
 
 /// Which values leave the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,18 +101,54 @@ where
         if !self.separates(value.len()) {
             return Ok(None);
         }
-        let builder = match &mut self.current {
-            Some(builder) => builder,
-            None => {
-                let (number, file) = (self.open_file)()?;
-                self.current.insert(BlobFileBuilder::new(file, number, &self.settings)?)
-            }
-        };
-        let index = builder.add(user_key, value)?;
-        if builder.file_size() >= self.blob_file_size {
-            self.seal()?;
-        }
+        let index = self.builder()?.add(user_key, value)?;
+        self.seal_if_full()?;
         Ok(Some(index))
+    }
+
+    /// Whether a value of `size` bytes, which lies uncompressed in a blob file, goes to another one piece by piece.
+    pub fn takes_pieces(&self, size: u64) -> bool {
+        let is_kept_as_it_is =
+            self.settings.compression == CompressionType::None || size >= UNCOMPRESSED_FROM;
+        is_kept_as_it_is && self.policy.separates(usize::try_from(size).unwrap_or(usize::MAX))
+    }
+
+    /// [`Self::separate`] of a value that is read piece by piece. Where values are compressed it gets a file of its own,
+    /// uncompressed. `None`, with nothing read, if it must be read as a whole.
+    ///
+    /// # Errors
+    /// As [`Self::separate`]; those of the pieces.
+    pub fn separate_pieces(&mut self, user_key: &[u8], pieces: &mut BlobPieces) -> Result<Option<BlobIndex>> {
+        // The checksum in the header is of the record's own key.
+        if pieces.key() != user_key || !self.takes_pieces(pieces.size()) {
+            return Ok(None);
+        }
+        let header = *pieces.header();
+        if self.settings.compression == CompressionType::None {
+            let index = self.builder()?.add_pieces(user_key, &header, &mut || pieces.next_piece())?;
+            self.seal_if_full()?;
+            return Ok(Some(index));
+        }
+        let (number, file) = (self.open_file)()?;
+        let settings = BlobBuilderSettings { compression: CompressionType::None, ..self.settings.clone() };
+        let mut builder = BlobFileBuilder::new(file.clone(), number, &settings)?;
+        let index = builder.add_pieces(user_key, &header, &mut || pieces.next_piece())?;
+        self.finished.push(FinishedBlobFile { summary: builder.finish()?, file });
+        Ok(Some(index))
+    }
+
+    /// The file to which the next value goes.
+    fn builder(&mut self) -> Result<&mut BlobFileBuilder> {
+        if self.current.is_none() {
+            let (number, file) = (self.open_file)()?;
+            self.current = Some(BlobFileBuilder::new(file, number, &self.settings)?);
+        }
+        Ok(self.current.as_mut().expect("it was opened"))
+    }
+
+    fn seal_if_full(&mut self) -> Result<()> {
+        let is_full = self.current.as_ref().is_some_and(|builder| builder.file_size() >= self.blob_file_size);
+        if is_full { self.seal() } else { Ok(()) }
     }
 
     /// Seals the last file; all files that were written, for the caller to sync and register.
@@ -130,7 +172,6 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::compression::CompressionType;
     use crate::env::memory::MemoryFileSystem;
     use crate::env::{FileSystem, OpenMode};
     use std::path::Path;

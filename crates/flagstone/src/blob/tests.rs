@@ -80,10 +80,11 @@ fn every_value_comes_back_in_every_compression() {
                 assert_eq!(&*reader.get(key, index, verify).unwrap(), value.as_slice(), "{compression}");
             }
         }
-        let records: Vec<_> = BlobFileScan::new(scene.file()).unwrap().map(Result::unwrap).collect();
+        let mut scan = BlobFileScan::new(scene.file()).unwrap();
+        let records: Vec<_> = scan.by_ref().map(Result::unwrap).collect();
         assert_eq!(records.len(), entries.len());
         for (record, (key, value, index)) in records.iter().zip(&entries) {
-            assert_eq!((&record.key, &record.value().unwrap()), (key, value));
+            assert_eq!((&record.key, &scan.value(record).unwrap()), (key, value));
             assert_eq!(record.index(NUMBER), *index);
         }
     }
@@ -292,9 +293,9 @@ fn blob_files_of_rocksdb_are_read_whole() {
             let reader = BlobFileReader::open(file.clone(), ColumnFamilyId::DEFAULT).unwrap();
             let mut scan = BlobFileScan::new(file.clone()).unwrap();
             let mut count = 0;
-            for record in &mut scan {
+            while let Some(record) = scan.next() {
                 let record = record.unwrap();
-                let value = record.value().unwrap();
+                let value = scan.value(&record).unwrap();
                 assert_eq!(&*reader.get(&record.key, &record.index(number), true).unwrap(), &value);
                 let found = expected.get(&record.key).is_some_and(|expected| *expected == value);
                 *current.entry(record.key).or_insert(false) |= found;

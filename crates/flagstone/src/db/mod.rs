@@ -69,6 +69,7 @@ pub use reading::iterate::Iter;
 pub use reading::update_position::UpdatePosition;
 pub use reading::updates::{Update, Updates};
 pub use reading::value::Value;
+pub use reading::value_reader::ValueReader;
 pub use salvage::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
     salvage_with_older_options,

@@ -118,7 +118,8 @@ settings! {
     /// Bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
     /// How blob values are compressed, each by itself. Unless it is set (auto), as `compression` says, whatever others
-    /// say of levels; or not, as in RocksDB, where `enable_blob_files` is set.
+    /// say of levels; or not, as in RocksDB, where `enable_blob_files` is set. A value of 32 MiB and more that lies uncompressed
+    /// in a blob file stays so when that is collected: it is moved piece by piece.
     live blob_compression_type: Option<CompressionType> = None;
     /// Moves live values out of old blob files in compactions, so that these can be deleted.
     live enable_blob_garbage_collection: bool = false;

@@ -47,7 +47,7 @@ fn scan_and_read(bytes: &[u8], key: &[u8], hostile: BlobIndex) {
         let Some(record) = scan.next() else { break };
         let Some(record) = ok(record) else { continue };
         assert!(record.offset + record.size() <= bytes.len() as u64);
-        ok(record.value());
+        ok(scan.value(&record));
         records.push(record);
     }
     assert!(scan.next().is_none(), "a scan ends");
@@ -69,7 +69,7 @@ fn scan_and_read(bytes: &[u8], key: &[u8], hostile: BlobIndex) {
             {
                 let single = ok(reader.get(request.user_key, &request.index, verify));
                 let joint = ok(joint);
-                let sound = ok(record.value());
+                let sound = ok(scan.value(record));
                 assert_eq!(single.map(|value| value.into_bytes()), joint.map(|value| value.into_bytes()));
                 if let (Some(value), true) = (sound, verify) {
                     ok(reader.get_range(request.user_key, &request.index, 0..value.len() as u64 / 2));

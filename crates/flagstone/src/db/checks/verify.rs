@@ -153,12 +153,12 @@ impl DbInner {
         let (mut count, mut has_holes) = (0, false);
         match scan {
             Ok(mut records) => {
-                for record in records.by_ref() {
+                while let Some(record) = records.next() {
                     count += 1;
                     // One without a key may fill a hole or a block: its checksum must do.
                     let checked = record.and_then(|record| match record.key.is_empty() {
                         true => Ok(()),
-                        false => record.value().map(drop),
+                        false => records.check_value(&record),
                     });
                     if let Err(error) = checked {
                         report.faults.push(Fault { error: error.at(&path), key_range: None });

@@ -9,8 +9,8 @@ use super::job::{JobOutput, JobSpec, Unfinished};
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, TableFileCreationReason, ValueType};
 use crate::blob::{
-    BlobBuilderSettings, BlobFileReader, BlobIndex, BlobReadahead, BlobSeparator, FOOTER_SIZE, HEADER_SIZE,
-    SeparationPolicy,
+    BlobBuilderSettings, BlobFileReader, BlobIndex, BlobPieces, BlobReadahead, BlobSeparator, FOOTER_SIZE,
+    HEADER_SIZE, SeparationPolicy, is_read_in_pieces,
 };
 use crate::compaction::ValueSeparator;
 use crate::db::DbInner;
@@ -126,21 +126,42 @@ impl ValueSeparator for Placement<'_> {
                     return Ok(None);
                 }
                 Sometimes::BlobRelocated.reached();
-                let blob = self.source.resolve_blob(user_key, value)?;
                 self.relocated_blobs += 1;
                 self.relocated_bytes += index.size;
-                match self.separator.separate(user_key, &blob)? {
-                    Some(moved) => {
-                        moved.encode(out);
-                        Ok(Some(ValueType::BlobIndex))
-                    }
-                    None => {
-                        out.extend_from_slice(&blob);
-                        Ok(Some(ValueType::Value))
-                    }
-                }
+                self.relocate(user_key, &index, value, out).map(Some)
             }
             _ => Ok(None),
+        }
+    }
+}
+
+impl Placement<'_> {
+    /// Takes a value out of a blob file that is being emptied: to another, or, written to `out`, into the table.
+    fn relocate(
+        &mut self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        blob_index: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<ValueType> {
+        if is_read_in_pieces(index)
+            && self.separator.takes_pieces(index.size)
+            && let Some(moved) =
+                self.separator.separate_pieces(user_key, &mut self.source.pieces_of(user_key, index)?)?
+        {
+            moved.encode(out);
+            return Ok(ValueType::BlobIndex);
+        }
+        let blob = self.source.resolve_blob(user_key, blob_index)?;
+        match self.separator.separate(user_key, &blob)? {
+            Some(moved) => {
+                moved.encode(out);
+                Ok(ValueType::BlobIndex)
+            }
+            None => {
+                out.extend_from_slice(&blob);
+                Ok(ValueType::Value)
+            }
         }
     }
 }
@@ -202,6 +223,23 @@ impl<'a> BlobSource<'a> {
     fn reading_as(self, reads: BlobReads<'a>) -> Self {
         Self { reads, ..self }
     }
+
+    /// A value that is read piece by piece.
+    fn pieces_of(&self, user_key: &[u8], index: &BlobIndex) -> Result<BlobPieces> {
+        if let Some(priority) = self.priority {
+            self.inner.before_job_reads(index.record_bytes(user_key.len()), priority);
+        }
+        self.reader(index.file)?.pieces(user_key, index)
+    }
+
+    /// The reader of a blob file.
+    fn reader(&self, number: FileNumber) -> Result<Arc<BlobFileReader>> {
+        let (tables, family, version) = (&self.inner.tables, self.family, self.version);
+        match self.reads.own_files {
+            None => tables.named_blob_file(family, version, number),
+            Some(own) => own.reader(tables, family, version, number),
+        }
+    }
 }
 
 impl ValueResolver for BlobSource<'_> {
@@ -212,12 +250,7 @@ impl ValueResolver for BlobSource<'_> {
             self.inner.before_job_reads(place.index.record_bytes(user_key.len()), priority);
         }
         let mut ahead = self.reads.ahead.map(|ahead| ahead.lock());
-        let (tables, ahead) = (&self.inner.tables, ahead.as_deref_mut());
-        match self.reads.own_files {
-            None => tables.read_blob(self.family, self.version, user_key, &place, &settings, ahead),
-            Some(own) => tables.read_blob_of(user_key, &place, &settings, ahead, || {
-                own.reader(tables, self.family, self.version, place.index.file)
-            }),
-        }
+        let open = || self.reader(place.index.file);
+        self.inner.tables.read_blob_of(user_key, &place, &settings, ahead.as_deref_mut(), open)
     }
 }

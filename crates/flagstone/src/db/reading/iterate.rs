@@ -73,7 +73,7 @@ impl Iter {
     }
 
     #[inline]
-    fn entries(&self) -> &DbIter<Source, CursorBlobs> {
+    pub(super) fn entries(&self) -> &DbIter<Source, CursorBlobs> {
         &self.cursor.as_ref().expect("not dropped yet").entries
     }
 

@@ -1,4 +1,5 @@
-//! The way of a read: point lookups of one key and of many, parts of values, cursors, and reads for tasks that must not wait.
+//! The way of a read: point lookups of one key and of many, parts of values, large values piece by piece, cursors, and reads for
+//! tasks that must not wait.
 
 pub(super) mod async_read;
 pub(super) mod blob_cache;
@@ -18,3 +19,4 @@ pub(super) mod source;
 pub(super) mod update_position;
 pub(super) mod updates;
 pub(super) mod value;
+pub(super) mod value_reader;

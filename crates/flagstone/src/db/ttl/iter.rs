@@ -9,10 +9,10 @@ use crate::ttl::{STAMP_SIZE, split, unstamped};
 /// strictly, it passes over what had expired when it was made.
 #[derive(Debug)]
 pub struct TtlIter {
-    inner: Iter,
-    rule: Rule,
+    pub(super) inner: Iter,
+    pub(super) rule: Rule,
     /// When it was made.
-    now: u64,
+    pub(super) now: u64,
     /// What was met on the way.
     error: Option<Error>,
 }
@@ -141,6 +141,9 @@ impl TtlIter {
     }
 
     fn stamp(&mut self) -> Result<u32> {
+        if let Some(mut reader) = self.inner.value_in_pieces()? {
+            return self.rule.take_stamp(self.inner.key(), &mut reader, self.now);
+        }
         let stored = self.inner.value()?;
         if let Some((_, stamp)) = split(stored) {
             return Ok(stamp);

@@ -6,12 +6,13 @@
 //!
 //! - `open`: opening, families and their times to live
 //! - `access`: writing and reading; `async_read`: reading for tasks; `iter`: cursors
-//! - `stream`: values written piece by piece
+//! - `stream`: values written piece by piece; `pieces`: values read so
 
 mod access;
 mod async_read;
 mod iter;
 mod open;
+mod pieces;
 mod stream;
 
 use std::collections::BTreeMap;

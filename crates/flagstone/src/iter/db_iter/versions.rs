@@ -93,6 +93,12 @@ impl Versions {
         self.pinned.as_ref().map_or(&self.base_value, PinnedValue::as_bytes)
     }
 
+    /// What leads to the value, if that lies in a blob file as it is.
+    pub(super) fn blob_index(&self) -> Option<&[u8]> {
+        let is_alone = self.ends.is_empty() && self.base == Some(ValueType::BlobIndex);
+        is_alone.then(|| self.base_value())
+    }
+
     /// Makes the value.
     pub(super) fn resolve(
         &self,

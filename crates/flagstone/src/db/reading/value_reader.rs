@@ -1,0 +1,322 @@
+//! Reading a large value from front to back, piece by piece.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cursor_blobs::CursorBlobs;
+use crate::base::{Result, ValueType};
+use crate::blob::{BlobIndex, BlobPieces, is_read_in_pieces};
+use crate::cache::{Holder, Measured};
+use crate::db::family::{ColumnFamily, Family, SuperVersion};
+use crate::db::files::Tables;
+use crate::db::{Db, DbInner, Iter, Ticker, Value};
+use crate::iter::Outcome;
+use crate::iter::lookup::in_key;
+use crate::options::ReadOptions;
+
+/// A large value being read from front to back: with [`ValueReader::next_piece`], or [`std::io::Read`].
+///
+/// It takes memory for one piece, whatever the value's size. The value has one checksum, so the last piece is handed out only
+/// where that is right: a caller that passes pieces on may learn, at the end, that the value is damaged. The reader keeps the
+/// value's file in place.
+pub struct ValueReader {
+    pieces: BlobPieces,
+    /// Bytes that are still to be handed out.
+    left: u64,
+    size: u64,
+    /// What is left of the last piece, for [`std::io::Read`].
+    rest: Bytes,
+    tables: Arc<Tables>,
+    family: Arc<Family>,
+    /// Holes wait for those who hold it.
+    _current: Arc<SuperVersion>,
+    _counted: Measured,
+}
+
+impl fmt::Debug for ValueReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ValueReader({} of {} bytes left)", self.left, self.size)
+    }
+}
+
+impl ValueReader {
+    /// The value that an index leads to, if it is one that is read in pieces.
+    fn open(
+        tables: &Arc<Tables>,
+        family: &Arc<Family>,
+        current: &Arc<SuperVersion>,
+        key: &[u8],
+        blob_index: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Option<Self>> {
+        let index = BlobIndex::decode(blob_index).map_err(|error| in_key(error, key))?;
+        if options.cache_only || !is_read_in_pieces(&index) {
+            return Ok(None);
+        }
+        let mut counted = tables.account().measured(Holder::Values);
+        counted.set_large(BlobPieces::PIECE_MAX as usize);
+        let pieces = tables
+            .named_blob_file(family, &current.version, index.file)
+            .and_then(|reader| reader.pieces(key, &index))
+            .inspect_err(|error| tables.suspects().add(family, error))?;
+        Ok(Some(Self {
+            left: pieces.size(),
+            size: pieces.size(),
+            pieces,
+            rest: Bytes::new(),
+            tables: tables.clone(),
+            family: family.clone(),
+            _current: current.clone(),
+            _counted: counted,
+        }))
+    }
+
+    /// Bytes of the whole value.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The next piece, of up to 1 MiB; `None` at the end, when all was found to be what was written.
+    ///
+    /// # Errors
+    /// `Corruption`, instead of the last piece, if the value is damaged; `IoError`. There are no more pieces then.
+    pub fn next_piece(&mut self) -> Result<Option<Value>> {
+        Ok(self.next_bytes()?.map(Value::from))
+    }
+
+    fn next_bytes(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            let piece = self.pieces.next_piece();
+            let Some(mut piece) =
+                piece.inspect_err(|error| self.tables.suspects().add(&self.family, error))?
+            else {
+                return Ok(None);
+            };
+            piece.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+            self.left -= piece.len() as u64;
+            // What is cut off may be all of the last piece, which is read for the checksum.
+            if !piece.is_empty() {
+                return Ok(Some(piece));
+            }
+        }
+    }
+
+    /// Takes the last bytes off the value; they are not checked yet.
+    pub(in crate::db) fn take_tail(&mut self, size: usize) -> Result<Vec<u8>> {
+        let tail = self.pieces.tail(size as u64)?;
+        self.size -= tail.len() as u64;
+        self.left = self.size;
+        Ok(tail)
+    }
+
+    /// Reads the rest, for its checksum.
+    pub(in crate::db) fn check_rest(&mut self) -> Result<()> {
+        while self.next_bytes()?.is_some() {}
+        Ok(())
+    }
+}
+
+impl io::Read for ValueReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() && !buffer.is_empty() {
+            self.rest = self.next_bytes()?.unwrap_or_default();
+        }
+        let length = self.rest.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&self.rest.split_to(length));
+        Ok(length)
+    }
+}
+
+impl Db {
+    /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies uncompressed in a blob file, as one does
+    /// that was written by [`Db::put_stream`]. `None` for any other value, which [`Db::get_with`] returns, and if there is none.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::io::{Read, Write};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let mut options = flagstone::options::Options::default();
+    /// # options.create_if_missing = true;
+    /// # let db = flagstone::db::Db::open(directory.path(), &options)?;
+    /// let family = db.default_column_family();
+    /// let mut writer = db.put_stream(family, "film", &Default::default())?;
+    /// (0..3).try_for_each(|_| writer.write_all(&[7; 1 << 20]))?;
+    /// writer.commit()?;
+    /// let mut film = db.get_in_pieces(&Default::default(), family, "film")?.expect("a large value");
+    /// assert_eq!(film.size(), 3 << 20);
+    /// let mut sum = 0;
+    /// while let Some(piece) = film.next_piece()? {
+    ///     sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    /// }
+    /// assert_eq!(sum, 7 * film.size());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get_with`].
+    pub fn get_in_pieces(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<ValueReader>> {
+        self.inner()
+            .get_in_pieces(options, &family.0, key.as_ref())
+            .inspect_err(|error| self.note_damage(family, error))
+    }
+}
+
+impl DbInner {
+    fn get_in_pieces(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+    ) -> Result<Option<ValueReader>> {
+        family.check_owner(&self.obsolete)?;
+        let current = family.current.load_full();
+        let snapshot = self.read_sequence(options)?;
+        match self.search(options, family, &current, snapshot, key)?.finish() {
+            Outcome::Found(ValueType::BlobIndex, stored) => {
+                let reader = ValueReader::open(&self.tables, family, &current, key, &stored, options)?;
+                if let Some(reader) = &reader {
+                    self.statistics.add(Ticker::KeysRead, 1);
+                    self.statistics.add(Ticker::BytesRead, reader.size());
+                }
+                Ok(reader)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Iter {
+    /// The value to be read piece by piece, if it is one that [`Db::get_in_pieces`] returns; `None` for any other, which
+    /// [`Iter::value`] returns. The cursor stays valid after an error.
+    ///
+    /// # Errors
+    /// As [`Iter::value`].
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
+    pub fn value_in_pieces(&self) -> Result<Option<ValueReader>> {
+        let Some(blob_index) = self.entries().blob_index() else { return Ok(None) };
+        let CursorBlobs { tables, family, current, options, .. } = self.entries().resolver();
+        ValueReader::open(tables, family, current, self.key(), blob_index, options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use crate::cache::Holder;
+    use crate::db::{Db, TtlDb, TtlOptions, ValueReader};
+    use crate::env::Env;
+    use crate::options::{Options, ReadOptions, WriteOptions};
+
+    const SIZE: usize = (3 << 20) + 7;
+
+    fn value(size: usize) -> Vec<u8> {
+        (0..size).map(|at| (at / 251 * 31 + at) as u8).collect()
+    }
+
+    fn options() -> Options {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        options.set("enable_blob_files", "true").unwrap();
+        options.set("blob_compression_type", "kNoCompression").unwrap();
+        options
+    }
+
+    fn all(reader: Option<ValueReader>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        reader.expect("a large value").read_to_end(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn large_values_are_read_in_pieces_forwards_and_backwards_and_others_are_not() {
+        let db = Db::open("/db", &options()).unwrap();
+        let family = db.default_column_family();
+        let mut writer = db.put_stream(family, "streamed", &WriteOptions::default()).unwrap();
+        writer.write_all(&value(SIZE)).unwrap();
+        writer.commit().unwrap();
+        db.put("put", value(SIZE - 1)).unwrap();
+        db.put("small", "s").unwrap();
+        for place in ["memtables", "files"] {
+            let read = ReadOptions::default();
+            for (key, size) in [("streamed", SIZE), ("put", SIZE - 1)] {
+                let reader = db.get_in_pieces(&read, family, key).unwrap();
+                assert_eq!(reader.as_ref().unwrap().size(), size as u64);
+                assert!(all(reader) == value(size), "{key} in {place}");
+            }
+            for key in ["small", "none"] {
+                assert!(db.get_in_pieces(&read, family, key).unwrap().is_none());
+            }
+            let cached = ReadOptions { cache_only: true, ..ReadOptions::default() };
+            assert!(db.get_in_pieces(&cached, family, "put").unwrap().is_none());
+            let mut iter = db.iter(&read).unwrap();
+            for is_forward in [true, false] {
+                if is_forward {
+                    iter.seek_to_first()
+                } else {
+                    iter.seek_to_last()
+                }
+                let mut sizes = Vec::new();
+                while iter.valid() {
+                    sizes.push(iter.value_in_pieces().unwrap().map(|reader| all(Some(reader)).len()));
+                    if is_forward { iter.next() } else { iter.prev() }
+                }
+                if !is_forward {
+                    sizes.reverse();
+                }
+                assert_eq!(sizes, [Some(SIZE - 1), None, Some(SIZE)], "{place}");
+            }
+            db.flush_all().unwrap();
+        }
+    }
+
+    /// Its file is not removed, nor punched, under it; and it is counted with what it takes.
+    #[test]
+    fn a_reader_keeps_its_value_and_a_piece_in_the_account() {
+        let db = Db::open("/db", &options()).unwrap();
+        let family = db.default_column_family();
+        db.put("key", value(SIZE)).unwrap();
+        db.flush_all().unwrap();
+        let reader = db.get_in_pieces(&ReadOptions::default(), family, "key").unwrap();
+        let held = || db.inner().tables.account().held(Holder::Values);
+        assert!((1 << 20..2 << 20).contains(&held()), "{}", held());
+        db.delete("key").unwrap();
+        db.compact_range(family, None, None, &Default::default()).unwrap();
+        db.inner().wait_until_idle().unwrap();
+        assert!(all(reader) == value(SIZE));
+        assert_eq!(held(), 0);
+    }
+
+    #[test]
+    fn stamps_are_taken_off() {
+        let db = TtlDb::open("/db", &options(), TtlOptions::strict(1000)).unwrap();
+        let family = db.base().default_column_family();
+        // The stamp lies in the last piece, in a piece of its own, and in two.
+        let sizes = [SIZE, 2 << 20, (2 << 20) - 2];
+        for (at, size) in sizes.iter().enumerate() {
+            db.put([at as u8], value(*size)).unwrap();
+            db.put_until(&WriteOptions::default(), family, [9], value(*size), 1_700_000_000).unwrap();
+            let read = ReadOptions::default();
+            let reader = db.get_in_pieces(&read, family, [at as u8]).unwrap();
+            assert_eq!(reader.as_ref().unwrap().size(), *size as u64);
+            assert!(all(reader) == value(*size), "{size}");
+            assert!(db.get_in_pieces(&read, family, [9]).unwrap().is_none(), "it has expired");
+            let mut iter = db.iter(&read).unwrap();
+            iter.seek([at as u8]);
+            assert!(all(iter.value_in_pieces().unwrap()) == value(*size), "{size}");
+            iter.next();
+            assert!(!iter.valid());
+        }
+    }
+}
