@@ -6,13 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::directory::{Files, Listed, RecordedBlobs};
 use super::files::SourceFiles;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
+use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::{Error, FileNumber, Result};
-use crate::blob::{BlobFileScan, BlobIndex, PART_SIZE_MAX, RECORD_HEADER_SIZE, RecordHeader};
-use crate::env::read_until_end;
+use crate::blob::{
+    BlobFileScan, BlobIndex, BlobPieces, PART_SIZE_MAX, RECORD_HEADER_SIZE, RecordHeader, is_read_in_pieces,
+};
+use crate::env::{File, read_until_end};
 
 /// So many missing files are named.
 const MISSING_NAMED: usize = 1000;
@@ -66,6 +71,45 @@ pub(super) fn by_recorded_sizes(
     found
 }
 
+/// An intact value.
+pub(super) enum FoundBlob {
+    /// Unfolded.
+    Value(Vec<u8>),
+    /// One that need not fit into memory, and is stored as it is.
+    Large(LargeBlob),
+}
+
+/// A large value whose record was found intact.
+pub(super) struct LargeBlob {
+    /// What the record says of itself.
+    pub(super) header: RecordHeader,
+    /// The value.
+    pub(super) pieces: StoredPieces,
+}
+
+/// Bytes of a file, from front to back.
+pub(super) struct StoredPieces {
+    file: Arc<dyn File>,
+    at: u64,
+    end: u64,
+}
+
+impl StoredPieces {
+    /// The next ones; `None` at the end.
+    ///
+    /// # Errors
+    /// `Corruption` if the file ends before; `IoError`.
+    pub(super) fn next(&mut self) -> Result<Option<Bytes>> {
+        let mut piece = vec![0; BlobPieces::PIECE_MAX.min(self.end - self.at) as usize];
+        let read = read_until_end(&*self.file, self.at, &mut piece)?;
+        if read < piece.len() {
+            return Err(Error::corruption("a large value is lost: the file ends before it does"));
+        }
+        self.at += read as u64;
+        Ok(Some(Bytes::from(piece)).filter(|piece| !piece.is_empty()))
+    }
+}
+
 /// The blob files of the source.
 pub(super) struct Blobs {
     source: Arc<SourceFiles>,
@@ -85,7 +129,7 @@ impl Blobs {
     ///
     /// # Errors
     /// `Corruption` naming file and offset if the record is not intact; `IoError`.
-    pub(super) fn get(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
+    pub(super) fn get(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<FoundBlob> {
         let Some(files) = self.files.get(&index.file) else {
             if self.missing.len() <= MISSING_NAMED {
                 self.missing.insert(index.file);
@@ -105,7 +149,7 @@ impl Blobs {
         Err(why.expect("there is a file of each number"))
     }
 
-    fn read(&self, listed: &Listed, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
+    fn read(&self, listed: &Listed, user_key: &[u8], index: &BlobIndex) -> Result<FoundBlob> {
         let head_size = (RECORD_HEADER_SIZE + user_key.len()) as u64;
         let place = |error: Error| error.at(&listed.path).at_offset(index.offset.saturating_sub(head_size));
         let bad = |what: &str| place(Error::corruption(format!("a large value is lost: {what}")));
@@ -118,22 +162,37 @@ impl Blobs {
         if index.size > PART_SIZE_MAX {
             return Err(bad("it is longer than any"));
         }
-        let size = usize::try_from(end - start).map_err(|_| bad("it is too large"))?;
         let file = self.source.at(&listed.path);
-        let mut record = vec![0; size];
-        if read_until_end(&*file, start, &mut record).map_err(place)? < size {
-            return Err(bad("the file ends before it does"));
-        }
-        let header = RecordHeader::decode(&record).map_err(place)?;
+        let read = |offset: u64, size: u64| -> Result<Vec<u8>> {
+            let mut bytes = vec![0; usize::try_from(size).map_err(|_| bad("it is too large"))?];
+            match read_until_end(&*file, offset, &mut bytes).map_err(place)? == bytes.len() {
+                true => Ok(bytes),
+                false => Err(bad("the file ends before it does")),
+            }
+        };
+        let head = read(start, head_size)?;
+        let header = RecordHeader::decode(&head).map_err(place)?;
         let is_own = header.key_size == user_key.len() as u64
             && header.value_size == index.size
-            && &record[RECORD_HEADER_SIZE..head_size as usize] == user_key;
+            && &head[RECORD_HEADER_SIZE..] == user_key;
         if !is_own {
             return Err(bad("the record there is of another key or size"));
         }
-        header.check_blob(&record[RECORD_HEADER_SIZE..]).map_err(place)?;
+        let crc = crc32c(user_key);
+        if is_read_in_pieces(index) {
+            let mut pieces = StoredPieces { file: file.clone(), at: index.offset, end };
+            let mut crc = crc;
+            while let Some(piece) = pieces.next().map_err(place)? {
+                crc = crc32c_append(crc, &piece);
+            }
+            header.check_blob_crc(crc).map_err(place)?;
+            let pieces = StoredPieces { file: file.clone(), at: index.offset, end };
+            return Ok(FoundBlob::Large(LargeBlob { header, pieces }));
+        }
+        let stored = read(index.offset, index.size)?;
+        header.check_blob_crc(crc32c_append(crc, &stored)).map_err(place)?;
         let kind = CompressionType::from_byte(index.compression).ok_or_else(|| bad("unknown compression"))?;
-        decompress(kind, &record[head_size as usize..], None, VALUE_SIZE_MAX).map_err(place)
+        decompress(kind, &stored, None, VALUE_SIZE_MAX).map_err(place).map(FoundBlob::Value)
     }
 
     /// Lists the files in the report. Where nothing tells which tables there were, they may be what is missing of a file that

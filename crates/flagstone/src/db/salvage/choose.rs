@@ -27,6 +27,18 @@ pub(super) struct Version {
     /// Its key, if that has other bytes than the newest version's: the order takes them for the same.
     pub(super) own_key: Option<Vec<u8>>,
     pub(super) origin: Origin,
+    pub(super) body: Body,
+}
+
+/// What a version's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    /// What the version was found with.
+    Found,
+    /// A large value, unfolded, that was compressed so.
+    Unfolded(u8),
+    /// The header of a large value's record: the value, of this place among those found, is still to be read.
+    Header(usize),
 }
 
 /// Where a version comes from, and what the MANIFEST says of that.
@@ -199,7 +211,14 @@ mod tests {
     use ValueType::{BlobIndex, Deletion, Merge, Value};
 
     fn version(sequence: SequenceNumber, kind: ValueType, value: &str) -> Version {
-        Version { sequence, kind, value: value.as_bytes().to_vec(), own_key: None, origin: Origin::Log }
+        Version {
+            sequence,
+            kind,
+            value: value.as_bytes().to_vec(),
+            own_key: None,
+            origin: Origin::Log,
+            body: Body::Found,
+        }
     }
 
     /// What is kept of `versions`, as text; large values whose name begins with '-' are lost.

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use super::blobs::Blobs;
-use super::choose::{Version, choose};
+use super::blobs::{Blobs, FoundBlob, LargeBlob};
+use super::choose::{Body, Version, choose};
 use super::output::FamilyWriter;
 use super::report::{LostValue, SalvageReport, SalvagedFamily};
 use super::tombstones::Cover;
@@ -114,8 +114,8 @@ impl<'a> KeyWriter<'a> {
             is_unsure.set(is_unsure.get() || cover == Cover::Unsure);
             cover == Cover::Deleted
         };
-        // A large value is unfolded as it is judged; its index says how it was compressed.
-        let mut compression = 0;
+        // A large value is read as it is judged.
+        let mut large = Vec::new();
         let blobs = &mut *self.blobs;
         let choice = choose(versions, is_covered, |version| {
             match version.kind {
@@ -128,9 +128,15 @@ impl<'a> KeyWriter<'a> {
             }
             let index = BlobIndex::decode(&version.value).map_err(|error| (FileNumber(0), error))?;
             let own = version.own_key.as_deref().unwrap_or(key);
-            let value = blobs.get(own, &index).map_err(|error| (index.file, error))?;
-            compression = index.compression;
-            Ok(Version { value, ..version })
+            let (value, body) = match blobs.get(own, &index).map_err(|error| (index.file, error))? {
+                FoundBlob::Value(value) => (value, Body::Unfolded(index.compression)),
+                FoundBlob::Large(found) => {
+                    let header = found.header.encode().to_vec();
+                    large.push(found);
+                    (header, Body::Header(large.len() - 1))
+                }
+            };
+            Ok(Version { value, body, ..version })
         });
         if choice.may_count_twice {
             self.unclear.twice.note(key);
@@ -153,12 +159,12 @@ impl<'a> KeyWriter<'a> {
         }
         match choice.kept.is_empty() {
             true => Ok(()),
-            false => self.add(key, choice.kept, compression),
+            false => self.add(key, choice.kept, &mut large),
         }
     }
 
-    /// Writes what counts of a key; `compression` is that of a large value.
-    fn add(&mut self, key: &[u8], kept: Vec<Version>, compression: u8) -> Result<()> {
+    /// Writes what counts of a key; `large` has the values of which only headers were found so far.
+    fn add(&mut self, key: &[u8], kept: Vec<Version>, large: &mut [LargeBlob]) -> Result<()> {
         self.counts.keys += 1;
         self.writer.begin_key()?;
         // Nothing lies below, so a value alone needs no place in history.
@@ -169,8 +175,14 @@ impl<'a> KeyWriter<'a> {
             let own = version.own_key.as_deref().unwrap_or(key);
             let internal = InternalKeyBuf::new(own, sequence, kind);
             self.counts.records += 1;
-            if kind == ValueType::BlobIndex {
-                let index = self.writer.add_blob(own, &version.value, compression)?;
+            let blob = match version.body {
+                Body::Found => None,
+                Body::Unfolded(compression) => {
+                    Some(self.writer.add_blob(own, &version.value, compression)?)
+                }
+                Body::Header(at) => Some(self.writer.add_large_blob(own, &mut large[at])?),
+            };
+            if let Some(index) = blob {
                 let mut encoded = Vec::new();
                 index.encode(&mut encoded);
                 self.counts.large_values += 1;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::choose::{Origin, Version};
+use super::choose::{Body, Origin, Version};
 use crate::base::{Error, InternalKey, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType};
 use crate::sst::RemainingEntries;
 
@@ -115,7 +115,7 @@ fn hides_older(kind: ValueType) -> bool {
 fn version(found: InternalKey<'_>, value: &[u8], key: &[u8], origin: Origin) -> Version {
     let kind = found.value_type().unwrap_or(ValueType::Value);
     let own_key = Some(found.user_key()).filter(|own| *own != key).map(<[u8]>::to_vec);
-    Version { sequence: found.sequence(), kind, value: value.to_vec(), own_key, origin }
+    Version { sequence: found.sequence(), kind, value: value.to_vec(), own_key, origin, body: Body::Found }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::blobs::LargeBlob;
 use crate::base::compression::CompressionType;
 use crate::base::unique_id::session_identity;
 use crate::base::{
@@ -195,6 +196,25 @@ impl FamilyWriter<'_> {
     /// # Errors
     /// `IoError`.
     pub(super) fn add_blob(&mut self, user_key: &[u8], value: &[u8], compression: u8) -> Result<BlobIndex> {
+        let index = self.blob_file(compression)?.add(user_key, value)?;
+        self.note_blob(value.len() as u64, compression)?;
+        Ok(index)
+    }
+
+    /// Stores a large value that is stored as it is, piece by piece; what refers to it.
+    ///
+    /// # Errors
+    /// `IoError`; `Corruption` if it is not what was found any longer.
+    pub(super) fn add_large_blob(&mut self, user_key: &[u8], large: &mut LargeBlob) -> Result<BlobIndex> {
+        let LargeBlob { header, pieces } = large;
+        let compression = CompressionType::None.to_byte();
+        let index = self.blob_file(compression)?.add_pieces(user_key, header, &mut || pieces.next())?;
+        self.note_blob(header.value_size, compression)?;
+        Ok(index)
+    }
+
+    /// The file to which the next value of that compression goes.
+    fn blob_file(&mut self, compression: u8) -> Result<&mut BlobFileBuilder> {
         if !self.blobs.contains_key(&compression) {
             let number = self.target.versions.file_numbers().allocate();
             let path = file_name::blob(&self.target.directory, number);
@@ -206,14 +226,18 @@ impl FamilyWriter<'_> {
             };
             self.blobs.insert(compression, BlobFileBuilder::new(file, number, &settings)?);
         }
-        let builder = self.blobs.get_mut(&compression).expect("it was put there");
-        let index = builder.add(user_key, value)?;
-        let smallest = (value.len() as u64, compression);
+        Ok(self.blobs.get_mut(&compression).expect("it was put there"))
+    }
+
+    /// Counts a large value, and ends its file if that is large enough.
+    fn note_blob(&mut self, size: u64, compression: u8) -> Result<()> {
+        let smallest = (size, compression);
         self.smallest_blob = Some(self.smallest_blob.map_or(smallest, |known| known.min(smallest)));
-        if builder.file_size() >= self.options.blob_file_size {
-            self.finish_blob(compression)?;
-        }
-        Ok(index)
+        let is_full = self
+            .blobs
+            .get(&compression)
+            .is_some_and(|builder| builder.file_size() >= self.options.blob_file_size);
+        if is_full { self.finish_blob(compression) } else { Ok(()) }
     }
 
     fn finish_blob(&mut self, compression: u8) -> Result<()> {
