@@ -7,6 +7,7 @@ use clap::Args;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{
     BlobWriter, ColumnFamily, Db, Iter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions, Value,
+    ValueReader,
 };
 use flagstone::options::{ColumnFamilyOptions, ReadOptions, WriteOptions};
 use flagstone::ttl::TTL_MAX;
@@ -14,6 +15,7 @@ use flagstone::ttl::TTL_MAX;
 use crate::arguments::{Bounds, Common};
 use crate::database::{self, Access, OpenOptions};
 use crate::failure::Failure;
+use crate::pieces::Pieces;
 use crate::unreserved;
 
 /// Whether values carry the time of their writing.
@@ -92,6 +94,15 @@ impl Opened {
         Ok(match self {
             Self::Plain(db) => db.get_cf(family, key)?,
             Self::Stamped(db, _) => db.get_with(&ReadOptions::default(), family, key)?,
+        })
+    }
+
+    /// The value of a key, if it is a large one that can be read piece by piece.
+    pub fn get_in_pieces(&self, family: &ColumnFamily, key: &[u8]) -> Result<Option<ValueReader>, Failure> {
+        let options = ReadOptions::default();
+        Ok(match self {
+            Self::Plain(db) => db.get_in_pieces(&options, family, key)?,
+            Self::Stamped(db, _) => db.get_in_pieces(&options, family, key)?,
         })
     }
 
@@ -230,11 +241,16 @@ impl Cursor {
         }
     }
 
-    /// The value.
-    pub fn value(&mut self) -> Result<&[u8], Failure> {
-        Ok(match self {
-            Self::Plain(iter) => iter.value()?,
-            Self::Stamped(iter) => iter.value()?,
+    /// The value, to be passed on.
+    pub fn value(&mut self) -> Result<Pieces<'_>, Failure> {
+        let large = match self {
+            Self::Plain(iter) => iter.value_in_pieces()?,
+            Self::Stamped(iter) => iter.value_in_pieces()?,
+        };
+        Ok(match (large, self) {
+            (Some(reader), _) => Pieces::Large(reader),
+            (None, Self::Plain(iter)) => Pieces::Whole(iter.value()?),
+            (None, Self::Stamped(iter)) => Pieces::Whole(iter.value()?),
         })
     }
 

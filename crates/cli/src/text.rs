@@ -6,15 +6,28 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Lower-case hexadecimal.
+/// Lower-case hexadecimal. Values of gigabytes are printed so: four bytes at a time are turned into digits.
 pub fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut out = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)] as char);
-        out.push(DIGITS[usize::from(byte & 15)] as char);
+    let mut digits = Vec::with_capacity(bytes.len() * 2 + 8);
+    let (whole, rest) = bytes.as_chunks::<4>();
+    for four in whole {
+        digits.extend_from_slice(&digits_of(*four));
     }
-    out
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    digits.extend_from_slice(&digits_of(last)[..rest.len() * 2]);
+    String::from_utf8(digits).expect("digits")
+}
+
+/// The digits of four bytes, each in a byte of one word.
+fn digits_of(bytes: [u8; 4]) -> [u8; 8] {
+    let mut spread = u64::from(u32::from_le_bytes(bytes));
+    spread = (spread | spread << 16) & 0x0000_ffff_0000_ffff;
+    spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
+    let values = (spread >> 4 & 0x000f_000f_000f_000f) | (spread & 0x000f_000f_000f_000f) << 8;
+    // Adding 6 carries over from 10 on.
+    let letters = (values + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (values + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'0' - 10)).to_le_bytes()
 }
 
 /// The inverse of [`hex`]; upper case and a leading `0x` are fine, too.
@@ -55,20 +68,80 @@ impl Notation {
 
     /// Shows a key or value on one line.
     pub fn show(self, bytes: &[u8]) -> String {
-        match self {
-            Self::Plain => {
-                let mut shown = String::with_capacity(bytes.len());
-                for chunk in bytes.utf8_chunks() {
-                    let mut is_shown = false;
-                    for char in chunk.valid().chars() {
-                        is_shown = show(char, is_shown, &mut shown);
-                    }
-                    let _ = write!(shown, "{}", chunk.invalid().escape_ascii());
-                }
-                shown
-            }
-            Self::Hex => hex(bytes),
+        let mut shown = Shown::new(self);
+        let mut text = shown.piece(bytes);
+        text.push_str(&shown.end());
+        text
+    }
+}
+
+/// Shows a value piece by piece: together the pieces are what [`Notation::show`] makes of it.
+pub struct Shown {
+    notation: Notation,
+    /// The beginning of a character, at the end of the last piece.
+    begun: Vec<u8>,
+    /// Whether the last character is shown as it is.
+    is_plain: bool,
+}
+
+impl Shown {
+    /// Nothing is shown yet.
+    pub fn new(notation: Notation) -> Self {
+        Self { notation, begun: Vec::new(), is_plain: false }
+    }
+
+    /// Shows the next piece.
+    pub fn piece(&mut self, piece: &[u8]) -> String {
+        if self.notation == Notation::Hex {
+            return hex(piece);
         }
+        let mut whole = std::mem::take(&mut self.begun);
+        let bytes = match whole.is_empty() {
+            true => piece,
+            false => {
+                whole.extend_from_slice(piece);
+                &whole
+            }
+        };
+        let (bytes, begun) = bytes.split_at(bytes.len() - unfinished(bytes));
+        let text = self.show(bytes);
+        self.begun = begun.to_vec();
+        text
+    }
+
+    /// Shows what is left.
+    pub fn end(&mut self) -> String {
+        let begun = std::mem::take(&mut self.begun);
+        self.show(&begun)
+    }
+
+    fn show(&mut self, bytes: &[u8]) -> String {
+        let mut shown = String::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            for char in chunk.valid().chars() {
+                self.is_plain = show(char, self.is_plain, &mut shown);
+            }
+            if !chunk.invalid().is_empty() {
+                self.is_plain = false;
+                let _ = write!(shown, "{}", chunk.invalid().escape_ascii());
+            }
+        }
+        shown
+    }
+}
+
+/// How many bytes at the end may be the beginning of a character of UTF-8.
+fn unfinished(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rev().take(3);
+    let begin = last.take_while(|byte| **byte >= 0x80).position(|byte| *byte >= 0xc0);
+    let length_of = |first: u8| match first {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        _ => 2,
+    };
+    match begin.map(|at| at + 1) {
+        Some(length) if length < length_of(bytes[bytes.len() - length]) => length,
+        _ => 0,
     }
 }
 
@@ -132,9 +205,9 @@ pub enum DumpLine<'a> {
 /// What precedes the comparator's name, and no hexadecimal field.
 const COMPARATOR: &str = " comparator=";
 
-/// A line of an entry.
-pub fn dump_line(family: &str, key: &[u8], value: &[u8]) -> String {
-    format!("{family} {} {}\n", hex(key), hex(value))
+/// The beginning of an entry's line: the value follows, in hexadecimal, and the line's end.
+pub fn dump_line_start(family: &str, key: &[u8]) -> String {
+    format!("{family} {} ", hex(key))
 }
 
 /// A line of an order.
@@ -156,6 +229,63 @@ impl<'a> DumpLine<'a> {
         let (rest, value) = line.rsplit_once(' ')?;
         let (family, key) = rest.rsplit_once(' ')?;
         Some(Self::Entry(family, from_hex(key)?, from_hex(value)?))
+    }
+}
+
+/// The beginning of an entry's line.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DumpStart<'a> {
+    /// The column family.
+    pub family: &'a str,
+    /// The key.
+    pub key: Vec<u8>,
+    /// What there is of the value, in hexadecimal.
+    pub value: &'a str,
+}
+
+impl<'a> DumpStart<'a> {
+    /// Takes the beginning of a line apart that reaches into the value.
+    pub fn parse(start: &'a str) -> Option<Self> {
+        let (rest, value) = start.rsplit_once(' ')?;
+        let (family, key) = rest.rsplit_once(' ')?;
+        Some(Self { family, key: from_hex(key)?, value }).filter(|start| is_hex_start(start.value))
+    }
+}
+
+/// Whether this may be the beginning of a hexadecimal field.
+pub fn is_hex_start(text: &str) -> bool {
+    text.strip_prefix("0x").unwrap_or(text).bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A hexadecimal field that is read piece by piece, as [`from_hex`] reads it whole.
+#[derive(Debug, Default)]
+pub struct HexPieces {
+    /// Whether something was read: `0x` may stand at the beginning.
+    has_begun: bool,
+    /// The first digit of a byte.
+    high: Option<u8>,
+}
+
+impl HexPieces {
+    /// Reads on, and appends the bytes; `None` where this is no hexadecimal. The first piece has at least two digits.
+    pub fn read(&mut self, digits: &[u8], bytes: &mut Vec<u8>) -> Option<()> {
+        let digits = match std::mem::replace(&mut self.has_begun, true) {
+            true => digits,
+            false => digits.strip_prefix(b"0x").unwrap_or(digits),
+        };
+        for digit in digits {
+            let digit = (*digit as char).to_digit(16)? as u8;
+            match self.high.take() {
+                Some(high) => bytes.push(high << 4 | digit),
+                None => self.high = Some(digit),
+            }
+        }
+        Some(())
+    }
+
+    /// Whether it may end here.
+    pub fn is_whole(&self) -> bool {
+        self.high.is_none()
     }
 }
 
@@ -181,6 +311,60 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn dump_line(family: &str, key: &[u8], value: &[u8]) -> String {
+        format!("{}{}\n", dump_line_start(family, key), hex(value))
+    }
+
+    #[test]
+    fn what_is_shown_in_pieces_is_what_is_shown_whole() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let parts = ["a", "\u{301}", "\u{e4}", "\u{20ac}", "\u{1f600}", "\\", "\n"].map(str::as_bytes);
+        let broken: [&[u8]; 5] = [b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\x80", b"\xc3"];
+        for _ in 0..2000 {
+            let all: Vec<u8> = (0..random.usize(0..12))
+                .flat_map(|_| {
+                    if random.u8(0..4) > 0 { parts[random.usize(0..7)] } else { broken[random.usize(0..5)] }
+                })
+                .copied()
+                .collect();
+            for notation in [Notation::Plain, Notation::Hex] {
+                let (mut shown, mut text, mut rest) = (Shown::new(notation), String::new(), &all[..]);
+                while !rest.is_empty() {
+                    let (piece, next) = rest.split_at(random.usize(1..=rest.len()));
+                    text += &shown.piece(piece);
+                    rest = next;
+                }
+                text += &shown.end();
+                assert_eq!(text, notation.show(&all), "{}", all.escape_ascii());
+            }
+        }
+    }
+
+    #[test]
+    fn hexadecimal_of_any_length_is_that_of_each_byte() {
+        let bytes: Vec<u8> = (0..=255).chain([0x0f, 0xf0, 0x9a]).collect();
+        for length in (0..9).chain([bytes.len()]) {
+            let expected: String = bytes[..length].iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex(&bytes[..length]), expected);
+        }
+        assert_eq!(from_hex(&hex(&bytes)), Some(bytes));
+    }
+
+    #[test]
+    fn hexadecimal_is_read_in_pieces_as_it_is_whole() {
+        for text in ["0x61626364", "61626364", "0x6", "616", "61g2", "6x61", "0x"] {
+            for cut in 2..text.len().max(3) {
+                let (first, second) = text.split_at(cut.min(text.len()));
+                let (mut pieces, mut bytes) = (HexPieces::default(), Vec::new());
+                let read = pieces
+                    .read(first.as_bytes(), &mut bytes)
+                    .and_then(|()| pieces.read(second.as_bytes(), &mut bytes))
+                    .filter(|()| pieces.is_whole());
+                assert_eq!(read.map(|()| bytes), from_hex(text), "{text} cut at {cut}");
+            }
+        }
+    }
 
     #[test]
     fn hexadecimal_is_undone() {
@@ -236,6 +420,8 @@ mod tests {
             let line = dump_line(family, key, value);
             let parsed = DumpLine::parse(line.trim_end_matches('\n')).unwrap();
             assert_eq!(parsed, DumpLine::Entry(family, key.to_vec(), value.to_vec()));
+            let start = DumpStart::parse(line.trim_end_matches('\n')).unwrap();
+            assert_eq!(start, DumpStart { family, key: key.to_vec(), value: &hex(value) });
         }
         for family in ["default", "two words", "a comparator=b", ""] {
             let line = order_line(family, "c");

@@ -203,3 +203,48 @@ fn a_ttl_database_is_imported_to_and_loaded() {
     let lives = String::from_utf8(loaded_options).unwrap().matches("7200").count();
     assert!(lives >= 2, "both families have it");
 }
+
+/// The first line that could not be read ended the load: nothing behind it was stored.
+#[test]
+fn lines_that_cannot_be_read_are_named_and_the_rest_is_loaded() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    let dump = b"no dump\ndefault 61 31\ndefault 62 3\n\xff\xfe\n\ndefault 63 33\r\nother 64 34\ndefault 65 3x\ndefault 66 36";
+    let output = run_with_input(&format!("load --db {db} --json"), dump);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "{\"keys\":3,\"left_out\":5}\n");
+    for line in [1, 3, 4, 8, 9] {
+        assert!(said.contains(&format!("line {line} of standard input: ")), "{line}: {said}");
+    }
+    assert_eq!(printed(&format!("dump --db {db}")), "default 61 31\ndefault 63 33\nother 64 34\n");
+    let output = run_with_input(&format!("load --db {db}"), b"default 67 37\nx\n");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "1 key loaded, 1 line left out\n");
+}
+
+/// Long lines are read piece by piece: one that is no line of a dump, or ends too early, stores nothing, and what follows it is
+/// loaded.
+#[test]
+fn long_lines_are_loaded_whole_or_not_at_all() {
+    const LONG: usize = 17 << 20;
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    let digits = "6a".repeat(LONG / 2);
+    let mut dump = format!("two words 61 {digits}\r\ndefault 62 {digits}f\ndefault 63 {digits} 64\n");
+    dump += &format!("default {digits} 6b\n{digits}{digits}\n{}\n", "#".repeat(LONG));
+    dump += &format!("default 65 0x{digits}\ndefault 66 36\ndefault 67 {digits}");
+    let output = run_with_input(&format!("load --db {db}"), dump.as_bytes());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for line in [2, 3, 5, 6, 9] {
+        assert!(said.contains(&format!("line {line} of standard input: ")), "{line}: {said}");
+    }
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "4 keys loaded, 5 lines left out\n");
+    let value = "j".repeat(LONG / 2);
+    // Its name has a blank, which the helper parts words at: it is the only key of its family.
+    let dumped = printed(&format!("dump --db {db}"));
+    assert!(dumped.contains(&format!("\ntwo words 61 {digits}\n")));
+    assert!(printed(&format!("get --db {db} e")) == value);
+    assert_eq!(printed(&format!("get --db {db} {}", "f")), "6");
+    assert_eq!(printed(&format!("count --db {db}")), "3\n");
+}

@@ -4,10 +4,12 @@
 
 mod common;
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Command, Output};
 
-use common::{contents, failed, printed};
+use common::{contents, failed, printed, run};
 use flagstone::env::{Env, OpenMode};
 
 fn write(path: &Path, bytes: &[u8]) {
@@ -140,4 +142,105 @@ fn what_an_import_takes_on_disk_is_counted_in_all_directories() {
     let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
     let counted = facts["bytes_on_disk"].as_u64().unwrap();
     assert!(counted > 300_000 && counted <= bytes("db") + bytes("elsewhere"), "{said}");
+}
+
+/// One file that is too large, or cannot be read, ended the import.
+#[test]
+fn what_cannot_be_imported_is_named_and_the_rest_is_stored() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, db) = (scratch.path().join("source"), scratch.path().join("db"));
+    for name in ["a", "b", "closed", "deep/closed/c", "y", "z"] {
+        write(&source.join(name), name.as_bytes());
+    }
+    let sparse = Env::os().fs.open(&source.join("m.img"), OpenMode::Create).unwrap();
+    sparse.truncate(5 << 30).unwrap();
+    let closed = [source.join("closed"), source.join("deep/closed")];
+    closed.iter().for_each(|path| permit(path, 0));
+    let import = |line: &str| {
+        let output = run_unprivileged(scratch.path(), &format!("import {line} {}", source.display()));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        (said, String::from_utf8(output.stdout).unwrap())
+    };
+    let (said, told) = import(&format!("--json --db {}", db.display()));
+    let facts: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!((&facts["files"], &facts["left_out"]), (&4.into(), &3.into()), "{said}");
+    assert_eq!(said.matches("left out: ").count(), 3, "{said}");
+    for name in ["m.img", "source/closed", "deep/closed"] {
+        assert!(said.lines().any(|line| line.contains("left out: ") && line.contains(name)), "{said}");
+    }
+    let (_, told) = import(&format!("--threads 1 --db {}-2", db.display()));
+    assert!(told.contains("4 files") && told.contains("3 paths not stored, as said above"), "{told}");
+    let (said, _) = import(&format!("--db {}-3 /nowhere", db.display()));
+    assert!(said.contains("/nowhere") && !scratch.path().join("db-3").exists(), "a PATH is misspelt: {said}");
+    closed.iter().for_each(|path| permit(path, 0o700));
+    assert_eq!(printed(&format!("scan --db {} --keys-only", db.display())), "a\nb\ny\nz\n");
+}
+
+/// Runs the program as an unprivileged user where the test runs as the superuser, which may read everything.
+#[expect(clippy::disallowed_methods, reason = "the engine's file system knows no permissions")]
+fn run_unprivileged(scratch: &Path, line: &str) -> Output {
+    let program = scratch.join("flagstone");
+    // The program may lie where no other user comes.
+    std::fs::copy(env!("CARGO_BIN_EXE_flagstone"), &program).unwrap();
+    permit(scratch, 0o777);
+    let mut command = Command::new(program);
+    if std::fs::metadata(scratch).unwrap().uid() == 0 {
+        command.uid(65534).gid(65534);
+    }
+    command.args(line.split_whitespace()).output().unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the engine's file system knows no permissions")]
+fn permit(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// One damaged value ended the export: what came after it in the order of keys could not be had.
+#[test]
+fn a_damaged_value_is_named_and_the_rest_is_exported() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, db) = (scratch.path().join("source"), scratch.path().join("db"));
+    // Each of the last two lies in a blob file of its own; the large one is exported in pieces, of which the first are sound.
+    for (name, size) in [("a", 10), ("b", 5_000), ("c", 33 << 20), ("d", 5_000), ("z", 10)] {
+        write(&source.join(name), &vec![name.as_bytes()[0]; size]);
+    }
+    let settings =
+        "--set enable_blob_files=true --set min_blob_size=1000 --set blob_compression_type=kNoCompression";
+    printed(&format!("import --db {} {} {settings}", db.display(), source.display()));
+    let fs = Env::os().fs;
+    let mut damaged = 0;
+    for name in fs.list(&db).unwrap().into_iter().filter(|name| name.ends_with(".blob")) {
+        let file = fs.open(&db.join(&name), OpenMode::Update).unwrap();
+        let mut bytes = vec![0; file.size().unwrap() as usize];
+        file.read_at(0, &mut bytes).unwrap();
+        for value in [b"bbbb", b"cccc"] {
+            // The last byte of the value.
+            if let Some(at) = bytes.windows(4).rposition(|found| found == value) {
+                file.write_at(at as u64 + 3, b"?").unwrap();
+                damaged += 1;
+            }
+        }
+    }
+    assert_eq!(damaged, 2);
+    for json in ["", " --json"] {
+        let target = scratch.path().join(format!("target{}", json.len()));
+        let output = run(&format!("export --db {} {}{json}", db.display(), target.display()));
+        let (said, told) =
+            (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("key 'b' is left out: ") && said.contains("key 'c' is left out: "), "{said}");
+        match json {
+            "" => assert!(told.ends_with("0 keys refused, 2 values not readable\n"), "{told}"),
+            _ => {
+                let facts: serde_json::Value = serde_json::from_str(&told).unwrap();
+                assert_eq!(
+                    (&facts["files"], &facts["refused"], &facts["unread"]),
+                    (&3.into(), &0.into(), &2.into())
+                );
+            }
+        }
+        let names: Vec<String> = contents(&target).into_keys().collect();
+        assert_eq!(names, ["a", "d", "z"], "no part of a value is left");
+    }
 }

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::Ttl;
-use crate::text::{dump_line, order_line};
+use crate::text::{Notation, dump_line_start, order_line};
 
 /// Print everything, one line a key: COLUMN_FAMILY HEXKEY HEXVALUE.
 ///
@@ -49,8 +49,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             output.bytes(order_line(family.name(), family.comparator().name()).as_bytes())?;
         }
         while iter.valid() {
-            let key = iter.key().to_vec();
-            output.bytes(dump_line(family.name(), &key, iter.value()?).as_bytes())?;
+            let start = dump_line_start(family.name(), iter.key());
+            let value = iter.value()?;
+            output.bytes(start.as_bytes())?;
+            value.print_shown(&mut output, Notation::Hex, false)?;
+            output.bytes(b"\n")?;
             keys += 1;
             if keys.is_multiple_of(TOLD_EVERY) {
                 progress.set(keys);

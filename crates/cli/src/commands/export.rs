@@ -23,7 +23,8 @@ use crate::text;
 ///
 /// DIR must be empty or not exist. A key that names no place within DIR (empty, absolute, with '..', '.' or empty
 /// parts), or a file below what is a file already (key 'a/b' after key 'a'), or that the file system has no room for in a
-/// name, is reported and left out, with exit code 1.
+/// name, is reported and left out, with exit code 1; so is a value that cannot be read, of which no file is left. A large value
+/// that lies uncompressed in a blob file need not fit into memory.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone export --db /data/photos ~/restored --prefix cats/")]
 pub struct Arguments {
@@ -70,18 +71,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         return Err(failure);
     }
     drop(progress);
-    let Done { files, bytes, refused } = done;
     let seconds = (env.clock.now_us() - start_us) as f64 / 1e6;
-    let line = match common.json {
-        true => json!({ "files": files, "bytes": bytes, "refused": refused, "seconds": seconds }).to_string(),
-        false => {
-            let (files, refused) = (text::count(files, "file"), text::count(refused, "key"));
-            format!("{files}, {} in {seconds:.2} s, {refused} refused", text::bytes(bytes))
-        }
-    };
     let mut output = Output::new();
-    let verdict = if refused == 0 { Verdict::Sound } else { Verdict::Faulty };
-    reported(verdict, output.line(line).and_then(|()| output.finish()))
+    let verdict = if done.is_whole() { Verdict::Sound } else { Verdict::Faulty };
+    reported(verdict, output.line(done.summary(seconds, common.json)).and_then(|()| output.finish()))
 }
 
 /// How far an export is.
@@ -89,7 +82,40 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 struct Done {
     files: u64,
     bytes: u64,
+    /// Keys that name no place for a file.
     refused: u64,
+    /// Values that could not be read.
+    unread: u64,
+}
+
+impl Done {
+    fn is_whole(&self) -> bool {
+        self.refused + self.unread == 0
+    }
+
+    fn summary(&self, seconds: f64, json: bool) -> String {
+        let Self { files, bytes, refused, unread } = *self;
+        if json {
+            let facts = json!({
+                "files": files, "bytes": bytes, "refused": refused, "unread": unread, "seconds": seconds,
+            });
+            return facts.to_string();
+        }
+        let unread = match unread {
+            0 => String::new(),
+            some => format!(", {} not readable", text::count(some, "value")),
+        };
+        let (files, refused) = (text::count(files, "file"), text::count(refused, "key"));
+        format!("{files}, {} in {seconds:.2} s, {refused} refused{unread}", text::bytes(bytes))
+    }
+}
+
+/// Why there is no file of a value.
+enum Obstacle {
+    /// The value cannot be read.
+    Value(Failure),
+    /// The file cannot be written.
+    File(Error),
 }
 
 /// Writes a file for each key from where the cursor stands on.
@@ -102,29 +128,68 @@ fn write_all(
 ) -> Result<(), Failure> {
     let mut directory = PathBuf::new();
     while iter.valid() {
-        let written = match safe_path(iter.key()) {
-            None => Err("names no file within the directory".to_string()),
-            Some(relative) => {
-                let value = iter.value()?;
-                match write_file(fs, &dir.join(relative), value, &mut directory) {
-                    Ok(()) => Ok(value.len() as u64),
-                    Err(error) if names_no_place(&error) => Err(format!("has no place there: {error}")),
-                    Err(error) => return Err(error.into()),
+        let key = iter.key().to_vec();
+        let left_out = match safe_path(&key) {
+            None => Some((&mut done.refused, "names no file within the directory".to_string())),
+            Some(relative) => match write_value(fs, &dir.join(relative), iter, &mut directory) {
+                Ok(size) => {
+                    (done.files, done.bytes) = (done.files + 1, done.bytes + size);
+                    None
                 }
-            }
+                Err(Obstacle::File(error)) if names_no_place(&error) => {
+                    Some((&mut done.refused, format!("has no place there: {error}")))
+                }
+                Err(Obstacle::File(error)) => return Err(error.into()),
+                Err(Obstacle::Value(failure)) => Some((&mut done.unread, format!("is left out: {failure}"))),
+            },
         };
-        match written {
-            Ok(size) => (done.files, done.bytes) = (done.files + 1, done.bytes + size),
-            Err(why) => {
-                done.refused += 1;
-                say(format_args!("key '{}' {why}", iter.key().escape_ascii()));
-            }
+        if let Some((count, why)) = left_out {
+            *count += 1;
+            say(format_args!("key '{}' {why}", key.escape_ascii()));
         }
         progress.add(1);
         progress.say(text::bytes(done.bytes));
         iter.step(false);
     }
     iter.status()
+}
+
+/// Writes the value at which the cursor stands to a file; its size. No file is left of what cannot be read or written to its
+/// end. `directory` is the last one made, so that neighbours do not make it again.
+fn write_value(
+    fs: &dyn FileSystem,
+    target: &Path,
+    iter: &mut Cursor,
+    directory: &mut PathBuf,
+) -> Result<u64, Obstacle> {
+    let mut value = iter.value().map_err(Obstacle::Value)?;
+    let size = value.size();
+    let parent = directory_of(target);
+    if parent != *directory {
+        fs.create_directory(&parent).map_err(Obstacle::File)?;
+        *directory = parent;
+    }
+    let file = fs.open(target, OpenMode::Create).map_err(Obstacle::File)?;
+    let mut offset = 0;
+    let mut write_next = || match value.next().map_err(Obstacle::Value)? {
+        None => Ok(false),
+        Some(piece) => {
+            file.write_at(offset, &piece).map_err(Obstacle::File)?;
+            offset += piece.len() as u64;
+            Ok(true)
+        }
+    };
+    loop {
+        match write_next() {
+            Ok(true) => {}
+            Ok(false) => return Ok(size),
+            Err(obstacle) => {
+                // The obstacle is reported; what cannot be written may not be removable either.
+                let _ = fs.remove(target);
+                return Err(obstacle);
+            }
+        }
+    }
 }
 
 /// The file that a key names below any directory, if it names one.
@@ -136,22 +201,7 @@ fn safe_path(key: &[u8]) -> Option<PathBuf> {
     path.components().all(|part| matches!(part, Component::Normal(_))).then(|| path.to_path_buf())
 }
 
-/// Writes one file; `directory` is the last one made, so that neighbours do not make it again.
-fn write_file(
-    fs: &dyn FileSystem,
-    target: &Path,
-    value: &[u8],
-    directory: &mut PathBuf,
-) -> flagstone::base::Result<()> {
-    let parent = directory_of(target);
-    if parent != *directory {
-        fs.create_directory(&parent)?;
-        *directory = parent;
-    }
-    fs.open(target, OpenMode::Create)?.write_at(0, value)
-}
-
-/// Whether it is for the key's name that it cannot be written: the next one can.
+/// Whether it is for the key's name, or the value's size, that it cannot be written: the next one can.
 fn names_no_place(error: &Error) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|source| {
@@ -161,7 +211,9 @@ fn names_no_place(error: &Error) -> bool {
                 | ErrorKind::NotADirectory
                 | ErrorKind::IsADirectory
                 | ErrorKind::InvalidFilename
-        )
+                | ErrorKind::InvalidInput
+                | ErrorKind::FileTooLarge
+        ) || source.raw_os_error() == Some(rustix::io::Errno::ILSEQ.raw_os_error())
     })
 }
 

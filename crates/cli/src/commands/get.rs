@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::ops::Range;
 
 use clap::Args;
-use serde_json::json;
 
 use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict, say};
 use crate::output::Output;
+use crate::pieces::{Pieces, print_json};
 use crate::stamped::Ttl;
 use crate::text;
 
@@ -17,7 +17,9 @@ use crate::text;
 ///
 /// The value is printed as it is, without a line end; with --hex in hexadecimal on a line, with --json as scan shows it.
 /// A key without a value gives exit code 1. With --range only those bytes are printed, and of a large value in a blob
-/// file, once all of it was read to check it, only those are read.
+/// file, once all of it was read to check it, only those are read. A value of more than 1 MiB that lies uncompressed in a blob
+/// file need not fit into memory; if it turns out to be damaged at its end, the exit code is 1 and what was printed is not to be
+/// used.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone get --db /data/photos cats/tom.jpg > tom.jpg")]
 pub struct Arguments {
@@ -48,23 +50,33 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let key = place.notation().read("the key", &arguments.key)?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
-    let found = match &arguments.range {
-        None => db.get(&family, &key)?,
-        Some(range) => db.get_range(&family, &key, range.clone())?,
+    let large = match &arguments.range {
+        None => db.get_in_pieces(&family, &key)?,
+        Some(_) => None,
     };
-    let Some(value) = found else {
-        let key = place.notation().show(&key);
-        say(format_args!("key '{key}' is not in column family '{}'", text::name(&place.cf)));
-        return Ok(Verdict::Faulty);
+    let found = match (&large, &arguments.range) {
+        (Some(_), _) => None,
+        (None, None) => db.get(&family, &key)?,
+        (None, Some(range)) => db.get_range(&family, &key, range.clone())?,
+    };
+    let notation = place.notation();
+    let value = match (large, &found) {
+        (Some(reader), _) => Pieces::Large(reader),
+        (None, Some(value)) => Pieces::Whole(value),
+        (None, None) => {
+            let key = notation.show(&key);
+            say(format_args!("key '{key}' is not in column family '{}'", text::name(&place.cf)));
+            return Ok(Verdict::Faulty);
+        }
     };
     let mut output = Output::new();
-    let shown = || place.notation().show(&value);
     match (common.json, place.hex) {
-        (true, _) => {
-            output.line(json!({ "key": place.notation().show(&key), "value": shown() }).to_string())?
+        (true, _) => print_json(&mut output, &notation.show(&key), value, notation)?,
+        (false, true) => {
+            value.print_shown(&mut output, notation, false)?;
+            output.bytes(b"\n")?;
         }
-        (false, true) => output.line(shown())?,
-        (false, false) => output.bytes(&value)?,
+        (false, false) => value.print(&mut output)?,
     }
     output.finish()?;
     Ok(Verdict::Sound)

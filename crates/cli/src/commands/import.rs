@@ -1,12 +1,13 @@
 //! `flagstone import`
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::Args;
-use flagstone::base::Error;
+use flagstone::base::{Code, Error};
 use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use flagstone::db::{ColumnFamily, Db, OpenFiles, Ticker};
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
@@ -15,10 +16,10 @@ use serde_json::json;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::arguments::{CF_ALIASES, Common};
-use crate::commands::write::store_pieces;
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported, say};
 use crate::output::Output;
+use crate::pieces::PIECE_SIZE;
 use crate::progress::Progress;
 use crate::stamped::{Opened, Ttl};
 use crate::text;
@@ -38,7 +39,8 @@ const BATCH_SIZE: usize = 256 << 10;
 /// are left out and counted. The database's own directory is left out, and so are its files wherever they lie, hard links to them
 /// included; they are not counted. Makes the database if there is none, with contents of 4 KiB and more in compressed blob files
 /// (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under two PATHs with
-/// the same relative path is stored once. Everything is on the device when the command ends.
+/// the same relative path is stored once. A file that cannot be read or is too large for a value, and a directory that cannot be
+/// listed, is named and left out, with exit code 1. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
@@ -63,7 +65,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let env = Env::os();
     let start_us = env.clock.now_us();
     database::check_may_have(&arguments.db, &arguments.cf)?;
-    let (mut files, skipped) = list(&arguments.paths, &arguments.db, &*env.fs)?;
+    let Listed { mut files, skipped, unlisted } = list(&arguments.paths, &arguments.db, &*env.fs)?;
     let opened = arguments.ttl.open(common, &arguments.db, Access::CreateForFiles)?;
     let db = opened.db();
     let family = database::family(db, &arguments.cf)?;
@@ -79,6 +81,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         files: &files,
         next: AtomicU64::new(0),
         stored: AtomicU64::new(0),
+        stored_files: AtomicU64::new(0),
+        left_out: AtomicU64::new(unlisted),
         failed: AtomicBool::new(false),
         progress: Progress::bytes(bytes),
     };
@@ -89,8 +93,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let elsewhere = files_elsewhere(db, &arguments.db);
     db.close()?;
     let summary = Summary {
-        files: files.len() as u64,
+        files: import.stored_files.load(Ordering::Relaxed),
         skipped,
+        left_out: import.left_out.load(Ordering::Relaxed),
         bytes: import.stored.load(Ordering::Relaxed),
         seconds: (env.clock.now_us() - start_us) as f64 / 1e6,
         written: bytes_written(db),
@@ -98,6 +103,16 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     };
     drop(import);
     summary.print(common)
+}
+
+/// What there is to store.
+#[derive(Default)]
+struct Listed {
+    files: Vec<Found>,
+    /// Links and special files.
+    skipped: u64,
+    /// What could not be listed, and was named.
+    unlisted: u64,
 }
 
 /// A file to store.
@@ -108,8 +123,8 @@ struct Found {
 }
 
 /// The regular files under `paths`, and how many other things there are. The directory of the database in `db` is not entered.
-fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem) -> Result<(Vec<Found>, u64), Failure> {
-    let (mut files, mut skipped) = (Vec::new(), 0);
+fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem) -> Result<Listed, Failure> {
+    let Listed { mut files, mut skipped, mut unlisted } = Listed::default();
     let progress = Progress::count("files found");
     let id_of = |path: &Path| fs.metadata(path).ok().and_then(|found| found.id);
     // Where it is still to be made it has none.
@@ -124,13 +139,20 @@ fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem) -> Result<(Vec<Found>
         for entry in
             WalkDir::new(root).follow_root_links(true).into_iter().filter_entry(|entry| !is_left_out(entry))
         {
-            let entry = entry.map_err(|error| {
-                let path = error.path().unwrap_or(root).to_path_buf();
-                match error.into_io_error() {
-                    Some(error) => Failure::Engine(Error::io("list", path, error)),
-                    None => Failure::Other(format!("cannot list {}: a loop of links", path.display())),
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let is_misspelt = error.depth() == 0 && is_not_there(&error);
+                    let failure = why_not_listed(error, root);
+                    // Of a PATH that is not there nothing is to be made.
+                    if is_misspelt {
+                        return Err(failure);
+                    }
+                    unlisted += 1;
+                    say(format_args!("left out: {failure}"));
+                    continue;
                 }
-            })?;
+            };
             // A link that was named stands for what it leads to.
             let is_named = entry.depth() == 0;
             if entry.file_type().is_dir() || is_named && entry.path().is_dir() {
@@ -146,7 +168,19 @@ fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem) -> Result<(Vec<Found>
             progress.set(files.len() as u64);
         }
     }
-    Ok((files, skipped))
+    Ok(Listed { files, skipped, unlisted })
+}
+
+fn is_not_there(error: &walkdir::Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+fn why_not_listed(error: walkdir::Error, root: &Path) -> Failure {
+    let path = error.path().unwrap_or(root).to_path_buf();
+    match error.into_io_error() {
+        Some(error) => Failure::Engine(Error::io("list", path, error)),
+        None => Failure::Other(format!("cannot list {}: a loop of links", path.display())),
+    }
 }
 
 /// The path relative to `root`, or the file's own name if `root` is the file.
@@ -166,7 +200,11 @@ struct Import<'a> {
     fs: &'a dyn FileSystem,
     files: &'a [Found],
     next: AtomicU64,
+    /// Bytes of the files stored, and how many these are.
     stored: AtomicU64,
+    stored_files: AtomicU64,
+    /// How many were named and left out.
+    left_out: AtomicU64,
     failed: AtomicBool,
     progress: Progress,
 }
@@ -204,9 +242,13 @@ impl Import<'_> {
                 self.store_in_pieces(file)?;
                 continue;
             }
-            let value = read_value(self.fs, &file.path)?;
-            batch.put_cf(self.family, &file.key, &value)?;
-            pending += value.len();
+            // For what is wrong with one file no other is left out.
+            let added = read_value(self.fs, &file.path)
+                .and_then(|value| batch.put_cf(self.family, &file.key, &value).map(|()| value.len()));
+            match added {
+                Ok(size) => pending += size,
+                Err(error) => self.leave_out(error, &file.path),
+            }
             if pending >= BATCH_SIZE {
                 self.write(&mut batch, &mut pending)?;
             }
@@ -214,28 +256,69 @@ impl Import<'_> {
         self.write(&mut batch, &mut pending)
     }
 
+    fn leave_out(&self, error: Error, path: &Path) {
+        self.left_out.fetch_add(1, Ordering::Relaxed);
+        let error = if error.path().is_some() { error } else { error.at(path) };
+        say(format_args!("left out: {}", Failure::Engine(error)));
+    }
+
     fn store_in_pieces(&self, found: &Found) -> Result<(), Failure> {
-        check_size(found.size, &found.path)?;
-        let file = self.fs.open(&found.path, OpenMode::Read)?;
-        let writer = self.db.put_stream(self.family, &found.key, &WriteOptions::default())?;
-        let mut offset = 0;
-        let size = store_pieces(writer, &mut |buffer| {
-            let read = file.read_at(offset, buffer)?;
-            offset += read as u64;
-            Ok(read)
-        })?;
-        self.stored.fetch_add(size, Ordering::Relaxed);
-        self.progress.add(size);
+        match self.stream(found) {
+            Ok(size) => self.note_stored(1, size),
+            Err(Obstacle::File(error)) => self.leave_out(error, &found.path),
+            Err(Obstacle::Database(failure)) => return Err(failure),
+        }
         Ok(())
+    }
+
+    /// Stores a file piece by piece; its size.
+    fn stream(&self, found: &Found) -> Result<u64, Obstacle> {
+        check_size(found.size, &found.path).map_err(Obstacle::File)?;
+        let file = self.fs.open(&found.path, OpenMode::Read).map_err(Obstacle::File)?;
+        let writer = self.db.put_stream(self.family, &found.key, &WriteOptions::default());
+        let mut writer = writer.map_err(refused)?;
+        let (mut offset, mut piece) = (0, vec![0; PIECE_SIZE]);
+        loop {
+            let read = file.read_at(offset, &mut piece).map_err(Obstacle::File)?;
+            if read == 0 {
+                break;
+            }
+            offset += read as u64;
+            // The file may have grown.
+            writer.append(&piece[..read]).map_err(|error| refused(error.into()))?;
+        }
+        writer.commit().map_err(|error| refused(error.into()))?;
+        Ok(offset)
+    }
+
+    fn note_stored(&self, files: u64, bytes: u64) {
+        self.stored_files.fetch_add(files, Ordering::Relaxed);
+        self.stored.fetch_add(bytes, Ordering::Relaxed);
+        self.progress.add(bytes);
     }
 
     fn write(&self, batch: &mut WriteBatch, pending: &mut usize) -> Result<(), Failure> {
         self.db.write(&WriteOptions::default(), batch)?;
+        self.note_stored(u64::from(batch.count()), *pending as u64);
         batch.clear();
-        self.stored.fetch_add(*pending as u64, Ordering::Relaxed);
-        self.progress.add(*pending as u64);
         *pending = 0;
         Ok(())
+    }
+}
+
+/// Why a file is not stored.
+enum Obstacle {
+    /// It cannot be read, or is nothing that a database holds.
+    File(Error),
+    /// The database cannot be written.
+    Database(Failure),
+}
+
+/// Whether the database refused this file, or could not be written.
+fn refused(failure: Failure) -> Obstacle {
+    match failure {
+        Failure::Engine(error) if error.code() == Code::InvalidArgument => Obstacle::File(error),
+        failure => Obstacle::Database(failure),
     }
 }
 
@@ -282,6 +365,7 @@ fn space_on_disk(fs: &dyn FileSystem, directory: &Path, elsewhere: &[PathBuf]) -
 struct Summary {
     files: u64,
     skipped: u64,
+    left_out: u64,
     bytes: u64,
     seconds: f64,
     written: u64,
@@ -296,6 +380,7 @@ impl Summary {
             let facts = json!({
                 "files": self.files,
                 "skipped": self.skipped,
+                "left_out": self.left_out,
                 "bytes": self.bytes,
                 "seconds": self.seconds,
                 "bytes_per_second": rate,
@@ -316,9 +401,12 @@ impl Summary {
             if self.skipped > 0 {
                 output.line(format!("{} symbolic links and special files left out", self.skipped))?;
             }
+            if self.left_out > 0 {
+                output.line(format!("{} not stored, as said above", text::count(self.left_out, "path")))?;
+            }
         }
-        output.finish()?;
-        Ok(Verdict::Sound)
+        let verdict = if self.left_out == 0 { Verdict::Sound } else { Verdict::Faulty };
+        reported(verdict, output.finish())
     }
 }
 

@@ -1,9 +1,9 @@
 //! `flagstone load`
 
-use std::io::{BufRead, ErrorKind, StdinLock, stdin};
+use std::io::stdin;
 
 use clap::Args;
-use flagstone::base::Comparator;
+use flagstone::base::{Code, Comparator};
 use flagstone::batch::WriteBatch;
 use flagstone::db::ColumnFamily;
 use flagstone::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, WriteOptions};
@@ -11,11 +11,12 @@ use serde_json::json;
 
 use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict, say, tell_if_typed};
+use crate::dump_lines::{CUT, Found, Lines, Rest, not_a_dump};
+use crate::failure::{Failure, Outcome, Verdict, reported, say, tell_if_typed};
 use crate::output::Output;
 use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::{Opened, Ttl};
-use crate::text::{self, DumpLine};
+use crate::text::{self, DumpLine, DumpStart, HexPieces};
 
 /// Bytes of lines that one batch holds.
 const BATCH_SIZE: usize = 1 << 20;
@@ -23,9 +24,10 @@ const BATCH_SIZE: usize = 1 << 20;
 /// Read what `dump` printed from standard input and store it.
 ///
 /// Makes the database and column families that do not exist, with the comparators that the dump names, unless --set says
-/// another. Everything is on the device when the command ends. A line that cannot be read, or has lost its end, ends it; what
-/// stands before that line may be stored already, and if it is the first, or there is none, no database is made. With --ttl
-/// values get the time of the loading: for a dump that was made with --ttl, too.
+/// another. Everything is on the device when the command ends. A line that cannot be read, or has lost its end, is named and
+/// left out, with exit code 1; where there is no other, no database is made. A value of 8 MiB and more need not fit into memory,
+/// and lies in a blob file of its own, uncompressed. With --ttl values get the time of the loading: for a dump that was made with
+/// --ttl, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -38,16 +40,10 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     tell_if_typed("a dump");
-    let mut lines = Lines { input: stdin().lock(), line: String::new(), count: 0, bytes: 0 };
+    let mut lines = Lines::new();
     let is_order_set = common.settings.iter().any(|(name, _)| name == "comparator");
     // Before there is a database: what is no dump leaves none behind. One of an empty database names its families.
-    let Some(first) = lines.next()? else {
-        return Err(Failure::Other(
-            "standard input is empty, which no dump is: see whether what should have written it failed"
-                .to_string(),
-        ));
-    };
-    let order = order_of_default(first, is_order_set).map_err(|failure| at_line(failure, lines.count))?;
+    let (mut found, order) = first_line(&mut lines, is_order_set)?;
     let path = &arguments.database.db;
     let is_new = !database::is_there(path)?;
     let mut opened_with = database::options(common, path, Access::Create)?;
@@ -61,99 +57,76 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let progress = Progress::of_stream(stdin());
     let model = model(common)?;
     let mut loader =
-        Loader { db: &db, family: None, model, is_order_set, batch: WriteBatch::new(), bytes: 0 };
-    let mut keys = 0u64;
-    while let Some(text) = lines.text() {
-        let is_entry = loader.line(text).map_err(|failure| at_line(failure, lines.count))?;
-        if is_entry {
-            keys += 1;
+        Loader { db: &db, family: None, model, is_order_set, batch: WriteBatch::new(), bytes: 0, keys: 0 };
+    while found != Found::End {
+        if let Err(why) = loader.take(&mut lines, found).map_err(|failure| at_line(failure, lines.count))? {
+            lines.leave_out(&why)?;
         }
         if lines.count.is_multiple_of(TOLD_EVERY) {
             progress.set(lines.bytes);
         }
-        lines.next()?;
+        found = lines.next()?;
     }
     loader.write()?;
     db.db().sync_wal()?;
     db.db().close()?;
     drop(progress);
+    let (keys, left_out) = (loader.keys, lines.left_out);
     let mut output = Output::new();
-    output.line(if common.json {
-        json!({ "keys": keys }).to_string()
-    } else {
-        format!("{} loaded", text::count(keys, "key"))
+    output.line(match (common.json, left_out) {
+        (true, _) => json!({ "keys": keys, "left_out": left_out }).to_string(),
+        (false, 0) => format!("{} loaded", text::count(keys, "key")),
+        (false, _) => {
+            format!("{} loaded, {} left out", text::count(keys, "key"), text::count(left_out, "line"))
+        }
     })?;
-    output.finish()?;
-    Ok(Verdict::Sound)
+    let verdict = if left_out == 0 { Verdict::Sound } else { Verdict::Faulty };
+    reported(verdict, output.finish())
 }
 
-/// Standard input, but for its empty lines.
-struct Lines {
-    input: StdinLock<'static>,
-    line: String,
-    /// How many were read.
-    count: u64,
-    /// Their bytes.
-    bytes: u64,
-}
-
-impl Lines {
-    /// Reads on.
-    fn next(&mut self) -> Result<Option<&str>, Failure> {
-        loop {
-            self.line.clear();
-            self.count += 1;
-            match self.input.read_line(&mut self.line) {
-                Ok(0) => return Ok(None),
-                // What is left of a value is hexadecimal, too.
-                Ok(_) if !self.line.ends_with('\n') => {
-                    let cut =
-                        "it does not end, as where a dump was cut off; if it is whole, end it".to_string();
-                    return Err(at_line(Failure::Other(cut), self.count));
-                }
-                Ok(length) => self.bytes += length as u64,
-                Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    return Err(at_line(not_a_dump(""), self.count));
-                }
-                Err(error) => return Err(Failure::Stream("read standard input", error)),
+/// Goes to the first line of a dump; what it is, and what it says of the default family's order.
+///
+/// # Errors
+/// There is none.
+fn first_line(lines: &mut Lines, is_order_set: bool) -> Result<(Found, Option<Comparator>), Failure> {
+    loop {
+        let found = lines.next()?;
+        let checked = match found {
+            Found::End if lines.left_out > 0 => {
+                let none = "nothing was loaded: standard input has no line that can be read";
+                return Err(Failure::Other(none.to_string()));
             }
-            if !text_of(&self.line).is_empty() {
-                return Ok(self.text());
+            Found::End => {
+                return Err(Failure::Other(
+                    "standard input is empty, which no dump is: see whether what should have written it failed"
+                        .to_string(),
+                ));
             }
+            // Of an entry.
+            Found::Beginning => Ok(None),
+            Found::Bad(why) => Err(why.to_string()),
+            Found::Line => order_of_default(lines, is_order_set)?,
+        };
+        match checked {
+            Ok(order) => return Ok((found, order)),
+            Err(why) => lines.leave_out(&why)?,
         }
     }
-
-    /// The line that was read last; `None` at the end.
-    fn text(&self) -> Option<&str> {
-        Some(text_of(&self.line)).filter(|text| !text.is_empty())
-    }
 }
 
-fn text_of(line: &str) -> &str {
-    line.trim_end_matches(['\n', '\r'])
-}
-
-fn parse(line: &str) -> Result<DumpLine<'_>, Failure> {
-    DumpLine::parse(line).ok_or_else(|| not_a_dump(line))
-}
-
-/// What a dump's first line says of the default family, which is made with the database, if nothing else does.
-fn order_of_default(line: &str, is_order_set: bool) -> Result<Option<Comparator>, Failure> {
-    Ok(match parse(line)? {
-        DumpLine::Order(DEFAULT_COLUMN_FAMILY_NAME, comparator) if !is_order_set => {
-            Some(Comparator::from_name(comparator)?)
+/// What a line says of the default family, which is made with the database, if nothing else does; or why it is no line of a dump.
+fn order_of_default(
+    lines: &Lines,
+    is_order_set: bool,
+) -> Result<Result<Option<Comparator>, String>, Failure> {
+    Ok(match lines.parse() {
+        Ok(DumpLine::Order(DEFAULT_COLUMN_FAMILY_NAME, comparator)) if !is_order_set => {
+            let known = Comparator::from_name(comparator);
+            Ok(Some(known.map_err(|error| at_line(error.into(), lines.count))?))
         }
-        _ => None,
+        Ok(_) => Ok(None),
+        Err(why) => Err(why),
     })
-}
-
-fn not_a_dump(line: &str) -> Failure {
-    // Between key and value of ldb's.
-    let helps = match line.contains(" ==> ") {
-        true => "; this is a dump of ldb's, which ldb loads: a database of RocksDB's is opened here as it is",
-        false => "",
-    };
-    Failure::Other(format!("expected COLUMN_FAMILY HEXKEY HEXVALUE{helps}"))
 }
 
 fn at_line(failure: Failure, line: u64) -> Failure {
@@ -177,32 +150,91 @@ struct Loader<'a> {
     is_order_set: bool,
     batch: WriteBatch,
     bytes: usize,
+    keys: u64,
 }
 
 impl Loader<'_> {
-    /// Takes a line; whether it is an entry.
-    fn line(&mut self, line: &str) -> Result<bool, Failure> {
-        let (name, key, value) = match parse(line)? {
-            DumpLine::Entry(name, key, value) => (name, key, value),
-            DumpLine::Order(name, comparator) => {
-                self.family = Some(self.family_in_order(name, comparator)?);
-                return Ok(false);
-            }
-        };
-        let family = match self.family.take().filter(|family| family.name() == name) {
-            Some(family) => family,
-            None => match self.db.db().column_family(name) {
-                Some(family) => family,
-                None => self.db.create_family(name, &self.model)?,
+    /// Takes what was found; or why it cannot be read.
+    fn take(&mut self, lines: &mut Lines, found: Found) -> Result<Result<(), String>, Failure> {
+        match found {
+            Found::End => Ok(Ok(())),
+            Found::Bad(why) => Ok(Err(why.to_string())),
+            Found::Beginning => self.take_in_pieces(lines),
+            Found::Line => match lines.parse() {
+                Err(why) => Ok(Err(why)),
+                Ok(DumpLine::Order(name, comparator)) => {
+                    self.family = Some(self.family_in_order(name, comparator)?);
+                    Ok(Ok(()))
+                }
+                Ok(DumpLine::Entry(name, key, value)) => self.put(name, &key, &value),
             },
-        };
-        self.batch.put_cf(&family, &key, &value)?;
+        }
+    }
+
+    fn put(&mut self, name: &str, key: &[u8], value: &[u8]) -> Result<Result<(), String>, Failure> {
+        let family = self.family(name)?;
+        let added = self.batch.put_cf(&family, key, value);
         self.family = Some(family);
+        if let Err(error) = added {
+            return Ok(Err(error.to_string()));
+        }
+        self.keys += 1;
         self.bytes += key.len() + value.len();
         if self.bytes >= BATCH_SIZE {
             self.write()?;
         }
-        Ok(true)
+        Ok(Ok(()))
+    }
+
+    /// Stores an entry whose line has only begun, piece by piece.
+    fn take_in_pieces(&mut self, lines: &mut Lines) -> Result<Result<(), String>, Failure> {
+        let Some(DumpStart { family, key, value }) = lines.start() else {
+            return Ok(Err(not_a_dump("")));
+        };
+        let family = self.family(family)?;
+        // A line before it may be of the same key.
+        self.write()?;
+        let mut writer = self.db.put_stream(&family, &key, &WriteOptions::default())?;
+        self.family = Some(family);
+        let (mut digits, mut bytes) = (HexPieces::default(), Vec::new());
+        let mut is_hex = digits.read(value.as_bytes(), &mut bytes);
+        lines.release();
+        loop {
+            let is_over = is_hex.is_none();
+            if let Err(error) = writer.append(&bytes) {
+                // It is too long.
+                return if error.code() == Code::InvalidArgument {
+                    Ok(Err(error.to_string()))
+                } else {
+                    Err(error.into())
+                };
+            }
+            bytes.clear();
+            if is_over {
+                return Ok(Err(not_a_dump("")));
+            }
+            match lines.next_digits(|piece| is_hex = digits.read(piece, &mut bytes))? {
+                Rest::More => {}
+                Rest::End if is_hex.is_some() && digits.is_whole() => break,
+                Rest::End => return Ok(Err(not_a_dump(""))),
+                Rest::Cut => return Ok(Err(CUT.to_string())),
+            }
+        }
+        writer.append(&bytes)?;
+        writer.commit()?;
+        self.keys += 1;
+        Ok(Ok(()))
+    }
+
+    /// The family of that name, made if there is none.
+    fn family(&mut self, name: &str) -> Result<ColumnFamily, Failure> {
+        if let Some(family) = self.family.take_if(|family| family.name() == name) {
+            return Ok(family);
+        }
+        match self.db.db().column_family(name) {
+            Some(family) => Ok(family),
+            None => self.db.create_family(name, &self.model),
+        }
     }
 
     /// The family of that name, made with that comparator if there is none and `--set` says nothing else.

@@ -7,6 +7,7 @@ use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
+use crate::pieces::print_json;
 use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::Ttl;
 
@@ -49,13 +50,17 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     while iter.valid() && left > 0 {
         let key = notation.show(iter.key());
-        let value = if arguments.keys_only { None } else { Some(notation.show(iter.value()?)) };
-        output.line(match (common.json, value) {
-            (true, None) => json!({ "key": key }).to_string(),
-            (true, Some(value)) => json!({ "key": key, "value": value }).to_string(),
-            (false, None) => key,
-            (false, Some(value)) => format!("{key}\t{value}"),
-        })?;
+        match (common.json, arguments.keys_only) {
+            (true, true) => output.line(json!({ "key": key }).to_string())?,
+            (false, true) => output.line(key)?,
+            (true, false) => print_json(&mut output, &key, iter.value()?, notation)?,
+            (false, false) => {
+                let value = iter.value()?;
+                output.bytes(format!("{key}\t").as_bytes())?;
+                value.print_shown(&mut output, notation, false)?;
+                output.bytes(b"\n")?;
+            }
+        }
         left -= 1;
         keys += 1;
         if keys.is_multiple_of(TOLD_EVERY) {

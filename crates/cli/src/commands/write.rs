@@ -5,10 +5,8 @@ use flagstone::db::Db;
 use flagstone::options::WriteOptions;
 
 use crate::failure::{Failure, Outcome, Verdict};
+use crate::pieces::PIECE_SIZE;
 use crate::stamped::Writer;
-
-/// Bytes of a value that are read at once.
-const PIECE_SIZE: usize = 1 << 20;
 
 /// Writes one batch so that it survives a power loss, and closes the database.
 pub fn write_synced(db: &Db, fill: impl FnOnce(&mut WriteBatch) -> flagstone::base::Result<()>) -> Outcome {

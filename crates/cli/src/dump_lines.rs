@@ -1,0 +1,175 @@
+//! The lines of a dump, read from standard input. One that is too long to be held as a whole is read piece by piece.
+
+use std::io::{BufRead, ErrorKind, Read, StdinLock, stdin};
+
+use crate::failure::{Failure, say};
+use crate::text::{DumpLine, DumpStart, is_hex_start};
+
+/// Longer lines are read piece by piece.
+const WHOLE_MAX: usize = 16 << 20;
+
+/// How many lines that cannot be read are named.
+const NAMED_MAX: u64 = 1000;
+
+/// What is said of a line without an end: what is left of a value is hexadecimal, too.
+pub const CUT: &str = "it does not end, as where a dump was cut off; if it is whole, end it";
+
+const NO_TEXT: &str = "expected COLUMN_FAMILY HEXKEY HEXVALUE";
+
+/// What standard input has next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    End,
+    /// A line.
+    Line,
+    /// The beginning of a long entry.
+    Beginning,
+    /// A line that cannot be read, for this reason.
+    Bad(&'static str),
+}
+
+/// What came after digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// More of the line.
+    More,
+    /// The line's end.
+    End,
+    /// The end of the input.
+    Cut,
+}
+
+/// Standard input, but for its empty lines.
+pub struct Lines {
+    input: StdinLock<'static>,
+    line: Vec<u8>,
+    /// Whether the end of the line was read.
+    is_ended: bool,
+    /// Whether the last digits came before a carriage return, which only the line's end may follow.
+    is_at_return: bool,
+    /// How many were read.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many could not be read.
+    pub left_out: u64,
+}
+
+impl Lines {
+    /// Begins with the first.
+    pub fn new() -> Self {
+        let input = stdin().lock();
+        Self { input, line: Vec::new(), is_ended: true, is_at_return: false, count: 0, bytes: 0, left_out: 0 }
+    }
+
+    /// Goes to the next line.
+    pub fn next(&mut self) -> Result<Found, Failure> {
+        loop {
+            self.line.clear();
+            self.count += 1;
+            self.read_up_to(WHOLE_MAX)?;
+            if !self.is_ended && self.line.len() == WHOLE_MAX {
+                if self.start().is_some() {
+                    return Ok(Found::Beginning);
+                }
+                if !self.may_be_in_key() {
+                    return Ok(Found::Bad(NO_TEXT));
+                }
+                self.read_up_to(usize::MAX)?;
+            }
+            match (self.is_ended, self.line.is_empty()) {
+                (false, true) => return Ok(Found::End),
+                (false, false) => return Ok(Found::Bad(CUT)),
+                (true, _) if text_of(&self.line).is_empty() => {}
+                (true, _) => return Ok(Found::Line),
+            }
+        }
+    }
+
+    /// Reads on up to the line's end, or until it has so many bytes.
+    fn read_up_to(&mut self, most: usize) -> Result<(), Failure> {
+        let limit = most.saturating_sub(self.line.len()) as u64;
+        let read = (&mut self.input).take(limit).read_until(b'\n', &mut self.line);
+        self.bytes += read.map_err(failed)? as u64;
+        self.is_ended = self.line.ends_with(b"\n");
+        Ok(())
+    }
+
+    /// Takes the line apart; or why that cannot be.
+    pub fn parse(&self) -> Result<DumpLine<'_>, String> {
+        let line = str::from_utf8(text_of(&self.line)).map_err(|_| not_a_dump(""))?;
+        DumpLine::parse(line).ok_or_else(|| not_a_dump(line))
+    }
+
+    /// Takes the beginning of a long entry apart.
+    pub fn start(&self) -> Option<DumpStart<'_>> {
+        DumpStart::parse(str::from_utf8(&self.line).ok()?)
+    }
+
+    /// Whether the line may be one of a key of many bytes.
+    fn may_be_in_key(&self) -> bool {
+        let text = str::from_utf8(&self.line).ok();
+        text.and_then(|text| text.rsplit_once(' ')).is_some_and(|(_, key)| is_hex_start(key))
+    }
+
+    /// Gives up the memory of the line's beginning.
+    pub fn release(&mut self) {
+        self.line = Vec::new();
+    }
+
+    /// Shows `take` the digits of a long line that come next, without the line's end.
+    pub fn next_digits(&mut self, take: impl FnOnce(&[u8])) -> Result<Rest, Failure> {
+        let buffer = loop {
+            match self.input.fill_buf() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+                // It is there: this does not read again.
+                Ok(_) => break self.input.fill_buf().map_err(failed)?,
+            }
+        };
+        let (piece, read, rest) = match buffer.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (&buffer[..end], end + 1, Rest::End),
+            None if buffer.is_empty() => (buffer, 0, Rest::Cut),
+            None => (buffer, buffer.len(), Rest::More),
+        };
+        let text = text_of(piece);
+        take(if self.is_at_return && !text.is_empty() { b"\r" } else { text });
+        self.is_at_return = rest == Rest::More && piece.ends_with(b"\r");
+        self.input.consume(read);
+        self.bytes += read as u64;
+        self.is_ended = rest == Rest::End;
+        Ok(rest)
+    }
+
+    /// Names the line as one that cannot be read, and goes to its end.
+    pub fn leave_out(&mut self, why: &str) -> Result<(), Failure> {
+        self.left_out += 1;
+        match self.left_out {
+            ..=NAMED_MAX => say(format_args!("line {} of standard input: {why}", self.count)),
+            left_out if left_out == NAMED_MAX + 1 => say("more lines cannot be read; they are counted only"),
+            _ => {}
+        }
+        while !self.is_ended && self.next_digits(|_| {})? != Rest::Cut {}
+        Ok(())
+    }
+}
+
+fn failed(error: std::io::Error) -> Failure {
+    Failure::Stream("read standard input", error)
+}
+
+fn text_of(line: &[u8]) -> &[u8] {
+    let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    &line[..end]
+}
+
+/// Why this is no line of a dump.
+pub fn not_a_dump(line: &str) -> String {
+    // Between key and value of ldb's.
+    let helps = match line.contains(" ==> ") {
+        true => "; this is a dump of ldb's, which ldb loads: a database of RocksDB's is opened here as it is",
+        false => "",
+    };
+    format!("{NO_TEXT}{helps}")
+}
