@@ -15,7 +15,7 @@ pub enum Pieces<'a> {
     /// All of it.
     Whole(&'a [u8]),
     /// A large one, read as it is passed on.
-    Large(ValueReader),
+    Large(Box<ValueReader>),
 }
 
 impl Pieces<'_> {

@@ -248,7 +248,7 @@ impl Cursor {
             Self::Stamped(iter) => iter.value_in_pieces()?,
         };
         Ok(match (large, self) {
-            (Some(reader), _) => Pieces::Large(reader),
+            (Some(reader), _) => Pieces::Large(Box::new(reader)),
             (None, Self::Plain(iter)) => Pieces::Whole(iter.value()?),
             (None, Self::Stamped(iter)) => Pieces::Whole(iter.value()?),
         })

@@ -2,11 +2,6 @@
 //!
 //! `scripts/releases.sh` makes more of both, with whatever releases there are.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the tests stand outside the engine and use the operating system"
-)]
-
 mod common;
 
 use std::path::{Path, PathBuf};

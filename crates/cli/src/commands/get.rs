@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     };
     let notation = place.notation();
     let value = match (large, &found) {
-        (Some(reader), _) => Pieces::Large(reader),
+        (Some(reader), _) => Pieces::Large(Box::new(reader)),
         (None, Some(value)) => Pieces::Whole(value),
         (None, None) => {
             let key = notation.show(&key);

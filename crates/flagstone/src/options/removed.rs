@@ -65,7 +65,7 @@ mod tests {
 
             let read = file::parse(&text("12345")).unwrap();
             let note = format!("option '{}' has no effect: this version no longer has it", removed.name);
-            assert_eq!(read.options.warnings(), [note.clone()]);
+            assert_eq!(read.options.warnings(), std::slice::from_ref(&note));
             let again = file::print(&read.options, &[("default", &read.options.cf)]);
             assert!(!again.contains(removed.name), "{again}");
 
@@ -73,7 +73,7 @@ mod tests {
             let prefixed = format!("cf.{}", removed.name);
             for name in [removed.name, &prefixed] {
                 options.set(name, "12345").unwrap();
-                assert_eq!(options.warnings(), [note.clone()]);
+                assert_eq!(options.warnings(), std::slice::from_ref(&note));
             }
             let mut families = [("other".to_string(), options.cf.clone())];
             options.set_everywhere(&mut families, removed.name, removed.default).unwrap();
