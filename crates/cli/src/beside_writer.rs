@@ -1,8 +1,12 @@
 //! Looking for faults in a database that another process may be writing to.
 //!
-//! A command opens it without a lock and reads its files as its MANIFEST said then. A compaction that ends meanwhile removes
-//! some of them and punches holes into others, which is no fault. So where faults were found and the MANIFEST has changed, the
-//! look is repeated, and in the end they are called doubtful.
+//! A command opens it without a lock, and holds the files that its MANIFEST named then: no writer takes these away. But a writer
+//! that is RocksDB may write over a WAL that it no longer needs, and one that limits the rate of its deletions cuts files off,
+//! which is no fault. So where faults were found and the MANIFEST has changed, the look is repeated, and in the end they are
+//! called doubtful.
+//!
+//! What was read before the files were held (the OPTIONS file, the names of the column families) may be out of date by then: an
+//! opening that fails for it is repeated, too.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +18,9 @@ use crate::failure::Failure;
 
 /// How often a database that is changing is looked at.
 const ATTEMPTS: usize = 3;
+
+/// How often one is opened that changes each time.
+const OPENINGS: usize = 20;
 
 /// What is said of findings that are doubtful.
 pub const DOUBTFUL: Remedy = Remedy::LookAgain;
@@ -32,7 +39,7 @@ pub fn look<T>(
     is_faulty: impl Fn(&T) -> bool,
     look: impl FnMut() -> Result<T, Failure>,
 ) -> Result<Seen<T>, Failure> {
-    look_until_still(|| state(path), is_faulty, look)
+    look_until_still(ATTEMPTS, || state(path), is_faulty, look)
 }
 
 /// The MANIFEST and its size; `None` if it cannot be told.
@@ -43,19 +50,28 @@ fn state(path: &Path) -> Option<(PathBuf, u64)> {
     Some((current, size))
 }
 
+/// Opens the database in `path` for reading, again if that fails and the database has changed meanwhile.
+pub fn open<T>(path: &Path, open: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    Ok(look_until_still(OPENINGS, || state(path), |_| false, open)?.found)
+}
+
 fn look_until_still<T, S: PartialEq>(
+    mut attempts_left: usize,
     state: impl Fn() -> S,
     is_faulty: impl Fn(&T) -> bool,
     mut look: impl FnMut() -> Result<T, Failure>,
 ) -> Result<Seen<T>, Failure> {
-    let mut attempts_left = ATTEMPTS;
     loop {
         let before = state();
-        let found = look()?;
-        let is_doubtful = is_faulty(&found) && state() != before;
+        let looked = look();
         attempts_left -= 1;
+        let has_failed = match &looked {
+            Ok(found) => is_faulty(found),
+            Err(_) => true,
+        };
+        let is_doubtful = has_failed && state() != before;
         if !is_doubtful || attempts_left == 0 {
-            return Ok(Seen { found, is_doubtful });
+            return Ok(Seen { found: looked?, is_doubtful });
         }
     }
 }
@@ -67,19 +83,35 @@ mod tests {
 
     /// What is found after so many looks at a database that changes during the first `changes` of them, and how many there were.
     fn after(changes: u32, faults: &[bool]) -> (bool, bool, usize) {
+        let faults: Vec<_> = faults.iter().map(|is_faulty| Some(*is_faulty)).collect();
+        let (found, is_doubtful, looks) = outcome_after(changes, &faults);
+        (found.expect("no look fails"), is_doubtful, looks)
+    }
+
+    /// Looks that are `None` fail.
+    fn outcome_after(changes: u32, faults: &[Option<bool>]) -> (Option<bool>, bool, usize) {
         let (looks, version) = (Cell::new(0), Cell::new(0));
         let seen = look_until_still(
+            ATTEMPTS,
             || version.get(),
             |is_faulty| *is_faulty,
             || {
                 let found = faults[looks.get()];
                 looks.set(looks.get() + 1);
                 version.set((looks.get() as u32).min(changes));
-                Ok(found)
+                found.ok_or_else(|| Failure::Other("it does not open".to_string()))
             },
         );
-        let seen = seen.unwrap();
-        (seen.found, seen.is_doubtful, looks.get())
+        let (found, is_doubtful) = seen.map_or((None, false), |seen| (Some(seen.found), seen.is_doubtful));
+        (found, is_doubtful, looks.get())
+    }
+
+    /// A column family that was dropped between the look at the MANIFEST and the opening was an error.
+    #[test]
+    fn an_opening_that_fails_is_repeated_where_the_database_has_changed() {
+        assert_eq!(outcome_after(0, &[None]), (None, false, 1));
+        assert_eq!(outcome_after(1, &[None, Some(false)]), (Some(false), false, 2));
+        assert_eq!(outcome_after(9, &[None, None, None]), (None, false, 3));
     }
 
     #[test]

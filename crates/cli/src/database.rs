@@ -13,6 +13,7 @@ use flagstone::options::{
 };
 
 use crate::arguments::Common;
+use crate::beside_writer;
 use crate::failure::{Failure, say};
 use crate::opening;
 use crate::text;
@@ -46,7 +47,8 @@ impl Access {
 
 /// Opens the database in `path` with all its column families.
 pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure> {
-    let opened = open_with(options(common, path, access)?, path, access);
+    let open = || open_with(options(common, path, access)?, path, access);
+    let opened = if access.writes() { open() } else { beside_writer::open(path, open) };
     opened.map_err(|failure| of_setting(common, failure))
 }
 

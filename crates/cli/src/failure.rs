@@ -97,10 +97,12 @@ fn what_helps(error: &Error) -> Option<Remedy> {
 /// What helps where the operating system refused what the engine did.
 pub fn what_the_system_wants(error: &Error) -> Option<Remedy> {
     let refused = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-    // Of a file that is missing the engine may know more.
-    refused
-        .filter(|refused| refused.kind() != ErrorKind::NotFound || error.remedy().is_none())
-        .and_then(Remedy::of_system)
+    // Of a file that is missing, and of files that are too many, the engine may know more.
+    let is_known = |refused: &&io::Error| {
+        let too_many = Some(rustix::io::Errno::MFILE.raw_os_error());
+        refused.kind() == ErrorKind::NotFound || refused.raw_os_error() == too_many
+    };
+    refused.filter(|refused| error.remedy().is_none() || !is_known(refused)).and_then(Remedy::of_system)
 }
 
 /// Whether the system could not give a WAL, so that the database does not open. A WAL that this user may not read is not one: the

@@ -13,6 +13,7 @@ use flagstone::options::{ColumnFamilyOptions, ReadOptions, WriteOptions};
 use flagstone::ttl::TTL_MAX;
 
 use crate::arguments::{Bounds, Common};
+use crate::beside_writer;
 use crate::database::{self, Access, OpenOptions};
 use crate::failure::Failure;
 use crate::pieces::Pieces;
@@ -38,7 +39,8 @@ pub enum Opened {
 impl Ttl {
     /// Opens a database. Without SECONDS values live as long as its OPTIONS file says, and nothing is hidden.
     pub fn open(&self, common: &Common, path: &Path, access: Access) -> Result<Opened, Failure> {
-        let opened = self.open_with(database::options(common, path, access)?, path, access);
+        let open = || self.open_with(database::options(common, path, access)?, path, access);
+        let opened = if access.writes() { open() } else { beside_writer::open(path, open) };
         opened.map_err(|failure| database::of_setting(common, failure))
     }
 

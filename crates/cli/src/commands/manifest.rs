@@ -1,11 +1,12 @@
 //! `flagstone manifest`
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{ArgGroup, Args};
 use flagstone::base::{Error, FileNumber};
-use flagstone::env::{Env, FileSystem, OpenMode};
-use flagstone::manifest;
+use flagstone::env::{Env, File, FileSystem, OpenMode};
+use flagstone::manifest::{self, EditIterator};
 use flagstone::wal::{Event, Reader};
 use serde_json::json;
 
@@ -34,31 +35,38 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
     let fs = Env::os().fs;
-    let path = match (&arguments.file, &arguments.db) {
+    let opened = match (&arguments.file, &arguments.db) {
         (Some(file), _) if fs.metadata(file).is_ok_and(|found| found.is_directory) => {
             return Err(Failure::Usage(format!(
                 "{} is a directory: give a database by --db",
                 file.display()
             )));
         }
-        (Some(file), _) => file.clone(),
+        (Some(file), _) => open(fs.as_ref(), file)?,
         (None, Some(db)) => {
             database::check_exists(db)?;
-            manifest::read_current(fs.as_ref(), db)?
+            manifest::with_current(fs.as_ref(), db, |path| open(fs.as_ref(), path))?
         }
         (None, None) => {
             return Err(Failure::Usage("name a database by --db, or a MANIFEST file".to_string()));
         }
     };
     let mut verdict = Verdict::Sound;
-    let printed = print(fs.as_ref(), &path, common, &mut verdict);
+    let printed = print(opened, common, &mut verdict);
     reported(verdict, printed)
 }
 
-fn print(fs: &dyn FileSystem, path: &Path, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
+/// A MANIFEST, and its edits: another process may remove it while these are printed.
+type Opened = (Arc<dyn File>, EditIterator);
+
+fn open(fs: &dyn FileSystem, path: &Path) -> Result<Opened, Error> {
+    Ok((fs.open(path, OpenMode::Read)?, manifest::dump(fs, path)?))
+}
+
+fn print((file, dump): Opened, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
     let mut output = Output::of_a_search();
     let mut edits = 0u64;
-    for (offset, edit) in manifest::dump(fs, path)? {
+    for (offset, edit) in dump {
         match edit {
             Ok(edit) => {
                 edits += 1;
@@ -76,13 +84,13 @@ fn print(fs: &dyn FileSystem, path: &Path, common: &Common, verdict: &mut Verdic
     // CURRENT names a MANIFEST only once that has a first edit.
     if *verdict == Verdict::Sound && edits == 0 {
         *verdict = Verdict::Faulty;
-        let error =
-            Error::corruption("no whole edit is in this file: it was emptied, or is no MANIFEST").at(path);
+        let error = Error::corruption("no whole edit is in this file: it was emptied, or is no MANIFEST")
+            .at(file.path());
         output.finding(common.json, "FAULT", &error.to_string())?;
     }
     if edits > 0
         && *verdict == Verdict::Sound
-        && let Some(torn) = torn_end(fs, path)?
+        && let Some(torn) = torn_end(&file)?
     {
         output.finding(common.json, "end:", &torn.to_string())?;
     }
@@ -90,15 +98,14 @@ fn print(fs: &dyn FileSystem, path: &Path, common: &Common, verdict: &mut Verdic
 }
 
 /// What is left of a last record that is not whole, of a MANIFEST that is sound otherwise.
-fn torn_end(fs: &dyn FileSystem, path: &Path) -> Result<Option<Error>, Failure> {
-    let file = fs.open(path, OpenMode::Read)?;
+fn torn_end(file: &Arc<dyn File>) -> Result<Option<Error>, Failure> {
     // Its headers carry no number.
     let mut reader = Reader::new(file.clone(), FileNumber(0));
     loop {
         match reader.next_event()? {
             Event::Record(_) => {}
             Event::End => return Ok(None),
-            Event::Damage(damage) => return Ok(Some(damage.to_error(&*file))),
+            Event::Damage(damage) => return Ok(Some(damage.to_error(&**file))),
         }
     }
 }

@@ -286,18 +286,35 @@ pub fn permit_larger_files() -> Tried {
     tried(&scan("ulimit -f 0;"), &Remedy::PermitLargerFiles, &scan(""))
 }
 
-pub fn permit_more_files() -> Tried {
-    let scratch = tempfile::tempdir().unwrap();
-    let path = scratch.path().join("db");
-    let db = Db::open(&path, &settings("disable_auto_compactions=true")).unwrap();
+/// A closed database of 60 tables.
+fn many_tables(path: &Path) {
+    let db = Db::open(path, &settings("disable_auto_compactions=true")).unwrap();
     for round in 0..60 {
-        db.put(format!("{round}"), "value").unwrap();
+        db.put(format!("{}", round % 2), "value").unwrap();
+        db.put("every table", "value").unwrap();
         db.flush_all().unwrap();
     }
     db.close().unwrap();
-    drop(db);
-    let scan = |limit: &str| {
-        shell(&format!("{limit} flagstone scan --db {} --set max_open_files=-1", path.display()))
+}
+
+pub fn permit_more_files() -> Tried {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    many_tables(&path);
+    let compact = |limit: &str| {
+        shell(&format!("{limit} flagstone compact --db {} --set max_open_files=-1", path.display()))
     };
-    tried(&scan("ulimit -Hn 40; ulimit -n 40;"), &Remedy::PermitMoreFiles, &scan(""))
+    tried(&compact("ulimit -Sn 40; ulimit -Hn 40;"), &Remedy::PermitMoreFiles, &compact(""))
+}
+
+pub fn hold_all_files() -> Tried {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    many_tables(&path);
+    let scan = |limit: u64| {
+        shell(&format!("ulimit -Sn {limit}; ulimit -Hn {limit}; flagstone scan --db {}", path.display()))
+    };
+    // The tables, and twice 16 for what else is open.
+    let wanted = 60 + 32;
+    tried(&scan(40), &Remedy::HoldAllFiles { limit: Some(40), wanted }, &scan(wanted))
 }

@@ -111,6 +111,7 @@ fn state_of(kind: RemedyKind) -> fn() -> Tried {
         RemedyKind::PermitLargerFiles => commands::permit_larger_files,
         RemedyKind::PermitMoreMemory => errors::permit_more_memory,
         RemedyKind::PermitMoreFiles => commands::permit_more_files,
+        RemedyKind::HoldAllFiles => commands::hold_all_files,
         RemedyKind::CopyFromDevice => errors::copy_from_device,
     }
 }

@@ -240,6 +240,13 @@ remedies! {
     PermitMoreMemory,
     /// A limit of open files.
     PermitMoreFiles,
+    /// A limit of open files that a whole database is within.
+    HoldAllFiles {
+        /// The hard limit, if it is known.
+        limit: Option<u64>,
+        /// The files that a read-only handle holds, and some others.
+        wanted: u64,
+    },
     /// A device that fails.
     CopyFromDevice,
 }
@@ -370,6 +377,14 @@ impl fmt::Display for Remedy {
                 "set it to {to} or more; where there is to be less, first have a manual compaction move the tables up, by \
                  `change_level` (flagstone compact --change-level)"
             ),
+            Self::HoldAllFiles { limit, wanted } => {
+                let limit = limit.map_or_else(|| "not known".to_string(), |limit| limit.to_string());
+                write!(
+                    f,
+                    "raise the hard limit of open files, which is {limit}, to {wanted} or more (ulimit -n NUMBER as root, \
+                     LimitNOFILE=NUMBER of a service)"
+                )
+            }
             Self::ShowByKind { command } => write!(f, "by its name {command} shows it"),
             _ => f.write_str(self.words()),
         }

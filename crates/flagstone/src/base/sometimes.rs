@@ -38,8 +38,10 @@ markers! {
     HoleNotPunched,
     /// Holes were given up, as the file system is slow with them.
     HolesTooSlow,
-    /// A blob file got no holes since a checkpoint has it, too.
-    LinkedFileKeptWhole,
+    /// A blob file got no holes since a checkpoint or a read-only handle has it, too.
+    HeldFileKeptWhole,
+    /// An obsolete WAL was removed and not recycled, since a read-only handle has it.
+    HeldWalNotRecycled,
     /// Holes waited for readers of an older version.
     HoleWaitedForReaders,
     /// FIFO compaction dropped tables.

@@ -18,14 +18,12 @@ const COPY_BUFFER: usize = 1 << 20;
 
 impl Db {
     /// Makes a copy of the database, as of now, in the new directory `target`, whose parents are made if need be, mostly by hard
-    /// links. Of a database that is
-    /// open for reading, it has the column families that are open; while another process writes it, values may be missing that
-    /// have been overwritten since ([`Db::verify`] of the copy says so), unless `blob_punch_holes` is off.
+    /// links. Of a database that is open for reading, it has the column families that are open, as they were at the opening or,
+    /// by what another process has written to the same WALs since, later; files that it has removed since are copied.
     ///
     /// # Errors
-    /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there, which for one that is open for
-    /// reading means that another process has compacted it since; `ShutdownInProgress`; `IoError`. What was made so far is then
-    /// removed.
+    /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there; `ShutdownInProgress`;
+    /// `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let (inner, target) = (self.inner(), target.as_ref());
         inner.check_absent(target)?;
@@ -178,7 +176,8 @@ impl DbInner {
         let older = state.wals.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
         for (number, size) in older.map(|wal| (wal.number, wal.bytes)).chain(active) {
             let source = file_name::wal(&self.wal_directory, number);
-            copied.push(Copied { source, size, may_shrink: false });
+            // Another process cuts a WAL that it has done with off behind its last record.
+            copied.push(Copied { source, size, may_shrink: self.read_only });
         }
         // Under the same lock: families that are made or dropped later are in neither.
         let options = self.options_text(true);
@@ -197,11 +196,8 @@ impl DbInner {
             }
         }
         let Some(number) = missing.into_iter().min() else { return Ok(linked) };
-        let advice = match self.read_only {
-            true => "another process may have compacted it: open it again",
-            false => "flagstone check says what else is missing",
-        };
-        let message = format!("the MANIFEST lists this file, but it is missing; {advice}");
+        let message =
+            "the MANIFEST lists this file, but it is missing; flagstone check says what else is missing";
         Err(Error::corruption(message).at(self.place_of(state, number)))
     }
 

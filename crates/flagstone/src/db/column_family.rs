@@ -273,7 +273,10 @@ impl DbInner {
         };
         self.wal_bytes_limit.store(flushed_at, Ordering::Relaxed);
         self.wal_bytes_cap.store(cap, Ordering::Relaxed);
-        self.tables.limit_open_files(self.settings.load().max_open_files);
+        // A reader without the lock cannot find again what it closes.
+        if !self.read_only {
+            self.tables.limit_open_files(self.settings.load().max_open_files);
+        }
     }
 }
 

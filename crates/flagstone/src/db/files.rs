@@ -63,7 +63,7 @@ impl Tables {
             budget,
             clock: options.env.clock.clone(),
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
-            mode: if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read },
+            mode: read_mode(options),
             blob_files: Mutex::default(),
             suspects: Suspects::default(),
             live_cursors: LiveCursors::new(),
@@ -336,6 +336,11 @@ impl Tables {
     pub(super) fn forget_blob_file(&self, number: FileNumber) {
         self.blob_files.lock().remove(&number);
     }
+}
+
+/// How tables and blob files are opened for reading.
+pub(super) fn read_mode(options: &Options) -> OpenMode {
+    if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read }
 }
 
 /// A table's range tombstones, if it has any.

@@ -72,6 +72,18 @@ pub trait FileAround: Send + Sync {
         self.inner().size()
     }
 
+    fn metadata(&self) -> Result<Metadata> {
+        self.inner().metadata()
+    }
+
+    fn share(&self) -> Result<bool> {
+        self.inner().share()
+    }
+
+    fn claim(&self) -> Result<bool> {
+        self.inner().claim()
+    }
+
     fn is_mappable(&self) -> bool {
         false
     }
@@ -116,6 +128,18 @@ impl<F: FileAround> File for F {
 
     fn size(&self) -> Result<u64> {
         FileAround::size(self)
+    }
+
+    fn metadata(&self) -> Result<Metadata> {
+        FileAround::metadata(self)
+    }
+
+    fn share(&self) -> Result<bool> {
+        FileAround::share(self)
+    }
+
+    fn claim(&self) -> Result<bool> {
+        FileAround::claim(self)
     }
 
     fn path(&self) -> &Path {
@@ -189,6 +213,10 @@ pub trait FileSystemAround: Send + Sync {
         self.inner().free_space(directory)
     }
 
+    fn raise_open_files(&self) -> Option<u64> {
+        self.inner().raise_open_files()
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         self.inner().lock(path)
     }
@@ -241,6 +269,10 @@ impl<F: FileSystemAround> FileSystem for F {
 
     fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
         FileSystemAround::free_space(self, directory)
+    }
+
+    fn raise_open_files(&self) -> Option<u64> {
+        FileSystemAround::raise_open_files(self)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

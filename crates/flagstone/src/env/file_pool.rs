@@ -149,6 +149,11 @@ impl State {
     }
 }
 
+/// What the system answers where the process may open no more files.
+pub(crate) fn out_of_descriptors() -> std::io::Error {
+    Errno::MFILE.into()
+}
+
 /// Whether the process, or the system, has no room for one more open file: nothing is wrong with the file then.
 pub fn is_out_of_descriptors(error: &Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());

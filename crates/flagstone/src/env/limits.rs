@@ -1,13 +1,25 @@
-//! How much memory the process may have.
+//! How much memory the process may have, and how many open files.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Bytes of memory that the process may have: what the machine has, or less where a cgroup (version 1 or 2) sets a limit. `None`
 /// where the system does not tell, which only Linux does. As it was when it was first asked.
 pub fn memory_limit() -> Option<u64> {
     static LIMIT: LazyLock<Option<u64>> = LazyLock::new(|| limit(|path| std::fs::read_to_string(path).ok()));
     *LIMIT
+}
+
+/// Raises the soft limit of open files to the hard one; how many files the process may have open, `None` for any number. Where
+/// the system refuses, the soft limit stays.
+pub(super) fn raise_open_files() -> Option<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum || setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_err() {
+        return current;
+    }
+    maximum
 }
 
 /// The same, of a system whose files `read` shows.

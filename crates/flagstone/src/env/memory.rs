@@ -72,6 +72,7 @@ struct MemoryFile {
     path: PathBuf,
     content: Content,
     is_direct: bool,
+    block_size: u64,
 }
 
 /// The bytes of blocks that are not all zeros: such blocks are taken for holes.
@@ -139,6 +140,12 @@ impl File for MemoryFile {
         Ok(self.content.read().len() as u64)
     }
 
+    fn metadata(&self) -> Result<Metadata> {
+        let (bytes, block_size) = (self.content.read(), self.block_size);
+        let (size, allocated) = (bytes.len() as u64, allocated(&bytes, block_size));
+        Ok(Metadata { size, allocated, block_size, is_directory: false, modified: None, links: 1, id: None })
+    }
+
     fn path(&self) -> &Path {
         &self.path
     }
@@ -167,7 +174,8 @@ impl FileSystem for MemoryFileSystem {
             (_, Some(existing)) => existing.clone(),
             (_, None) => return Err(missing("open", path)),
         };
-        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), content, is_direct: mode.is_direct() }))
+        let (is_direct, block_size) = (mode.is_direct(), tree.block_size);
+        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), content, is_direct, block_size }))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {

@@ -13,6 +13,7 @@ mod description_lock;
 mod direct;
 pub(crate) mod failing_pages;
 mod file_pool;
+mod held;
 mod limits;
 mod mapping;
 pub mod memory;
@@ -29,6 +30,7 @@ mod reserve;
 mod ring;
 mod runs;
 mod sharers;
+mod sharing;
 mod threads;
 mod together;
 
@@ -45,7 +47,9 @@ pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
 pub use direct::{AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes};
 pub use failing_pages::read_around_failures;
+pub(crate) use file_pool::out_of_descriptors;
 pub use file_pool::{FilePool, is_out_of_descriptors};
+pub(crate) use held::HeldFiles;
 pub use limits::memory_limit;
 pub use names::{Names, NewNames, directory_of};
 pub(crate) use open_databases::{Directories, Listed, list_database, open_databases};
@@ -181,6 +185,41 @@ pub trait File: Send + Sync {
     /// # Errors
     /// `IoError`.
     fn size(&self) -> Result<u64>;
+
+    /// What is known of the file, whatever has become of its name: at least its size.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn metadata(&self) -> Result<Metadata> {
+        let size = self.size()?;
+        Ok(Metadata {
+            size,
+            is_directory: false,
+            modified: None,
+            allocated: size,
+            block_size: DIRECT_BLOCK as u64,
+            links: 1,
+            id: None,
+        })
+    }
+
+    /// Tells writers in other handles and processes, until the file is closed, that it must stay as it is; `false` while one of
+    /// them is changing it in place. Where there are no such locks, nothing is told.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn share(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Keeps readers waiting in [`File::share`] until the file is closed, so that it can be changed in place; `false` while one
+    /// of them has it.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn claim(&self) -> Result<bool> {
+        Ok(true)
+    }
 
     /// Where the file is, for messages.
     fn path(&self) -> &Path;
@@ -342,6 +381,12 @@ pub trait FileSystem: Send + Sync {
     /// `IoError`.
     fn free_space(&self, _directory: &Path) -> Result<Option<u64>> {
         Ok(None)
+    }
+
+    /// Lets this process have as many files open as the system allows it, and says how many that are; `None` where there is no
+    /// limit, or none is known.
+    fn raise_open_files(&self) -> Option<u64> {
+        None
     }
 
     /// Takes the lock that keeps other processes (and other handles of this one) out; released on drop.

@@ -18,10 +18,11 @@ use rustix::fs::{FallocateFlags, OFlags};
 use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
+use super::limits::raise_open_files;
 use super::reserve::reserve;
 use super::{
     Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn, Task,
-    os_lock, range_sync,
+    os_lock, range_sync, sharing,
 };
 use crate::base::{Error, Result};
 
@@ -227,6 +228,18 @@ impl File for OsFile {
         Ok(self.file.metadata().map_err(|error| self.error("read the size", error))?.len())
     }
 
+    fn metadata(&self) -> Result<Metadata> {
+        Ok(told(&self.file.metadata().map_err(|error| self.error("look up", error))?))
+    }
+
+    fn share(&self) -> Result<bool> {
+        sharing::share(&self.file).map_err(|error| self.error("lock for reading", error))
+    }
+
+    fn claim(&self) -> Result<bool> {
+        sharing::claim(&self.file).map_err(|error| self.error("lock for a change", error))
+    }
+
     fn path(&self) -> &Path {
         &self.path
     }
@@ -297,6 +310,20 @@ fn check_readable(path: &Path) -> io::Result<()> {
         _ => return Ok(()),
     };
     Err(io::Error::other(format!("it is a {what}, not a file")))
+}
+
+/// What the system says of a file or directory.
+fn told(metadata: &fs::Metadata) -> Metadata {
+    let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    Metadata {
+        size: metadata.len(),
+        is_directory: metadata.is_dir(),
+        modified: since_1970.map(|since| since.as_secs()),
+        allocated: metadata.blocks().saturating_mul(SECTOR),
+        block_size: metadata.blksize().max(SECTOR),
+        links: metadata.nlink(),
+        id: Some((metadata.dev(), metadata.ino())),
+    }
 }
 
 /// A file whose reads fail.
@@ -373,23 +400,17 @@ impl FileSystem for OsFileSystem {
     }
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
-        let metadata = fs::metadata(path).map_err(|error| Error::io("look up", path, error))?;
-        let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        Ok(Metadata {
-            size: metadata.len(),
-            is_directory: metadata.is_dir(),
-            modified: since_1970.map(|since| since.as_secs()),
-            allocated: metadata.blocks().saturating_mul(SECTOR),
-            block_size: metadata.blksize().max(SECTOR),
-            links: metadata.nlink(),
-            id: Some((metadata.dev(), metadata.ino())),
-        })
+        Ok(told(&fs::metadata(path).map_err(|error| Error::io("look up", path, error))?))
     }
 
     fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
         let found = rustix::fs::statvfs(directory)
             .map_err(|error| Error::io("look up the free space of", directory, error.into()))?;
         Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
+    }
+
+    fn raise_open_files(&self) -> Option<u64> {
+        raise_open_files()
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

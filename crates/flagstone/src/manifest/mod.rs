@@ -36,7 +36,7 @@ pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats
 pub use record::{awaits_others, is_torn_end, reader_options};
 pub(crate) use recover::advised;
 pub use recover::{
-    FamilyListing, RecoverOptions, check_files, find_holes, list_column_families, read_current,
+    FamilyListing, RecoverOptions, check_files, find_holes, list_column_families, read_current, with_current,
 };
 pub use version::{BlobFileState, Version};
 pub use version_builder::VersionBuilder;

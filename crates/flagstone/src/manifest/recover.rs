@@ -25,6 +25,9 @@ use crate::base::{
 };
 use crate::env::{Env, FileSystem, Names, read_file};
 
+/// How often a MANIFEST may be replaced while it is looked for.
+const REPLACED_AT_MOST: usize = 100;
+
 /// How to open a database's files.
 #[derive(Debug, Clone)]
 pub struct RecoverOptions {
@@ -55,6 +58,30 @@ pub fn read_current(fs: &dyn FileSystem, directory: &Path) -> Result<PathBuf> {
     Ok(file_name::manifest(directory, current_manifest(fs, directory)?))
 }
 
+/// Reads the MANIFEST that CURRENT names. Where a writer has replaced it before it was opened, the next one is read.
+///
+/// # Errors
+/// As [`read_current`], and those of `read`.
+pub fn with_current<T>(
+    fs: &dyn FileSystem,
+    directory: &Path,
+    mut read: impl FnMut(&Path) -> Result<T>,
+) -> Result<T> {
+    let mut path = read_current(fs, directory)?;
+    for _ in 0..REPLACED_AT_MOST {
+        let outcome = read(&path);
+        if !outcome.as_ref().is_err_and(Error::is_not_found) {
+            return outcome;
+        }
+        let now = read_current(fs, directory)?;
+        if now == path {
+            return outcome;
+        }
+        path = now;
+    }
+    read(&path)
+}
+
 fn current_manifest(fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber> {
     let path = file_name::current(directory);
     let contents = read_file(fs, &path, 4096)?;
@@ -72,8 +99,12 @@ fn current_manifest(fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber>
 /// # Errors
 /// `IoError`, `Corruption`.
 pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyListing>> {
-    let mut replay = Replay::new(&[], Arc::new(ObsoleteFiles::default()));
-    read_current(&*env.fs, directory).and_then(|path| replay.read(&*env.fs, &path, 0)).map_err(advised)?;
+    let fs = &*env.fs;
+    let replay = with_current(fs, directory, |path| {
+        let mut replay = Replay::new(&[], Arc::new(ObsoleteFiles::default()));
+        replay.read(fs, path, 0).map(|()| replay)
+    });
+    let replay = replay.map_err(advised)?;
     let listing = |(id, family): (ColumnFamilyId, ReplayedFamily)| FamilyListing {
         id,
         name: family.name,

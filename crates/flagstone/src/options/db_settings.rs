@@ -22,7 +22,8 @@ settings! {
     /// Looks at open whether all files are there, with the sizes that the MANIFEST says.
     fixed paranoid_checks: bool = true;
     /// Table and blob files that readers hold open at a time, and ten others; never taken for less than 20; -1 for no limit. What
-    /// else memory holds of a table (index, filter) stays; a joint lookup asks for blocks one by one.
+    /// else memory holds of a table (index, filter) stays; a joint lookup asks for blocks one by one. A database that is open
+    /// read-only holds all of its files open, whatever this says.
     live max_open_files: i32 = -1, in -1..=i32::MAX;
     /// Flushes and compactions that run at a time; the default follows the number of cores. All may be compactions, of which one
     /// pauses for a flush.

@@ -122,8 +122,23 @@ impl LoadedOptions {
 /// `IoError`; `Corruption` for a file that is malformed; `InvalidArgument` for a value that no RocksDB writes. A comparator,
 /// merge operator or prefix extractor that is not built in is no error: opening will ask for it.
 pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>> {
-    let newest = env.fs.list(directory)?.iter().filter_map(|name| options_number(name)).max();
-    newest.map(|number| load(env, directory, number)).transpose()
+    let newest = || -> Result<Option<FileNumber>> {
+        Ok(env.fs.list(directory)?.iter().filter_map(|name| options_number(name)).max())
+    };
+    let mut number = newest()?;
+    while let Some(known) = number {
+        match load(env, directory, known) {
+            // A writer has replaced it meanwhile.
+            Err(error) if error.is_not_found() => {
+                number = newest()?;
+                if number == Some(known) {
+                    return Err(error);
+                }
+            }
+            loaded => return loaded.map(Some),
+        }
+    }
+    Ok(None)
 }
 
 /// Reads the newest OPTIONS file that can be read, for who saves what is left of a database: it differs from a newer one, which

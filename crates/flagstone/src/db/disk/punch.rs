@@ -13,6 +13,9 @@
 //! - Tables and MANIFEST must agree to the byte about what is live in a file, or it stays as it is.
 //! - A file with a second name (a checkpoint's) stays as it is while it has that. One that gets it later belongs to somebody who
 //!   refers to no more of it than the version that was surveyed.
+//! - A file that a read-only handle holds stays as it is while it does ([`File::share`](crate::env::File::share)). One that gets
+//!   such a lock later belongs to a reader of a MANIFEST that has the edit of the version that was surveyed
+//!   (`opening/moving.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -49,8 +52,8 @@ const TIME_AT_REST_US: u64 = 200_000;
 /// Writers who fill up the disk wait for readers who stand in the way of holes, but no longer: one who stays may do so for hours.
 const READERS_PASS_US: u64 = 1_000_000;
 
-/// A file with a second name is left alone for so many seconds.
-const LINKS_LAST_S: u64 = 60;
+/// A file with a second name, or that a read-only handle holds, is left alone for so many seconds.
+const HELD_FOR_S: u64 = 60;
 
 /// So many entries are read between two looks at whether the database is closing.
 const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
@@ -260,7 +263,7 @@ impl DbInner {
         for number in &survey.files {
             let blob = &version.blob_files[number].file;
             // A map of what the MANIFEST says of a file that is not there might not fit into any memory.
-            if self.is_linked(blob) {
+            if self.is_linked(blob) || self.is_read_elsewhere(blob) {
                 self.leave(blob);
             } else if self.has_its_size(blob) {
                 let (total_bytes, total_count) = (blob.meta.total_bytes, blob.meta.total_count);
@@ -327,10 +330,16 @@ impl DbInner {
         self.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
     }
 
-    /// A file with a second name is looked at again in a while, when it may have lost it.
+    /// Whether a read-only handle, here or in another process, holds a file. What cannot be told, the punch says.
+    fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
+        let claimed = self.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
+        claimed.is_ok_and(|is_free| !is_free)
+    }
+
+    /// A file with a second name, or with readers that have no other, is looked at again in a while.
     fn leave(&self, blob: &BlobFile) {
-        Sometimes::LinkedFileKeptWhole.reached();
-        blob.holes.leave_until(self.env.clock.unix_seconds().saturating_add(LINKS_LAST_S));
+        Sometimes::HeldFileKeptWhole.reached();
+        blob.holes.leave_until(self.env.clock.unix_seconds().saturating_add(HELD_FOR_S));
     }
 
     /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
@@ -412,6 +421,10 @@ impl DbInner {
             return Ok(None);
         }
         let opened = self.env.fs.open(path, OpenMode::Update)?;
+        if !opened.claim()? {
+            self.leave(file);
+            return Ok(None);
+        }
         let mut holes = map.holes(offset);
         let (mut end, mut asked) = (offset, 0);
         let begun = self.env.clock.now_us();

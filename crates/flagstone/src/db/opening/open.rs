@@ -12,15 +12,16 @@ use std::sync::Arc;
 
 use super::data_directories::{check_directory, check_files_are_not_here, make_directory};
 use super::directory_owner::check_owner;
+use super::moving::{at_rest, hold_files};
 use super::replayed::ProgressMeter;
 use super::wal_directory::{check_newest_wal, check_wals_are_not_here};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Remedy, Result, Sometimes};
+use crate::base::{Error, FileNumber, InternalKeyComparator, Remedy, Result};
 use crate::cache::MemoryAccount;
 use crate::db::budget::BudgetRule;
 use crate::db::family::{Family, FamilyState, SuperVersion};
-use crate::db::files::Tables;
+use crate::db::files::{Tables, read_mode};
 use crate::db::generation::Generation;
 use crate::db::settings::{data_paths, memtable_settings};
 use crate::db::{Db, DbInner};
@@ -29,9 +30,6 @@ use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, Versio
 use crate::memtable::ArenaPool;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
 use crate::wal::RecoveryMode;
-
-/// How often a database that is changing is opened for reading, until it holds still.
-const READ_ONLY_ATTEMPTS: usize = 100;
 
 /// The families to open, with their options.
 pub(in crate::db) type Wanted = Vec<(String, ColumnFamilyOptions)>;
@@ -51,7 +49,7 @@ impl Db {
                 wanted.push((listing, options.cf.clone()));
             }
         }
-        Self::open_wanted(path, options, wanted, false)
+        Self::open_wanted(path, options, wanted)
     }
 
     /// Opens the database in `path` with exactly these families; `default` may be left out and then has
@@ -69,19 +67,27 @@ impl Db {
         if !wanted.iter().any(|(name, _)| name == DEFAULT_COLUMN_FAMILY_NAME) {
             wanted.insert(0, (DEFAULT_COLUMN_FAMILY_NAME.to_string(), options.cf.clone()));
         }
-        Self::open_wanted(path.as_ref(), options, wanted, false)
+        Self::open_wanted(path.as_ref(), options, wanted)
     }
 
     /// Opens an existing database for reading, without changing its directory: no lock, no recovery on disk. What
     /// the WALs hold is read into memory; later changes by a writer are not seen.
     ///
+    /// The handle opens every table, blob file and WAL at once and holds them to its end, whatever `max_open_files` says: a
+    /// writer may remove them meanwhile, and the disk has the space back when the handle goes. For that the process's soft
+    /// limit of open files is raised to the hard one. A writer that is Flagstone punches no holes into these
+    /// files, and begins no new WAL over them; one that is RocksDB may recycle a WAL, which an opening notices, and
+    /// [`Db::verify`] may not.
+    ///
     /// # Errors
-    /// As [`Db::open`]; also `TryAgain` if a writer changed its files again and again meanwhile.
+    /// As [`Db::open`]; also `TryAgain` if a writer changed its files again and again meanwhile; `IoError` if there are more
+    /// files than the process may have open.
     pub fn open_read_only(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let path = path.as_ref();
-        let names = existing_families(&options.env, path)?;
-        let wanted = names.into_iter().map(|name| (name, options.cf.clone())).collect();
-        Self::open_wanted(path, options, wanted, true)
+        Self::open_for_reading(path, options, || {
+            let names = existing_families(&options.env, path)?;
+            Ok(names.into_iter().map(|name| (name, options.cf.clone())).collect())
+        })
     }
 
     /// As [`Db::open_read_only`], each family with its own options.
@@ -93,8 +99,9 @@ impl Db {
         options: &Options,
         families: &[(&str, ColumnFamilyOptions)],
     ) -> Result<Self> {
-        let wanted = families.iter().map(|(name, family)| ((*name).to_string(), family.clone())).collect();
-        Self::open_wanted(path.as_ref(), options, wanted, true)
+        let wanted: Wanted =
+            families.iter().map(|(name, family)| ((*name).to_string(), family.clone())).collect();
+        Self::open_for_reading(path.as_ref(), options, || Ok(wanted.clone()))
     }
 
     /// The names of the families of the database in `path`, in the order of their creation.
@@ -107,51 +114,32 @@ impl Db {
         if names.is_empty() { Err(no_database(path)) } else { Ok(names) }
     }
 
-    fn open_wanted(path: &Path, options: &Options, wanted: Wanted, read_only: bool) -> Result<Self> {
+    fn open_wanted(path: &Path, options: &Options, wanted: Wanted) -> Result<Self> {
         options.validate()?;
-        for (name, family) in &wanted {
-            family_check(family, read_only)
-                .map_err(|error| error.context(format!("column family '{name}'")))?;
-        }
-        let opening = || Opening { path, options, wanted: wanted.clone(), read_only }.run();
-        let inner = if read_only { at_rest(&options.env, path, opening)? } else { opening()? };
-        if !read_only {
-            // The workers that did start hold the engine, and with it the lock of the directory.
-            inner.start_workers().inspect_err(|_| drop(inner.close()))?;
-            inner.events.tell();
-        }
+        check_families(&wanted, ColumnFamilyOptions::validate_for_writing)?;
+        let inner = Opening { path, options, wanted, read_only: false }.run()?;
+        // The workers that did start hold the engine, and with it the lock of the directory.
+        inner.start_workers().inspect_err(|_| drop(inner.close()))?;
+        inner.events.tell();
+        Ok(Self::from_inner(inner))
+    }
+
+    /// Opens the families that are `wanted` at the time of each attempt.
+    fn open_for_reading(path: &Path, options: &Options, wanted: impl Fn() -> Result<Wanted>) -> Result<Self> {
+        options.validate()?;
+        let inner = at_rest(path, options, |options| {
+            let wanted = wanted()?;
+            check_families(&wanted, ColumnFamilyOptions::validate)?;
+            Opening { path, options, wanted, read_only: true }.run()
+        })?;
         Ok(Self::from_inner(inner))
     }
 }
 
-/// Opens for reading what another process may be writing: a WAL that a flush removed after the MANIFEST was read, and
-/// before the WALs were, would be missing without a trace. So if the MANIFEST has changed meanwhile, it begins again.
-fn at_rest(env: &Env, path: &Path, open: impl Fn() -> Result<Arc<DbInner>>) -> Result<Arc<DbInner>> {
-    let manifest = || -> Result<(PathBuf, u64)> {
-        let current = manifest::read_current(&*env.fs, path)?;
-        let size = env.fs.metadata(&current)?.size;
-        Ok((current, size))
-    };
-    for _ in 0..READ_ONLY_ATTEMPTS {
-        let before = manifest();
-        let opened = open();
-        match (before, manifest()) {
-            (Ok(before), Ok(after)) if before == after => return opened,
-            // Removed while it was looked for, or not there at all, which the opening says better.
-            (Err(before), Err(after)) if before.is_not_found() && after.is_not_found() => return opened,
-            (Err(error), _) | (_, Err(error)) if !error.is_not_found() => {
-                return Err(manifest::advised(error));
-            }
-            _ => {}
-        }
-        Sometimes::ReadOnlyOpenRepeated.reached();
-    }
-    let message = "the database changes faster than it can be opened for reading; try again";
-    Err(Error::new(Code::TryAgain, message).at(path))
-}
-
-fn family_check(family: &ColumnFamilyOptions, read_only: bool) -> Result<()> {
-    if read_only { family.validate() } else { family.validate_for_writing() }
+fn check_families(families: &Wanted, check: impl Fn(&ColumnFamilyOptions) -> Result<()>) -> Result<()> {
+    families.iter().try_for_each(|(name, family)| {
+        check(family).map_err(|error| error.context(format!("column family '{name}'")))
+    })
 }
 
 /// The families of an existing database; none if there is no database.
@@ -417,6 +405,9 @@ impl Opening<'_> {
             VersionSet::recover(env, self.path, RecoverOptions { families, read_only, settings })?
         };
         self.wanted = present;
+        if self.read_only {
+            hold_files(&versions, self.path, read_mode(self.options))?;
+        }
         Ok((versions, missing))
     }
 

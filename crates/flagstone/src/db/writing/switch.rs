@@ -139,7 +139,7 @@ impl DbInner {
             state.unbegun_wal = None;
         }
         let path = file_name::wal(&self.wal_directory, number);
-        let recycled = state.recyclable_wals.front().copied();
+        let recycled = self.wal_to_recycle(state)?;
         let name = self.names.before_making(&self.wal_directory);
         let create = || {
             if let Some(old) = recycled {
@@ -163,6 +163,23 @@ impl DbInner {
             // A full disk is tried again with every write: do not leave a file behind each time.
             state.unbegun_wal = self.remove(&path).is_err().then_some(number);
         })
+    }
+
+    /// The first obsolete WAL that may be written over; it stays in the list. Those that a read-only handle holds are removed. A
+    /// handle that takes one later has read a MANIFEST that needs it no longer.
+    fn wal_to_recycle(&self, state: &mut State) -> Result<Option<FileNumber>> {
+        while let Some(number) = state.recyclable_wals.front().copied() {
+            let path = file_name::wal(&self.wal_directory, number);
+            if self.env.fs.open(&path, OpenMode::Update)?.claim()? {
+                return Ok(Some(number));
+            }
+            state.recyclable_wals.pop_front();
+            Sometimes::HeldWalNotRecycled.reached();
+            if let Err(error) = self.remove(&path) {
+                tracing::warn!(%error, "cannot remove an obsolete WAL");
+            }
+        }
+        Ok(None)
     }
 
     /// The writer of a new WAL: over an obsolete one under a new name, or a new one with its space reserved.
