@@ -127,6 +127,7 @@ fn check(name: &str, arguments: &str, beside: &Beside, database: &Path, scratch:
 /// A command that reads failed at the first file that the writer had removed.
 #[test]
 #[ignore = "doctor looks again and again, for minutes where the machine is busy"]
+#[expect(clippy::disallowed_methods, reason = "the file to import is no part of a database")]
 fn every_command_is_right_beside_a_writer() {
     let scratch = tempfile::tempdir().unwrap();
     let database = scratch.path().join("db");

@@ -178,7 +178,6 @@ fn what_cannot_be_imported_is_named_and_the_rest_is_stored() {
 }
 
 /// Runs the program as an unprivileged user where the test runs as the superuser, which may read everything.
-#[expect(clippy::disallowed_methods, reason = "the engine's file system knows no permissions")]
 fn run_unprivileged(scratch: &Path, line: &str) -> Output {
     let program = scratch.join("flagstone");
     // The program may lie where no other user comes.
@@ -191,7 +190,6 @@ fn run_unprivileged(scratch: &Path, line: &str) -> Output {
     command.args(line.split_whitespace()).output().unwrap()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the engine's file system knows no permissions")]
 fn permit(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
