@@ -194,24 +194,12 @@ fn a_wal_that_opens_and_cannot_be_read_is_a_finding_beside_those_of_others() {
 fn a_wal_that_cannot_be_opened_is_a_finding_beside_those_of_others() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("db");
-    let (options, wals) = with_three_wals(&path);
-    let db = Db::open_read_only(&path, &options).unwrap();
+    let (_, wals) = with_three_wals(&path);
     std::fs::remove_file(&wals[0]).unwrap();
     std::fs::create_dir(&wals[0]).unwrap();
     damage(&wals[1]);
     damage(&wals[2]);
-    let facts = db.facts_under(RecoveryMode::TolerateCorruptedTailRecords).unwrap();
     let name = |wal: &PathBuf| wal.file_name().unwrap().to_str().unwrap().to_string();
-    assert!(facts.faults.iter().any(|fault| fault.contains(&name(&wals[0]))), "{facts:?}");
-    assert_eq!(facts.logs.len(), 2, "{facts:?}");
-    for (log, wal) in facts.logs.iter().zip(&wals[1..]) {
-        assert!(log.what.contains(&name(wal)) && log.records_behind == 15, "{facts:?}");
-    }
-    let faults: Vec<_> = db.verify(|_| {}).faults.iter().map(|fault| fault.error.to_string()).collect();
-    for wal in &wals {
-        assert_eq!(faults.iter().filter(|fault| fault.contains(&name(wal))).count(), 1, "{faults:?}");
-    }
-    drop(db);
     let (said, code) = asked(&path, "kPointInTimeRecovery");
     assert!(code == 1 && said.contains("BROKEN") && said.contains(&name(&wals[0])), "{said}");
     // It ended with the bare error.
@@ -231,11 +219,10 @@ fn a_wal_that_cannot_be_opened_may_have_the_largest_number() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("db");
     written(&path);
-    let db = Db::open_read_only(&path, &options()).unwrap();
     let name = format!("{}.log", u64::MAX);
     std::fs::create_dir(path.join(&name)).unwrap();
-    let facts = db.facts().unwrap();
-    assert_eq!(facts.faults.iter().filter(|fault| fault.contains(&name)).count(), 1, "{facts:?}");
+    let (said, code) = asked(&path, "kPointInTimeRecovery");
+    assert!(code == 1 && said.contains("BROKEN") && said.contains(&name), "{said}");
 }
 
 /// For each damage the WAL was read from its front once more.

@@ -353,9 +353,9 @@ fn an_older_wal_under_a_higher_number_is_told_once() {
     let fs = disk_of(&files);
     let options = options(&fs);
     let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    let copy = fs.open(&Path::new(DB).join("000099.log"), OpenMode::Create).expect("a file");
     let db = Db::open_read_only_with_families(DB, &options, &families).expect("it opens");
     // Later: it would not open.
-    let copy = fs.open(&Path::new(DB).join("000099.log"), OpenMode::Create).expect("a file");
     copy.write_at(0, &files[&wals(&files)[0]]).expect("written");
     let report = db.verify(|_| {});
     let [fault] = &report.faults[..] else { panic!("{report:?}") };

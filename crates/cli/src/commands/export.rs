@@ -137,7 +137,7 @@ fn write_all(
                     None
                 }
                 Err(Obstacle::File(error)) if names_no_place(&error) => {
-                    Some((&mut done.refused, format!("has no place there: {error}")))
+                    Some((&mut done.refused, format!("has no place there: {}", Failure::Engine(error))))
                 }
                 Err(Obstacle::File(error)) => return Err(error.into()),
                 Err(Obstacle::Value(failure)) => Some((&mut done.unread, format!("is left out: {failure}"))),

@@ -2,8 +2,8 @@
 
 use crate::fault::{Call, Failure, Injection, Sort, sort_of};
 
-/// Why a failure may be passed over in silence; `None` where somebody must hear of it. Logs may be flushed `by_hand`.
-pub fn reason(failure: &Failure, by_hand: bool) -> Option<&'static str> {
+/// Why a failure may be passed over in silence; `None` where a caller must hear of it.
+pub fn reason(failure: &Failure) -> Option<&'static str> {
     let sort = sort_of(&failure.path);
     match (failure.call, sort) {
         (Call::Remove, _) => {
@@ -12,9 +12,9 @@ pub fn reason(failure: &Failure, by_hand: bool) -> Option<&'static str> {
         (Call::Truncate, Sort::Wal) => {
             Some("space that a WAL does not use is given back when it is removed; records end where they end")
         }
-        (Call::Allocate, Sort::Wal) if by_hand && failure.injection == Injection::NoSpace => Some(
-            "a record for which no space can be reserved does not wait: whether the disk is full, the write says",
-        ),
+        (Call::Allocate, Sort::Wal) if failure.injection == Injection::NoSpace => {
+            Some("a WAL reserves what there is room for; whether the disk is full, the write says")
+        }
         (Call::Allocate, Sort::Table | Sort::Blob) => {
             Some("space is reserved ahead for speed; whether the disk is full, the write says")
         }

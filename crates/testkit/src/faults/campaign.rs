@@ -61,8 +61,6 @@ impl Figures {
 struct Outcome {
     failed: Vec<Failure>,
     heard: Vec<String>,
-    /// Whether logs were flushed by hand.
-    by_hand: bool,
 }
 
 impl Campaign {
@@ -152,7 +150,7 @@ pub fn run_case(scenario: &Scenario, seed: u64, plan: Plan) -> Figures {
         return figures;
     };
     if matches!(plan, Plan::Once { .. }) {
-        match (outcome.heard.is_empty(), allowed::reason(first, outcome.by_hand)) {
+        match (outcome.heard.is_empty(), allowed::reason(first)) {
             (false, _) => figures.surfaced += 1,
             (true, Some(why)) => *figures.swallowed.entry(why).or_default() += 1,
             (true, None) => panic!("nobody heard of {first:?}"),
@@ -176,7 +174,7 @@ fn live(scenario: &Scenario, seed: u64, plan: Plan) -> Outcome {
     judge::check_open(&mut life, plan);
     life.close();
     let heard = std::mem::take(&mut life.heard);
-    let outcome = Outcome { failed: life.fs.failed(), heard, by_hand: life.options.manual_wal_flush };
+    let outcome = Outcome { failed: life.fs.failed(), heard };
     {
         let heard = &outcome.heard[..outcome.heard.len().min(5)];
         let _telling = Telling(format!("failed: {:?}\nheard: {heard:?}", outcome.failed.first()));

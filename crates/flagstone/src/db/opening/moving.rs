@@ -85,8 +85,9 @@ pub(super) fn hold_files(versions: &VersionSet, directory: &Path, mode: OpenMode
     }
     let is_there = |path: &Path| match fs.open(path, mode) {
         Err(error) if is_out_of_descriptors(&error) => Err(too_many(out_of_descriptors())),
-        Err(error) => Ok(!error.is_not_found()),
-        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) if !error.is_refused() => Err(error),
+        _ => Ok(true),
     };
     for version in current() {
         for (_, file) in version.files() {
