@@ -8,12 +8,14 @@ mod common;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::{create, entries, entries_backwards, temporary};
+use flagstone::base::Result;
 use flagstone::db::{ColumnFamily, Db, Ticker};
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{FileSystem, OpenMode};
+use flagstone::env::{File, FileSystem, FileSystemAround, Metadata, OpenMode};
 use flagstone::options::{Options, ReadOptions};
 use testkit::HandClock;
 
@@ -278,4 +280,136 @@ fn a_handle_holds_more_files_than_the_options_say() {
     compact(&writer);
     assert_eq!(files(directory.path(), ".sst").len(), 1);
     assert_sees(&reader, &expected);
+}
+
+/// What happens before a MANIFEST is opened, and before a table is.
+type Happens = Box<dyn Fn(When) + Send + Sync>;
+
+/// A file system on which something happens at a point of each opening.
+struct Meanwhile {
+    fs: Arc<dyn FileSystem>,
+    happens: Happens,
+    /// An attempt has begun, and not reached the MANIFEST.
+    has_begun: AtomicBool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// An attempt holds the WALs, and nothing else.
+    BeforeManifest,
+    /// An attempt has read the MANIFEST, and has not looked for the WALs that were made since.
+    BehindManifest,
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("MANIFEST"))
+}
+
+impl FileSystemAround for Meanwhile {
+    fn inner(&self) -> &dyn FileSystem {
+        &*self.fs
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        if is_manifest(path) && self.has_begun.swap(false, Ordering::Relaxed) {
+            (self.happens)(When::BeforeManifest);
+        }
+        if path.extension().is_some_and(|extension| extension == "sst") {
+            (self.happens)(When::BehindManifest);
+        }
+        self.fs.open(path, mode)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.fs.list(directory)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        // Whether it has changed: the attempt is over, or the next one is about to begin.
+        if is_manifest(path) {
+            self.has_begun.store(false, Ordering::Relaxed);
+        }
+        self.fs.metadata(path)
+    }
+}
+
+/// Opens a handle beside a writer that does `work` at one point of each attempt. The handle must see what the writer had
+/// acknowledged at some time since. Returns how many attempts there were.
+fn opened_meanwhile(settings: &str, when: When, work: impl Fn(&Db, u8) + Send + Sync + 'static) -> u8 {
+    let directory = temporary();
+    let writer = Arc::new(Db::open(directory.path(), &options(settings)).unwrap());
+    let write = |db: &Db, round| put(db, db.default_column_family(), 100, 100, round);
+    write(&writer, 1);
+    writer.flush_all().unwrap();
+    write(&writer, 2);
+    let states = Arc::new(Mutex::new(vec![contents(&writer)]));
+    let attempts = Arc::new(AtomicU8::new(0));
+    let happens: Happens = {
+        let (writer, states, attempts) = (writer.clone(), states.clone(), attempts.clone());
+        let is_done = AtomicBool::new(false);
+        Box::new(move |now| {
+            if now == When::BeforeManifest {
+                attempts.fetch_add(1, Ordering::Relaxed);
+                is_done.store(false, Ordering::Relaxed);
+            }
+            if now == when && !is_done.swap(true, Ordering::Relaxed) {
+                let round = 2 + attempts.load(Ordering::Relaxed);
+                write(&writer, round);
+                states.lock().unwrap().push(contents(&writer));
+                work(&writer, round);
+                states.lock().unwrap().push(contents(&writer));
+            }
+        })
+    };
+    let mut of_reader = options(settings);
+    let fs = Meanwhile { fs: Arc::new(OsFileSystem), happens, has_begun: AtomicBool::new(false) };
+    of_reader.env = of_reader.env.clone().with_fs(Arc::new(fs));
+    let reader = Db::open_read_only(directory.path(), &of_reader).unwrap();
+    let seen = contents(&reader);
+    let position = states.lock().unwrap().iter().position(|state| *state == seen);
+    assert!(position.is_some_and(|position| position > 0), "{position:?}");
+    assert_sees(&reader, &seen);
+    attempts.load(Ordering::Relaxed)
+}
+
+const RECYCLING: [&str; 2] = ["recycle_log_file_num=0", "recycle_log_file_num=2"];
+
+/// An opening was repeated until the MANIFEST did not change during one.
+#[test]
+fn an_opening_beside_a_writer_that_takes_nothing_away_is_the_first() {
+    for settings in RECYCLING {
+        for work in [|db: &Db| db.flush_all().unwrap(), compact] {
+            assert_eq!(
+                opened_meanwhile(settings, When::BeforeManifest, move |db, _| work(db)),
+                1,
+                "{settings}"
+            );
+        }
+        let attempts = opened_meanwhile(settings, When::BehindManifest, |db, round| {
+            drop(db.create_column_family(&format!("family {round}"), &options("").cf).unwrap());
+        });
+        assert_eq!(attempts, 1, "{settings}");
+    }
+}
+
+/// The tables that the MANIFEST names are gone, or the WALs that were made since it was read.
+#[test]
+fn an_opening_that_lacks_something_is_repeated() {
+    for settings in RECYCLING {
+        let attempts = opened_meanwhile(settings, When::BehindManifest, |db, round| {
+            // In the first attempts only.
+            if round < 5 {
+                compact(db);
+            }
+        });
+        assert!(attempts > 1, "{settings}");
+        let attempts = opened_meanwhile(settings, When::BehindManifest, |db, round| {
+            for again in 0..if round < 5 { 3 } else { 0 } {
+                db.flush_all().unwrap();
+                put(db, db.default_column_family(), 100, 100, 10 * round + again);
+            }
+        });
+        assert!(attempts > 1, "{settings}");
+    }
 }

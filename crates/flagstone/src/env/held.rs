@@ -4,19 +4,22 @@
 //! 1. A file of the database that is opened for reading is locked against changes in place ([`File::share`]) and kept open until
 //!    the handle goes. Whatever asks for its name later gets that file: another process may have removed the name, or a log may
 //!    have been written over under a new one.
-//! 2. A directory still lists the names of the files that are held, and their sizes are those of the open files.
+//! 2. A directory still lists the names of the files that are held, and their sizes are those of the open files. A MANIFEST
+//!    ends where it ended when it was opened.
 //! 3. An opening that meets a moving directory is repeated. Tables and blob files never change under their names, so that the
 //!    next attempt takes over those that the one before has found.
+//! 4. What an attempt may lack is noted: the tables and blob files that it did not find, and from which number on it may have
+//!    missed a WAL, if that was removed before the MANIFEST had a certain size.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Clock, Env, File, FileSystem, FileSystemAround, Metadata, OpenMode};
+use super::{Clock, Env, File, FileAround, FileSystem, FileSystemAround, Metadata, OpenMode};
 use crate::base::file_name::FileKind;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{Code, Error, Result};
+use crate::base::{Code, Error, FileNumber, Result, file_name};
 
 /// How often a file is asked for that a writer is changing in place, which takes it some milliseconds.
 const ATTEMPTS: usize = 1000;
@@ -31,8 +34,24 @@ pub(crate) struct HeldFiles {
     files: Mutex<Files>,
     /// Tables and blob files that an earlier attempt has found.
     found_before: Mutex<Files>,
+    lacks: Mutex<Lacks>,
     /// Nothing is added any more.
     is_sealed: AtomicBool,
+}
+
+/// What an attempt may lack.
+#[derive(Default)]
+struct Lacks {
+    /// Tables and blob files that were not found.
+    files: HashSet<PathBuf>,
+    /// Blob files that were found by this attempt, and not by an earlier one.
+    new_blobs: HashSet<FileNumber>,
+    /// WALs below this number are held, or were removed before anything else was read.
+    wals_from: FileNumber,
+    /// The MANIFEST that was read.
+    manifest: Option<PathBuf>,
+    /// Its size when a WAL was asked for the last time.
+    manifest_size: Option<u64>,
 }
 
 impl HeldFiles {
@@ -49,15 +68,95 @@ impl HeldFiles {
             clock: env.clock.clone(),
             files: Mutex::default(),
             found_before: Mutex::new(found_before),
+            lacks: Mutex::default(),
             is_sealed: AtomicBool::new(false),
         }
     }
 
-    /// The attempt was the last one: the files of earlier ones that it did not ask for are closed, and WALs that it has not
-    /// opened are no part of the state.
-    pub(crate) fn seal(&self) {
+    /// Holds the WALs that are in `directory`. One that cannot be opened is left to the replay that needs it.
+    ///
+    /// # Errors
+    /// `IoError` if the directory cannot be listed; but whether it is there, others say.
+    pub(crate) fn hold_wals(&self, directory: &Path) -> Result<()> {
+        let names = match self.fs.list(directory) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            listed => listed?,
+        };
+        let mut numbers: Vec<_> =
+            names.iter().filter_map(|name| wal_number(FileKind::parse(name)?)).collect();
+        numbers.sort_unstable();
+        let mut wals_from = numbers.last().map_or(FileNumber(0), |newest| FileNumber(newest.0 + 1));
+        for number in numbers {
+            let path = file_name::wal(directory, number);
+            match self.find(&path, OpenMode::Read) {
+                Ok(file) => drop(self.files.lock().insert(path, file)),
+                Err(error) if error.is_not_found() => {}
+                Err(_) => wals_from = wals_from.min(number),
+            }
+        }
+        self.lacks.lock().wals_from = wals_from;
+        Ok(())
+    }
+
+    /// The attempt was the last one: the files of earlier ones that it did not ask for are closed, and so are WALs below
+    /// `oldest`. WALs that it has not opened are no part of the state.
+    pub(crate) fn seal(&self, oldest: FileNumber) {
         let _closed_without_lock = std::mem::take(&mut *self.found_before.lock());
+        let is_older = |path: &Path| kind(path).and_then(wal_number).is_some_and(|number| number < oldest);
+        self.files.lock().retain(|path, _| !is_older(path));
         self.is_sealed.store(true, Ordering::Release);
+    }
+
+    /// Whether each table and blob file that was asked for was found.
+    pub(crate) fn has_all(&self) -> bool {
+        let files = self.files.lock();
+        // LevelDB's name for a table.
+        self.lacks.lock().files.iter().all(|path| files.contains_key(&path.with_extension("ldb")))
+    }
+
+    /// A WAL of this number or above may have been missed, if it was removed before the MANIFEST had this size.
+    pub(crate) fn wals_missed(&self) -> (FileNumber, u64) {
+        let lacks = self.lacks.lock();
+        (lacks.wals_from, lacks.manifest_size.unwrap_or(u64::MAX))
+    }
+
+    /// The size of a file that is held.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(crate) fn held_size(&self, path: &Path) -> Result<Option<u64>> {
+        self.held(path).map(|file| file.size()).transpose()
+    }
+
+    /// Whether a blob file was found by this attempt, and not by an earlier one.
+    pub(crate) fn is_new_blob(&self, number: FileNumber) -> bool {
+        self.lacks.lock().new_blobs.contains(&number)
+    }
+
+    /// Whether no held WAL from `oldest` on was written over until now, which RocksDB does under a new name.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(crate) fn has_whole_wals(&self, oldest: FileNumber) -> Result<bool> {
+        let files: Vec<_> = {
+            let files = self.files.lock();
+            files.iter().map(|(path, file)| (path.clone(), file.clone())).collect()
+        };
+        for (path, file) in files {
+            if kind(&path).and_then(wal_number).is_none_or(|number| number < oldest) {
+                continue;
+            }
+            let held = file.metadata()?;
+            let is_whole = match self.fs.metadata(&path) {
+                Ok(found) => found.id == held.id,
+                Err(error) if error.is_not_found() => held.links == 0,
+                Err(error) => return Err(error),
+            };
+            if !is_whole {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn held(&self, path: &Path) -> Option<Arc<dyn File>> {
@@ -71,12 +170,42 @@ impl HeldFiles {
         let file = self.fs.open(path, mode)?;
         for _ in 0..ATTEMPTS {
             if file.share()? {
-                return Ok(file);
+                return self.found(path, file);
             }
             self.clock.sleep(PAUSE);
         }
         let message = "another process is changing this file and does not come to an end; try again";
         Err(Error::new(Code::TryAgain, message).at(path))
+    }
+
+    fn found(&self, path: &Path, file: Arc<dyn File>) -> Result<Arc<dyn File>> {
+        Ok(match kind(path) {
+            Some(FileKind::Manifest(_)) => {
+                self.lacks.lock().manifest = Some(path.to_path_buf());
+                Arc::new(Beginning { size: file.size()?, file })
+            }
+            Some(FileKind::Blob(number)) => {
+                self.lacks.lock().new_blobs.insert(number);
+                file
+            }
+            _ => file,
+        })
+    }
+
+    /// What the MANIFEST says from now on takes no WAL away that was asked for.
+    fn note_manifest_size(&self) {
+        let Some(manifest) = self.lacks.lock().manifest.clone() else { return };
+        let found = self.fs.metadata(&manifest);
+        self.lacks.lock().manifest_size = found.ok().map(|found| found.size);
+    }
+
+    fn note_missing(&self, path: &Path) {
+        let mut lacks = self.lacks.lock();
+        match kind(path) {
+            Some(FileKind::Wal(number)) => lacks.wals_from = lacks.wals_from.min(number),
+            Some(FileKind::Table(_) | FileKind::Blob(_)) => drop(lacks.files.insert(path.to_path_buf())),
+            _ => {}
+        }
     }
 }
 
@@ -89,12 +218,15 @@ impl FileSystemAround for HeldFiles {
         if !mode.only_reads() || !is_held(path) {
             return self.fs.open(path, mode);
         }
-        if let Some(file) = self.held(path) {
-            return Ok(file);
+        let found = self.held(path).map_or_else(|| self.find(path, mode), Ok);
+        if found.as_ref().is_err_and(Error::is_not_found) {
+            self.note_missing(path);
         }
-        let file = self.find(path, mode)?;
+        if !self.is_sealed.load(Ordering::Acquire) && kind(path).and_then(wal_number).is_some() {
+            self.note_manifest_size();
+        }
         // Another thread may have been faster: all readers have one.
-        Ok(self.files.lock().entry(path.to_path_buf()).or_insert(file).clone())
+        Ok(self.files.lock().entry(path.to_path_buf()).or_insert(found?).clone())
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
@@ -116,6 +248,39 @@ impl FileSystemAround for HeldFiles {
             Some(file) => file.metadata(),
             None => self.fs.metadata(path),
         }
+    }
+}
+
+/// The first bytes of a file that grows.
+struct Beginning {
+    file: Arc<dyn File>,
+    size: u64,
+}
+
+impl FileAround for Beginning {
+    fn inner(&self) -> &dyn File {
+        &*self.file
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let rest = self.size.saturating_sub(offset);
+        let length = usize::try_from(rest).map_or(buffer.len(), |rest| rest.min(buffer.len()));
+        self.file.read_at(offset, &mut buffer[..length])
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.size)
+    }
+
+    fn metadata(&self) -> Result<Metadata> {
+        Ok(Metadata { size: self.size, ..self.file.metadata()? })
+    }
+}
+
+fn wal_number(kind: FileKind) -> Option<FileNumber> {
+    match kind {
+        FileKind::Wal(number) => Some(number),
+        _ => None,
     }
 }
 
@@ -185,7 +350,7 @@ mod tests {
             assert_eq!(read(&second, path), b"newer");
         }
         assert_eq!(read(&second, "/db/000007.sst"), b"old");
-        second.seal();
+        second.seal(FileNumber(0));
         assert_eq!(read(&second, "/db/000007.sst"), b"old");
         write(&*env.fs, "/db/000010.log", b"newer");
         let listed = FileSystem::list(&second, Path::new("/db")).unwrap();

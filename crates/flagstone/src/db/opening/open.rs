@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::data_directories::{check_directory, check_files_are_not_here, make_directory};
 use super::directory_owner::check_owner;
-use super::moving::{at_rest, hold_files};
+use super::moving::{at_one_time, hold_files};
 use super::replayed::ProgressMeter;
 use super::wal_directory::{check_newest_wal, check_wals_are_not_here};
 use crate::base::file_name::{self, FileKind};
@@ -127,7 +127,7 @@ impl Db {
     /// Opens the families that are `wanted` at the time of each attempt.
     fn open_for_reading(path: &Path, options: &Options, wanted: impl Fn() -> Result<Wanted>) -> Result<Self> {
         options.validate()?;
-        let inner = at_rest(path, options, |options| {
+        let inner = at_one_time(path, options, |options| {
             let wanted = wanted()?;
             check_families(&wanted, ColumnFamilyOptions::validate)?;
             Opening { path, options, wanted, read_only: true }.run()

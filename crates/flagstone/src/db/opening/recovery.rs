@@ -136,7 +136,11 @@ impl DbInner {
         self.check_nothing_is_prepared(flushed)?;
         let (mut files, mut wals) = (Vec::new(), Vec::new());
         for &number in needed {
-            let file = self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read)?;
+            let file = match self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read) {
+                // A writer has removed it meanwhile; whether it was needed, `moving` finds out.
+                Err(error) if self.read_only && error.is_not_found() => continue,
+                opened => opened?,
+            };
             wals.push(LiveWal { number, bytes: file.size()?, created_here: false });
             files.push((number, file));
         }

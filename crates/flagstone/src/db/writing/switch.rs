@@ -17,7 +17,7 @@ use crate::db::generation::Generation;
 use crate::db::settings::memtable_settings;
 use crate::db::state::{LiveWal, State};
 use crate::db::statistics::Ticker;
-use crate::env::{OpenMode, RangeSyncs};
+use crate::env::{File, OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
 /// In so large a part of what all WALs may have, before its end, writers brake.
@@ -139,14 +139,16 @@ impl DbInner {
             state.unbegun_wal = None;
         }
         let path = file_name::wal(&self.wal_directory, number);
+        // A reader that waits for the lock finds the name gone.
         let recycled = self.wal_to_recycle(state)?;
+        let number_before = recycled.as_ref().map(|(old, _)| *old);
         let name = self.names.before_making(&self.wal_directory);
         let create = || {
-            if let Some(old) = recycled {
+            if let Some((old, _)) = &recycled {
                 Sometimes::WalRecycled.reached();
-                self.env.fs.rename(&file_name::wal(&self.wal_directory, old), &path)?;
+                self.env.fs.rename(&file_name::wal(&self.wal_directory, *old), &path)?;
             }
-            let writer = self.wal_writer(&path, number, recycled)?;
+            let writer = self.wal_writer(&path, number, number_before)?;
             if !Mutant::SkipWalDirectorySync.is_on() {
                 name.sync()?;
             }
@@ -154,7 +156,7 @@ impl DbInner {
         };
         let created = create();
         // One that could not be renamed lies there still: for the next attempt, or to be removed at close.
-        if let Some(old) = recycled
+        if let Some(old) = number_before
             && (created.is_ok() || self.env.fs.metadata(&file_name::wal(&self.wal_directory, old)).is_err())
         {
             state.recyclable_wals.pop_front();
@@ -165,13 +167,14 @@ impl DbInner {
         })
     }
 
-    /// The first obsolete WAL that may be written over; it stays in the list. Those that a read-only handle holds are removed. A
-    /// handle that takes one later has read a MANIFEST that needs it no longer.
-    fn wal_to_recycle(&self, state: &mut State) -> Result<Option<FileNumber>> {
+    /// The first obsolete WAL that may be written over, locked against readers; it stays in the list. Those that a read-only
+    /// handle holds are removed.
+    fn wal_to_recycle(&self, state: &mut State) -> Result<Option<(FileNumber, Arc<dyn File>)>> {
         while let Some(number) = state.recyclable_wals.front().copied() {
             let path = file_name::wal(&self.wal_directory, number);
-            if self.env.fs.open(&path, OpenMode::Update)?.claim()? {
-                return Ok(Some(number));
+            let file = self.env.fs.open(&path, OpenMode::Update)?;
+            if file.claim()? {
+                return Ok(Some((number, file)));
             }
             state.recyclable_wals.pop_front();
             Sometimes::HeldWalNotRecycled.reached();
