@@ -1,25 +1,25 @@
 //! Looking for faults in a database that another process may be writing to.
 //!
-//! A command opens it without a lock, and holds the files that its MANIFEST named then: no writer takes these away. But a writer
-//! that is RocksDB may write over a WAL that it no longer needs, and one that limits the rate of its deletions cuts files off,
-//! which is no fault. So where faults were found and the MANIFEST has changed, the look is repeated, and in the end they are
-//! called doubtful.
+//! A command opens it without a lock, and sees one state of it: no writer takes the files away that it holds. But RocksDB may
+//! write over a WAL that it no longer needs, and where it limits the rate of its deletions it cuts files off, which is no fault.
+//! So where faults were found and the MANIFEST has changed, a second look is taken, which opens the database anew. If that finds
+//! any, and the MANIFEST has changed again, they are doubtful.
 //!
 //! What was read before the files were held (the OPTIONS file, the names of the column families) may be out of date by then: an
-//! opening that fails for it is repeated, too.
+//! opening that fails for it is repeated. Within the engine, openings are repeated for what changes meanwhile.
 
 use std::path::{Path, PathBuf};
 
-use flagstone::base::Remedy;
+use flagstone::base::{Code, Remedy};
 use flagstone::env::Env;
 use flagstone::manifest;
 
 use crate::failure::Failure;
 
-/// How often a database that is changing is looked at.
-const ATTEMPTS: usize = 3;
+/// How often a database that changes each time is looked at, if there are faults.
+const LOOKS: usize = 2;
 
-/// How often one is opened that changes each time.
+/// How often one that changes each time is opened, if that fails.
 const OPENINGS: usize = 20;
 
 /// What is said of findings that are doubtful.
@@ -33,13 +33,13 @@ pub struct Seen<T> {
     pub is_doubtful: bool,
 }
 
-/// Looks at the database in `path` until there are no faults, or it holds still.
+/// Looks at the database in `path` until there are no faults, or it holds still, a few times at most.
 pub fn look<T>(
     path: &Path,
     is_faulty: impl Fn(&T) -> bool,
     look: impl FnMut() -> Result<T, Failure>,
 ) -> Result<Seen<T>, Failure> {
-    look_until_still(ATTEMPTS, || state(path), is_faulty, look)
+    look_until_still(|| state(path), is_faulty, look)
 }
 
 /// The MANIFEST and its size; `None` if it cannot be told.
@@ -52,25 +52,27 @@ fn state(path: &Path) -> Option<(PathBuf, u64)> {
 
 /// Opens the database in `path` for reading, again if that fails and the database has changed meanwhile.
 pub fn open<T>(path: &Path, open: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
-    Ok(look_until_still(OPENINGS, || state(path), |_| false, open)?.found)
+    Ok(look_until_still(|| state(path), |_| false, open)?.found)
 }
 
 fn look_until_still<T, S: PartialEq>(
-    mut attempts_left: usize,
     state: impl Fn() -> S,
     is_faulty: impl Fn(&T) -> bool,
     mut look: impl FnMut() -> Result<T, Failure>,
 ) -> Result<Seen<T>, Failure> {
+    let (mut looks_left, mut openings_left) = (LOOKS, OPENINGS);
     loop {
         let before = state();
         let looked = look();
-        attempts_left -= 1;
-        let has_failed = match &looked {
-            Ok(found) => is_faulty(found),
-            Err(_) => true,
+        let (has_failed, attempts_left) = match &looked {
+            Ok(found) => (is_faulty(found), &mut looks_left),
+            // The engine has repeated that already.
+            Err(Failure::Engine(error)) if error.code() == Code::TryAgain => (false, &mut openings_left),
+            Err(_) => (true, &mut openings_left),
         };
+        *attempts_left -= 1;
         let is_doubtful = has_failed && state() != before;
-        if !is_doubtful || attempts_left == 0 {
+        if !is_doubtful || *attempts_left == 0 {
             return Ok(Seen { found: looked?, is_doubtful });
         }
     }
@@ -92,7 +94,6 @@ mod tests {
     fn outcome_after(changes: u32, faults: &[Option<bool>]) -> (Option<bool>, bool, usize) {
         let (looks, version) = (Cell::new(0), Cell::new(0));
         let seen = look_until_still(
-            ATTEMPTS,
             || version.get(),
             |is_faulty| *is_faulty,
             || {
@@ -111,7 +112,8 @@ mod tests {
     fn an_opening_that_fails_is_repeated_where_the_database_has_changed() {
         assert_eq!(outcome_after(0, &[None]), (None, false, 1));
         assert_eq!(outcome_after(1, &[None, Some(false)]), (Some(false), false, 2));
-        assert_eq!(outcome_after(9, &[None, None, None]), (None, false, 3));
+        assert_eq!(outcome_after(99, &[None; OPENINGS]), (None, false, OPENINGS));
+        assert_eq!(outcome_after(9, &[None, Some(true), None, Some(true)]), (Some(true), true, 4));
     }
 
     #[test]
@@ -120,7 +122,7 @@ mod tests {
         assert_eq!(after(9, &[false]), (false, false, 1), "what is sound is sound");
         assert_eq!(after(0, &[true]), (true, false, 1));
         assert_eq!(after(9, &[true, false]), (false, false, 2));
-        assert_eq!(after(1, &[true, true]), (true, false, 2));
-        assert_eq!(after(9, &[true, true, true]), (true, true, 3));
+        assert_eq!(after(1, &[true, true]), (true, false, 2), "it held still at the second look");
+        assert_eq!(after(9, &[true, true]), (true, true, 2));
     }
 }

@@ -15,8 +15,8 @@ use crate::text;
 /// Compare what the MANIFEST names with what the directory holds.
 ///
 /// A file that is missing or has another size gives exit code 1; files that nothing names are listed only. No
-/// contents are read. If another process writes to the database, files may seem to be missing: then it is looked at again, and
-/// after several attempts the exit code is 3.
+/// contents are read. Beside a process that writes to the database, one state of it is seen. If that seems to lack files and the
+/// database has changed, a second look is taken; if both hold again, the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone check --db /data/photos")]
 pub struct Arguments {

@@ -23,8 +23,8 @@ use crate::text;
 /// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
 /// database does not open. Where that is a WAL that cannot be read, no other file is. The last record of a WAL or the MANIFEST
 /// may be torn, as a crash leaves it: that is a note. The directory is not changed. A file that this user may not read is
-/// UNREAD, which is no fault, but gives exit code 1, too. If another process writes to the database, it may look damaged: then
-/// it is looked at again, and after several attempts the exit code is 3.
+/// UNREAD, which is no fault, but gives exit code 1, too. Beside a process that writes to the database, one state of it is seen.
+/// If that looks damaged and the database has changed, a second look is taken; if both hold again, the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone verify --db /data/photos")]
 pub struct Arguments {
