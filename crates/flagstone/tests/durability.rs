@@ -405,7 +405,10 @@ fn a_checkpoint_for_reading_has_tables_that_the_writer_removed() {
     assert!(reader.live_files().iter().all(is_gone), "the writer has removed both");
     reader.checkpoint(&copy).unwrap();
     let copy = Db::open(&copy, &create()).unwrap();
-    assert_eq!(entries(&copy, copy.default_column_family()), entries(&reader, reader.default_column_family()));
+    assert_eq!(
+        entries(&copy, copy.default_column_family()),
+        entries(&reader, reader.default_column_family())
+    );
     assert_eq!(copy.live_files().len(), 2);
 }
 

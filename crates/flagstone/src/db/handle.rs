@@ -121,6 +121,7 @@ impl Db {
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Value>> {
         self.inner()
+            .reader
             .get(options, &family.0, key.as_ref())
             .inspect_err(|error| self.note_damage(family, error))
     }
@@ -143,6 +144,7 @@ impl Db {
         range: Range<u64>,
     ) -> Result<Option<ValuePart>> {
         self.inner()
+            .reader
             .get_range(options, &family.0, key.as_ref(), range)
             .inspect_err(|error| self.note_damage(family, error))
     }
@@ -163,7 +165,7 @@ impl Db {
         keys: &[K],
     ) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        let found = self.inner().multi_get(options, &family.0, &keys);
+        let found = self.inner().reader.multi_get(options, &family.0, &keys);
         found
             .iter()
             .filter_map(|value| value.as_ref().err())
@@ -345,7 +347,7 @@ impl Db {
     #[doc(alias = "NewIterator")]
     #[track_caller]
     pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Iter> {
-        self.inner().iterate(options, &family.0, Location::caller())
+        self.inner().reader.iterate(options, &family.0, Location::caller())
     }
 
     /// The sequence number of the last write that readers see.

@@ -105,6 +105,7 @@ pub(crate) struct DbInner {
     file_numbers: Arc<FileNumbers>,
     obsolete: Arc<ObsoleteFiles>,
     tables: Arc<files::Tables>,
+    reader: reading::Reader,
     /// A recording of the block cache was begun here, and perhaps not ended.
     records_cache: AtomicBool,
     /// Memory of flushed memtables, for the next ones.

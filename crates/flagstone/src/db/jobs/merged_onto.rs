@@ -60,7 +60,7 @@ impl InformedFilter<'_> {
 
     fn has_operands_on_top(&self, current: &SuperVersion, seen: SequenceNumber, key: &[u8]) -> Result<bool> {
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
-        let lookup = self.inner.search(&options, self.family, current, seen, key)?;
+        let lookup = self.inner.reader.search(&options, self.family, current, seen, key)?;
         Ok(matches!(lookup.finish(), Outcome::Merge { .. }))
     }
 }

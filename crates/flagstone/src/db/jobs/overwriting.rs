@@ -50,7 +50,7 @@ impl DbInner {
             looked_up += 1;
             let (key, before) = (entry.user_key(), first.saturating_sub(1));
             let current = family.current.load();
-            let older = self.search(options, family, &current, before, key)?.finish();
+            let older = self.reader.search(options, family, &current, before, key)?.finish();
             if let Outcome::Found(ValueType::BlobIndex, index) = older
                 && entry.value_type() != Some(ValueType::Merge)
             {
@@ -66,7 +66,7 @@ impl DbInner {
         Self::look_up_some(memtable, |entry, options| {
             let (key, before) = (entry.user_key(), entry.sequence().saturating_sub(1));
             let current = family.current.load();
-            let older = self.search(options, family, &current, before, key)?.finish();
+            let older = self.reader.search(options, family, &current, before, key)?.finish();
             looked_up += 1;
             overwrites += u32::from(!matches!(older, Outcome::NotFound));
             Ok(())

@@ -21,6 +21,7 @@ use crate::db::jobs::background::Workers;
 use crate::db::jobs::io_limit::IoState;
 use crate::db::opening::due_options::DueOptions;
 use crate::db::poison::Poison;
+use crate::db::reading::Reader;
 use crate::db::settings::{compacts_by_itself, level0_files};
 use crate::db::state::State;
 use crate::db::statistics::{Statistics, Ticker};
@@ -61,6 +62,9 @@ impl DbInner {
         let events = Arc::new(Events::new(options.listeners.clone()));
         let reserve = Reserve::new(if read_only { 0 } else { options.reserved_disk_space });
         let statistics = Arc::<Statistics>::default();
+        let snapshots = SnapshotList::new();
+        let obsolete = versions.obsolete_files().clone();
+        let reader = Reader::new(tables.clone(), snapshots.clone(), statistics.clone(), obsolete.clone());
         let inner = Self {
             path: path.to_path_buf(),
             wal_directory,
@@ -76,11 +80,12 @@ impl DbInner {
             commit: CombiningLock::default(),
             wal_sync: WalSync::default(),
             file_numbers: versions.file_numbers().clone(),
-            obsolete: versions.obsolete_files().clone(),
+            obsolete,
             state: Mutex::new(State::new(versions, families)),
             families: RwLock::new(handles),
-            snapshots: SnapshotList::new(),
+            snapshots,
             tables,
+            reader,
             records_cache: AtomicBool::new(false),
             arenas,
             write_control: WriteControl::default(),

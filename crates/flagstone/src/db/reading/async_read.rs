@@ -79,14 +79,14 @@ impl Db {
         let key = key.to_vec();
         async move {
             let in_memory = in_memory(&options);
-            match inner.get(&in_memory, &family, &key) {
+            match inner.reader.get(&in_memory, &family, &key) {
                 Err(error) if error.code() == Code::Incomplete && !options.cache_only => {
                     let options = match Mutant::ReadElsewhereAsOfNow.is_on() {
                         true => ReadOptions { snapshot: None, ..options },
                         false => options,
                     };
                     let read = move |inner: &DbInner| {
-                        let found = inner.get_again(&options, &family, &key);
+                        let found = inner.reader.get_again(&options, &family, &key);
                         found.inspect_err(|error| inner.note_damage(&family, error))
                     };
                     inner.read_elsewhere(read).await
@@ -106,7 +106,7 @@ impl Db {
         let (inner, options, family) = (self.inner().clone(), options.clone(), family.0.clone());
         async move {
             let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-            let values = inner.multi_get(&in_memory(&options), &family, &slices);
+            let values = inner.reader.multi_get(&in_memory(&options), &family, &slices);
             drop(slices);
             let is_incomplete =
                 |value: &Result<_>| value.as_ref().is_err_and(|error| error.code() == Code::Incomplete);
@@ -116,7 +116,7 @@ impl Db {
             let count = values.len();
             let read = move |inner: &DbInner| {
                 let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-                let found = inner.multi_get_again(&options, &family, &slices);
+                let found = inner.reader.multi_get_again(&options, &family, &slices);
                 let failed = found.iter().filter_map(|value| value.as_ref().err());
                 failed.for_each(|error| inner.note_damage(&family, error));
                 Ok(found)
@@ -337,9 +337,9 @@ impl Source {
         let mut iter = match position {
             Position::After { in_total_order: true, .. } if options.prefix_same_as_start => {
                 let options = ReadOptions { prefix_same_as_start: false, ..options.clone() };
-                self.inner.iterate(&options, &self.family.0, self.made_at)?
+                self.inner.reader.iterate(&options, &self.family.0, self.made_at)?
             }
-            _ => self.inner.iterate(options, &self.family.0, self.made_at)?,
+            _ => self.inner.reader.iterate(options, &self.family.0, self.made_at)?,
         };
         position.seek(&mut iter);
         Ok(iter)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::Reader;
 use super::blob_values::counted_value;
 use super::read::read_settings;
 use crate::base::compression::CompressionType;
@@ -13,7 +14,7 @@ use crate::blob::{BlobIndex, PIECE_SIZE};
 use crate::cache::{CacheKey, Holder};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::Tables;
-use crate::db::{DbInner, Ticker, Value};
+use crate::db::{Ticker, Value};
 use crate::iter::Outcome;
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
@@ -60,7 +61,7 @@ impl PartBeforeTail {
     }
 }
 
-impl DbInner {
+impl Reader {
     pub(in crate::db) fn get_range(
         &self,
         options: &ReadOptions,
@@ -80,7 +81,7 @@ impl DbInner {
         range: Range<u64>,
         tail_size: usize,
     ) -> Result<Option<PartBeforeTail>> {
-        family.check_owner(&self.obsolete)?;
+        self.check_family(family)?;
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
         self.statistics.add(Ticker::KeysRead, 1);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::Reader;
 use super::cursor::{Cursor, make_cursor};
 use super::cursor_blobs::CursorBlobs;
 use super::live_cursors::Origin;
@@ -11,7 +12,7 @@ use super::refresh::AutoRefresh;
 use super::source::Source;
 use crate::base::{Error, Mutant, Result};
 use crate::db::family::Family;
-use crate::db::{DbInner, Statistics, Ticker};
+use crate::db::{Statistics, Ticker};
 use crate::iter::DbIter;
 use crate::options::ReadOptions;
 
@@ -213,7 +214,7 @@ impl Iter {
     }
 }
 
-impl DbInner {
+impl Reader {
     /// A cursor for an iterator that the caller is said to have made, or who stands behind the call.
     pub(in crate::db) fn iterate(
         &self,
@@ -221,7 +222,7 @@ impl DbInner {
         family: &Arc<Family>,
         made_at: &'static Location<'static>,
     ) -> Result<Iter> {
-        family.check_owner(&self.obsolete)?;
+        self.check_family(family)?;
         let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let (current, snapshot) = family.pinned(|| self.read_sequence(options));
         let snapshot = early.unwrap_or(snapshot)?;

@@ -14,9 +14,12 @@ pub(super) mod live_cursors;
 pub(super) mod multi_read;
 pub(super) mod parked;
 pub(super) mod read;
+mod reader;
 pub(super) mod refresh;
 pub(super) mod source;
 pub(super) mod update_position;
 pub(super) mod updates;
 pub(super) mod value;
 pub(super) mod value_reader;
+
+pub(super) use reader::Reader;

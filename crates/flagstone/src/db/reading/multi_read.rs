@@ -14,11 +14,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::Reader;
 use super::read::{cover, may_hold, read_settings, search_memtables, take};
 use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, ValueType};
 use crate::cache::Holder;
 use crate::db::family::{Family, SuperVersion};
-use crate::db::{DbInner, Ticker, Value};
+use crate::db::{Ticker, Value};
 use crate::iter::{Lookup, Outcome};
 use crate::manifest::{TableFile, Version};
 use crate::options::ReadOptions;
@@ -55,7 +56,7 @@ struct Waiting<'a> {
     planned: Planned,
 }
 
-impl DbInner {
+impl Reader {
     pub(in crate::db) fn multi_get(
         &self,
         options: &ReadOptions,
@@ -78,7 +79,7 @@ impl DbInner {
             true => self.read_sequence(&ReadOptions::default()),
             false => self.read_sequence(options),
         };
-        let snapshot = match family.check_owner(&self.obsolete).and_then(|()| sequence()) {
+        let snapshot = match self.check_family(family).and_then(|()| sequence()) {
             Ok(snapshot) => snapshot,
             Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),
         };

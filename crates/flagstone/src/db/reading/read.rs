@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::Reader;
 use super::covers::{Covers, Tombstones};
-use crate::base::sync::Ordering;
 use crate::base::{
     Error, InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes, ValueType,
 };
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::{Tables, tombstones_of};
-use crate::db::{DbInner, Ticker, Value};
+use crate::db::{Ticker, Value};
 use crate::iter::lookup::check_value;
 use crate::iter::{Lookup, LookupValue, Outcome, ValueResolver};
 use crate::manifest::{TableFile, Version};
@@ -27,7 +27,7 @@ use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 use crate::sst::{ReadSettings, Sought, Table, ValueRef};
 
-impl DbInner {
+impl Reader {
     pub(in crate::db) fn get(
         &self,
         options: &ReadOptions,
@@ -46,20 +46,11 @@ impl DbInner {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<Value>> {
-        family.check_owner(&self.obsolete)?;
+        self.check_family(family)?;
         let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let current = family.current.load();
         let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
         self.lookup(options, family, &current, snapshot, key)
-    }
-
-    /// The newest sequence number that the read sees; the super version must be pinned already.
-    pub(in crate::db) fn read_sequence(&self, options: &ReadOptions) -> Result<SequenceNumber> {
-        match &options.snapshot {
-            None => Ok(self.snapshots.published.load(Ordering::Acquire)),
-            Some(snapshot) if snapshot.belongs_to(&self.snapshots) => Ok(snapshot.sequence()),
-            Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
-        }
     }
 
     fn lookup(

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cursor_blobs::CursorBlobs;
-use crate::base::{Result, ValueType};
+use crate::base::Result;
 use crate::blob::{BlobIndex, BlobPieces, is_read_in_pieces};
 use crate::cache::{Holder, Measured};
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::files::Tables;
-use crate::db::{Db, DbInner, Iter, Ticker, Value};
-use crate::iter::Outcome;
+use crate::db::{Db, Iter, Value};
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
 
@@ -44,7 +43,7 @@ impl fmt::Debug for ValueReader {
 
 impl ValueReader {
     /// The value that an index leads to, if it is one that is read in pieces.
-    fn open(
+    pub(super) fn open(
         tables: &Arc<Tables>,
         family: &Arc<Family>,
         current: &Arc<SuperVersion>,
@@ -165,32 +164,9 @@ impl Db {
         key: impl AsRef<[u8]>,
     ) -> Result<Option<ValueReader>> {
         self.inner()
+            .reader
             .get_in_pieces(options, &family.0, key.as_ref())
             .inspect_err(|error| self.note_damage(family, error))
-    }
-}
-
-impl DbInner {
-    fn get_in_pieces(
-        &self,
-        options: &ReadOptions,
-        family: &Arc<Family>,
-        key: &[u8],
-    ) -> Result<Option<ValueReader>> {
-        family.check_owner(&self.obsolete)?;
-        let current = family.current.load_full();
-        let snapshot = self.read_sequence(options)?;
-        match self.search(options, family, &current, snapshot, key)?.finish() {
-            Outcome::Found(ValueType::BlobIndex, stored) => {
-                let reader = ValueReader::open(&self.tables, family, &current, key, &stored, options)?;
-                if let Some(reader) = &reader {
-                    self.statistics.add(Ticker::KeysRead, 1);
-                    self.statistics.add(Ticker::BytesRead, reader.size());
-                }
-                Ok(reader)
-            }
-            _ => Ok(None),
-        }
     }
 }
 

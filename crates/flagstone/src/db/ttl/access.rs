@@ -254,7 +254,7 @@ impl TtlDb {
     ) -> Result<Option<ValuePart>> {
         let (rule, key, base) = (self.rule(family.id())?, key.as_ref(), &self.base);
         let now = rule.lifetime.now();
-        let found = base.inner().get_range_before_tail(options, &family.0, key, range, STAMP_SIZE);
+        let found = base.inner().reader.get_range_before_tail(options, &family.0, key, range, STAMP_SIZE);
         let Some(PartBeforeTail { part, tail }) =
             found.inspect_err(|error| base.inner().note_damage(&family.0, error))?
         else {

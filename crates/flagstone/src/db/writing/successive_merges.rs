@@ -49,7 +49,7 @@ impl DbInner {
         // Other writers wait: what is not in memory is left to readers and compactions, and so is whatever fails.
         let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
         let current = family.current.load_full();
-        let lookup = self.search(&options, family, &current, sequence - 1, key).ok()?;
+        let lookup = self.reader.search(&options, family, &current, sequence - 1, key).ok()?;
         let outcome = lookup.finish();
         if let Outcome::Merge { base: Some((ValueType::WideColumnEntity, _)), .. } = &outcome {
             // A value would take the place of all its columns.
@@ -57,7 +57,7 @@ impl DbInner {
         }
         // The batch is in the WAL: an operator that panics must not leave half of it in the memtable.
         let merged = catch_unwind(AssertUnwindSafe(|| {
-            let existing = self.finish_outcome(&options, family, &current, key, outcome).ok()??;
+            let existing = self.reader.finish_outcome(&options, family, &current, key, outcome).ok()??;
             full_merge(&*operator, key, Some(&existing), &[operand]).ok()
         }));
         let panicked =

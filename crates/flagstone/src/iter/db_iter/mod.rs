@@ -302,7 +302,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// What leads to the value, if it lies in a blob file as it is; the cursor must be valid.
     pub fn blob_index(&self) -> Option<&[u8]> {
         assert!(self.valid, "blob_index() needs a valid cursor");
-        match self.on_entry {
+        match self.shown.on_entry {
             Some(ValueType::BlobIndex) => Some(self.inner.value()),
             Some(_) => None,
             None => self.versions.blob_index(),
