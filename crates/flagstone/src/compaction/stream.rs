@@ -43,32 +43,69 @@ pub struct CompactionStream<'a, I, R, S> {
     pub(super) resolver: R,
     pub(super) counts: StreamCounts,
     faults: Vec<KeyError>,
-    /// The user key whose entries are being judged.
-    pub(super) user_key: Vec<u8>,
-    /// The current entry. It is a copy: rules change its type and sequence number, and look at the entries behind it.
-    pub(super) key: InternalKeyBuf,
-    pub(super) value: Value,
-    pub(super) own_value: Vec<u8>,
+    pub(super) judged: JudgedKey,
+    pub(super) entry: CurrentEntry,
     /// Entries to be put out before the input goes on, newest first.
     pub(super) queue: VecDeque<(InternalKeyBuf, Vec<u8>)>,
-    /// The stripe of the newest entry of the key that hides those behind it in the same stripe.
-    pub(super) hiding_stripe: Option<SequenceNumber>,
-    tombstones: &'a StreamTombstones,
-    tombstone_hint: usize,
+    cover: Cover<'a>,
     key_not_below: KeyNotBelow<'a>,
     separator: S,
+    /// A buffer for what the separator makes of a value.
     separated: Vec<u8>,
-    has_user_key: bool,
-    /// Sequence number and type of the entry of the input that was looked at last.
-    last_packed: u64,
     /// Whether the input still stands on the entry put out.
     on_output: bool,
-    /// Whether an entry of the key was put out in `hiding_stripe`, and whether the last one got sequence number 0.
-    was_output: bool,
-    was_zeroed: bool,
-    clear_next: bool,
     valid: bool,
     error: Option<Error>,
+}
+
+/// What is known of the user key whose entries are being judged.
+#[derive(Default)]
+pub(super) struct JudgedKey {
+    pub(super) user_key: Vec<u8>,
+    /// False only before the first entry.
+    is_set: bool,
+    /// The stripe of the newest entry of the key that hides those behind it in the same stripe.
+    pub(super) hiding_stripe: Option<SequenceNumber>,
+    /// Whether an entry of the key was put out in `hiding_stripe`.
+    was_output: bool,
+    /// Whether the last entry put out got sequence number 0.
+    was_zeroed: bool,
+    /// Whether the next entry is a value whose bytes are not needed any more.
+    clear_next: bool,
+    /// Sequence number and type of the entry of the input that was looked at last.
+    last_packed: u64,
+}
+
+/// The entry that is being judged. It is a copy: rules change its type and sequence number, and look at the entries behind it.
+pub(super) struct CurrentEntry {
+    pub(super) key: InternalKeyBuf,
+    value: Value,
+    own_value: Vec<u8>,
+}
+
+/// The range tombstones over the input.
+struct Cover<'a> {
+    tombstones: &'a StreamTombstones,
+    /// Where the last search ended: keys ascend.
+    hint: usize,
+}
+
+impl Cover<'_> {
+    /// Whether a tombstone hides `key` from every snapshot of its stripe that sees it.
+    fn covers(&mut self, key: InternalKey<'_>, stripe: SequenceNumber) -> bool {
+        !self.tombstones.is_empty()
+            && key.sequence() < self.tombstones.covering(key, stripe, &mut self.hint)
+    }
+}
+
+impl CurrentEntry {
+    /// Changes type and value; the sequence number stays.
+    fn replace(&mut self, value_type: ValueType, value: Vec<u8>) {
+        let sequence = self.key.as_key().sequence();
+        self.key.set_version(sequence, value_type);
+        self.own_value = value;
+        self.value = Value::Own;
+    }
 }
 
 /// Where the current entry's value is.
@@ -114,23 +151,18 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             resolver,
             counts: StreamCounts::default(),
             faults: Vec::new(),
-            user_key: Vec::new(),
-            key: InternalKeyBuf::for_seek(b"", 0),
-            value: Value::Own,
-            own_value: Vec::new(),
+            judged: JudgedKey::default(),
+            entry: CurrentEntry {
+                key: InternalKeyBuf::for_seek(b"", 0),
+                value: Value::Own,
+                own_value: Vec::new(),
+            },
             queue: VecDeque::new(),
-            hiding_stripe: None,
-            tombstones,
-            tombstone_hint: 0,
+            cover: Cover { tombstones, hint: 0 },
             key_not_below: Box::new(key_not_below),
             separator,
             separated: Vec::new(),
-            has_user_key: false,
-            last_packed: 0,
             on_output: false,
-            was_output: false,
-            was_zeroed: false,
-            clear_next: false,
             valid: false,
             error: None,
         };
@@ -156,15 +188,15 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// The entry's key; the stream must be valid.
     #[inline]
     pub fn key(&self) -> InternalKey<'_> {
-        self.key.as_key()
+        self.entry.key.as_key()
     }
 
     /// The entry's value; the stream must be valid.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        match self.value {
+        match self.entry.value {
             Value::Input => self.input.value(),
-            Value::Own => &self.own_value,
+            Value::Own => &self.entry.own_value,
         }
     }
 
@@ -193,7 +225,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.counts.key_faults += 1;
         let bytes: usize = self.faults.iter().map(|fault| fault.user_key.len()).sum();
         if self.faults.len() < FAULTS_TOLD_MAX && bytes < FAULT_BYTES_TOLD_MAX {
-            self.faults.push(KeyError { user_key: self.user_key.clone(), error });
+            self.faults.push(KeyError { user_key: self.judged.user_key.clone(), error });
         }
     }
 
@@ -221,7 +253,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     fn find_next(&mut self) -> Result<bool> {
         loop {
             if let Some((key, value)) = self.queue.pop_front() {
-                (self.key, self.own_value, self.value) = (key, value, Value::Own);
+                (self.entry.key, self.entry.own_value, self.entry.value) = (key, value, Value::Own);
                 self.put_out()?;
                 return Ok(true);
             }
@@ -247,8 +279,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
 
     /// Applies the rules to the entry on which the input stands.
     fn judge(&mut self) -> Result<Verdict> {
-        self.key.set_from(self.input.key());
-        self.value = Value::Input;
+        self.entry.key.set_from(self.input.key());
+        self.entry.value = Value::Input;
         let mut value_type = self.type_of_input()?;
         self.counts.input_entries += 1;
         if self.comes_to_another_user_key()? {
@@ -258,22 +290,22 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             {
                 return Ok(verdict);
             }
-            value_type = self.key.as_key().value_type().unwrap_or(value_type);
+            value_type = self.entry.key.as_key().value_type().unwrap_or(value_type);
         }
-        let sequence = self.key.as_key().sequence();
+        let sequence = self.entry.key.as_key().sequence();
         let stripe = self.settings.stripe(sequence);
-        if std::mem::take(&mut self.clear_next) {
+        if std::mem::take(&mut self.judged.clear_next) {
             self.replace(ValueType::Value, Vec::new());
             return Ok(Verdict::Keep);
         }
         if value_type == ValueType::SingleDeletion {
             return self.judge_single_deletion(sequence, stripe);
         }
-        if self.hiding_stripe.is_some_and(|newer| newer <= stripe) {
+        if self.judged.hiding_stripe.is_some_and(|newer| newer <= stripe) {
             self.counts.dropped_hidden += 1;
             return Ok(Verdict::Drop);
         }
-        if self.hiding_stripe.is_some() {
+        if self.judged.hiding_stripe.is_some() {
             Sometimes::SnapshotKeptVersion.reached();
         }
         match value_type {
@@ -314,33 +346,34 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// key is dropped where it should be: what it had deleted would come back.
     fn comes_to_another_user_key(&mut self) -> Result<bool> {
         let key = self.input.key();
-        let order = match self.has_user_key {
-            true => self.settings.comparator.compare(key.user_key(), &self.user_key),
+        let order = match self.judged.is_set {
+            true => self.settings.comparator.compare(key.user_key(), &self.judged.user_key),
             false => Ordering::Greater,
         };
-        if order.is_lt() || order.is_eq() && key.packed() > self.last_packed {
+        if order.is_lt() || order.is_eq() && key.packed() > self.judged.last_packed {
             return Err(self.goes_back());
         }
-        self.last_packed = key.packed();
-        let is_longer = || key.user_key().len() != self.user_key.len() && Mutant::TellKeysByLength.is_on();
+        self.judged.last_packed = key.packed();
+        let is_longer = || key.user_key().len() != self.judged.user_key.len() && Mutant::TellKeysByLength.is_on();
         Ok(order.is_gt() || is_longer())
     }
 
     #[cold]
     fn goes_back(&self) -> Error {
-        let (key, last) = (self.input.key(), self.user_key.escape_ascii());
+        let (key, last) = (self.input.key(), self.judged.user_key.escape_ascii());
         Error::corruption(format!("entries are out of order: {key:?} comes after one of key '{last}'"))
     }
 
     /// The input stands on a user key other than the last one.
     fn begin_user_key(&mut self) {
-        self.user_key.clear();
-        self.user_key.extend_from_slice(self.key.user_key());
-        self.has_user_key = true;
-        self.hiding_stripe = None;
-        self.was_output = false;
-        self.was_zeroed = false;
-        self.clear_next = false;
+        let judged = &mut self.judged;
+        judged.user_key.clear();
+        judged.user_key.extend_from_slice(self.entry.key.user_key());
+        judged.is_set = true;
+        judged.hiding_stripe = None;
+        judged.was_output = false;
+        judged.was_zeroed = false;
+        judged.clear_next = false;
     }
 
     /// The type of the entry on which the input stands.
@@ -364,41 +397,30 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
 
     /// From here on, entries of the key in `stripe` are hidden.
     pub(super) fn hide_stripe(&mut self, stripe: SequenceNumber) {
-        if self.hiding_stripe != Some(stripe) {
-            self.hiding_stripe = Some(stripe);
-            self.was_output = false;
+        if self.judged.hiding_stripe != Some(stripe) {
+            self.judged.hiding_stripe = Some(stripe);
+            self.judged.was_output = false;
         }
     }
 
     /// Changes the current entry.
     pub(super) fn replace(&mut self, value_type: ValueType, value: Vec<u8>) {
-        let sequence = self.key.as_key().sequence();
-        self.key.set_version(sequence, value_type);
-        self.own_value = value;
-        self.value = Value::Own;
+        self.entry.replace(value_type, value);
     }
 
     /// Whether a range tombstone hides the current entry from every snapshot that sees it.
     fn is_covered(&mut self, stripe: SequenceNumber) -> bool {
-        if self.tombstones.is_empty() {
-            return false;
-        }
-        let key = self.key.as_key();
-        key.sequence() < self.tombstones.covering(key, stripe, &mut self.tombstone_hint)
+        self.cover.covers(self.entry.key.as_key(), stripe)
     }
 
     /// As [`CompactionStream::is_covered`], for the entry on which the input stands.
     pub(super) fn input_is_covered(&mut self, stripe: SequenceNumber) -> bool {
-        if self.tombstones.is_empty() {
-            return false;
-        }
-        let key = self.input.key();
-        key.sequence() < self.tombstones.covering(key, stripe, &mut self.tombstone_hint)
+        self.cover.covers(self.input.key(), stripe)
     }
 
     /// Whether the key surely has no entry below the output.
     fn is_not_below(&mut self) -> bool {
-        !self.settings.ingest_behind && (self.settings.bottommost || (self.key_not_below)(&self.user_key))
+        !self.settings.ingest_behind && (self.settings.bottommost || (self.key_not_below)(&self.judged.user_key))
     }
 
     /// Whether a merge that reaches the last entry of a key has seen all of it.
@@ -447,7 +469,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.input.next();
         match self.next_of_key(stripe)? {
             Next::OtherKey
-                if self.was_zeroed
+                if self.judged.was_zeroed
                     || (self.settings.all_see(sequence)
                         && (Mutant::DropSingleDeleteTooEarly.is_on() || self.is_not_below())) =>
             {
@@ -469,9 +491,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                 self.counts.dropped_hidden += 1;
                 return Ok(Verdict::DropAndStay);
             }
-            ValueType::Deletion | ValueType::DeletionWithTimestamp if !self.was_zeroed => {
+            ValueType::Deletion | ValueType::DeletionWithTimestamp if !self.judged.was_zeroed => {
                 if self.settings.enforce_single_del_contracts {
-                    let (key, below) = (self.key.as_key(), self.input.key());
+                    let (key, below) = (self.entry.key.as_key(), self.input.key());
                     let message = format!(
                         "single deletion {key:?} lies over deletion {below:?}: a key must be deleted either way, not both"
                     );
@@ -482,7 +504,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             }
             _ => {}
         }
-        let superseded = self.was_output && self.hiding_stripe == Some(stripe);
+        let superseded = self.judged.was_output && self.judged.hiding_stripe == Some(stripe);
         if superseded || sequence <= self.settings.write_conflict_snapshot {
             Sometimes::SingleDeleteMetPut.reached();
             self.counts.input_entries += 1;
@@ -491,7 +513,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             return Ok(Verdict::Drop);
         }
         self.hide_stripe(stripe);
-        self.clear_next = true;
+        self.judged.clear_next = true;
         Ok(Verdict::KeepAndStay)
     }
 
@@ -500,29 +522,29 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     fn take_preferred_sequence(&mut self) -> bool {
         let Some((value, preferred)) = self.input.value().split_last_chunk() else { return false };
         let preferred = u64::from_le_bytes(*preferred);
-        let sequence = self.key.as_key().sequence();
+        let sequence = self.entry.key.as_key().sequence();
         if preferred > sequence {
             return false;
         }
         // Older entries of the key come before that place, and are still to be looked at.
-        let mut hint = self.tombstone_hint;
+        let mut hint = self.cover.hint;
         let mut covering =
-            |key: InternalKey<'_>| self.tombstones.covering(key, MAX_SEQUENCE_NUMBER, &mut hint);
-        let before = covering(self.key.as_key());
-        self.key.set_version(preferred, ValueType::Value);
-        if before.max(covering(self.key.as_key())) > preferred {
-            self.key.set_version(sequence, ValueType::ValuePreferredSeqno);
+            |key: InternalKey<'_>| self.cover.tombstones.covering(key, MAX_SEQUENCE_NUMBER, &mut hint);
+        let before = covering(self.entry.key.as_key());
+        self.entry.key.set_version(preferred, ValueType::Value);
+        if before.max(covering(self.entry.key.as_key())) > preferred {
+            self.entry.key.set_version(sequence, ValueType::ValuePreferredSeqno);
             return false;
         }
-        self.own_value.clear();
-        self.own_value.extend_from_slice(value);
-        self.value = Value::Own;
+        self.entry.own_value.clear();
+        self.entry.own_value.extend_from_slice(value);
+        self.entry.value = Value::Own;
         true
     }
 
     /// The last touches to an entry that is kept: sequence number 0 at the bottom, and the value's place.
     fn put_out(&mut self) -> Result<()> {
-        let (packed, value_type) = (self.key.as_key().sequence(), self.key.as_key().value_type());
+        let (packed, value_type) = (self.entry.key.as_key().sequence(), self.entry.key.as_key().value_type());
         let (mut sequence, mut value_type) = (packed, value_type.unwrap_or(ValueType::Value));
         let zeroable = match value_type {
             ValueType::Value | ValueType::BlobIndex | ValueType::WideColumnEntity => true,
@@ -533,24 +555,24 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             | ValueType::DeletionWithTimestamp
             | ValueType::ValuePreferredSeqno => false,
         };
-        self.was_output = true;
+        self.judged.was_output = true;
         let is_told_apart = !self.settings.all_see(sequence) && !Mutant::ZeroUnderSnapshot.is_on();
-        self.was_zeroed = zeroable && self.settings.at_bottom() && !is_told_apart;
-        if self.was_zeroed {
+        self.judged.was_zeroed = zeroable && self.settings.at_bottom() && !is_told_apart;
+        if self.judged.was_zeroed {
             sequence = 0;
-            self.key.set_version(sequence, value_type);
+            self.entry.key.set_version(sequence, value_type);
         }
         if matches!(value_type, ValueType::Value | ValueType::BlobIndex) {
             self.separated.clear();
-            let value = match self.value {
+            let value = match self.entry.value {
                 Value::Input => self.input.value(),
-                Value::Own => &self.own_value,
+                Value::Own => &self.entry.own_value,
             };
-            if let Some(changed) = self.separator.place(self.key.as_key(), value, &mut self.separated)? {
+            if let Some(changed) = self.separator.place(self.entry.key.as_key(), value, &mut self.separated)? {
                 value_type = changed;
-                std::mem::swap(&mut self.own_value, &mut self.separated);
-                self.value = Value::Own;
-                self.key.set_version(sequence, value_type);
+                std::mem::swap(&mut self.entry.own_value, &mut self.separated);
+                self.entry.value = Value::Own;
+                self.entry.key.set_version(sequence, value_type);
             }
         }
         Ok(())

@@ -26,7 +26,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     /// left to be judged. Whether something was merged onto it in newer sources is for the filter to know: here it may have been.
     pub(super) fn apply_filter(&mut self, value_type: ValueType) -> Result<Option<Verdict>> {
         let Some(filter) = self.filter else { return Ok(None) };
-        let (level, key) = (self.settings.level, &self.user_key[..]);
+        let (level, key) = (self.settings.level, &self.judged.user_key[..]);
         let decision = match value_type {
             ValueType::Value => filter.filter(level, key, FilteredKind::Value, self.input.value()),
             ValueType::WideColumnEntity => {
@@ -83,7 +83,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         let seen = self.settings.snapshots.last().is_some_and(|&last| self.input.key().sequence() <= last);
         let Some(filter) = self.filter.filter(|_| !seen) else { return OperandDecision::Keep };
         let kind = FilteredKind::MergeOperand;
-        match filter.filter(self.settings.level, &self.user_key, kind, self.input.value()) {
+        match filter.filter(self.settings.level, &self.judged.user_key, kind, self.input.value()) {
             FilterDecision::Keep | FilterDecision::RemoveUnlessMerged | FilterDecision::ChangeEntity(_) => {
                 OperandDecision::Keep
             }
@@ -107,7 +107,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     /// Whether a table can hold what the filter made of the key's value.
     fn is_storable(&mut self, filter: &dyn CompactionFilter, what: &str, bytes: usize) -> bool {
         let most = self.settings.entry_size_max;
-        if self.user_key.len().saturating_add(bytes) <= most {
+        if self.judged.user_key.len().saturating_add(bytes) <= most {
             return true;
         }
         let message = format!("its {what} has {bytes} bytes, and {most} can be stored with it");
@@ -119,13 +119,13 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     #[cold]
     fn refuse_change(&mut self, filter: &dyn CompactionFilter, error: &Error) -> bool {
         self.counts.unstorable_by_filter += 1;
-        let (filter, key) = (filter.name(), self.user_key.escape_ascii());
+        let (filter, key) = (filter.name(), self.judged.user_key.escape_ascii());
         tracing::error!(filter, %key, %error, "what a compaction filter made of a key cannot be stored: it stays as it was");
         false
     }
 
     fn is_ahead(&self, until: &[u8]) -> bool {
-        self.settings.comparator.compare(until, &self.user_key).is_gt()
+        self.settings.comparator.compare(until, &self.judged.user_key).is_gt()
     }
 
     /// Moves the input to the first entry of `until` or behind.

@@ -60,7 +60,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             return Ok(Verdict::DropAndStay);
         }
         if self.settings.merge_operator.is_none() {
-            self.note_fault(no_merge_operator(&self.user_key));
+            self.note_fault(no_merge_operator(&self.judged.user_key));
             self.leave_unmerged(operands);
             return Ok(Verdict::DropAndStay);
         }
@@ -99,14 +99,14 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     fn leave_unmerged(&mut self, operands: Operands) {
         self.queue.extend(operands);
         // The base stays too.
-        self.hiding_stripe = None;
+        self.judged.hiding_stripe = None;
     }
 
     /// Whether a table can hold what was made of the key's operands.
     fn fits(&self, bytes: usize) -> bool {
-        let fits = self.user_key.len().saturating_add(bytes) <= self.settings.entry_size_max;
+        let fits = self.judged.user_key.len().saturating_add(bytes) <= self.settings.entry_size_max;
         if !fits {
-            let key = self.user_key.escape_ascii();
+            let key = self.judged.user_key.escape_ascii();
             tracing::warn!(%key, bytes, "what merge operands make is too large for a table: they stay as they are");
         }
         fits
@@ -180,9 +180,9 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             oldest_first.reverse();
         }
         let operator = self.settings.merge_operator.as_deref();
-        let base_key = if base.is_some() { self.input.key().user_key() } else { &self.user_key };
+        let base_key = if base.is_some() { self.input.key().user_key() } else { &self.judged.user_key };
         let resolver = ByOwnKey { resolver: &self.resolver, user_key: base_key };
-        let merged = merge_over(&self.user_key, base, &oldest_first, operator, &resolver)?;
+        let merged = merge_over(&self.judged.user_key, base, &oldest_first, operator, &resolver)?;
         let sequence = operands[0].0.as_key().sequence();
         if !self.fits(merged.len()) {
             return Ok(None);
@@ -194,7 +194,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             _ => (ValueType::Value, merged),
         };
         let fits = value_type == ValueType::Value || self.fits(value.len());
-        Ok(fits.then(|| (InternalKeyBuf::new(&self.user_key, sequence, value_type), value)))
+        Ok(fits.then(|| (InternalKeyBuf::new(&self.judged.user_key, sequence, value_type), value)))
     }
 
     fn queue_partial_merge(&mut self, operands: Operands) {
@@ -202,10 +202,10 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             && (operands.len() > 1 || operator.allows_single_operand())
         {
             let oldest_first: Vec<&[u8]> = operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
-            let combined = operator.partial_merge(&self.user_key, &oldest_first);
+            let combined = operator.partial_merge(&self.judged.user_key, &oldest_first);
             if let Some(combined) = combined.filter(|combined| self.fits(combined.len())) {
                 let sequence = operands[0].0.as_key().sequence();
-                let key = InternalKeyBuf::new(&self.user_key, sequence, ValueType::Merge);
+                let key = InternalKeyBuf::new(&self.judged.user_key, sequence, ValueType::Merge);
                 self.queue.push_back((key, combined));
                 return;
             }
