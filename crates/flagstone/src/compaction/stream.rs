@@ -93,8 +93,7 @@ struct Cover<'a> {
 impl Cover<'_> {
     /// Whether a tombstone hides `key` from every snapshot of its stripe that sees it.
     fn covers(&mut self, key: InternalKey<'_>, stripe: SequenceNumber) -> bool {
-        !self.tombstones.is_empty()
-            && key.sequence() < self.tombstones.covering(key, stripe, &mut self.hint)
+        !self.tombstones.is_empty() && key.sequence() < self.tombstones.covering(key, stripe, &mut self.hint)
     }
 }
 
@@ -354,7 +353,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             return Err(self.goes_back());
         }
         self.judged.last_packed = key.packed();
-        let is_longer = || key.user_key().len() != self.judged.user_key.len() && Mutant::TellKeysByLength.is_on();
+        let is_longer =
+            || key.user_key().len() != self.judged.user_key.len() && Mutant::TellKeysByLength.is_on();
         Ok(order.is_gt() || is_longer())
     }
 
@@ -420,7 +420,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
 
     /// Whether the key surely has no entry below the output.
     fn is_not_below(&mut self) -> bool {
-        !self.settings.ingest_behind && (self.settings.bottommost || (self.key_not_below)(&self.judged.user_key))
+        !self.settings.ingest_behind
+            && (self.settings.bottommost || (self.key_not_below)(&self.judged.user_key))
     }
 
     /// Whether a merge that reaches the last entry of a key has seen all of it.
@@ -568,7 +569,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                 Value::Input => self.input.value(),
                 Value::Own => &self.entry.own_value,
             };
-            if let Some(changed) = self.separator.place(self.entry.key.as_key(), value, &mut self.separated)? {
+            if let Some(changed) =
+                self.separator.place(self.entry.key.as_key(), value, &mut self.separated)?
+            {
                 value_type = changed;
                 std::mem::swap(&mut self.entry.own_value, &mut self.separated);
                 self.entry.value = Value::Own;

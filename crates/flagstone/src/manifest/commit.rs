@@ -27,7 +27,9 @@ use super::metadata::{BlobFileAddition, BlobFileGarbage};
 use super::record::Writer;
 use super::version::Version;
 use super::version_builder::VersionBuilder;
-use super::version_set::{Family, FamilySpec, FileNumbers, Manifest, ManifestSettings, VersionSet};
+use super::version_set::{
+    Family, FamilySpec, FileNumbers, Identity, Manifest, ManifestSettings, ManifestState, VersionSet,
+};
 use crate::base::{
     Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Mutant,
     Result, Sometimes, SubCode, file_name,
@@ -89,7 +91,7 @@ impl VersionSet {
         let family = Family::new(ColumnFamilyId::DEFAULT, default.name, version, FileNumber(0));
         let mut versions = Self {
             directory: directory.to_path_buf(),
-            db_id: new_uuid(&*env.random),
+            identity: Identity { db_id: new_uuid(&*env.random), is_file_missing: true },
             names: Arc::new(Names::new(env.fs.clone())),
             env,
             settings,
@@ -100,12 +102,7 @@ impl VersionSet {
             last_sequence: 0,
             min_log_number_to_keep: FileNumber(0),
             max_column_family: ColumnFamilyId::DEFAULT,
-            identity_missing: true,
-            current_manifest: FileNumber(0),
-            has_current: false,
-            manifest: None,
-            doubtful: Vec::new(),
-            poison: None,
+            manifest: ManifestState::new(FileNumber(0), false),
         };
         // Of an attempt that failed there may be files, of which nobody knows what a power loss leaves.
         versions.mark_listed_numbers()?;
@@ -221,19 +218,19 @@ impl VersionSet {
 
     /// Whether a change may be in the MANIFEST that has not taken place here: until the next one, which begins a new MANIFEST.
     pub fn is_in_doubt(&self) -> bool {
-        self.manifest.is_none()
+        self.manifest.open.is_none()
     }
 
     /// Allows changes again after one could not be made durable; the next begins a new MANIFEST with the full state.
     pub fn resume(&mut self) {
         Sometimes::ManifestReplaced.reached();
-        self.poison = None;
+        self.manifest.poison = None;
     }
 
     /// Lets go of the MANIFEST, and of what is reserved for it, while the directory is still this process's: nothing is to be
     /// changed any more.
     pub fn end(&mut self) {
-        self.manifest = None;
+        self.manifest.open = None;
     }
 
     fn commit(&mut self, mut edits: Vec<VersionEdit>) -> Result<()> {
@@ -260,7 +257,7 @@ impl VersionSet {
         if self.read_only {
             return Err(Error::not_supported("the database is open for reading only").at(&self.directory));
         }
-        match &self.poison {
+        match &self.manifest.poison {
             None => Ok(()),
             Some(cause) => Err(cause
                 .clone()
@@ -306,15 +303,15 @@ impl VersionSet {
         self.last_sequence = self.last_sequence.max(newest.unwrap_or(0));
         let result = self.try_write(edits);
         if let Err(error) = &result {
-            self.manifest = None;
-            self.poison = Some(error.clone());
+            self.manifest.open = None;
+            self.manifest.poison = Some(error.clone());
         }
         result
     }
 
     fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
         let name = self.names.before_making(&self.directory);
-        let mut manifest = match self.manifest.take() {
+        let mut manifest = match self.manifest.open.take() {
             Some(manifest) if manifest.size() < manifest.size_max && may_be_appended(edits) => manifest,
             full => {
                 if full.is_some() {
@@ -323,19 +320,22 @@ impl VersionSet {
                 self.begin_manifest()?
             }
         };
-        let is_new = manifest.number != self.current_manifest;
+        let is_new = manifest.number != self.manifest.current;
         if is_new && Mutant::CurrentBeforeManifest.is_on() {
             self.make_current(manifest.number)?;
         }
         let appended = self.append(&mut manifest, edits, is_new.then_some(&name));
         if is_new {
             appended.inspect_err(|_| self.remove_manifest(manifest.number))?;
-            self.make_current(manifest.number).inspect_err(|_| self.doubtful.push(manifest.number))?;
-            std::mem::take(&mut self.doubtful).into_iter().for_each(|number| self.remove_manifest(number));
+            self.make_current(manifest.number)
+                .inspect_err(|_| self.manifest.doubtful.push(manifest.number))?;
+            std::mem::take(&mut self.manifest.doubtful)
+                .into_iter()
+                .for_each(|number| self.remove_manifest(number));
         } else {
             appended?;
         }
-        self.manifest = Some(manifest);
+        self.manifest.open = Some(manifest);
         Ok(())
     }
 
@@ -410,11 +410,11 @@ impl VersionSet {
     }
 
     fn write_identity(&mut self) -> Result<()> {
-        if self.identity_missing {
+        if self.identity.is_file_missing {
             let temporary = file_name::temporary(&self.directory, FileNumber(0));
             let identity = file_name::identity(&self.directory);
-            self.names.replace_file(&temporary, &identity, self.db_id.as_bytes())?;
-            self.identity_missing = false;
+            self.names.replace_file(&temporary, &identity, self.identity.db_id.as_bytes())?;
+            self.identity.is_file_missing = false;
         }
         Ok(())
     }
@@ -424,24 +424,25 @@ impl VersionSet {
     /// # Errors
     /// `IoError`.
     pub fn name_in_current(&mut self) -> Result<()> {
-        self.has_current = true;
-        self.make_current(self.current_manifest)
+        self.manifest.is_named = true;
+        self.make_current(self.manifest.current)
     }
 
     fn make_current(&mut self, number: FileNumber) -> Result<()> {
-        if self.has_current {
+        if self.manifest.is_named {
             let temporary = file_name::temporary(&self.directory, number);
             let contents = format!("MANIFEST-{number}\n");
             let current = file_name::current(&self.directory);
             self.names.replace_file(&temporary, &current, contents.as_bytes())?;
         }
-        self.current_manifest = number;
+        self.manifest.current = number;
         Ok(())
     }
 
     /// The edits from which the present state can be read back, in RocksDB's order.
     pub(super) fn full_state(&self) -> Vec<VersionEdit> {
-        let mut edits = vec![VersionEdit { db_id: Some(self.db_id.clone()), ..VersionEdit::default() }];
+        let mut edits =
+            vec![VersionEdit { db_id: Some(self.identity.db_id.clone()), ..VersionEdit::default() }];
         for family in self.families.values() {
             let is_default = family.id == ColumnFamilyId::DEFAULT;
             edits.push(VersionEdit {

@@ -17,7 +17,9 @@ use super::live::ObsoleteFiles;
 use super::record::Reader;
 use super::version::Version;
 use super::version_builder::VersionBuilder;
-use super::version_set::{Family, FamilySpec, FileNumbers, ManifestSettings, VersionSet};
+use super::version_set::{
+    Family, FamilySpec, FileNumbers, Identity, ManifestSettings, ManifestState, VersionSet,
+};
 use crate::base::file_name::FileKind;
 use crate::base::{
     ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Remedy,
@@ -167,13 +169,8 @@ impl VersionSet {
             last_sequence: counters.last_sequence.max(largest_seqno.unwrap_or(0)),
             min_log_number_to_keep,
             max_column_family,
-            db_id,
-            identity_missing,
-            current_manifest: number,
-            has_current: true,
-            manifest: None,
-            doubtful: Vec::new(),
-            poison: None,
+            identity: Identity { db_id, is_file_missing: identity_missing },
+            manifest: ManifestState::new(number, true),
         };
         versions.mark_listed_numbers()?;
         Ok(versions)

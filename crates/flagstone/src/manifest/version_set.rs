@@ -138,19 +138,36 @@ pub struct VersionSet {
     pub(super) last_sequence: SequenceNumber,
     pub(super) min_log_number_to_keep: FileNumber,
     pub(super) max_column_family: ColumnFamilyId,
+    pub(super) identity: Identity,
+    pub(super) manifest: ManifestState,
+}
+
+/// What the database is called.
+pub(super) struct Identity {
     pub(super) db_id: String,
     /// Whether the file IDENTITY has to be written along with the next MANIFEST.
-    pub(super) identity_missing: bool,
+    pub(super) is_file_missing: bool,
+}
+
+/// The MANIFEST on the disk.
+pub(super) struct ManifestState {
     /// The MANIFEST that CURRENT names.
-    pub(super) current_manifest: FileNumber,
+    pub(super) current: FileNumber,
     /// Whether it does: a database that is still being made has no CURRENT.
-    pub(super) has_current: bool,
+    pub(super) is_named: bool,
     /// The MANIFEST that takes the next edits; without one, the next change begins one.
-    pub(super) manifest: Option<Manifest>,
+    pub(super) open: Option<Manifest>,
     /// MANIFESTs that CURRENT may name, until the next one is named there.
     pub(super) doubtful: Vec<FileNumber>,
     /// Why a change could not be made durable; all later ones are refused.
     pub(super) poison: Option<Error>,
+}
+
+impl ManifestState {
+    /// The next change begins a new MANIFEST.
+    pub(super) fn new(current: FileNumber, is_named: bool) -> Self {
+        Self { current, is_named, open: None, doubtful: Vec::new(), poison: None }
+    }
 }
 
 impl VersionSet {
@@ -216,12 +233,12 @@ impl VersionSet {
 
     /// The database's identity, a UUID in lower case.
     pub fn db_id(&self) -> &str {
-        &self.db_id
+        &self.identity.db_id
     }
 
     /// The MANIFEST that CURRENT names. Older ones may be removed; so may newer ones, but only before the first change.
     pub fn manifest_number(&self) -> FileNumber {
-        self.current_manifest
+        self.manifest.current
     }
 
     /// The environment.
@@ -231,7 +248,7 @@ impl VersionSet {
 
     /// Why changes are refused: an earlier one could not be made durable. See [`VersionSet::resume`].
     pub fn poison(&self) -> Option<&Error> {
-        self.poison.as_ref()
+        self.manifest.poison.as_ref()
     }
 
     /// The tables and blob files of the newest versions. For a purge of the directory at open, before older versions are

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::Reader;
 use super::covers::{Covers, Tombstones};
 use crate::base::{
-    Error, InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes, ValueType,
+    InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes, ValueType,
 };
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::{Tables, tombstones_of};

@@ -16,9 +16,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Moves to the last visible key from the merged cursor's position back.
     pub(super) fn find_backward(&mut self) {
         self.valid = false;
-        self.on_entry = None;
-        self.value_at = ValueAt::Unknown;
-        self.hidden = 0;
+        self.shown.on_entry = None;
+        self.shown.value_at = ValueAt::Unknown;
+        self.step.hidden = 0;
         match self.retreat() {
             Ok(found) => self.valid = found,
             Err(error) => self.fail(error),
@@ -29,11 +29,11 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         let mut run = DeadRun::towards(Towards::Earlier);
         while self.inner.valid() {
             self.save_key();
-            if self.leaves_prefix(&self.saved_key) {
+            if self.leaves_prefix(&self.saved.key) {
                 return Ok(false);
             }
             if let Some(lower) = &self.settings.bounds.lower
-                && self.is_below_bounds(&self.saved_key)
+                && self.is_below_bounds(&self.saved.key)
             {
                 // Not up to the saved key: tables that end before the bound were not looked at.
                 self.report_run(&run, lower);
@@ -52,7 +52,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 self.inner.status()?;
             }
             if self.versions.exist() {
-                self.report_run(&run, &self.saved_key);
+                self.report_run(&run, &self.saved.key);
                 return Ok(true);
             }
             if is_seen {
@@ -60,7 +60,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             }
         }
         self.inner.status()?;
-        self.report_run(&run, &self.saved_key);
+        self.report_run(&run, &self.saved.key);
         Ok(false)
     }
 
@@ -68,7 +68,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// when there are too many.
     fn gather(&mut self) -> Result<Option<bool>> {
         self.versions.start(false);
-        let (mut taken, hidden_before) = (0, self.hidden);
+        let (mut taken, hidden_before) = (0, self.step.hidden);
         let mut is_seen = false;
         while self.inner.valid() && self.on_saved_key() {
             taken += 1;
@@ -114,7 +114,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves the key;
     /// whether there is one.
     fn gather_from_newest(&mut self) -> Result<bool> {
-        self.seek_key.set(&self.saved_key, self.settings.snapshot, ValueType::FOR_SEEK);
+        self.seek_key.set(&self.saved.key, self.settings.snapshot, ValueType::FOR_SEEK);
         self.inner.seek(self.seek_key.as_key());
         // The last question may have been about a later key in this same direction.
         self.tombstones.reset();

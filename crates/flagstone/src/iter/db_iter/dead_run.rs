@@ -45,12 +45,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     #[cold]
     fn leap_over_dead(&mut self, towards: Towards, is_start: bool) -> bool {
         if is_start {
-            self.run_start.clear();
-            self.run_start.extend_from_slice(&self.saved_key);
+            self.step.run_start.clear();
+            self.step.run_start.extend_from_slice(&self.saved.key);
         }
         let DbIterSettings { dead_ranges, past, snapshot, .. } = &self.settings;
         let Some(end) =
-            dead_ranges.as_ref().and_then(|ranges| ranges.end_of(&self.saved_key, towards, *past, *snapshot))
+            dead_ranges.as_ref().and_then(|ranges| ranges.end_of(&self.saved.key, towards, *past, *snapshot))
         else {
             return false;
         };
@@ -77,7 +77,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             return;
         }
         if let Some(ranges) = &self.settings.dead_ranges {
-            ranges.report(&self.run_start, end, run.towards, self.settings.past, self.settings.snapshot);
+            ranges.report(&self.step.run_start, end, run.towards, self.settings.past, self.settings.snapshot);
         }
     }
 }

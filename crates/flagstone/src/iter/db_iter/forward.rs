@@ -25,9 +25,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Moves to the first visible key from the merged cursor's position on; if asked to, past the saved key.
     pub(super) fn find_forward(&mut self, past_saved_key: bool) {
         self.valid = false;
-        self.on_entry = None;
-        self.value_at = ValueAt::Unknown;
-        self.hidden = 0;
+        self.shown.on_entry = None;
+        self.shown.value_at = ValueAt::Unknown;
+        self.step.hidden = 0;
         if let Err(error) = self.advance(past_saved_key) {
             self.fail(error);
         }
@@ -42,7 +42,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 self.pass_hidden()?;
                 passed += 1;
                 if passed > self.settings.max_sequential_skips {
-                    self.seek_key.set(&self.saved_key, 0, ValueType::Deletion);
+                    self.seek_key.set(&self.saved.key, 0, ValueType::Deletion);
                     self.inner.seek(self.seek_key.as_key());
                     // In the key's last place there may be deletions, from tables that were ingested.
                     while self.inner.valid() && self.on_saved_key() {
@@ -61,7 +61,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     return Ok(());
                 }
                 Step::Stop => {
-                    self.report_run(&run, &self.saved_key);
+                    self.report_run(&run, &self.saved.key);
                     return Ok(());
                 }
                 Step::Pass => {
@@ -95,7 +95,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             }
         }
         if self.inner.status().is_ok() {
-            self.report_run(&run, &self.saved_key);
+            self.report_run(&run, &self.saved.key);
         }
         Ok(())
     }
@@ -122,9 +122,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 Ok(if self.inner.valid() || self.inner.status().is_ok() { Step::Show } else { Step::Stop })
             }
             value_type => {
-                self.on_entry = Some(value_type);
+                self.shown.on_entry = Some(value_type);
                 if value_type == ValueType::Value {
-                    self.value_at = ValueAt::Entry;
+                    self.shown.value_at = ValueAt::Entry;
                 }
                 Ok(Step::Show)
             }

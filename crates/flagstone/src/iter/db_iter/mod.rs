@@ -102,22 +102,38 @@ pub struct DbIter<I, R> {
     valid: bool,
     error: Option<Error>,
     forward: bool,
-    /// Whether the merged cursor stands on the entry shown, which has this type.
-    on_entry: Option<ValueType>,
-    value_at: ValueAt,
-    /// The key shown unless `on_entry`; while moving, the key whose versions are passed.
-    saved_key: Vec<u8>,
-    saved_fingerprint: u64,
+    shown: Shown,
+    saved: SavedKey,
     versions: Versions,
-    made_value: Bytes,
     /// The prefix to stay in, if there is one.
     prefix: Option<Vec<u8>>,
     seek_key: InternalKeyBuf,
+    step: Step,
+}
+
+/// What the cursor shows.
+struct Shown {
+    /// The type of the entry shown, while the merged cursor stands on it.
+    on_entry: Option<ValueType>,
+    value_at: ValueAt,
+    made_value: Bytes,
+}
+
+/// The key shown where the merged cursor does not stand on its entry; while moving, the key whose versions are passed.
+#[derive(Default)]
+struct SavedKey {
+    key: Vec<u8>,
+    fingerprint: u64,
+}
+
+/// What the present step has passed.
+#[derive(Default)]
+struct Step {
     /// How many covered entries were just passed in a row.
     covered_run: usize,
-    /// How many hidden entries the present step has passed.
+    /// How many hidden entries were passed.
     hidden: u64,
-    /// The first of a run of deleted keys that the present step has passed.
+    /// The first of a run of deleted keys.
     run_start: Vec<u8>,
 }
 
@@ -152,17 +168,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             valid: false,
             error: None,
             forward: true,
-            on_entry: None,
-            value_at: ValueAt::Unknown,
-            saved_key: Vec::new(),
-            saved_fingerprint: 0,
+            shown: Shown { on_entry: None, value_at: ValueAt::Unknown, made_value: Bytes::new() },
+            saved: SavedKey::default(),
             versions: Versions::default(),
-            made_value: Bytes::new(),
             prefix: None,
             seek_key: InternalKeyBuf::for_seek(b"", 0),
-            covered_run: 0,
-            hidden: 0,
-            run_start: Vec::new(),
+            step: Step::default(),
         }
     }
 
@@ -174,12 +185,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Stands nowhere, and lets go of what a cursor that is kept for later need not hold; `rest` does so for a child.
     pub fn rest(&mut self, rest: impl FnMut(&mut I)) {
         self.begin(true, None);
-        self.on_entry = None;
+        self.shown.on_entry = None;
         self.inner.rest(rest);
         self.versions.shrink(KEPT_BYTES);
-        self.saved_key.clear();
-        self.saved_key.shrink_to(KEPT_BYTES);
-        self.made_value = Bytes::new();
+        self.saved.key.clear();
+        self.saved.key.shrink_to(KEPT_BYTES);
+        self.shown.made_value = Bytes::new();
     }
 
     /// Turns a cursor that rested to what another snapshot of the same sources sees.
@@ -243,11 +254,11 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if !self.forward {
             Sometimes::IteratorTurned.reached();
             self.forward = true;
-            self.seek_key.set(&self.saved_key, 0, ValueType::Deletion);
+            self.seek_key.set(&self.saved.key, 0, ValueType::Deletion);
             if !Mutant::TurnWithoutSeek.is_on() {
                 self.inner.seek(self.seek_key.as_key());
             }
-        } else if self.on_entry.is_some() {
+        } else if self.shown.on_entry.is_some() {
             self.save_key();
             self.inner.next();
         }
@@ -260,7 +271,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if self.forward {
             Sometimes::IteratorTurned.reached();
             self.forward = false;
-            if self.on_entry.is_some() {
+            if self.shown.on_entry.is_some() {
                 self.save_key();
             }
             self.seek_inner_before_saved_key();
@@ -272,7 +283,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     #[inline]
     pub fn key(&self) -> &[u8] {
         assert!(self.valid, "key() needs a valid cursor");
-        if self.on_entry.is_some() { self.inner.key().user_key() } else { &self.saved_key }
+        if self.shown.on_entry.is_some() { self.inner.key().user_key() } else { &self.saved.key }
     }
 
     /// Whether the cursor stands on this key, in whatever bytes the order takes for it.
@@ -288,14 +299,14 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     #[inline]
     pub fn value(&mut self) -> Result<&[u8]> {
         assert!(self.valid, "value() needs a valid cursor");
-        if matches!(self.value_at, ValueAt::Unknown) {
-            self.value_at = self.find_value()?;
+        if matches!(self.shown.value_at, ValueAt::Unknown) {
+            self.shown.value_at = self.find_value()?;
         }
-        Ok(match self.value_at {
+        Ok(match self.shown.value_at {
             ValueAt::Unknown | ValueAt::Entry => self.inner.value(),
             ValueAt::EntryPart(start, end) => &self.inner.value()[start..end],
             ValueAt::BasePart(start, end) => &self.versions.base_value()[start..end],
-            ValueAt::Made => &self.made_value,
+            ValueAt::Made => &self.shown.made_value,
         })
     }
 
@@ -324,8 +335,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     #[inline(never)]
     fn find_value(&mut self) -> Result<ValueAt> {
         // Before the next one is fetched: its memory may then be used again.
-        self.made_value = Bytes::new();
-        let made = if let Some(value_type) = self.on_entry {
+        self.shown.made_value = Bytes::new();
+        let made = if let Some(value_type) = self.shown.on_entry {
             let (user_key, stored) = (self.inner.key().user_key(), self.inner.value());
             match locate_value(user_key, value_type, stored)? {
                 Stored::Inline(range) => return Ok(ValueAt::EntryPart(range.start, range.end)),
@@ -336,12 +347,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             }
         } else {
             let operator = self.settings.merge_operator.as_deref();
-            match self.versions.resolve(&self.saved_key, operator, &self.resolver)? {
+            match self.versions.resolve(&self.saved.key, operator, &self.resolver)? {
                 Collected::InBase(start, end) => return Ok(ValueAt::BasePart(start, end)),
                 Collected::Made(value) => value,
             }
         };
-        self.made_value = made;
+        self.shown.made_value = made;
         Ok(ValueAt::Made)
     }
 
@@ -352,7 +363,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.valid = false;
         self.error = None;
         self.forward = forward;
-        self.covered_run = 0;
+        self.step.covered_run = 0;
         self.tombstones.reset();
         if let Some(extractor) = &self.settings.same_prefix {
             self.prefix = target.and_then(|target| extractor.prefix(target)).map(<[u8]>::to_vec);
@@ -373,15 +384,15 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     /// To the last entry before all versions of the saved key.
     fn seek_inner_before_saved_key(&mut self) {
-        self.seek_key.set(&self.saved_key, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
+        self.seek_key.set(&self.saved.key, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
         self.inner.seek_for_prev(self.seek_key.as_key());
     }
 
     #[inline]
     fn save_key(&mut self) {
-        self.saved_key.clear();
-        self.saved_key.extend_from_slice(self.inner.key().user_key());
-        self.saved_fingerprint = self.inner.head().fingerprint;
+        self.saved.key.clear();
+        self.saved.key.extend_from_slice(self.inner.key().user_key());
+        self.saved.fingerprint = self.inner.head().fingerprint;
     }
 
     #[inline]
@@ -410,10 +421,10 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     #[inline]
     fn on_saved_key(&self) -> bool {
         match self.settings.comparator {
-            Comparator::Custom(_) => self.order(self.inner.key().user_key(), &self.saved_key).is_eq(),
+            Comparator::Custom(_) => self.order(self.inner.key().user_key(), &self.saved.key).is_eq(),
             _ => {
-                self.inner.head().fingerprint == self.saved_fingerprint
-                    && self.inner.key().user_key() == self.saved_key
+                self.inner.head().fingerprint == self.saved.fingerprint
+                    && self.inner.key().user_key() == self.saved.key
             }
         }
     }
@@ -440,17 +451,17 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
         let key = self.inner.key();
         let covered = self.inner.head().sequence() < self.tombstones.covering(key, towards)?;
-        self.covered_run = if covered { self.covered_run + 1 } else { 0 };
+        self.step.covered_run = if covered { self.step.covered_run + 1 } else { 0 };
         Ok(covered)
     }
 
     /// After a covered entry was passed: leaps over a long run of them.
     #[inline]
     fn leap_over_covered(&mut self, towards: Towards) {
-        if self.covered_run < COVERED_RUN {
+        if self.step.covered_run < COVERED_RUN {
             return;
         }
-        self.covered_run = 0;
+        self.step.covered_run = 0;
         if let Some((first, target)) = self.tombstones.skip(towards) {
             Sometimes::IteratorLeapt.reached();
             match towards {
@@ -463,15 +474,15 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Counts a hidden entry.
     #[inline]
     fn pass_hidden(&mut self) -> Result<()> {
-        self.count_hidden(self.hidden + 1)
+        self.count_hidden(self.step.hidden + 1)
     }
 
     /// Notes that the present step has passed so many hidden entries.
     #[inline]
     fn count_hidden(&mut self, count: u64) -> Result<()> {
-        self.hidden = count;
+        self.step.hidden = count;
         let limit = self.settings.max_skippable;
-        if limit > 0 && (self.hidden > limit || Mutant::GiveUpInVain.is_on()) {
+        if limit > 0 && (self.step.hidden > limit || Mutant::GiveUpInVain.is_on()) {
             return Err(Error::incomplete(format!(
                 "more than {limit} hidden entries in a row, the limit of max_skippable_internal_keys"
             )));

@@ -138,7 +138,7 @@ mod tests {
             let settings =
                 TableBuilderSettings { compression: kind, block_size: 1, ..TableBuilderSettings::default() };
             let mut builder = TableBuilder::new(file.clone(), settings).unwrap();
-            builder.compressor.as_mut().unwrap().block_size_max = 2000;
+            builder.codec.compressor.as_mut().unwrap().block_size_max = 2000;
             let entries = [("k", 1000), ("l", 3000), ("m", 1000)].map(|(key, size)| {
                 (InternalKeyBuf::new(key.as_bytes(), 1, ValueType::Value), vec![b'x'; size])
             });
@@ -170,7 +170,7 @@ mod tests {
                 ..TableBuilderSettings::default()
             };
             let mut builder = TableBuilder::new(file, settings).unwrap();
-            builder.compressor.as_mut().unwrap().garble(b"abcdefghijklmnop");
+            builder.codec.compressor.as_mut().unwrap().garble(b"abcdefghijklmnop");
             builder
                 .add(InternalKeyBuf::new(b"k", 1, ValueType::Value).as_key(), b"abcdefghijklmnop")
                 .unwrap();

@@ -24,7 +24,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     let mut meta: Vec<(&str, BlockHandle)> = Vec::new();
 
     let mut filter = None;
-    if let Some(filters) = builder.filters.take() {
+    if let Some(filters) = builder.keys.filters.take() {
         filter = filters.finish(&mut builder.writer, flavor, settings.index_block_restart_interval)?;
     }
     if let Some((handle, size, elements)) = filter {
@@ -38,7 +38,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     let mut compressor = if settings.compress_index { BlockCompressor::new(settings, None)? } else { None };
     let writer = &mut builder.writer;
     let mut hash_size = 0;
-    if let Some(hash) = &mut builder.prefix_hash {
+    if let Some(hash) = &mut builder.keys.prefix_hash {
         let (prefixes, metadata) = hash.finish();
         hash_size = (prefixes.len() + metadata.len()) as u64;
         meta.push((meta_name::HASH_PREFIXES, writer.write(prefixes, compressor.as_mut())?));
@@ -49,8 +49,8 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     if settings.format_version >= 6 {
         meta.push((meta_name::INDEX, index));
     }
-    if !builder.dictionary.is_empty() {
-        meta.push((meta_name::DICTIONARY, writer.write_raw(&builder.dictionary)?));
+    if !builder.codec.dictionary.is_empty() {
+        meta.push((meta_name::DICTIONARY, writer.write_raw(&builder.codec.dictionary)?));
     }
     if !builder.tombstones.is_empty() {
         sort(&mut builder.tombstones, settings);
@@ -72,10 +72,10 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
         properties: builder.properties,
         smallest,
         largest,
-        smallest_sequence: if empty { 0 } else { builder.sequences.0 },
-        largest_sequence: builder.sequences.1,
-        is_cached: builder.is_cached,
-        key_filter: builder.key_filter.map(|mut keys| Filter::new(keys.finish())),
+        smallest_sequence: if empty { 0 } else { builder.bounds.sequences.0 },
+        largest_sequence: builder.bounds.sequences.1,
+        is_cached: builder.cached.is_cached,
+        key_filter: builder.keys.key_filter.map(|mut keys| Filter::new(keys.finish())),
     })
 }
 
@@ -195,7 +195,7 @@ fn bounds(builder: &TableBuilder) -> (Option<InternalKeyBuf>, Option<InternalKey
         let order = comparator.compare(a.user_key(), b.user_key());
         order.is_lt() || (order.is_eq() && a.packed() > b.packed())
     };
-    let mut smallest = builder.smallest.clone();
+    let mut smallest = builder.bounds.smallest.clone();
     let mut largest = builder.last_key().map(|key| key.to_buf());
     for tombstone in &builder.tombstones {
         let start = InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);

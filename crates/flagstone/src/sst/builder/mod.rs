@@ -60,30 +60,57 @@ pub struct TableBuilder {
     settings: TableBuilderSettings,
     path: PathBuf,
     writer: BlockWriter,
-    data: BlockBuilder,
-    /// Of the block that is being filled.
+    block: DataBlock,
+    codec: Codec,
+    cached: CachedBlocks,
+    index: IndexBuilder,
+    keys: KeyStructures,
+    tombstones: Vec<RangeTombstone>,
+    properties: TableProperties,
+    bounds: Bounds,
+}
+
+/// The data block that is being filled, and the one before it.
+struct DataBlock {
+    entries: BlockBuilder,
+    /// Where it has to end.
     limit: Limit,
+    first_key: Vec<u8>,
+    /// The last entry added to the table.
+    last_key: Vec<u8>,
+    /// How many data blocks are complete, those held back included: the number of the block being filled.
+    number: u32,
+    /// The block written last, while the key that follows it is not known.
+    written: Option<BlockHandle>,
+}
+
+/// What compresses data blocks.
+struct Codec {
     compressor: Option<BlockCompressor>,
+    /// The blocks that wait for the dictionary.
+    held_back: Option<HeldBack>,
+    /// The thread that compresses, where there is one.
+    parallel: Option<ParallelCompressor>,
+    dictionary: Vec<u8>,
+}
+
+/// What goes into the block cache as it is written.
+struct CachedBlocks {
     prepopulate: Option<Prepopulate>,
     /// Whether a block was put into the cache.
     is_cached: bool,
-    held_back: Option<HeldBack>,
-    parallel: Option<ParallelCompressor>,
-    dictionary: Vec<u8>,
-    index: IndexBuilder,
-    prefix_hash: Option<PrefixHashBuilder>,
-    /// How many data blocks are complete, those held back included: the number of the block being filled.
-    blocks_finished: u32,
+}
+
+/// What is made of the keys, beside the index.
+struct KeyStructures {
     filters: Option<Filters>,
-    /// Of the filter that is not written.
+    /// A filter that stays in memory and is not written.
     key_filter: Option<FilterBuilder>,
-    first_key: Vec<u8>,
-    /// The last entry added.
-    last_key: Vec<u8>,
-    /// The block written last, while the key that follows it is not known.
-    pending: Option<BlockHandle>,
-    tombstones: Vec<RangeTombstone>,
-    properties: TableProperties,
+    prefix_hash: Option<PrefixHashBuilder>,
+}
+
+/// The first entry, and the smallest and largest sequence number.
+struct Bounds {
     smallest: Option<InternalKeyBuf>,
     sequences: (SequenceNumber, SequenceNumber),
 }
@@ -160,34 +187,39 @@ impl TableBuilder {
         Ok(Self {
             path,
             writer,
-            data: BlockBuilder::new(settings.block_restart_interval, settings.data_block_hash_ratio),
-            limit: Limit::NONE,
-            compressor,
-            prepopulate: None,
-            is_cached: false,
-            held_back: with_dictionary.then(|| HeldBack::new(options.max_dict_buffer_bytes)),
-            parallel: None,
-            dictionary: Vec::new(),
+            block: DataBlock {
+                entries: BlockBuilder::new(settings.block_restart_interval, settings.data_block_hash_ratio),
+                limit: Limit::NONE,
+                first_key: Vec::new(),
+                last_key: Vec::new(),
+                number: 0,
+                written: None,
+            },
+            codec: Codec {
+                compressor,
+                held_back: with_dictionary.then(|| HeldBack::new(options.max_dict_buffer_bytes)),
+                parallel: None,
+                dictionary: Vec::new(),
+            },
+            cached: CachedBlocks { prepopulate: None, is_cached: false },
             index,
-            prefix_hash: hash_extractor.map(PrefixHashBuilder::new),
-            blocks_finished: 0,
-            filters,
-            key_filter,
-            first_key: Vec::new(),
-            last_key: Vec::new(),
-            pending: None,
+            keys: KeyStructures {
+                filters,
+                key_filter,
+                prefix_hash: hash_extractor.map(PrefixHashBuilder::new),
+            },
             tombstones: Vec::new(),
             properties: TableProperties::default(),
-            smallest: None,
-            sequences: (MAX_SEQUENCE_NUMBER, 0),
+            bounds: Bounds { smallest: None, sequences: (MAX_SEQUENCE_NUMBER, 0) },
             settings,
         })
     }
 
     /// Puts data blocks into the block cache as they are written.
     #[must_use]
-    pub fn prepopulating(self, prepopulate: Option<Prepopulate>) -> Self {
-        Self { prepopulate, ..self }
+    pub fn prepopulating(mut self, prepopulate: Option<Prepopulate>) -> Self {
+        self.cached.prepopulate = prepopulate;
+        self
     }
 
     /// Compresses data blocks in a thread of this spawner's, so that the table is written in less time. Not where there is
@@ -198,12 +230,12 @@ impl TableBuilder {
     /// `NotSupported` if the codec cannot be set up.
     pub fn compressing_in_parallel(mut self, spawner: Option<Arc<dyn Spawn>>) -> Result<Self> {
         let is_placed = self.settings.super_block.is_some() || self.settings.block_align.is_some();
-        let serves = self.held_back.is_none() && !is_placed;
+        let serves = self.codec.held_back.is_none() && !is_placed;
         if let Some(spawner) = spawner.filter(|_| serves)
             && let Some(threads) = BlockCompressor::new(&self.settings, None)?
         {
-            let own = self.compressor.take();
-            self.parallel = own.map(|own| ParallelCompressor::new(spawner, own, threads));
+            let own = self.codec.compressor.take();
+            self.codec.parallel = own.map(|own| ParallelCompressor::new(spawner, own, threads));
         }
         Ok(self)
     }
@@ -221,40 +253,40 @@ impl TableBuilder {
         if self.data_block_is_full(key, value) {
             self.finish_data_block()?;
         }
-        if let Some(handle) = self.pending.take() {
+        if let Some(handle) = self.block.written.take() {
             self.index.add_block(
-                &self.first_key,
-                InternalKey::from_checked(&self.last_key),
+                &self.block.first_key,
+                InternalKey::from_checked(&self.block.last_key),
                 Some(key),
                 handle,
             );
         }
-        if self.data.is_empty() {
-            self.first_key.clear();
-            self.first_key.extend_from_slice(key.as_bytes());
+        if self.block.entries.is_empty() {
+            self.block.first_key.clear();
+            self.block.first_key.extend_from_slice(key.as_bytes());
         }
-        if let Some(filters) = &mut self.filters {
+        if let Some(filters) = &mut self.keys.filters {
             filters.add(key.user_key());
         }
-        if let Some(filter) = &mut self.key_filter {
+        if let Some(filter) = &mut self.keys.key_filter {
             filter.add(key.user_key());
         }
-        if let Some(hash) = &mut self.prefix_hash {
-            hash.add(key.user_key(), self.blocks_finished);
+        if let Some(hash) = &mut self.keys.prefix_hash {
+            hash.add(key.user_key(), self.block.number);
         }
-        self.data.add(key.as_bytes(), value);
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key.as_bytes());
+        self.block.entries.add(key.as_bytes(), value);
+        self.block.last_key.clear();
+        self.block.last_key.extend_from_slice(key.as_bytes());
         Ok(())
     }
 
     #[inline]
     fn check_order(&mut self, key: InternalKey<'_>) -> Result<()> {
-        if self.smallest.is_none() {
-            self.smallest = Some(key.to_buf());
+        if self.bounds.smallest.is_none() {
+            self.bounds.smallest = Some(key.to_buf());
             return Ok(());
         }
-        let last = InternalKey::from_checked(&self.last_key);
+        let last = InternalKey::from_checked(&self.block.last_key);
         let order = self.settings.comparator.compare(last.user_key(), key.user_key());
         let ascending = order.is_lt() || (order.is_eq() && last.packed() > key.packed());
         if ascending { Ok(()) } else { Err(out_of_order(last, key)) }
@@ -282,7 +314,8 @@ impl TableBuilder {
 
     #[inline]
     fn note_sequence(&mut self, sequence: SequenceNumber) {
-        self.sequences = (self.sequences.0.min(sequence), self.sequences.1.max(sequence));
+        self.bounds.sequences =
+            (self.bounds.sequences.0.min(sequence), self.bounds.sequences.1.max(sequence));
     }
 
     /// Adds a range tombstone, in any order: keys from `start` to before `end`, older than `sequence`, are deleted.
@@ -314,15 +347,15 @@ impl TableBuilder {
 
     #[inline]
     fn data_block_is_full(&self, key: InternalKey<'_>, value: &[u8]) -> bool {
-        if self.data.is_empty() {
+        if self.block.entries.is_empty() {
             return false;
         }
-        let (size, wanted) = (self.data.estimated_size(), self.settings.block_size);
+        let (size, wanted) = (self.block.entries.estimated_size(), self.settings.block_size);
         if size >= wanted || size + key.as_bytes().len() + value.len() > BLOCK_SIZE_MAX {
             return true;
         }
-        let at_most = || self.data.estimated_size_after(key.as_bytes(), value);
-        if self.limit.ends(size, at_most, || self.data.size_with(key.as_bytes(), value)) {
+        let at_most = || self.block.entries.estimated_size_after(key.as_bytes(), value);
+        if self.block.limit.ends(size, at_most, || self.block.entries.size_with(key.as_bytes(), value)) {
             return true;
         }
         let enough = wanted * 100usize.saturating_sub(self.settings.block_size_deviation) / 100;
@@ -330,10 +363,11 @@ impl TableBuilder {
     }
 
     fn finish_data_block(&mut self) -> Result<()> {
-        self.blocks_finished += 1;
-        if let Some(parallel) = &mut self.parallel {
-            let is_huge = self.data.finish().len() > PARALLEL_BLOCK_MAX;
-            let is_due = parallel.push(self.data.go_on(), &self.first_key, &self.last_key);
+        self.block.number += 1;
+        if let Some(parallel) = &mut self.codec.parallel {
+            let is_huge = self.block.entries.finish().len() > PARALLEL_BLOCK_MAX;
+            let is_due =
+                parallel.push(self.block.entries.go_on(), &self.block.first_key, &self.block.last_key);
             return match (is_huge, is_due) {
                 (true, _) => self.write_compressed(),
                 (false, true) => self.hand_over(),
@@ -341,34 +375,35 @@ impl TableBuilder {
             };
         }
         let guide = self.guide_room(1);
-        let block = self.data.finish();
-        if let Some(held_back) = &mut self.held_back {
-            held_back.push(block, &self.first_key, &self.last_key);
-            self.data.clear();
+        let block = self.block.entries.finish();
+        if let Some(held_back) = &mut self.codec.held_back {
+            held_back.push(block, &self.block.first_key, &self.block.last_key);
+            self.block.entries.clear();
             return if held_back.is_full() { self.release_held_back() } else { Ok(()) };
         }
-        let handle = self.writer.write_data(block, self.compressor.as_mut())?;
-        if let Some(prepopulate) = &self.prepopulate {
-            self.is_cached |= prepopulate.offer(handle, (block, guide), self.writer.stored(block))?;
+        let handle = self.writer.write_data(block, self.codec.compressor.as_mut())?;
+        if let Some(prepopulate) = &self.cached.prepopulate {
+            self.cached.is_cached |= prepopulate.offer(handle, (block, guide), self.writer.stored(block))?;
         }
-        self.pending = Some(handle);
-        self.data.clear();
+        self.block.written = Some(handle);
+        self.block.entries.clear();
         self.block_written()
     }
 
     /// Has the blocks that are finished compressed, and writes those that were.
     fn hand_over(&mut self) -> Result<()> {
-        let Some(parallel) = &mut self.parallel else { return Ok(()) };
-        let oldest = parallel.hand_over(&mut self.data).map_err(|error| self.writer.locate(error))?;
+        let Some(parallel) = &mut self.codec.parallel else { return Ok(()) };
+        let oldest =
+            parallel.hand_over(&mut self.block.entries).map_err(|error| self.writer.locate(error))?;
         oldest.map_or(Ok(()), |batch| self.write_batch(batch))
     }
 
     /// Writes all blocks that are finished.
     fn write_compressed(&mut self) -> Result<()> {
-        while let Some(parallel) = &mut self.parallel {
+        while let Some(parallel) = &mut self.codec.parallel {
             let oldest = parallel.take_back().map_err(|error| self.writer.locate(error))?;
             let Some(batch) = oldest else {
-                let rest = parallel.take_rest(&mut self.data);
+                let rest = parallel.take_rest(&mut self.block.entries);
                 return rest
                     .map_err(|error| self.writer.locate(error))
                     .and_then(|rest| self.write_batch(rest));
@@ -382,14 +417,14 @@ impl TableBuilder {
         let guide = self.guide_room(batch.blocks().count() as u64);
         for block in batch.blocks() {
             let handle = self.writer.write_stored(block.stored, block.kind)?;
-            if let Some(prepopulate) = &self.prepopulate {
+            if let Some(prepopulate) = &self.cached.prepopulate {
                 let stored = (block.stored, block.kind.to_byte());
-                self.is_cached |= prepopulate.offer(handle, (block.raw, guide), stored)?;
+                self.cached.is_cached |= prepopulate.offer(handle, (block.raw, guide), stored)?;
             }
             self.index_in_parallel(block.first_key, block.last_key, handle);
             self.block_written()?;
         }
-        if let Some(parallel) = &mut self.parallel {
+        if let Some(parallel) = &mut self.codec.parallel {
             parallel.reuse(batch);
         }
         Ok(())
@@ -397,7 +432,7 @@ impl TableBuilder {
 
     /// Adds the block written before to the index, now that the key behind it is known.
     fn index_in_parallel(&mut self, first_key: &[u8], last_key: &[u8], handle: BlockHandle) {
-        let Some(parallel) = &mut self.parallel else { return };
+        let Some(parallel) = &mut self.codec.parallel else { return };
         let written = WrittenBlock { first_key: first_key.to_vec(), last_key: last_key.to_vec(), handle };
         if let Some(before) = parallel.last_written.replace(written) {
             let next = Some(InternalKey::from_checked(first_key));
@@ -409,7 +444,7 @@ impl TableBuilder {
     /// Writes what was compressed, and adds the last block to the index.
     fn release_parallel(&mut self) -> Result<()> {
         self.write_compressed()?;
-        if let Some(last) = self.parallel.take().and_then(|mut parallel| parallel.last_written.take()) {
+        if let Some(last) = self.codec.parallel.take().and_then(|mut parallel| parallel.last_written.take()) {
             self.index.add_block(
                 &last.first_key,
                 InternalKey::from_checked(&last.last_key),
@@ -431,27 +466,28 @@ impl TableBuilder {
         }
         self.properties.num_data_blocks += 1;
         self.properties.data_size = self.writer.offset();
-        self.limit = self.writer.limit();
+        self.block.limit = self.writer.limit();
         Ok(())
     }
 
     /// Makes the dictionary and writes the blocks that waited for it.
     fn release_held_back(&mut self) -> Result<()> {
-        let Some(held_back) = self.held_back.take() else { return Ok(()) };
+        let Some(held_back) = self.codec.held_back.take() else { return Ok(()) };
         let options = &self.settings.compression_options;
         let samples =
             held_back.samples(options.zstd_max_train_bytes as usize, options.max_dict_bytes as usize);
-        self.dictionary = build_dictionary(self.settings.compression, options, &samples);
-        if !self.dictionary.is_empty() {
-            self.compressor = BlockCompressor::new(&self.settings, Some(&self.dictionary))?;
+        self.codec.dictionary = build_dictionary(self.settings.compression, options, &samples);
+        if !self.codec.dictionary.is_empty() {
+            self.codec.compressor = BlockCompressor::new(&self.settings, Some(&self.codec.dictionary))?;
         }
         let guide = self.guide_room(held_back.blocks.len() as u64);
         let mut blocks = held_back.blocks.into_iter().peekable();
         while let Some(block) = blocks.next() {
-            let handle = self.writer.write_data(&block.bytes, self.compressor.as_mut())?;
-            if let Some(prepopulate) = &self.prepopulate {
+            let handle = self.writer.write_data(&block.bytes, self.codec.compressor.as_mut())?;
+            if let Some(prepopulate) = &self.cached.prepopulate {
                 let bytes = &block.bytes[..];
-                self.is_cached |= prepopulate.offer(handle, (bytes, guide), self.writer.stored(bytes))?;
+                self.cached.is_cached |=
+                    prepopulate.offer(handle, (bytes, guide), self.writer.stored(bytes))?;
             }
             self.block_written()?;
             let last = InternalKey::from_checked(&block.last_key);
@@ -461,9 +497,9 @@ impl TableBuilder {
                     self.index.add_block(&block.first_key, last, Some(next), handle);
                 }
                 None => {
-                    self.first_key = block.first_key;
-                    self.last_key = block.last_key;
-                    self.pending = Some(handle);
+                    self.block.first_key = block.first_key;
+                    self.block.last_key = block.last_key;
+                    self.block.written = Some(handle);
                 }
             }
         }
@@ -472,13 +508,13 @@ impl TableBuilder {
 
     /// About how large the file would become if it were finished now, in bytes.
     pub fn estimated_size(&self) -> u64 {
-        let held_back = self.held_back.as_ref().map_or(0, HeldBack::size)
-            + self.parallel.as_ref().map_or(0, ParallelCompressor::size);
-        let filter = self.filters.as_ref().map_or(0, Filters::estimated_size);
+        let held_back = self.codec.held_back.as_ref().map_or(0, HeldBack::size)
+            + self.codec.parallel.as_ref().map_or(0, ParallelCompressor::size);
+        let filter = self.keys.filters.as_ref().map_or(0, Filters::estimated_size);
         self.writer.offset()
-            + (self.data.estimated_size() + held_back + filter) as u64
+            + (self.block.entries.estimated_size() + held_back + filter) as u64
             + self.index.estimated_size()
-            + self.prefix_hash.as_ref().map_or(0, PrefixHashBuilder::estimated_size) as u64
+            + self.keys.prefix_hash.as_ref().map_or(0, PrefixHashBuilder::estimated_size) as u64
     }
 
     /// Entries so far, range tombstones included.
@@ -488,7 +524,7 @@ impl TableBuilder {
 
     /// The last point entry added.
     pub fn last_key(&self) -> Option<InternalKey<'_>> {
-        (!self.last_key.is_empty()).then(|| InternalKey::from_checked(&self.last_key))
+        (!self.block.last_key.is_empty()).then(|| InternalKey::from_checked(&self.block.last_key))
     }
 
     /// Writes what follows the data and hands everything to the file; the caller syncs it.
@@ -496,13 +532,18 @@ impl TableBuilder {
     /// # Errors
     /// `IoError` naming the file; `InvalidArgument` for range tombstones of 4 GiB and more.
     pub fn finish(mut self) -> Result<TableSummary> {
-        if !self.data.is_empty() {
+        if !self.block.entries.is_empty() {
             self.finish_data_block()?;
         }
         self.release_held_back()?;
         self.release_parallel()?;
-        if let Some(handle) = self.pending.take() {
-            self.index.add_block(&self.first_key, InternalKey::from_checked(&self.last_key), None, handle);
+        if let Some(handle) = self.block.written.take() {
+            self.index.add_block(
+                &self.block.first_key,
+                InternalKey::from_checked(&self.block.last_key),
+                None,
+                handle,
+            );
         }
         finish::finish(self)
     }

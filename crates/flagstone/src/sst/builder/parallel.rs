@@ -418,7 +418,8 @@ mod tests {
         for (key, value) in entries(700, 2000) {
             builder.add(key.as_key(), &value).unwrap();
         }
-        let shared = builder.parallel.as_ref().map(|parallel| Arc::downgrade(&parallel.shared)).unwrap();
+        let shared =
+            builder.codec.parallel.as_ref().map(|parallel| Arc::downgrade(&parallel.shared)).unwrap();
         drop(builder);
         assert_eq!(shared.strong_count(), 0);
     }
@@ -433,7 +434,7 @@ mod tests {
                 TableBuilderSettings { verify_compression: true, ..settings(CompressionType::Lz4) };
             let builder = TableBuilder::new(file, verifying).unwrap();
             let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
-            let parallel = builder.parallel.as_mut().unwrap();
+            let parallel = builder.codec.parallel.as_mut().unwrap();
             for compressor in [Some(&mut parallel.own), parallel.threads.as_mut()].into_iter().flatten() {
                 compressor.garble(b"vvvvvvvvvvvvvvvvvvvvvvvvv");
             }
