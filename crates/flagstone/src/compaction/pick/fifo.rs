@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::expand::bounds;
 use super::fifo_ratio::{merge_target, tables_to_merge};
-use super::plan::{CompactionPlan, CompactionReason, LevelInput};
+use super::plan::{CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes};
 use super::settings::{LeveledSettings, PickContext};
 use crate::base::{FileNumber, Mutant, SequenceNumber, Temperature};
 use crate::manifest::{TableFile, Version};
@@ -209,8 +209,7 @@ impl FifoPicker<'_> {
     ) -> CompactionPlan {
         let inputs: Vec<_> = levels.into_iter().map(|(level, files)| LevelInput { level, files }).collect();
         let files = inputs.iter().flat_map(|input| &input.files);
-        let (smallest, largest) = bounds(&self.version.comparator.user, files);
-        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
+        let range = InputRange::of(bounds(&self.version.comparator.user, files));
         CompactionPlan {
             reason,
             output_level: 0,
@@ -221,14 +220,13 @@ impl FifoPicker<'_> {
             bottommost: false,
             emptied: BTreeSet::new(),
             grandparents: Vec::new(),
-            target_file_size: u64::MAX,
-            max_output_file_size: u64::MAX,
-            max_compaction_bytes: u64::MAX,
-            compression: self.settings.compression_of(0, 1, false),
-            bottommost_compression: false,
+            sizes: OutputSizes::UNLIMITED,
+            compression: OutputCompression {
+                codec: self.settings.compression_of(0, 1, false),
+                is_bottommost: false,
+            },
             temperature: Temperature::UNKNOWN,
-            smallest,
-            largest,
+            range,
             rest: None,
             takes_turn: false,
             inputs,

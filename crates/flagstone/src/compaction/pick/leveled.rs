@@ -23,7 +23,7 @@ use super::expand::{
     total_bytes,
 };
 use super::paths::path_of_level;
-use super::plan::{CompactionPlan, CompactionReason, LevelInput};
+use super::plan::{CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes};
 use super::score::{compensated_sizes, scores};
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
@@ -375,10 +375,9 @@ impl<'a> Picker<'a> {
             .map(|level| (level, self.version.overlapping_range(level, Some(range.0), Some(range.1))))
             .find(|(_, overlapped)| output_level > 0 && !overlapped.is_empty())
             .map_or(Vec::new(), |(level, overlapped)| self.files(level, overlapped));
-        let target_file_size = self.settings.target_file_size(output_level, self.targets.base_level);
-        let doubled = target_file_size.saturating_mul(2);
-        let max_output_file_size = if grandparents.is_empty() { target_file_size } else { doubled };
-        let (smallest, largest) = (range.0.to_vec(), range.1.to_vec());
+        let target = self.settings.target_file_size(output_level, self.targets.base_level);
+        let max = if grandparents.is_empty() { target } else { target.saturating_mul(2) };
+        let range = InputRange::of(range);
         let deepest = self.is_deepest(output_level);
         CompactionPlan {
             reason,
@@ -390,14 +389,17 @@ impl<'a> Picker<'a> {
             bottommost,
             emptied: BTreeSet::new(),
             grandparents,
-            target_file_size,
-            max_output_file_size,
-            max_compaction_bytes: self.settings.effective_max_compaction_bytes(),
-            compression: self.settings.compression_of(output_level, self.targets.base_level, deepest),
-            bottommost_compression: deepest,
+            sizes: OutputSizes {
+                target,
+                max,
+                max_with_grandparents: self.settings.effective_max_compaction_bytes(),
+            },
+            compression: OutputCompression {
+                codec: self.settings.compression_of(output_level, self.targets.base_level, deepest),
+                is_bottommost: deepest,
+            },
             temperature: Temperature::UNKNOWN,
-            smallest,
-            largest,
+            range,
             rest: None,
             takes_turn: false,
         }

@@ -54,7 +54,10 @@ pub use output::{OutputSplitter, SplitRule};
 pub use pace::{Room, Runway, Speedometer, Speeds, memtables_left};
 pub use paths::{path_of_level, path_of_run};
 pub use pieces::Merging;
-pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
+pub use plan::{
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
+    RunningCompaction,
+};
 pub use punch::{BITMAP_BYTES_MAX, HOLE_BLOCKS_MIN, holes_are_slow, pick_punch};
 pub use refit::plan_refit;
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};

@@ -38,9 +38,9 @@ impl From<&CompactionPlan> for SplitRule {
     fn from(plan: &CompactionPlan) -> Self {
         Self {
             cuts: plan.output_level > 0,
-            target_file_size: plan.target_file_size,
-            max_output_file_size: plan.max_output_file_size,
-            max_compaction_bytes: plan.max_compaction_bytes,
+            target_file_size: plan.sizes.target,
+            max_output_file_size: plan.sizes.max,
+            max_compaction_bytes: plan.sizes.max_with_grandparents,
             grandparents: plan.grandparents.clone(),
         }
     }

@@ -173,7 +173,7 @@ impl UniversalPicker<'_> {
         let path_id = whole.path_id.unwrap_or_else(|| self.path_of(bytes_of(&self.runs)));
         let output = Output { level: last, path_id, is_oldest: true, compressed: true };
         let plan = rewriting(self.planned(whole.reason, inputs, output));
-        if is_being_written(user, self.running, last, (&plan.smallest, &plan.largest)) {
+        if is_being_written(user, self.running, last, (&plan.range.smallest, &plan.range.largest)) {
             return RangePlan::Blocked;
         }
         let is_left =

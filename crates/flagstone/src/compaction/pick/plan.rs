@@ -76,6 +76,51 @@ pub struct LevelInput {
     pub files: Vec<Arc<TableFile>>,
 }
 
+/// How large output tables become, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputSizes {
+    /// What a table should have.
+    pub target: u64,
+    /// Where a table ends in any case: more than the target if that lets it end where a grandparent does.
+    pub max: u64,
+    /// What a table and the grandparents below it may have together.
+    pub max_with_grandparents: u64,
+}
+
+impl OutputSizes {
+    /// One table for everything.
+    pub const UNLIMITED: Self = Self { target: u64::MAX, max: u64::MAX, max_with_grandparents: u64::MAX };
+}
+
+/// How output tables are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutputCompression {
+    /// The codec.
+    pub codec: CompressionType,
+    /// Whether the parameters for the bottommost level apply to it.
+    pub is_bottommost: bool,
+}
+
+impl OutputCompression {
+    /// No compression.
+    pub const NONE: Self = Self { codec: CompressionType::None, is_bottommost: false };
+}
+
+/// The user keys of a compaction's inputs, both ends included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputRange {
+    /// The smallest.
+    pub smallest: Vec<u8>,
+    /// The largest.
+    pub largest: Vec<u8>,
+}
+
+impl InputRange {
+    pub(super) fn of((smallest, largest): (&[u8], &[u8])) -> Self {
+        Self { smallest: smallest.to_vec(), largest: largest.to_vec() }
+    }
+}
+
 /// One compaction, ready to run. Whoever runs it marks the inputs as being compacted, under the lock under
 /// which the version was picked from.
 #[derive(Debug, Clone)]
@@ -99,23 +144,14 @@ pub struct CompactionPlan {
     /// The tables that the output overlaps in the next level below it that has any there: a later compaction
     /// of the outputs has to read them.
     pub grandparents: Vec<Arc<TableFile>>,
-    /// Bytes that an output table should have.
-    pub target_file_size: u64,
-    /// Bytes at which an output table ends in any case: more than the target if that lets it end where a
-    /// grandparent does.
-    pub max_output_file_size: u64,
-    /// Bytes that an output table and the grandparents below it may have together.
-    pub max_compaction_bytes: u64,
+    /// How large the outputs become.
+    pub sizes: OutputSizes,
     /// How the outputs are compressed.
-    pub compression: CompressionType,
-    /// Whether the settings for the bottommost level apply to `compression`.
-    pub bottommost_compression: bool,
+    pub compression: OutputCompression,
     /// How often the outputs are expected to be read.
     pub temperature: Temperature,
-    /// Smallest user key of the inputs.
-    pub smallest: Vec<u8>,
-    /// Largest user key of the inputs.
-    pub largest: Vec<u8>,
+    /// The user keys of the inputs.
+    pub range: InputRange,
     /// Where the next piece begins, if it is one of those in which all is merged (universal).
     pub rest: Option<Vec<u8>>,
     /// It merges all runs, or a piece or part of them, for which there is room once: no other such begins before its inputs are
@@ -131,7 +167,7 @@ impl CompactionPlan {
             inputs.map(|(level, files)| LevelInput { level, files: files.clone() }).collect();
         let user = &version.comparator.user;
         let files: Vec<_> = inputs.iter().flat_map(|input| &input.files).cloned().collect();
-        let (smallest, largest) = (!files.is_empty()).then(|| bounds(user, files.iter()))?;
+        let range = (!files.is_empty()).then(|| InputRange::of(bounds(user, files.iter())))?;
         Some(Self {
             reason: CompactionReason::Manual,
             output_level: version.levels.len() - 1,
@@ -141,14 +177,10 @@ impl CompactionPlan {
             emptied: BTreeSet::new(),
             bottommost: true,
             grandparents: Vec::new(),
-            target_file_size: u64::MAX,
-            max_output_file_size: u64::MAX,
-            max_compaction_bytes: u64::MAX,
-            compression: CompressionType::None,
-            bottommost_compression: false,
+            sizes: OutputSizes::UNLIMITED,
+            compression: OutputCompression::NONE,
             temperature: Temperature::UNKNOWN,
-            smallest: smallest.to_vec(),
-            largest: largest.to_vec(),
+            range,
             rest: None,
             takes_turn: false,
             inputs,
@@ -188,8 +220,7 @@ impl CompactionPlan {
     /// Nothing is written for these tables, of which there are some.
     fn without_output(version: &Version, reason: CompactionReason, inputs: Vec<LevelInput>) -> Self {
         let files = inputs.iter().flat_map(|input| &input.files);
-        let (smallest, largest) = bounds(&version.comparator.user, files);
-        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
+        let range = InputRange::of(bounds(&version.comparator.user, files));
         Self {
             reason,
             output_level: 0,
@@ -200,14 +231,10 @@ impl CompactionPlan {
             // What is deleted must not come back from an older table.
             bottommost: false,
             grandparents: Vec::new(),
-            target_file_size: u64::MAX,
-            max_output_file_size: u64::MAX,
-            max_compaction_bytes: u64::MAX,
-            compression: CompressionType::None,
-            bottommost_compression: false,
+            sizes: OutputSizes::UNLIMITED,
+            compression: OutputCompression::NONE,
             temperature: Temperature::UNKNOWN,
-            smallest,
-            largest,
+            range,
             rest: None,
             takes_turn: false,
             inputs,
@@ -262,8 +289,8 @@ impl CompactionPlan {
             start_level: self.start_level(),
             output_level: self.output_level,
             sorted_runs: self.sorted_runs(),
-            smallest: self.smallest.clone(),
-            largest: self.largest.clone(),
+            smallest: self.range.smallest.clone(),
+            largest: self.range.largest.clone(),
         }
     }
 

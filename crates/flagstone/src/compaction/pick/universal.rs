@@ -35,7 +35,10 @@ use super::leveled::Picker;
 use super::manual::RangePlan;
 use super::paths::path_of_run;
 use super::pieces::Whole;
-use super::plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
+use super::plan::{
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
+    RunningCompaction,
+};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
@@ -210,7 +213,7 @@ impl<'a> UniversalPicker<'a> {
 
     /// Whether a running compaction writes where this one would.
     fn is_in_the_way(&self, plan: &CompactionPlan) -> bool {
-        let bounds = (&plan.smallest[..], &plan.largest[..]);
+        let bounds = (&plan.range.smallest[..], &plan.range.largest[..]);
         let user = &self.version.comparator.user;
         plan.output_level > 0 && is_being_written(user, self.running, plan.output_level, bounds)
     }
@@ -440,9 +443,9 @@ impl<'a> UniversalPicker<'a> {
         let Output { level: output_level, path_id, is_oldest, compressed } = output;
         let user = &self.version.comparator.user;
         let files: Vec<_> = inputs.iter().flat_map(|input| &input.files).cloned().collect();
-        let (smallest, largest) = bounds(user, files.iter());
+        let range = InputRange::of(bounds(user, files.iter()));
         let bottommost = is_oldest && !self.settings.ingest_behind;
-        let target_file_size = self.settings.target_file_size(output_level, 1);
+        let target = self.settings.target_file_size(output_level, 1);
         let compression = |level| match compressed {
             true => self.settings.compression_of(level, 1, bottommost),
             false => CompressionType::None,
@@ -463,14 +466,10 @@ impl<'a> UniversalPicker<'a> {
             bottommost,
             emptied: BTreeSet::new(),
             grandparents: Vec::new(),
-            target_file_size,
-            max_output_file_size: target_file_size,
-            max_compaction_bytes: u64::MAX,
-            compression: compression(output_level),
-            bottommost_compression: bottommost,
+            sizes: OutputSizes { target, max: target, ..OutputSizes::UNLIMITED },
+            compression: OutputCompression { codec: compression(output_level), is_bottommost: bottommost },
             temperature: Temperature::UNKNOWN,
-            smallest: smallest.to_vec(),
-            largest: largest.to_vec(),
+            range,
             rest: None,
             takes_turn: false,
             inputs,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::background::Role;
-use super::job::{JobOutput, JobSpec};
+use super::job::{Inherited, JobOutput, JobPace, JobSpec, OutputPlace};
 use super::part::{PartRange, epochs};
 use super::quarantine::release_inputs;
 use super::room::{FreeSpace, passes};
@@ -360,7 +360,7 @@ impl DbInner {
                 job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));
             }
         })?;
-        output.micros = self.env.clock.now_us().saturating_sub(begun_us);
+        output.counts.micros = self.env.clock.now_us().saturating_sub(begun_us);
         if plan.bottommost {
             let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
             output.settled = kept.map(|table| table.number).collect();
@@ -369,9 +369,9 @@ impl DbInner {
         let written: u64 = output.tables.iter().map(|table| table.size).sum();
         self.statistics.add(Ticker::CompactReadBytes, read);
         self.statistics.add(Ticker::CompactWriteBytes, written);
-        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
-        self.statistics.add(Ticker::BlobGcRelocatedKeys, output.relocated_blobs);
-        self.statistics.add(Ticker::BlobGcRelocatedBytes, output.relocated_bytes);
+        self.statistics.add(Ticker::BlobWriteBytes, output.counts.blob_bytes);
+        self.statistics.add(Ticker::BlobGcRelocatedKeys, output.counts.relocated_blobs);
+        self.statistics.add(Ticker::BlobGcRelocatedBytes, output.counts.relocated_bytes);
         self.statistics.add(Ticker::Compactions, 1);
         self.statistics.add(Ticker::Subcompactions, subcompactions);
         Ok(output)
@@ -393,7 +393,7 @@ impl DbInner {
             output.tables.iter_mut().zip(epochs(job)).for_each(|(table, epoch)| table.epoch_number = epoch);
             return Ok((output, count as u64));
         }
-        let is_all = if count == 1 { Ok(true) } else { self.is_all_read(job, output.entries_read) };
+        let is_all = if count == 1 { Ok(true) } else { self.is_all_read(job, output.counts.entries_read) };
         if matches!(is_all, Ok(true)) {
             return Ok((output, count as u64));
         }
@@ -417,14 +417,20 @@ impl DbInner {
             tombstones,
             version: job.version.clone(),
             inputs_flushed_until,
-            output_level: plan.output_level,
-            path_id: plan.path_id,
-            bottommost: plan.bottommost,
+            place: OutputPlace {
+                level: plan.output_level,
+                path_id: plan.path_id,
+                bottommost: plan.bottommost,
+                temperature: plan.temperature,
+            },
             is_flush: false,
             wants_key_filter: false,
-            compresses_in_parallel: false,
-            priority: job.priority(),
-            gives_way: !job.is_manual,
+            pace: JobPace {
+                priority: job.priority(),
+                gives_way: !job.is_manual,
+                compresses_in_parallel: false,
+                control: job.control.clone(),
+            },
             filtered: CompactionFilterContext {
                 is_full_compaction: plan.files().count() == job.version.files().count(),
                 is_manual_compaction: job.is_manual,
@@ -433,22 +439,22 @@ impl DbInner {
                 column_family_id: job.family.id,
                 reason: TableFileCreationReason::Compaction,
             },
-            compression: (plan.compression, plan.bottommost_compression),
-            epoch_number: inputs()
-                .map(|meta| meta.epoch_number)
-                .filter(|epoch| *epoch > 0)
-                .min()
-                .unwrap_or(1),
-            oldest_ancestor_time: inputs()
-                .map(|meta| meta.oldest_ancestor_time)
-                .filter(|time| *time > 0)
-                .min()
-                .unwrap_or(0),
-            file_creation_time: kept_creation_time(job),
-            temperature: plan.temperature,
+            compression: plan.compression,
+            inherited: Inherited {
+                epoch_number: inputs()
+                    .map(|meta| meta.epoch_number)
+                    .filter(|epoch| *epoch > 0)
+                    .min()
+                    .unwrap_or(1),
+                oldest_ancestor_time: inputs()
+                    .map(|meta| meta.oldest_ancestor_time)
+                    .filter(|time| *time > 0)
+                    .min()
+                    .unwrap_or(0),
+                file_creation_time: kept_creation_time(job),
+            },
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
-            control: job.control.clone(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::compact::CompactionJob;
 use crate::base::{Error, FileNumber, Result};
-use crate::compaction::pick::{CompactionPlan, in_the_way, path_of_level, plan_files};
+use crate::compaction::pick::{CompactionPlan, OutputCompression, in_the_way, path_of_level, plan_files};
 use crate::db::Db;
 use crate::db::family::ColumnFamily;
 use crate::db::settings::leveled_settings;
@@ -108,12 +108,11 @@ impl Db {
             }
         }
         if let Some(compression) = options.compression {
-            plan.compression = compression;
-            plan.bottommost_compression = false;
+            plan.compression = OutputCompression { codec: compression, is_bottommost: false };
         }
         if options.output_file_size_limit > 0 {
-            plan.target_file_size = options.output_file_size_limit;
-            plan.max_output_file_size = options.output_file_size_limit;
+            plan.sizes.target = options.output_file_size_limit;
+            plan.sizes.max = options.output_file_size_limit;
         }
         let mut job = CompactionJob::new(family.0.clone(), version, plan);
         job.is_manual = true;

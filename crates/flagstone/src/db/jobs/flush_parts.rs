@@ -60,14 +60,14 @@ impl DbInner {
         self.sample_overwrites(&part.family, &part.memtables);
         let begun_us = self.env.clock.now_us();
         let mut output = self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
-        output.micros = self.env.clock.now_us().saturating_sub(begun_us);
+        output.counts.micros = self.env.clock.now_us().saturating_sub(begun_us);
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();
         }
         let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
         self.statistics.add(Ticker::FlushWriteBytes, bytes);
-        self.statistics.add(Ticker::BlobFlushBytes, output.blob_bytes);
-        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
+        self.statistics.add(Ticker::BlobFlushBytes, output.counts.blob_bytes);
+        self.statistics.add(Ticker::BlobWriteBytes, output.counts.blob_bytes);
         Ok(output)
     }
 
@@ -100,8 +100,8 @@ impl DbInner {
             .wants_key_filter
             .then(|| self.tables.account().hold(Holder::Jobs, entries as usize * (size_of::<u64>() + 2)));
         let bytes: u64 = memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
-        spec.compresses_in_parallel = self.compresses_in_parallel(family, bytes);
-        let _blocks = spec.compresses_in_parallel.then(|| {
+        spec.pace.compresses_in_parallel = self.compresses_in_parallel(family, bytes);
+        let _blocks = spec.pace.compresses_in_parallel.then(|| {
             let entry_size = (bytes / entries.max(1)) as usize;
             self.tables.account().hold(Holder::Jobs, sst::parallel_compression_memory(entry_size))
         });

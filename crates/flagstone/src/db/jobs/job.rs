@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::io_limit::Limit;
-use crate::base::compression::CompressionType;
 use crate::base::sync::Mutex;
 use crate::base::{
     CompactionFilter, CompactionFilterContext, DataPaths, FileNumber, Result, SequenceNumber,
     TableFileCreationReason, Temperature, TruncatedRangeTombstones,
 };
 use crate::blob::GarbageDelta;
-use crate::compaction::pick::DeletedRanges;
+use crate::compaction::pick::{DeletedRanges, OutputCompression};
 use crate::compaction::{KeyError, StreamSettings};
 use crate::db::DbInner;
 use crate::db::family::Family;
@@ -34,37 +33,60 @@ pub(in crate::db) struct JobSpec {
     pub(in crate::db) version: Arc<Version>,
     /// Up to which sequence number the inputs say that tables had all writes of the family.
     pub(in crate::db) inputs_flushed_until: SequenceNumber,
-    pub(in crate::db) output_level: usize,
-    /// Which of the family's directories its tables go to.
-    pub(in crate::db) path_id: u32,
-    /// Nothing older lies below the output.
-    pub(in crate::db) bottommost: bool,
+    pub(in crate::db) place: OutputPlace,
     pub(in crate::db) is_flush: bool,
     /// Whether a filter over the keys is to be kept in memory, where none is written.
     pub(in crate::db) wants_key_filter: bool,
-    /// A thread more compresses the blocks of its tables.
-    pub(in crate::db) compresses_in_parallel: bool,
-    /// What a filter is told of it.
+    /// What a compaction filter is told of the job.
     pub(in crate::db) filtered: CompactionFilterContext,
-    /// How urgent its reads and writes are.
-    pub(in crate::db) priority: IoPriority,
-    /// Whether it gives way to others that want the processor: nobody called for it, and waits.
-    pub(in crate::db) gives_way: bool,
-    /// How tables are compressed, and whether with the bottommost level's parameters.
-    pub(in crate::db) compression: (CompressionType, bool),
+    pub(in crate::db) compression: OutputCompression,
+    pub(in crate::db) inherited: Inherited,
+    pub(in crate::db) pace: JobPace,
+    /// References to these blob files are relocated.
+    pub(in crate::db) blob_gc: BTreeSet<FileNumber>,
+    /// The blob files of the memtables.
+    pub(in crate::db) direct: DirectInputs,
+}
+
+/// Where a job's tables go.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct OutputPlace {
+    pub(in crate::db) level: usize,
+    /// The family's directory.
+    pub(in crate::db) path_id: u32,
+    /// Whether nothing older lies below the output.
+    pub(in crate::db) bottommost: bool,
+    /// How often the tables are expected to be read.
+    pub(in crate::db) temperature: Temperature,
+}
+
+impl OutputPlace {
+    /// Level 0 of the family's first directory.
+    pub(in crate::db) const LEVEL0: Self =
+        Self { level: 0, path_id: 0, bottommost: false, temperature: Temperature::UNKNOWN };
+}
+
+/// What a job's tables take over from its inputs.
+#[derive(Clone, Copy, Default)]
+pub(in crate::db) struct Inherited {
     /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
     pub(in crate::db) epoch_number: u64,
     /// The oldest of the inputs' ages, in seconds since 1970; 0 for now.
     pub(in crate::db) oldest_ancestor_time: u64,
     /// When the tables are said to have been created, in seconds since 1970; 0 for now.
     pub(in crate::db) file_creation_time: u64,
-    /// How often the tables are expected to be read.
-    pub(in crate::db) temperature: Temperature,
-    /// References to these blob files are relocated.
-    pub(in crate::db) blob_gc: BTreeSet<FileNumber>,
-    /// The blob files of the memtables.
-    pub(in crate::db) direct: DirectInputs,
-    /// Is told how far it is, and may end it.
+}
+
+/// How a job shares the machine with others.
+#[derive(Clone)]
+pub(in crate::db) struct JobPace {
+    /// How urgent its reads and writes are.
+    pub(in crate::db) priority: IoPriority,
+    /// Whether it gives way to other threads that want the processor: no caller waits for it.
+    pub(in crate::db) gives_way: bool,
+    /// Whether one more thread compresses the blocks of its tables.
+    pub(in crate::db) compresses_in_parallel: bool,
+    /// Reports progress, and may cancel the job.
     pub(in crate::db) control: Option<Arc<CompactionControl>>,
 }
 
@@ -77,10 +99,9 @@ impl JobSpec {
     ) -> Self {
         let version = family.current.load().version.clone();
         let options = family.options.load();
-        let compression = (
-            crate::db::settings::leveled_settings(&options, &version.paths).compression_of(0, 1, false),
-            false,
-        );
+        let codec =
+            crate::db::settings::leveled_settings(&options, &version.paths).compression_of(0, 1, false);
+        let compression = OutputCompression { codec, is_bottommost: false };
         let filtered = CompactionFilterContext {
             is_full_compaction: false,
             is_manual_compaction: false,
@@ -95,23 +116,20 @@ impl JobSpec {
             tombstones,
             version,
             inputs_flushed_until: 0,
-            output_level: 0,
-            path_id: 0,
-            bottommost: false,
+            place: OutputPlace::LEVEL0,
             is_flush: true,
             wants_key_filter: false,
-            compresses_in_parallel: false,
             filtered,
-            priority: IoPriority::High,
-            gives_way: reason == TableFileCreationReason::Flush,
             compression,
-            epoch_number: 0,
-            oldest_ancestor_time: 0,
-            file_creation_time: 0,
-            temperature: Temperature::UNKNOWN,
+            inherited: Inherited::default(),
+            pace: JobPace {
+                priority: IoPriority::High,
+                gives_way: reason == TableFileCreationReason::Flush,
+                compresses_in_parallel: false,
+                control: None,
+            },
             blob_gc: direct.recovered.clone(),
             direct,
-            control: None,
         }
     }
 
@@ -134,7 +152,7 @@ impl JobSpec {
     ) -> StreamSettings {
         StreamSettings {
             snapshots,
-            bottommost: self.bottommost,
+            bottommost: self.place.bottommost,
             level: self.filtered.input_start_level.unwrap_or(0),
             merge_operator: options.merge_operator.clone(),
             ..StreamSettings::new(self.family.comparator().clone())
@@ -189,21 +207,41 @@ pub(in crate::db) struct JobOutput {
     pub(in crate::db) deleted: Vec<DeletedRanges>,
     /// Tables at the bottom that another rewriting would not change.
     pub(in crate::db) settled: Vec<FileNumber>,
+    /// Whether a filter made keys go, or older versions of them come back.
+    pub(in crate::db) is_filtered: bool,
+    /// The first faults of keys; [`JobCounts::key_faults`] counts all.
+    pub(in crate::db) key_faults: Vec<KeyError>,
+    pub(in crate::db) counts: JobCounts,
+}
+
+/// What a job read and wrote.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::db) struct JobCounts {
     /// Bytes of the tables' keys and values, uncompressed.
     pub(in crate::db) raw_bytes: u64,
     /// Bytes of the blob files, headers and footers included.
     pub(in crate::db) blob_bytes: u64,
+    /// Values that were moved from one blob file to another.
     pub(in crate::db) relocated_blobs: u64,
+    /// Their bytes.
     pub(in crate::db) relocated_bytes: u64,
     /// Entries of the input, range tombstones not included.
     pub(in crate::db) entries_read: u64,
-    /// Whether a filter made keys go, or older versions of them come back.
-    pub(in crate::db) is_filtered: bool,
-    /// How long the whole job took, in microseconds.
+    /// Faults of keys.
+    pub(in crate::db) key_faults: u64,
+    /// How long the whole job took, in microseconds. Parts of a job leave it at 0.
     pub(in crate::db) micros: u64,
-    /// How many faults of keys were met, and the first of them.
-    pub(in crate::db) key_faults_met: u64,
-    pub(in crate::db) key_faults: Vec<KeyError>,
+}
+
+impl JobCounts {
+    fn absorb(&mut self, later: Self) {
+        self.raw_bytes = self.raw_bytes.saturating_add(later.raw_bytes);
+        self.blob_bytes += later.blob_bytes;
+        self.relocated_blobs += later.relocated_blobs;
+        self.relocated_bytes += later.relocated_bytes;
+        self.entries_read += later.entries_read;
+        self.key_faults += later.key_faults;
+    }
 }
 
 impl JobOutput {
@@ -217,13 +255,8 @@ impl JobOutput {
         self.garbage.extend(later.garbage);
         self.deleted.extend(later.deleted);
         self.settled.extend(later.settled);
-        self.raw_bytes = self.raw_bytes.saturating_add(later.raw_bytes);
-        self.blob_bytes += later.blob_bytes;
-        self.relocated_blobs += later.relocated_blobs;
-        self.relocated_bytes += later.relocated_bytes;
-        self.entries_read += later.entries_read;
+        self.counts.absorb(later.counts);
         self.is_filtered |= later.is_filtered;
-        self.key_faults_met += later.key_faults_met;
         self.key_faults.extend(later.key_faults);
     }
 

@@ -107,9 +107,9 @@ impl DbInner {
         outputs: &[(&Family, &JobOutput)],
     ) {
         let mut fresh = Vec::new();
-        for (family, output) in outputs.iter().filter(|(_, output)| output.key_faults_met > 0) {
-            self.statistics.add(Ticker::KeyFaults, output.key_faults_met);
-            state.key_faults.unlisted += output.key_faults_met - output.key_faults.len() as u64;
+        for (family, output) in outputs.iter().filter(|(_, output)| output.counts.key_faults > 0) {
+            self.statistics.add(Ticker::KeyFaults, output.counts.key_faults);
+            state.key_faults.unlisted += output.counts.key_faults - output.key_faults.len() as u64;
             for KeyError { user_key, error } in &output.key_faults {
                 let user = family.comparator();
                 let may_have_it = output.tables.iter().filter(|table| {

@@ -71,13 +71,13 @@ impl DbInner {
     ) -> Result<JobOutput> {
         let snapshots = if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { self.snapshots.sequences() };
         let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
-        let surviving = tombstones.surviving(&snapshots, spec.bottommost, |start, end| {
+        let surviving = tombstones.surviving(&snapshots, spec.place.bottommost, |start, end| {
             let absent =
-                || spec.bottommost || range_surely_absent(&spec.version, spec.output_level, start, end);
+                || spec.place.bottommost || range_surely_absent(&spec.version, spec.place.level, start, end);
             !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
         });
         let parts = parts(&surviving)?;
-        let range_cuts = match spec.output_level {
+        let range_cuts = match spec.place.level {
             // Tables of level 0 are cut between sequence numbers.
             0 => Vec::new(),
             _ => {
@@ -96,7 +96,7 @@ impl DbInner {
             tombstones,
             surviving,
             range_cuts,
-            unfinished: Unfinished::new(self, spec.priority),
+            unfinished: Unfinished::new(self, spec.pace.priority),
             blob_files: reads_directly.then(OwnBlobFiles::default),
             has_failed: AtomicBool::new(false),
         };
@@ -118,7 +118,7 @@ impl DbInner {
         names: &BTreeMap<Arc<Path>, NewNames>,
     ) -> Result<()> {
         let paths = &spec.family.paths;
-        let tables = Some(paths.directory(spec.path_id)).filter(|_| !output.tables.is_empty());
+        let tables = Some(paths.directory(spec.place.path_id)).filter(|_| !output.tables.is_empty());
         let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
         let written: BTreeSet<_> = match Mutant::SyncFirstDirectoryOnly.is_on() {
             true => blobs.into_iter().chain(tables.map(|_| paths.directory(0))).collect(),
@@ -224,7 +224,7 @@ impl Job<'_> {
         // What a flush reads may refer to blob files of memtables.
         let version = (!spec.is_flush).then_some(&*spec.version);
         let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter, version)
-            .followed_by(spec.control.as_deref());
+            .followed_by(spec.pace.control.as_deref());
         let filter = self.choose_filter();
         let ahead = match options.blob_compaction_readahead_size as usize {
             // The system reads nothing ahead of what goes around its cache.
@@ -235,8 +235,8 @@ impl Job<'_> {
         let _windows = bytes.map(|bytes| inner.tables.account().hold(Holder::Jobs, bytes));
         let reads = BlobReads { ahead: ahead.as_ref(), own_files: self.blob_files.as_ref() };
         let placement = Placement::new(inner, spec, options, &self.unfinished, reads);
-        let mut below = KeysBelow::new(&spec.version, spec.output_level);
-        let bottommost = spec.bottommost && range.has_oldest();
+        let mut below = KeysBelow::new(&spec.version, spec.place.level);
+        let bottommost = spec.place.bottommost && range.has_oldest();
         let settings = spec.stream_settings(options, self.snapshots.clone());
         let mut stream = CompactionStream::new(
             StreamSettings { bottommost, ..settings },
@@ -250,7 +250,7 @@ impl Job<'_> {
         let mut writer = TableWriter::new(self, &range, &warmth);
 
         let mut entries = 0u64;
-        let seats = (!spec.is_flush && spec.gives_way).then(|| inner.workers.seats());
+        let seats = (!spec.is_flush && spec.pace.gives_way).then(|| inner.workers.seats());
         self.take_turns(|turn| {
             while stream.valid() {
                 entries += 1;
@@ -272,11 +272,11 @@ impl Job<'_> {
             Ok(true)
         })?;
         let mut output = writer.into_output();
-        output.entries_read = stream.input().entries();
+        output.counts.entries_read = stream.input().entries();
         let counts = stream.counts();
         output.is_filtered = counts.dropped_by_filter > 0;
         inner.statistics.add(Ticker::FilterUnstorable, counts.unstorable_by_filter);
-        (output.key_faults_met, output.key_faults) = (counts.key_faults, stream.take_faults());
+        (output.counts.key_faults, output.key_faults) = (counts.key_faults, stream.take_faults());
         let placement = stream.into_separator();
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
@@ -292,7 +292,7 @@ impl Job<'_> {
 
     /// Does all of a part's work, which says when that is.
     fn take_turns(&self, mut work: impl FnMut(&mut Turn<'_>) -> Result<bool> + Send) -> Result<()> {
-        if !self.spec.gives_way {
+        if !self.spec.pace.gives_way {
             while !work(&mut Turn::Only)? {}
             return Ok(());
         }
@@ -335,7 +335,7 @@ impl Job<'_> {
 
     /// An error if another part has failed, or somebody has canceled it all.
     fn check_others(&self) -> Result<()> {
-        check_not_canceled(self.spec.control.as_deref())?;
+        check_not_canceled(self.spec.pace.control.as_deref())?;
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }

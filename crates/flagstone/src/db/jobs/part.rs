@@ -312,7 +312,7 @@ impl DbInner {
             anchors.extend(table.anchors(ANCHORS)?);
         }
         let boundaries =
-            subcompaction_boundaries(job.family.comparator(), anchors, parts_max, job.plan.target_file_size);
+            subcompaction_boundaries(job.family.comparator(), anchors, parts_max, job.plan.sizes.target);
         if !boundaries.is_empty() {
             Sometimes::CompactionCut.reached();
         }

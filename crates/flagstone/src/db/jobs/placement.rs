@@ -46,7 +46,7 @@ impl<'a> Placement<'a> {
     ) -> Self {
         let settings = &options.settings;
         let separates = settings.separates_values()
-            && spec.output_level >= settings.blob_file_starting_level.max(0) as usize;
+            && spec.place.level >= settings.blob_file_starting_level.max(0) as usize;
         let policy = match separates {
             true => SeparationPolicy::AtLeast { min_blob_size: settings.smallest_blob() },
             false => SeparationPolicy::Never,
@@ -70,7 +70,7 @@ impl<'a> Placement<'a> {
         });
         Self {
             source: BlobSource::new(inner, &spec.family, &spec.version)
-                .asking_with(spec.priority)
+                .asking_with(spec.pace.priority)
                 .reading_as(reads),
             separator: BlobSeparator::new(policy, builder, blob_file_size, open),
             emptied: &spec.blob_gc,
@@ -91,7 +91,7 @@ impl<'a> Placement<'a> {
             if !Mutant::SkipBlobSync.is_on() {
                 self.source.inner.sync_output(&*finished.file)?;
             }
-            output.blob_bytes += finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+            output.counts.blob_bytes += finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
             output.blob_files.push(BlobFileAddition {
                 number: finished.summary.number,
                 total_count: finished.summary.count,
@@ -99,8 +99,8 @@ impl<'a> Placement<'a> {
                 ..BlobFileAddition::default()
             });
         }
-        output.relocated_blobs = self.relocated_blobs;
-        output.relocated_bytes = self.relocated_bytes;
+        output.counts.relocated_blobs = self.relocated_blobs;
+        output.counts.relocated_bytes = self.relocated_bytes;
         Ok(())
     }
 }

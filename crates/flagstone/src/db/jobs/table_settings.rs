@@ -47,24 +47,32 @@ impl DbInner {
         let now = self.env.clock.unix_seconds();
         let written_by = match spec.is_flush {
             true => WrittenBy::Flush,
-            false => WrittenBy::Compaction { level: spec.output_level as u32 },
+            false => WrittenBy::Compaction { level: spec.place.level as u32 },
         };
         TableBuilderSettings {
-            compression: spec.compression.0,
-            compression_options: compression_options(&options, spec.compression.1),
+            compression: spec.compression.codec,
+            compression_options: compression_options(&options, spec.compression.is_bottommost),
             key_filter: spec.wants_key_filter,
             written_by,
             column_family: spec.family.id,
             column_family_name: spec.family.name.clone(),
-            creation_time: if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time },
+            creation_time: if spec.inherited.oldest_ancestor_time == 0 {
+                now
+            } else {
+                spec.inherited.oldest_ancestor_time
+            },
             oldest_key_time: if spec.is_flush { now } else { 0 },
-            file_creation_time: if spec.file_creation_time == 0 { now } else { spec.file_creation_time },
+            file_creation_time: if spec.inherited.file_creation_time == 0 {
+                now
+            } else {
+                spec.inherited.file_creation_time
+            },
             db_identity: self.identity.clone(),
             session_identity: self.session.clone(),
             file_number: number,
             buffer_size: self.settings.load().writable_file_max_buffer_size as usize,
             range_deletion_bytes_max: self.range_deletion_bytes_max.load(Ordering::Relaxed) as usize,
-            ..table_builder_settings(&options, spec.output_level, spec.bottommost && !spec.is_flush)
+            ..table_builder_settings(&options, spec.place.level, spec.place.bottommost && !spec.is_flush)
         }
     }
 }

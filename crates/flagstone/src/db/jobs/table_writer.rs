@@ -130,15 +130,15 @@ impl<'a> TableWriter<'a> {
     fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {
         let Job { inner, spec, unfinished, .. } = self.job;
         let number = inner.file_numbers.allocate();
-        let directory = spec.family.paths.directory(spec.path_id);
+        let directory = spec.family.paths.directory(spec.place.path_id);
         let path = file_name::table(directory, number);
-        if spec.temperature.is_known() {
-            inner.env.fs.advise(&path, spec.temperature);
+        if spec.place.temperature.is_known() {
+            inner.env.fs.advise(&path, spec.place.temperature);
         }
         let (number, file) = unfinished.create(number, path)?;
         let settings = inner.table_builder_settings(spec, number);
         let prepopulate = inner.prepopulate(spec, number, self.warmth);
-        let threads = spec.compresses_in_parallel.then(|| inner.env.spawner.clone());
+        let threads = spec.pace.compresses_in_parallel.then(|| inner.env.spawner.clone());
         let builder = TableBuilder::new(file.clone(), settings)?
             .prepopulating(prepopulate)
             .compressing_in_parallel(threads)?;
@@ -239,7 +239,7 @@ impl<'a> TableWriter<'a> {
             open.builder.note_flushed_until(spec.flushed_until());
         }
         let summary = open.builder.finish()?;
-        self.output.raw_bytes += summary.properties.raw_key_size + summary.properties.raw_value_size;
+        self.output.counts.raw_bytes += summary.properties.raw_key_size + summary.properties.raw_value_size;
         if !Mutant::SkipTableSync.is_on() {
             inner.sync_output(&*open.file)?;
         }
@@ -249,19 +249,20 @@ impl<'a> TableWriter<'a> {
         self.note_to_open(open.number, summary.is_cached, summary.key_filter);
         let mut covered = 0;
         if !bounds.tombstones.is_empty() {
-            let (version, level) = (&spec.version, spec.output_level);
+            let (version, level) = (&spec.version, spec.place.level);
             covered = inner.bytes_below(&spec.family, version, level, &bounds.tombstones);
             let limits = (&smallest, &largest);
             let whole = DeletedRanges::new(version, level, open.number, limits, &bounds.tombstones);
             self.output.deleted.extend(whole);
         }
         let now = inner.env.clock.unix_seconds();
-        let oldest = if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time };
+        let oldest =
+            if spec.inherited.oldest_ancestor_time == 0 { now } else { spec.inherited.oldest_ancestor_time };
         // Where there are no blob files, the MANIFEST need not say what might hide some.
         let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
         self.output.tables.push(FileMetadata {
             number: open.number,
-            path_id: spec.path_id,
+            path_id: spec.place.path_id,
             size: summary.size,
             smallest,
             largest,
@@ -270,9 +271,13 @@ impl<'a> TableWriter<'a> {
             oldest_blob_file: open.blobs.keys().next().copied(),
             blob_references: BlobReferences::new(others, open.blobs.into_iter().collect()),
             oldest_ancestor_time: oldest,
-            file_creation_time: if spec.file_creation_time == 0 { now } else { spec.file_creation_time },
-            temperature: spec.temperature,
-            epoch_number: spec.epoch_number,
+            file_creation_time: if spec.inherited.file_creation_time == 0 {
+                now
+            } else {
+                spec.inherited.file_creation_time
+            },
+            temperature: spec.place.temperature,
+            epoch_number: spec.inherited.epoch_number,
             unique_id: summary.unique_id,
             tail_size: summary.tail_size,
             compensated_range_deletion_size: covered,

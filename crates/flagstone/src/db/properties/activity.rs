@@ -64,12 +64,12 @@ impl LevelActivity {
         let at_commit = output.direct_files.iter().map(|file| file.total_bytes).fold(0, u64::saturating_add);
         Self {
             count: 1,
-            micros: output.micros,
-            read_blob: output.relocated_bytes,
+            micros: output.counts.micros,
+            read_blob: output.counts.relocated_bytes,
             written: output.tables.iter().map(|table| table.size).sum(),
-            written_raw: output.raw_bytes,
-            written_blob: output.blob_bytes.saturating_add(at_commit),
-            entries_read: output.entries_read,
+            written_raw: output.counts.raw_bytes,
+            written_blob: output.counts.blob_bytes.saturating_add(at_commit),
+            entries_read: output.counts.entries_read,
             ..Self::default()
         }
     }
@@ -153,7 +153,7 @@ impl Activity {
             let compaction = LevelActivity {
                 read_above: bytes(false),
                 read_here: bytes(true),
-                entries_dropped: output.entries_read.saturating_sub(written),
+                entries_dropped: output.counts.entries_read.saturating_sub(written),
                 ..LevelActivity::of_output(output)
             };
             self.level_mut(level).add(&compaction);

@@ -416,14 +416,14 @@ fn show(plan: &CompactionPlan) -> String {
         let files: Vec<_> = plan.emptied.iter().map(|file| file.0.to_string()).collect();
         write!(out, ", empties [{}]", files.join(" ")).unwrap();
     }
-    if plan.compression != CompressionType::Lz4 {
-        write!(out, ", {}", plan.compression).unwrap();
+    if plan.compression.codec != CompressionType::Lz4 {
+        write!(out, ", {}", plan.compression.codec).unwrap();
     }
     if !plan.grandparents.is_empty() {
         write!(out, ", grandparents [{}]", numbers(&plan.grandparents)).unwrap();
     }
-    if plan.output_level > 0 && plan.target_file_size != 50 {
-        write!(out, ", files of {}", plan.target_file_size).unwrap();
+    if plan.output_level > 0 && plan.sizes.target != 50 {
+        write!(out, ", files of {}", plan.sizes.target).unwrap();
     }
     if let Some(rest) = &plan.rest {
         write!(out, ", rest from {}", rest.escape_ascii()).unwrap();
