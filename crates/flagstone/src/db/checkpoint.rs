@@ -107,7 +107,7 @@ impl DbInner {
         let mut state = self.state.lock();
         state.deletions_paused -= pause;
         // Nobody is to be asked in a database that is closed by now, or open for reading only.
-        if commit.wal.is_some() {
+        if commit.log.writer.is_some() {
             commit.ask_again_for_wals();
             let needed = state.versions.oldest_log_number();
             self.remove_old_wals(&mut state, needed);
@@ -146,7 +146,7 @@ impl DbInner {
 
     fn contents(&self) -> Result<Contents> {
         let mut commit = self.commit.lock();
-        if commit.wal.is_some() {
+        if commit.log.writer.is_some() {
             self.flush_log(&mut commit)?;
         }
         let state = self.state.lock();
@@ -172,7 +172,7 @@ impl DbInner {
         if !state.wals.is_empty() {
             Sometimes::CheckpointWithOlderWals.reached();
         }
-        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.written()));
+        let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written()));
         let older = state.wals.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
         for (number, size) in older.map(|wal| (wal.number, wal.bytes)).chain(active) {
             let source = file_name::wal(&self.wal_directory, number);

@@ -158,7 +158,7 @@ impl DbInner {
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         self.check_writable()?;
-        let created = state.versions.create_column_families(specs, commit.wal_number);
+        let created = state.versions.create_column_families(specs, commit.log.number);
         let ids = self.after_manifest_change(&mut state, created)?;
         let mut families = Vec::with_capacity(ids.len());
         for (id, (name, options)) in ids.into_iter().zip(wanted) {
@@ -186,7 +186,7 @@ impl DbInner {
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion::first(mem.clone(), version);
         let family = Family::new(id, name, options, first, self.obsolete.clone(), of_db.archives_wals());
-        state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), commit.wal_number));
+        state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), commit.log.number));
         state.note(id);
         commit.add_target(family.clone(), mem);
         family
@@ -205,7 +205,7 @@ impl DbInner {
         self.after_manifest_change(&mut state, dropped).inspect_err(|_| {
             if let Some(target) = commit.targets.get_mut(&family.id) {
                 target.drop_in_doubt = true;
-                commit.drop_in_doubt = true;
+                commit.asked.settle_drop = true;
             }
         })?;
         family.mark_dropped();
@@ -238,7 +238,7 @@ impl DbInner {
                 .map_err(|error| error.context("the column family could not be dropped, nor kept"))?;
         }
         commit.targets.values_mut().for_each(|target| target.drop_in_doubt = false);
-        commit.drop_in_doubt = false;
+        commit.asked.settle_drop = false;
         Ok(())
     }
 

@@ -199,7 +199,7 @@ impl DbInner {
         };
         let [of_blocks, of_blobs] = self.tables.caches().own_overheads();
         (usage.cache.overhead, usage.blob_cache.overhead) = (of_blocks as u64, of_blobs as u64);
-        if let Some(wal) = &self.commit.lock().wal {
+        if let Some(wal) = &self.commit.lock().log.writer {
             usage.wal_mapping = wal.mapped_bytes();
         }
         let now = self.env.clock.now_us();

@@ -247,7 +247,7 @@ impl DbInner {
         state.archive = self.load_archive()?;
         let names = self.env.fs.list(&self.wal_directory)?;
         let is_obsolete = |number: &FileNumber| {
-            *number < commit.wal_number && !state.wals.iter().any(|wal| wal.number == *number)
+            *number < commit.log.number && !state.wals.iter().any(|wal| wal.number == *number)
         };
         let wals = names.iter().filter_map(|name| match FileKind::parse(name) {
             Some(FileKind::Wal(number)) => Some(number),

@@ -292,7 +292,7 @@ impl DbInner {
             }
             // What these families keep must not outlive older writes to others.
             let others_may_lose = state.families.len() > 1
-                && !commit.unsynced.is_empty()
+                && !commit.debt.logs.is_empty()
                 && !Mutant::SkipSyncOfOlderWals.is_on();
             drop(commit);
             if others_may_lose {

@@ -357,8 +357,8 @@ impl DbInner {
             let mut commit = self.commit.lock();
             // Here, and not by the sync, which may find that its writes are synced already.
             self.flush_log(&mut commit)?;
-            commit.sync_target = commit.last_sequence;
-            (commit.last_sequence, commit.unnumbered == commit.unnumbered_synced)
+            commit.debt.target = commit.last_sequence;
+            (commit.last_sequence, commit.debt.unnumbered == commit.debt.unnumbered_synced)
         };
         match is_all {
             true => self.wal_sync.wait_for(last, &*self.env.clock, || self.sync_and_publish()),
@@ -415,7 +415,7 @@ impl DbInner {
     }
 
     fn close_once(&self) -> Result<()> {
-        self.commit.lock().is_ending = true;
+        self.commit.lock().end.has_begun = true;
         self.io.set_closing();
         let flushed = self.flush_unlogged();
         {

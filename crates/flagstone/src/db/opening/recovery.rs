@@ -205,8 +205,8 @@ impl DbInner {
             writer.write_gathered()?;
             writer.file().sync()?;
         }
-        commit.wal = Some(writer);
-        commit.wal_number = number;
+        commit.log.writer = Some(writer);
+        commit.log.number = number;
 
         let oldest_kept = match (keep_in_memory, recovered.wals.first()) {
             (true, Some(oldest)) if !Mutant::ForgetKeptMemtables.is_on() => oldest.number,

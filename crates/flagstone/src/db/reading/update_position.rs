@@ -217,7 +217,7 @@ impl DbInner {
         // What it will say with its first record, which waits in memory or has yet to come.
         let unwritten = || {
             let commit = self.commit.lock();
-            commit.predecessor.filter(|_| commit.wal_number == number)
+            commit.log.predecessor.filter(|_| commit.log.number == number)
         };
         Ok(Some(Later {
             number,

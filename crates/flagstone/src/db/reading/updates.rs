@@ -204,8 +204,8 @@ impl DbInner {
     /// Whether the log record of that write may wait in memory, in no file, though the write may be published.
     fn may_wait_in_memory(&self, wanted: SequenceNumber) -> bool {
         let commit = self.commit.lock();
-        let is_any = commit.wal.as_ref().is_some_and(|wal| wal.written() < wal.offset());
-        is_any && commit.waiting_from <= wanted
+        let is_any = commit.log.writer.as_ref().is_some_and(|wal| wal.written() < wal.offset());
+        is_any && commit.log.waiting_from <= wanted
     }
 
     /// The WAL in which the write with the sequence number `wanted` is; `last` had been published before.

@@ -86,7 +86,7 @@ impl DbInner {
         });
         let waiting = state.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
         let older = state.wals.iter().map(|wal| (wal.number, wal.bytes, false));
-        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.written(), false));
+        let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
         let mut files: Vec<_> = moved.chain(waiting.chain(older).chain(active).map(here)).collect();
         // What waits may be older than what was moved.
         files.sort_by_key(|file| file.number);

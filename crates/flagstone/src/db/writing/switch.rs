@@ -42,9 +42,9 @@ impl DbInner {
         let wanted: Vec<ColumnFamilyId> =
             commit.targets.iter().filter(|(_, target)| target.switch_wanted).map(|(id, _)| *id).collect();
         // Where the disk is full, the next writer tries again.
-        commit.switch_wanted = true;
+        commit.asked.switch = true;
         self.switch_memtables(commit, &mut state, &wanted)?;
-        commit.switch_wanted = false;
+        commit.asked.switch = false;
         self.announce_work(&mut state);
         Ok(())
     }
@@ -69,7 +69,7 @@ impl DbInner {
         if commit.wal_size() > 0 {
             self.roll_wal(commit, state)?;
         }
-        let wal = commit.wal_number;
+        let wal = commit.log.number;
         for family in state.families.values_mut() {
             if family.mem.is_empty() || Mutant::LogNumberTooHigh.is_on() {
                 family.mem_wal = wal;
@@ -116,17 +116,17 @@ impl DbInner {
         let ended = std::mem::replace(commit.wal()?, writer);
         let bytes = ended.offset();
         // What flushes have made superfluous needs no sync; kept open, it would keep its space on the disk.
-        commit.unsynced.retain(|(number, _)| state.wals.iter().any(|wal| wal.number == *number));
-        commit.unsynced.push((commit.wal_number, ended.file().clone()));
-        state.wals.push_back(LiveWal { number: commit.wal_number, bytes, created_here: true });
+        commit.debt.logs.retain(|(number, _)| state.wals.iter().any(|wal| wal.number == *number));
+        commit.debt.logs.push((commit.log.number, ended.file().clone()));
+        state.wals.push_back(LiveWal { number: commit.log.number, bytes, created_here: true });
         self.note_live_wals(state);
-        commit.predecessor = Some(PredecessorWal {
-            number: commit.wal_number.0,
+        commit.log.predecessor = Some(PredecessorWal {
+            number: commit.log.number.0,
             size: bytes,
             last_sequence: commit.last_sequence,
         });
-        commit.is_predecessor_noted = false;
-        commit.wal_number = number;
+        commit.log.is_predecessor_noted = false;
+        commit.log.number = number;
         self.active_wal_bytes.store(0, Ordering::Relaxed);
         Ok(())
     }
@@ -249,8 +249,8 @@ impl DbInner {
         match self.oldest_wal.load(Ordering::Relaxed) {
             // There is only the active one, which ends then. Where nobody set a cap, a lone family's write buffer does.
             0 => commit.targets.len() > 1 || cap < u64::MAX,
-            oldest if all > cap => oldest != commit.wal_cap_asked_for,
-            oldest => oldest != commit.wal_limit_asked_for,
+            oldest if all > cap => oldest != commit.asked.wal_cap,
+            oldest => oldest != commit.asked.wal_limit,
         }
     }
 
@@ -287,12 +287,12 @@ impl DbInner {
     }
 
     fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
-        let oldest = state.wals.front().map_or(commit.wal_number, |wal| wal.number);
+        let oldest = state.wals.front().map_or(commit.log.number, |wal| wal.number);
         Sometimes::WalLimitReached.reached();
         let all = self.older_wal_bytes.load(Ordering::Relaxed) + commit.wal_size();
         // Beyond the cap there is no time for one after the other.
         let is_beyond = all > self.wal_bytes_cap.load(Ordering::Relaxed);
-        let until = if is_beyond { commit.wal_number } else { oldest };
+        let until = if is_beyond { commit.log.number } else { oldest };
         let mut is_kept = false;
         for target in commit.targets.values_mut() {
             let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
@@ -309,9 +309,9 @@ impl DbInner {
         let is_asked = is_kept || state.deletions_paused > 0 || want_any_flush(commit, state);
         // Where nobody has anything, the next write brings somebody.
         if is_asked {
-            commit.wal_limit_asked_for = oldest.0;
+            commit.asked.wal_limit = oldest.0;
             if is_beyond {
-                commit.wal_cap_asked_for = oldest.0;
+                commit.asked.wal_cap = oldest.0;
             }
         }
     }
@@ -336,7 +336,7 @@ fn want_any_flush(commit: &mut Commit, state: &mut State) -> bool {
 impl Commit {
     /// What kept the oldest WAL is no more, without a flush: whoever is to let go of it now is to be asked, too.
     pub(in crate::db) fn ask_again_for_wals(&mut self) {
-        (self.wal_limit_asked_for, self.wal_cap_asked_for) = (0, 0);
+        (self.asked.wal_limit, self.asked.wal_cap) = (0, 0);
     }
 }
 

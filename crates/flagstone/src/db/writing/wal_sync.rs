@@ -167,17 +167,17 @@ impl DbInner {
     pub(in crate::db) fn sync_and_publish(&self) -> Result<SequenceNumber> {
         let (blobs, files, last, unnumbered) = {
             let mut commit = self.commit.lock();
-            if let Some(outcome) = &commit.synced_at_end {
+            if let Some(outcome) = &commit.end.synced {
                 return outcome.clone();
             }
             // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
             self.poison.check_fatal()?;
             self.write_gathered(&mut commit)?;
             let active = commit.wal()?.file().clone();
-            let older = commit.unsynced.iter().map(|(_, file)| file.clone());
+            let older = commit.debt.logs.iter().map(|(_, file)| file.clone());
             let files = older.chain([active]).collect::<Vec<_>>();
             let last = commit.last_sequence;
-            (commit.unsynced_blobs.all(last), files, last, commit.unnumbered)
+            (commit.debt.blobs.all(last), files, last, commit.debt.unnumbered)
         };
         let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
@@ -187,11 +187,11 @@ impl DbInner {
             return Err(error);
         }
         let mut commit = self.commit.lock();
-        commit.unsynced_blobs.synced(&blobs);
+        commit.debt.blobs.synced(&blobs);
         let older = files.len() - 1;
         let covered = files[..older].to_vec();
-        commit.unsynced.retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
-        commit.unnumbered_synced = commit.unnumbered_synced.max(unnumbered);
+        commit.debt.logs.retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
+        commit.debt.unnumbered_synced = commit.debt.unnumbered_synced.max(unnumbered);
         self.publish(last);
         Ok(last)
     }
@@ -227,18 +227,18 @@ impl DbInner {
         let wal = commit.wal()?;
         let written = wal.write_gathered();
         let active = wal.file().clone();
-        let older = commit.unsynced.iter().map(|(_, file)| file.clone());
+        let older = commit.debt.logs.iter().map(|(_, file)| file.clone());
         let files: Vec<_> = older.chain([active]).collect();
         let last = commit.last_sequence;
-        let blobs = commit.unsynced_blobs.all(last);
+        let blobs = commit.debt.blobs.all(last);
         let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
             self.fail(state, &error);
             return Err(error);
         }
-        commit.unsynced.clear();
-        commit.unsynced_blobs.synced(&blobs);
-        commit.unnumbered_synced = commit.unnumbered;
+        commit.debt.logs.clear();
+        commit.debt.blobs.synced(&blobs);
+        commit.debt.unnumbered_synced = commit.debt.unnumbered;
         self.publish(commit.last_sequence);
         Ok(())
     }
@@ -246,14 +246,14 @@ impl DbInner {
     /// The end of the last WAL, when the database is closed. Writes may be waiting for its sync: they hear of this one.
     pub(in crate::db) fn end_wal(&self) -> Result<()> {
         let mut commit = self.commit.lock();
-        let Some(mut wal) = commit.wal.take() else { return Ok(()) };
+        let Some(mut wal) = commit.log.writer.take() else { return Ok(()) };
         let cut = wal.cut();
         let last = commit.last_sequence;
-        let blobs = self.sync_blobs(&commit.unsynced_blobs.all(last));
-        let older = commit.unsynced.drain(..).map(|(_, file)| file);
+        let blobs = self.sync_blobs(&commit.debt.blobs.all(last));
+        let older = commit.debt.logs.drain(..).map(|(_, file)| file);
         let files: Vec<_> = older.chain([wal.file().clone()]).collect();
         let synced = blobs.and_then(|()| self.sync_files(&files)).and(cut);
-        commit.synced_at_end = Some(synced.clone().map(|()| last));
+        commit.end.synced = Some(synced.clone().map(|()| last));
         synced.inspect(|()| self.publish(last))
     }
 
@@ -262,9 +262,9 @@ impl DbInner {
     pub(in crate::db) fn sync_older_wals(&self) -> Result<()> {
         let (blobs, files) = {
             let mut commit = self.commit.lock();
-            let files: Vec<_> = commit.unsynced.iter().map(|(_, file)| file.clone()).collect();
-            let (active, last) = (commit.wal_number, commit.last_sequence);
-            (commit.unsynced_blobs.before(active, last), files)
+            let files: Vec<_> = commit.debt.logs.iter().map(|(_, file)| file.clone()).collect();
+            let (active, last) = (commit.log.number, commit.last_sequence);
+            (commit.debt.blobs.before(active, last), files)
         };
         if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
             self.fail(&mut self.state.lock(), &error);
@@ -272,8 +272,8 @@ impl DbInner {
         }
         let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
         let mut commit = self.commit.lock();
-        commit.unsynced.retain(|(_, file)| !is_synced(file));
-        commit.unsynced_blobs.synced(&blobs);
+        commit.debt.logs.retain(|(_, file)| !is_synced(file));
+        commit.debt.blobs.synced(&blobs);
         Ok(())
     }
 }

@@ -52,40 +52,65 @@ pub(in crate::db) struct WriteTarget {
 #[derive(Default)]
 #[repr(align(128))]
 pub(in crate::db) struct Commit {
+    pub(in crate::db) log: ActiveLog,
+    /// The last sequence number assigned.
+    pub(in crate::db) last_sequence: SequenceNumber,
+    pub(in crate::db) targets: BTreeMap<ColumnFamilyId, WriteTarget>,
+    /// Bytes of the targets' memtables, but for empty ones.
+    pub(in crate::db) memtable_bytes: u64,
+    pub(in crate::db) debt: SyncDebt,
+    pub(in crate::db) asked: Asked,
+    pub(in crate::db) end: Ending,
+}
+
+/// The WAL that takes the writes.
+#[derive(Default)]
+pub(in crate::db) struct ActiveLog {
     /// None while the database is being opened, when it is read-only, and after it was closed.
-    pub(in crate::db) wal: Option<wal::Writer>,
-    pub(in crate::db) wal_number: FileNumber,
-    /// What the active WAL says of the one before, or is to say.
+    pub(in crate::db) writer: Option<wal::Writer>,
+    pub(in crate::db) number: FileNumber,
+    /// What the WAL says of the one before, or is to say.
     pub(in crate::db) predecessor: Option<PredecessorWal>,
     /// Whether it has said so: to its buffer at least.
     pub(in crate::db) is_predecessor_noted: bool,
-    /// That of the first record that waits in memory, where any does; if anything, one of an earlier record.
+    /// Lower bound on the sequence number of the oldest record still buffered in memory.
     pub(in crate::db) waiting_from: SequenceNumber,
-    /// The last sequence number assigned.
-    pub(in crate::db) last_sequence: SequenceNumber,
-    /// The last one that somebody wants synced before it is published.
-    pub(in crate::db) sync_target: SequenceNumber,
-    pub(in crate::db) targets: BTreeMap<ColumnFamilyId, WriteTarget>,
+}
+
+/// What the next sync has to cover.
+#[derive(Default)]
+pub(in crate::db) struct SyncDebt {
+    /// The last sequence number that a writer wants synced before it is published.
+    pub(in crate::db) target: SequenceNumber,
     /// Earlier WALs with bytes that no sync has covered, oldest first.
-    pub(in crate::db) unsynced: Vec<(FileNumber, Arc<dyn File>)>,
-    pub(in crate::db) unsynced_blobs: UnsyncedBlobs,
-    /// Bytes of the targets' memtables, but for empty ones.
-    pub(in crate::db) memtable_bytes: u64,
-    /// Whether any target has `switch_wanted`.
-    pub(in crate::db) switch_wanted: bool,
-    /// Whether any target has `drop_in_doubt`.
-    pub(in crate::db) drop_in_doubt: bool,
-    /// The number of the oldest WAL for whose sake families were switched because the WALs took too much.
-    pub(in crate::db) wal_limit_asked_for: u64,
-    /// The same, where all families were switched because the WALs had more than they may.
-    pub(in crate::db) wal_cap_asked_for: u64,
-    /// Records of log data alone, and how many of them are synced: they have no sequence number that says so.
+    pub(in crate::db) logs: Vec<(FileNumber, Arc<dyn File>)>,
+    pub(in crate::db) blobs: UnsyncedBlobs,
+    /// Records of log data alone, which have no sequence number of their own.
     pub(in crate::db) unnumbered: u64,
+    /// How many of them are synced.
     pub(in crate::db) unnumbered_synced: u64,
-    /// Closing has begun: what it flushes is the last that was written.
-    pub(in crate::db) is_ending: bool,
-    /// Up to where closing has synced the WAL that was the last one, if it could.
-    pub(in crate::db) synced_at_end: Option<Result<SequenceNumber>>,
+}
+
+/// What the next writer has to do before it writes.
+#[derive(Default)]
+pub(in crate::db) struct Asked {
+    /// Whether any target has `switch_wanted`.
+    pub(in crate::db) switch: bool,
+    /// Whether any target has `drop_in_doubt`.
+    pub(in crate::db) settle_drop: bool,
+    /// The oldest WAL for whose sake families were switched because the WALs took too much.
+    pub(in crate::db) wal_limit: u64,
+    /// The oldest WAL for whose sake all families were switched because the WALs had reached their cap.
+    pub(in crate::db) wal_cap: u64,
+}
+
+/// How far closing is.
+#[derive(Default)]
+pub(in crate::db) struct Ending {
+    /// What closing flushes is the last that was written.
+    pub(in crate::db) has_begun: bool,
+    /// Up to where closing has synced the last WAL, if it could.
+    pub(in crate::db) synced: Option<Result<SequenceNumber>>,
 }
 
 /// Bytes of the largest batch that one writer commits for another, its large values included, which may have to be written once
@@ -116,7 +141,7 @@ impl Commit {
     /// # Errors
     /// `ShutdownInProgress`, once closing has begun.
     fn check_not_ending(&self) -> Result<()> {
-        match self.is_ending {
+        match self.end.has_begun {
             true => Err(Error::new(Code::ShutdownInProgress, "the database is being closed")),
             false => Ok(()),
         }
@@ -127,12 +152,12 @@ impl Commit {
     /// # Errors
     /// `ShutdownInProgress` after the database was closed.
     pub(in crate::db) fn wal(&mut self) -> Result<&mut wal::Writer> {
-        self.wal.as_mut().ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
+        self.log.writer.as_mut().ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
     }
 
     /// Bytes in the active WAL.
     pub(in crate::db) fn wal_size(&self) -> u64 {
-        self.wal.as_ref().map_or(0, wal::Writer::offset)
+        self.log.writer.as_ref().map_or(0, wal::Writer::offset)
     }
 
     pub(in crate::db) fn target(&self, id: ColumnFamilyId) -> Option<&WriteTarget> {
@@ -315,10 +340,10 @@ impl DbInner {
         commit.check_not_ending()?;
         commit.wal()?;
         self.check_batch(commit, batch, blobs, options.ignore_missing_column_families)?;
-        if commit.drop_in_doubt && !Mutant::ForgetDoubtfulDrop.is_on() {
+        if commit.asked.settle_drop && !Mutant::ForgetDoubtfulDrop.is_on() {
             self.settle_drops(commit, batch)?;
         }
-        if commit.switch_wanted || self.wal_limit_reached(commit) || self.memtable_limit_reached(commit) {
+        if commit.asked.switch || self.wal_limit_reached(commit) || self.memtable_limit_reached(commit) {
             self.switch_wanted_memtables(commit)?;
         }
         self.check_healthy_for(batch)?;
@@ -335,10 +360,10 @@ impl DbInner {
             let joins_sync = asks_for_sync && !batch.is_empty()
                 || self.is_sync_awaited(commit) && self.settings.load().manual_wal_flush;
             self.append_to_wal(commit, batch, joins_sync)?;
-            commit.unnumbered += u64::from(is_unnumbered);
-            let wal = commit.wal_number;
+            commit.debt.unnumbered += u64::from(is_unnumbered);
+            let wal = commit.log.number;
             let last = commit.last_sequence + u64::from(batch.count());
-            commit.unsynced_blobs.note(blobs, wal, last);
+            commit.debt.blobs.note(blobs, wal, last);
         } else if !batch.is_empty() {
             self.unlogged.store(true, Ordering::Release);
         }
@@ -361,12 +386,12 @@ impl DbInner {
             self.publish(last);
         }
         if asks_for_sync {
-            commit.sync_target = last;
+            commit.debt.target = last;
         } else if !self.is_sync_awaited(commit) {
             self.snapshots.published.store(last, Ordering::Release);
             return Ok(Committed::Published);
         }
-        let wanted = commit.sync_target;
+        let wanted = commit.debt.target;
         Ok(Committed::Waits { wanted, last, for_its_own: asks_for_sync && is_unnumbered })
     }
 
@@ -411,7 +436,7 @@ impl DbInner {
 
     /// Whether a write waits for its sync, and with it all that came later.
     pub(super) fn is_sync_awaited(&self, commit: &Commit) -> bool {
-        commit.sync_target > self.snapshots.published.load(Ordering::Acquire)
+        commit.debt.target > self.snapshots.published.load(Ordering::Acquire)
     }
 
     /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is written at once: the sync
@@ -423,13 +448,13 @@ impl DbInner {
                 "a batch of {bytes} bytes is too long for a compressed WAL, which takes {most}; write it in parts"
             )));
         }
-        let noted = commit.is_predecessor_noted || Mutant::ForgetPredecessor.is_on();
-        if let Some(predecessor) = commit.predecessor.filter(|_| !noted) {
+        let noted = commit.log.is_predecessor_noted || Mutant::ForgetPredecessor.is_on();
+        if let Some(predecessor) = commit.log.predecessor.filter(|_| !noted) {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.last_sequence + 1);
             note.put_log_data(predecessor.to_note())?;
             self.add_to_wal(commit, &note, joins_sync)?;
-            commit.is_predecessor_noted = true;
+            commit.log.is_predecessor_noted = true;
         }
         self.add_to_wal(commit, batch, joins_sync)
     }
@@ -462,7 +487,7 @@ impl DbInner {
         }
         let offset = wal.offset();
         if is_first {
-            commit.waiting_from = batch.sequence();
+            commit.log.waiting_from = batch.sequence();
         }
         self.statistics.add_committing(commit, Ticker::WalBytes, offset - before);
         // Others need not have the line of memory, but where it matters.
@@ -496,7 +521,7 @@ impl DbInner {
                 full = true;
             }
         }
-        commit.switch_wanted |= full;
+        commit.asked.switch |= full;
     }
 
     /// A write of the WAL that a full disk refused can be tried again.

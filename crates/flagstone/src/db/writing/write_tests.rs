@@ -42,7 +42,7 @@ fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
     batch.set_sequence(first);
     inner.append_to_wal(&mut commit, &batch, true).unwrap();
     inner.insert(&mut commit, &batch, first);
-    (commit.last_sequence, commit.sync_target) = (first, first);
+    (commit.last_sequence, commit.debt.target) = (first, first);
     first
 }
 

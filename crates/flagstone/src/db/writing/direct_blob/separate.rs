@@ -273,9 +273,9 @@ impl DbInner {
         let target = commit.targets.get_mut(&family.id);
         if let Some(target) = target.filter(|target| family.is_full(&target.mem)) {
             target.switch_wanted = true;
-            commit.switch_wanted = true;
+            commit.asked.switch = true;
         }
-        if commit.switch_wanted {
+        if commit.asked.switch {
             self.switch_wanted_memtables(commit)?;
         }
         match commit.target(family.id) {
