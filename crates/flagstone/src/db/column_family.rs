@@ -256,7 +256,7 @@ impl DbInner {
         for family in families.values() {
             let options = family.options.load();
             buffers.add(options.write_buffer_size, options.max_write_buffer_number.max(1) as u64);
-            direct_blob_min = direct_blob_min.min(family.direct_blob_min.load(Ordering::Relaxed));
+            direct_blob_min = direct_blob_min.min(family.limits.direct_blob_min.load(Ordering::Relaxed));
         }
         self.largest_write_buffer.store(buffers.largest, Ordering::Relaxed);
         // All that are flushed at once, each with what its last piece of memory may have too much.

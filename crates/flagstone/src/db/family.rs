@@ -60,17 +60,8 @@ pub(crate) struct Family {
     bounded: Mutex<BoundedSettings>,
     /// Whether the database keeps WALs for whoever reads along.
     archives_wals: bool,
-    /// `options.write_buffer_size`, for the write path.
-    pub(crate) write_buffer_size: AtomicUsize,
-    /// Bytes at which a blob file is closed, likewise: `options.blob_file_size`, or fewer to keep within
-    /// `options.max_space_amplification`.
-    pub(super) blob_file_size: AtomicU64,
-    /// The smallest value that goes to a blob file when it is committed; more than any if none does.
-    pub(super) direct_blob_min: AtomicU64,
-    /// The same for a write that asks for a sync.
-    direct_blob_min_synced: AtomicU64,
-    /// `options.max_successive_merges`, likewise.
-    pub(super) max_successive_merges: AtomicU64,
+    /// Options that every write and flush asks for.
+    pub(super) limits: FamilyLimits,
     /// How many keys of the database had been looked up before its last flush.
     keys_read: AtomicU64,
     pub(crate) current: ArcSwap<SuperVersion>,
@@ -81,6 +72,41 @@ pub(crate) struct Family {
     /// How many hold automatic compactions back until further notice, which nobody waits for meanwhile. Changed under the state's
     /// lock.
     held: AtomicUsize,
+}
+
+/// What follows from a family's options, as numbers that are read without a lock.
+pub(super) struct FamilyLimits {
+    pub(super) write_buffer_size: AtomicUsize,
+    /// Bytes at which a blob file is closed: `options.blob_file_size`, or fewer to keep within
+    /// `options.max_space_amplification`.
+    pub(super) blob_file_size: AtomicU64,
+    /// The smallest value that goes to a blob file when it is committed; more than any if none does.
+    pub(super) direct_blob_min: AtomicU64,
+    /// The smallest one for a write that asks for a sync.
+    direct_blob_min_synced: AtomicU64,
+    pub(super) max_successive_merges: AtomicU64,
+}
+
+impl FamilyLimits {
+    fn of(options: &ColumnFamilyOptions, version: &Version, archives_wals: bool) -> Self {
+        Self {
+            write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
+            blob_file_size: AtomicU64::new(blob_file_size_of(options, version)),
+            direct_blob_min: AtomicU64::new(direct_blob_min(options, archives_wals, false)),
+            direct_blob_min_synced: AtomicU64::new(direct_blob_min(options, archives_wals, true)),
+            max_successive_merges: AtomicU64::new(options.max_successive_merges),
+        }
+    }
+
+    fn set(&self, new: &Self) {
+        let copy =
+            |to: &AtomicU64, from: &AtomicU64| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.write_buffer_size.store(new.write_buffer_size.load(Ordering::Relaxed), Ordering::Relaxed);
+        copy(&self.blob_file_size, &new.blob_file_size);
+        copy(&self.direct_blob_min, &new.direct_blob_min);
+        copy(&self.direct_blob_min_synced, &new.direct_blob_min_synced);
+        copy(&self.max_successive_merges, &new.max_successive_merges);
+    }
 }
 
 impl Family {
@@ -103,11 +129,7 @@ impl Family {
             order: InternalKeyComparator::new(options.comparator.clone()),
             paths: first.version.paths.clone(),
             dead_ranges: Arc::new(DeadRanges::new(options.comparator.clone())),
-            write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
-            blob_file_size: AtomicU64::new(blob_file_size_of(&options, &first.version)),
-            direct_blob_min: AtomicU64::new(direct_blob_min(&options, archives_wals, false)),
-            max_successive_merges: AtomicU64::new(options.max_successive_merges),
-            direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, archives_wals, true)),
+            limits: FamilyLimits::of(&options, &first.version, archives_wals),
             keys_read: AtomicU64::new(0),
             options: ArcSwap::from_pointee(options),
             current: ArcSwap::from_pointee(first),
@@ -138,12 +160,12 @@ impl Family {
 
     /// Bytes of memory that a memtable may use before it is flushed.
     pub(super) fn write_buffer_size(&self) -> usize {
-        self.write_buffer_size.load(Ordering::Relaxed)
+        self.limits.write_buffer_size.load(Ordering::Relaxed)
     }
 
     /// Bytes of values in blob files that it may have.
     pub(super) fn blob_file_size(&self) -> u64 {
-        self.blob_file_size.load(Ordering::Relaxed)
+        self.limits.blob_file_size.load(Ordering::Relaxed)
     }
 
     /// The options that were asked for.
@@ -157,13 +179,7 @@ impl Family {
     pub(super) fn set_options(&self, asked_for: &ColumnFamilyOptions) {
         *self.bounded.lock() = BoundedSettings::of(asked_for);
         let options = asked_for.sanitized();
-        self.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
-        let blob_file_size = blob_file_size_of(&options, &self.current.load().version);
-        self.blob_file_size.store(blob_file_size, Ordering::Relaxed);
-        self.direct_blob_min.store(direct_blob_min(&options, self.archives_wals, false), Ordering::Relaxed);
-        self.max_successive_merges.store(options.max_successive_merges, Ordering::Relaxed);
-        self.direct_blob_min_synced
-            .store(direct_blob_min(&options, self.archives_wals, true), Ordering::Relaxed);
+        self.limits.set(&FamilyLimits::of(&options, &self.current.load().version, self.archives_wals));
         self.options.store(Arc::new(options));
         // Their cursors read by the former ones.
         self.parked.clear();
@@ -173,7 +189,8 @@ impl Family {
     /// the codec cannot compress goes through the WAL, and stays in a table.
     #[inline]
     pub(super) fn separates(&self, size: usize, synced: bool) -> bool {
-        let smallest = if synced { &self.direct_blob_min_synced } else { &self.direct_blob_min };
+        let smallest =
+            if synced { &self.limits.direct_blob_min_synced } else { &self.limits.direct_blob_min };
         size as u64 >= smallest.load(Ordering::Relaxed) && (size <= ANY_CODEC_TAKES || self.codec_takes(size))
     }
 
@@ -334,19 +351,7 @@ pub(super) struct FamilyState {
     pub(super) immutable: VecDeque<Immutable>,
     /// Flushes asked for although less than a batch of memtables is waiting.
     pub(super) flush_requested: bool,
-    /// Ranges that a manual compaction works on keep automatic picks away.
-    pub(super) manual_compactions: usize,
-    /// The compactions under way.
-    pub(super) running: Vec<RunningCompaction>,
-    /// A merging of all runs in pieces that has begun.
-    pub(super) merging: Option<Merging>,
-    /// Compactions that take turns, and have not ended, or whose inputs are being removed.
-    pub(super) in_turn: usize,
-    /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
-    /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
-    pub(super) forced_gc_below: FileNumber,
-    /// The blob files that are being emptied, all together, to keep within `max_space_amplification`.
-    pub(super) collecting: BTreeSet<FileNumber>,
+    pub(super) compacting: Compacting,
     /// What range deletions leave nothing of, as far as it is not dropped yet.
     pub(super) deleted: Vec<DeletedRanges>,
     /// The deletions that wait in the memtable.
@@ -361,9 +366,33 @@ pub(super) struct FamilyState {
     pub(super) listed: Listed,
     /// What was done for it, for reports.
     pub(super) activity: Activity,
-    /// Super versions that were replaced while somebody read them; oldest first.
+    super_versions: SuperVersions,
+}
+
+/// The compactions of a family, and what they leave for the next ones.
+#[derive(Default)]
+pub(super) struct Compacting {
+    /// Manual compactions, which keep automatic picks away.
+    pub(super) manual: usize,
+    /// The compactions under way.
+    pub(super) running: Vec<RunningCompaction>,
+    /// A merging of all runs in pieces that has begun.
+    pub(super) merging: Option<Merging>,
+    /// Compactions that take turns, and have not ended, or whose inputs are being removed.
+    pub(super) in_turn: usize,
+    /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
+    /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
+    pub(super) forced_gc_below: FileNumber,
+    /// The blob files that are being emptied, all together, to keep within `max_space_amplification`.
+    pub(super) collecting: BTreeSet<FileNumber>,
+}
+
+/// The super versions before the newest.
+#[derive(Default)]
+struct SuperVersions {
+    /// Those that were replaced while a reader had them; oldest first.
     replaced: Vec<Replaced>,
-    /// How many super versions were installed.
+    /// How many were installed.
     installed: u64,
 }
 
@@ -390,12 +419,7 @@ impl FamilyState {
             mem_wal,
             immutable: VecDeque::new(),
             flush_requested: false,
-            manual_compactions: 0,
-            running: Vec::new(),
-            merging: None,
-            in_turn: 0,
-            forced_gc_below: FileNumber(0),
-            collecting: BTreeSet::new(),
+            compacting: Compacting::default(),
             deleted: Vec::new(),
             waiting_deletions: WaitingDeletions::default(),
             overwriting: Overwriting::default(),
@@ -403,8 +427,7 @@ impl FamilyState {
             remembered_pressure: None,
             listed: Listed::default(),
             activity: Activity::default(),
-            replaced: Vec::new(),
-            installed: 0,
+            super_versions: SuperVersions::default(),
         }
     }
 
@@ -423,7 +446,7 @@ impl FamilyState {
 
     fn install_in(&mut self, past: Past, version: Arc<Version>, now_us: u64) {
         let blob_file_size = blob_file_size_of(&self.family.options.load(), &version);
-        self.family.blob_file_size.store(blob_file_size, Ordering::Relaxed);
+        self.family.limits.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         let before = Arc::downgrade(&self.family.current.load_full());
         self.family.current.store(Arc::new(SuperVersion {
             mem: self.mem.clone(),
@@ -432,20 +455,25 @@ impl FamilyState {
             past,
         }));
         self.family.parked.clear();
-        self.replaced.push(Replaced { by_readers: before, number: self.installed, at_us: now_us });
-        self.replaced.retain(Replaced::is_read);
-        self.installed += 1;
+        let SuperVersions { replaced, installed } = &mut self.super_versions;
+        replaced.push(Replaced { by_readers: before, number: *installed, at_us: now_us });
+        replaced.retain(Replaced::is_read);
+        *installed += 1;
     }
 
     /// How many super versions were installed before the present one.
     pub(super) fn installed(&self) -> u64 {
-        self.installed
+        self.super_versions.installed
     }
 
     /// Whether anybody reads one of the first `installed` super versions.
     pub(super) fn has_readers_before(&self, installed: u64) -> bool {
         !Mutant::PunchUnderReaders.is_on()
-            && self.replaced.iter().any(|replaced| replaced.number < installed && replaced.is_read())
+            && self
+                .super_versions
+                .replaced
+                .iter()
+                .any(|replaced| replaced.number < installed && replaced.is_read())
     }
 
     /// Notes what new tables delete, and forgets what is done in `version`.
@@ -457,13 +485,13 @@ impl FamilyState {
     /// The super versions that readers keep although there is a newer one: how many, and when the first was replaced, in
     /// microseconds of the clock.
     pub(super) fn kept_by_readers(&self) -> (usize, Option<u64>) {
-        let kept = self.replaced.iter().filter(|replaced| replaced.is_read());
+        let kept = self.super_versions.replaced.iter().filter(|replaced| replaced.is_read());
         kept.fold((0, None), |(count, first), replaced| (count + 1, first.or(Some(replaced.at_us))))
     }
 
     /// These super versions, those replaced first in front.
     pub(super) fn replaced(&self) -> Vec<Arc<SuperVersion>> {
-        self.replaced.iter().filter_map(|replaced| replaced.by_readers.upgrade()).collect()
+        self.super_versions.replaced.iter().filter_map(|replaced| replaced.by_readers.upgrade()).collect()
     }
 
     /// The memtables, oldest first.

@@ -117,7 +117,9 @@ impl DbInner {
     fn goes_on_in_pieces(&self, family: ColumnFamilyId) -> bool {
         let state = self.state.lock();
         let known = state.families.get(&family);
-        known.is_some_and(|known| known.merging.is_some() || !known.collecting.is_empty())
+        known.is_some_and(|known| {
+            known.compacting.merging.is_some() || !known.compacting.collecting.is_empty()
+        })
     }
 
     /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was `free` just before.
@@ -152,7 +154,7 @@ impl DbInner {
         let job = state.agenda.to_compact().find_map(|id| {
             let known = state.families.get(&id)?;
             // Who holds it lets it go with a word.
-            let job = if known.manual_compactions == 0 { self.compaction_of(state, known) } else { None };
+            let job = if known.compacting.manual == 0 { self.compaction_of(state, known) } else { None };
             idle.extend(job.is_none().then_some(id));
             // It is asked again, since nothing of it changes when there is space.
             job.filter(|job| !waits || passes(&job.plan) || self.has_room_beside(job, in_work, free))
@@ -168,11 +170,13 @@ impl DbInner {
             return None;
         }
         let version = known.family.current.load().version.clone();
-        let context = PickContext { makes_room: known.in_turn > 0, ..self.pick_context(state, known) };
+        let context =
+            PickContext { makes_room: known.compacting.in_turn > 0, ..self.pick_context(state, known) };
         let mut plan = pick_compaction(&options, &version, &context)?;
         if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
             // What passes by anyway need not be rewritten for their sake.
-            let live = known.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
+            let live =
+                known.compacting.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
             plan.emptied = live.copied().collect();
         }
         Some(CompactionJob::new(known.family.clone(), version, plan))
@@ -187,13 +191,13 @@ impl DbInner {
         let cursors =
             state.versions.family(known.family.id).map_or(&[][..], |family| &family.compact_cursors);
         PickContext {
-            running: &known.running,
+            running: &known.compacting.running,
             bottommost_threshold: self.snapshots.released(),
             now_unix_seconds: self.env.clock.unix_seconds(),
             cursors,
-            forced_gc_below: known.forced_gc_below,
-            merging: known.merging.as_ref(),
-            collecting: &known.collecting,
+            forced_gc_below: known.compacting.forced_gc_below,
+            merging: known.compacting.merging.as_ref(),
+            collecting: &known.compacting.collecting,
             oldest_snapshot: self.oldest_snapshot(),
             deleted: &known.deleted,
             unflushed_blob_bytes: known.unflushed_blob_bytes(),
@@ -210,7 +214,7 @@ impl DbInner {
 
     /// Marks the inputs of a plan as taken.
     pub(in crate::db) fn begin_compaction(&self, state: &mut State, job: &CompactionJob) {
-        let running = state.families.get(&job.family.id).map_or(0, |known| known.running.len());
+        let running = state.families.get(&job.family.id).map_or(0, |known| known.compacting.running.len());
         // Where none runs, a marked file is set aside.
         let takes_marked = job.plan.drops_oldest() && running == 0;
         for (_, file) in job.plan.files() {
@@ -219,10 +223,10 @@ impl DbInner {
         }
         state.running_compactions += 1;
         if let Some(known) = state.families.get_mut(&job.family.id) {
-            known.running.push(job.plan.running());
-            known.in_turn += usize::from(job.plan.takes_turn);
+            known.compacting.running.push(job.plan.running());
+            known.compacting.in_turn += usize::from(job.plan.takes_turn);
             if !job.plan.emptied.is_empty() {
-                known.collecting.clone_from(&job.plan.emptied);
+                known.compacting.collecting.clone_from(&job.plan.emptied);
             }
         }
     }
@@ -269,8 +273,8 @@ impl DbInner {
         release_inputs(job, &aside);
         if let Some(known) = state.families.get_mut(&job.family.id) {
             let ended = job.plan.running();
-            if let Some(at) = known.running.iter().position(|running| *running == ended) {
-                known.running.swap_remove(at);
+            if let Some(at) = known.compacting.running.iter().position(|running| *running == ended) {
+                known.compacting.running.swap_remove(at);
             }
         }
         state.note(job.family.id);
@@ -510,7 +514,8 @@ impl DbInner {
             known.activity.note_compaction(&job.plan, output);
             known.note_deleted(&output.deleted, &version);
             let next = self.file_numbers.next();
-            known.merging = job.plan.merging_after(known.merging.take(), &version, next);
+            known.compacting.merging =
+                job.plan.merging_after(known.compacting.merging.take(), &version, next);
             let is_limited = job.family.options.load().max_space_amplification > 0.0;
             if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
@@ -521,7 +526,7 @@ impl DbInner {
                 false => known.install(version, now_us),
             }
             if job.plan.reason != CompactionReason::BlobGarbage {
-                known.forced_gc_below = self.file_numbers.next();
+                known.compacting.forced_gc_below = self.file_numbers.next();
             }
         }
         state.note(job.family.id);

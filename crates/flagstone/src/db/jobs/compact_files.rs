@@ -103,7 +103,7 @@ impl Db {
         let mut plan = plan_files(&version, &common, &context, &chosen, (output_level, path_id))?;
         if settings.compaction_style == CompactionStyle::Universal && plan.rewrites() {
             plan.takes_turn = holds_oldest(&plan, &version);
-            if plan.takes_turn && known.in_turn > 0 {
+            if plan.takes_turn && known.compacting.in_turn > 0 {
                 return Err(in_the_way());
             }
         }

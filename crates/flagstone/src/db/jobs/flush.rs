@@ -419,7 +419,7 @@ impl DbInner {
             true => known.install_another_past(version, now_us),
             false => known.install(version, now_us),
         }
-        known.forced_gc_below = self.file_numbers.next();
+        known.compacting.forced_gc_below = self.file_numbers.next();
         state.note(id);
     }
 }

@@ -132,7 +132,7 @@ struct Manual<'a> {
 impl Manual<'_> {
     fn hold_automatic(&self, state: &mut State, change: isize) {
         if let Some(known) = state.families.get_mut(&self.family.id) {
-            known.manual_compactions = known.manual_compactions.saturating_add_signed(change);
+            known.compacting.manual = known.compacting.manual.saturating_add_signed(change);
         }
         state.note(self.family.id);
     }
@@ -193,7 +193,7 @@ impl Manual<'_> {
     fn plan_refit(&self, state: &State) -> Result<RangePlan> {
         let known = state.families.get(&self.family.id);
         let (Some(known), Some(level)) = (known, self.deepest_level()) else { return Ok(RangePlan::Nothing) };
-        if !known.running.is_empty() {
+        if !known.compacting.running.is_empty() {
             return Ok(RangePlan::Blocked);
         }
         let version = self.version();
@@ -382,7 +382,8 @@ impl Manual<'_> {
         let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
         let options = self.family.options.load();
         let universal = &options.compaction_options_universal;
-        let context = PickContext { makes_room: known.in_turn > 0, ..self.inner.pick_context(state, known) };
+        let context =
+            PickContext { makes_room: known.compacting.in_turn > 0, ..self.inner.pick_context(state, known) };
         let version = self.version();
         let common = leveled_settings(&options, &version.paths);
         let output = (self.options.target_path_id, self.rewrites_last());
@@ -396,7 +397,7 @@ impl Manual<'_> {
     /// For FIFO compaction: what it would do unasked.
     fn plan_fifo(&self, state: &State) -> RangePlan {
         let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
-        if !known.running.is_empty() {
+        if !known.compacting.running.is_empty() {
             return RangePlan::Blocked;
         }
         let version = self.version();

@@ -63,7 +63,7 @@ impl<'a> Placement<'a> {
             },
             ..default
         };
-        let blob_file_size = spec.family.blob_file_size.load(Ordering::Relaxed);
+        let blob_file_size = spec.family.limits.blob_file_size.load(Ordering::Relaxed);
         let open: OpenFile<'a> = Box::new(move || {
             let number = inner.file_numbers.allocate();
             unfinished.create(number, spec.family.paths.blob(number))

@@ -82,7 +82,7 @@ impl DbInner {
             inputs.for_each(|file| file.set_aside.store(true, Ordering::Relaxed));
             if let Some(known) = state.families.get_mut(&job.family.id) {
                 let kept = kept_by_damage(&known.family.current.load().version);
-                known.collecting.retain(|file| !kept.contains(file));
+                known.compacting.collecting.retain(|file| !kept.contains(file));
             }
         }
         aside
@@ -132,7 +132,8 @@ impl DbInner {
 
     /// What a manual compaction of the family would wait for in vain.
     pub(in crate::db) fn blocked_by_damage(&self, state: &State, family: &Family) -> Result<()> {
-        let goes_on = |known: &FamilyState| !known.running.is_empty() || known.in_turn > 0;
+        let goes_on =
+            |known: &FamilyState| !known.compacting.running.is_empty() || known.compacting.in_turn > 0;
         let is_running = state.families.get(&family.id).is_some_and(goes_on);
         let damaged = state.damaged.values().find(|file| file.family == family.id && !is_running);
         match damaged {

@@ -45,7 +45,7 @@ impl DbInner {
     pub(in crate::db) fn end_turn(&self, family: ColumnFamilyId, at_once: bool) {
         let mut state = self.state.lock();
         let Some(known) = state.families.get_mut(&family) else { return };
-        known.in_turn -= 1;
+        known.compacting.in_turn -= 1;
         state.note(family);
         if at_once {
             self.announce_work(&mut state);
@@ -67,7 +67,7 @@ impl DbInner {
             let is_merged = |file: &TableFile| file.is_being_compacted() && !file.is_set_aside();
             let files = version.files().filter(|(_, file)| is_merged(file));
             let tables = files.map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
-            tables.saturating_add(bytes_of_blobs(&version, &known.collecting))
+            tables.saturating_add(bytes_of_blobs(&version, &known.compacting.collecting))
         };
         state.families.values().map(of_family).fold(0, u64::saturating_add)
     }
@@ -108,7 +108,9 @@ impl DbInner {
         }
         // One whose automatic compactions are held wants none until it is let go, of which somebody tells.
         let is_passed_over = |known: &FamilyState| {
-            known.manual_compactions > 0 || known.in_turn > 0 || !known.running.is_empty()
+            known.compacting.manual > 0
+                || known.compacting.in_turn > 0
+                || !known.compacting.running.is_empty()
         };
         if !state.families.values().any(is_passed_over) {
             self.found_space(state);
@@ -446,7 +448,7 @@ mod tests {
         let inner = db.inner();
         let hold = |count| {
             let mut state = inner.state.lock();
-            state.families.get_mut(&ColumnFamilyId::DEFAULT).unwrap().manual_compactions = count;
+            state.families.get_mut(&ColumnFamilyId::DEFAULT).unwrap().compacting.manual = count;
             state.note(ColumnFamilyId::DEFAULT);
         };
         hold(1);
@@ -516,7 +518,7 @@ mod tests {
                 let family = db.default_column_family();
                 tell.send(db.compact_range(family, None, None, &CompactRangeOptions::default())).unwrap();
             });
-            while inner.state.lock().families[&ColumnFamilyId::DEFAULT].manual_compactions == 0 {
+            while inner.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.manual == 0 {
                 assert_eq!(ended.try_recv().map(drop), Err(TryRecvError::Empty), "it did not wait");
                 yield_now();
             }
@@ -525,7 +527,7 @@ mod tests {
             inner.end_turn(family, true);
         });
         ended.recv().unwrap().unwrap();
-        assert_eq!(inner.state.lock().families[&ColumnFamilyId::DEFAULT].in_turn, 0);
+        assert_eq!(inner.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.in_turn, 0);
     }
 
     /// It took no turn: one of chosen tables and a piece of a merging, or two of them, took the room that is promised once.
@@ -570,7 +572,7 @@ mod tests {
         assert!(had_turn);
         inner.end_turn(id, true);
         db.compact_files(family, &tables(|_| true), last, &options).unwrap();
-        assert_eq!(inner.state.lock().families[&id].in_turn, 0);
+        assert_eq!(inner.state.lock().families[&id].compacting.in_turn, 0);
     }
 
     /// The last piece did not count: a merging of all began while its inputs took their room still.

@@ -296,7 +296,7 @@ impl DbInner {
         for id in moved {
             let Some(known) = families.get_mut(&id) else { continue };
             let pressure = known.pressure(is_crippled(&id));
-            let compacts_level0 = || known.running.iter().any(|running| running.start_level == 0);
+            let compacts_level0 = || known.compacting.running.iter().any(|running| running.start_level == 0);
             known.activity.note_stall(pressure.stall, compacts_level0);
             agenda.note_pressure(id, &pressure, known);
         }
@@ -314,7 +314,7 @@ impl DbInner {
     pub(in crate::db) fn family_changed(&self, id: ColumnFamilyId) {
         let mut state = self.state.lock();
         if let Some(known) = state.families.get_mut(&id) {
-            known.forced_gc_below = self.file_numbers.next();
+            known.compacting.forced_gc_below = self.file_numbers.next();
         }
         state.note(id);
         self.update_stall(&mut state);
@@ -324,7 +324,10 @@ impl DbInner {
     /// The same in all families, after an option of the database changed.
     pub(in crate::db) fn tree_changed(&self) {
         let mut state = self.state.lock();
-        state.families.values_mut().for_each(|known| known.forced_gc_below = self.file_numbers.next());
+        state
+            .families
+            .values_mut()
+            .for_each(|known| known.compacting.forced_gc_below = self.file_numbers.next());
         state.note_all();
         self.update_stall(&mut state);
         self.announce_work(&mut state);

@@ -230,7 +230,7 @@ impl DbInner {
         for known in families.values_mut() {
             let version = versions.family(known.family.id).expect("open").current.clone();
             known.install(version, self.env.clock.now_us());
-            known.forced_gc_below = self.file_numbers.next();
+            known.compacting.forced_gc_below = self.file_numbers.next();
             commit.add_target(known.family.clone(), known.mem.clone());
         }
         state.note_all();

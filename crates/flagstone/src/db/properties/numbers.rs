@@ -145,7 +145,7 @@ impl DbInner {
     /// What the compactions under way merge: each table of level 0 by itself, other levels as a whole.
     fn running_sorted_runs(&self) -> u64 {
         let state = self.state.lock();
-        let running = state.families.values().flat_map(|known| &known.running);
+        let running = state.families.values().flat_map(|known| &known.compacting.running);
         running.map(|compaction| compaction.sorted_runs as u64).sum()
     }
 

@@ -212,7 +212,7 @@ impl FamilyState {
             }
             false => options.write_buffer_size,
         };
-        self.family.write_buffer_size.store(most as usize, Ordering::Relaxed);
+        self.family.limits.write_buffer_size.store(most as usize, Ordering::Relaxed);
     }
 
     fn work_out_pressure(&self, is_left_alone: bool) -> Pressure {
@@ -230,15 +230,19 @@ impl FamilyState {
             let waiting = self.immutable.iter().map(|waiting| waiting.mem.bytes()).sum();
             // Where values lie in blob files, it is these that will be full.
             let in_blobs = self.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
-            let blob_file_size = self.family.blob_file_size.load(Ordering::Relaxed);
-            let write_buffer_size = self.family.write_buffer_size.load(Ordering::Relaxed) as u64;
+            let blob_file_size = self.family.limits.blob_file_size.load(Ordering::Relaxed);
+            let write_buffer_size = self.family.limits.write_buffer_size.load(Ordering::Relaxed) as u64;
             let memtable = if in_blobs { blob_file_size } else { write_buffer_size };
             Filling { room: memtable.saturating_mul(left), waiting, is_last }
         });
         let (left, brakes_at) = blob_waste.left();
         // Nobody looks again before the active memtable is full.
-        let full =
-            self.family.blob_file_size.load(Ordering::Relaxed).saturating_add(options.write_buffer_size);
+        let full = self
+            .family
+            .limits
+            .blob_file_size
+            .load(Ordering::Relaxed)
+            .saturating_add(options.write_buffer_size);
         let has_garbage = current.version.blob_files.values().any(|blob| blob.garbage_bytes > 0);
         // Where nothing is overwritten, what is written makes no garbage.
         let is_near = brakes_at > 0
@@ -253,7 +257,7 @@ impl FamilyState {
         let moment = BlobMoment {
             unflushed_bytes: self.generations().map(|memtable| memtable.bytes()).sum(),
             overwriting: self.overwriting,
-            collecting: &self.collecting,
+            collecting: &self.compacting.collecting,
             is_kept_by_readers: self.punching.is_kept_by_readers(),
         };
         blob_waste(options, version, &moment)

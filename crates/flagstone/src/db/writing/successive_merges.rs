@@ -26,7 +26,7 @@ impl DbInner {
         operand: &[u8],
         sequence: SequenceNumber,
     ) -> Option<Vec<u8>> {
-        match target.family.max_successive_merges.load(Ordering::Relaxed) {
+        match target.family.limits.max_successive_merges.load(Ordering::Relaxed) {
             0 => None,
             most => self.merge_now(target, most, key, operand, sequence),
         }
