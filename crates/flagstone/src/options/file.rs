@@ -16,8 +16,8 @@
 //! The engine never needs the file: it says nothing about how to read the other files. Tools learn from it which
 //! comparator, merge operator and prefix extractor a database uses. RocksDB refuses a file with a name that it does
 //! not know, so only names that both RocksDB 7.8 and 11 know are written as such; what only this engine has, and what was kept
-//! of other releases' names, stands in comments of the form `# flagstone:name=value`. One of these, `left_open`, is no setting: it
-//! names those of the family whose values above follow from others, since no caller has set them.
+//! of other releases' names, stands in comments of the form `# flagstone:name=value`. One of these, `left_open`, is no setting:
+//! it names those of the family whose values above follow from others, since no caller has set them.
 //!
 //! That a file was cut off shows at its end: ours names its last line in its first, RocksDB's ends in the options of tables and
 //! an empty line. (One of RocksDB that was cut between two families cannot be told from one that has no more of them, but by the

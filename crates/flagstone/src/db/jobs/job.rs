@@ -77,6 +77,16 @@ pub(in crate::db) struct Inherited {
     pub(in crate::db) file_creation_time: u64,
 }
 
+impl Inherited {
+    pub(in crate::db) fn oldest_ancestor_time_or(&self, now: u64) -> u64 {
+        if self.oldest_ancestor_time == 0 { now } else { self.oldest_ancestor_time }
+    }
+
+    pub(in crate::db) fn file_creation_time_or(&self, now: u64) -> u64 {
+        if self.file_creation_time == 0 { now } else { self.file_creation_time }
+    }
+}
+
 /// How a job shares the machine with others.
 #[derive(Clone)]
 pub(in crate::db) struct JobPace {

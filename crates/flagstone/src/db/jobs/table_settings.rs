@@ -56,17 +56,9 @@ impl DbInner {
             written_by,
             column_family: spec.family.id,
             column_family_name: spec.family.name.clone(),
-            creation_time: if spec.inherited.oldest_ancestor_time == 0 {
-                now
-            } else {
-                spec.inherited.oldest_ancestor_time
-            },
+            creation_time: spec.inherited.oldest_ancestor_time_or(now),
             oldest_key_time: if spec.is_flush { now } else { 0 },
-            file_creation_time: if spec.inherited.file_creation_time == 0 {
-                now
-            } else {
-                spec.inherited.file_creation_time
-            },
+            file_creation_time: spec.inherited.file_creation_time_or(now),
             db_identity: self.identity.clone(),
             session_identity: self.session.clone(),
             file_number: number,

@@ -256,8 +256,6 @@ impl<'a> TableWriter<'a> {
             self.output.deleted.extend(whole);
         }
         let now = inner.env.clock.unix_seconds();
-        let oldest =
-            if spec.inherited.oldest_ancestor_time == 0 { now } else { spec.inherited.oldest_ancestor_time };
         // Where there are no blob files, the MANIFEST need not say what might hide some.
         let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
         self.output.tables.push(FileMetadata {
@@ -270,12 +268,8 @@ impl<'a> TableWriter<'a> {
             largest_seqno: open.largest_seqno,
             oldest_blob_file: open.blobs.keys().next().copied(),
             blob_references: BlobReferences::new(others, open.blobs.into_iter().collect()),
-            oldest_ancestor_time: oldest,
-            file_creation_time: if spec.inherited.file_creation_time == 0 {
-                now
-            } else {
-                spec.inherited.file_creation_time
-            },
+            oldest_ancestor_time: spec.inherited.oldest_ancestor_time_or(now),
+            file_creation_time: spec.inherited.file_creation_time_or(now),
             temperature: spec.place.temperature,
             epoch_number: spec.inherited.epoch_number,
             unique_id: summary.unique_id,

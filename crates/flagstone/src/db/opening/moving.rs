@@ -12,8 +12,8 @@
 //! superfluous.
 //! 1. *Tables and blob files* never change under their names, but for holes. Numbers are not given twice. All were found.
 //! 2. *Holes.* A writer that is Flagstone punches under the exclusive lock what an edit has called garbage. A file that an
-//!    earlier attempt holds was locked before the MANIFEST was read: that names all garbage in it. For another one, no edit behind what
-//!    was read names garbage. Nor does one for a blob file that only WALs name, which therefore is there, and whole.
+//!    earlier attempt holds was locked before the MANIFEST was read: that names all garbage in it. For another one, no edit
+//!    behind what was read names garbage. Nor does one for a blob file that only WALs name, which therefore is there, and whole.
 //! 3. *No WAL is lacking.* Those that there were in step 1 are held. One made later has `wals_from` or a higher number, and was
 //!    there in step 3, unless it was removed. Then each family with writes in it was flushed behind it, in an edit that names
 //!    a higher log number, or was dropped; and there is no such edit between step 2 and the opening of the last WAL. Log numbers

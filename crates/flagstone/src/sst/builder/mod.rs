@@ -12,6 +12,7 @@ mod filters;
 mod finish;
 mod held_back;
 mod parallel;
+mod parts;
 mod placement;
 
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ use crate::batch::MAX_ENTRY_SIZE;
 use crate::env::{BufferedWriter, File, Spawn};
 
 use super::block::{Block, BlockBuilder, GuideRoom};
-use super::filter::{Filter, FilterBuilder, FilterPolicy};
+use super::filter::{Filter, FilterPolicy};
 use super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, IndexType, MAX_FORMAT_VERSION};
 use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
 use super::properties::{TableProperties, name};
@@ -39,6 +40,7 @@ use block_writer::BlockWriter;
 use filters::Filters;
 use held_back::HeldBack;
 use parallel::{Batch, PARALLEL_BLOCK_MAX, ParallelCompressor, WrittenBlock};
+use parts::{Bounds, CachedBlocks, Codec, DataBlock, KeyStructures};
 use placement::{Limit, Placement};
 
 pub use finish::{RANGE_DELETION_BYTES_MAX, range_deletion_bytes};
@@ -68,51 +70,6 @@ pub struct TableBuilder {
     tombstones: Vec<RangeTombstone>,
     properties: TableProperties,
     bounds: Bounds,
-}
-
-/// The data block that is being filled, and the one before it.
-struct DataBlock {
-    entries: BlockBuilder,
-    /// Where it has to end.
-    limit: Limit,
-    first_key: Vec<u8>,
-    /// The last entry added to the table.
-    last_key: Vec<u8>,
-    /// How many data blocks are complete, those held back included: the number of the block being filled.
-    number: u32,
-    /// The block written last, while the key that follows it is not known.
-    written: Option<BlockHandle>,
-}
-
-/// What compresses data blocks.
-struct Codec {
-    compressor: Option<BlockCompressor>,
-    /// The blocks that wait for the dictionary.
-    held_back: Option<HeldBack>,
-    /// The thread that compresses, where there is one.
-    parallel: Option<ParallelCompressor>,
-    dictionary: Vec<u8>,
-}
-
-/// What goes into the block cache as it is written.
-struct CachedBlocks {
-    prepopulate: Option<Prepopulate>,
-    /// Whether a block was put into the cache.
-    is_cached: bool,
-}
-
-/// What is made of the keys, beside the index.
-struct KeyStructures {
-    filters: Option<Filters>,
-    /// A filter that stays in memory and is not written.
-    key_filter: Option<FilterBuilder>,
-    prefix_hash: Option<PrefixHashBuilder>,
-}
-
-/// The first entry, and the smallest and largest sequence number.
-struct Bounds {
-    smallest: Option<InternalKeyBuf>,
-    sequences: (SequenceNumber, SequenceNumber),
 }
 
 /// What [`TableBuilder::finish`] wrote.
