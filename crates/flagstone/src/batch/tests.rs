@@ -158,6 +158,19 @@ fn save_points_nest() {
     assert!(batch.is_empty() && batch.count() == 0 && batch.byte_size() == HEADER_SIZE);
 }
 
+/// Went wrong: a cleared batch kept its save points. Rolling back gave the next batch a count of operations that it did not hold.
+#[test]
+fn a_cleared_batch_has_no_save_points() {
+    let mut batch = WriteBatch::new();
+    batch.put(b"a", b"1").unwrap();
+    batch.put(b"b", b"2").unwrap();
+    batch.set_save_point();
+    batch.clear();
+    batch.put(b"c", b"3").unwrap();
+    assert!(batch.rollback_to_save_point().unwrap_err().is_not_found());
+    WriteBatch::from_bytes(batch.into_bytes()).unwrap();
+}
+
 #[test]
 fn appending_adds_operations_and_counts() {
     let mut batch = golden_batch();
