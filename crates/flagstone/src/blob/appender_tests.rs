@@ -129,6 +129,25 @@ fn a_write_that_failed_last_leaves_nothing() {
     assert_eq!(&*reader.get(b"c", &third, true).unwrap(), b"three");
 }
 
+/// Went wrong: nothing cut off what the last write had left when it failed. The footer did not end the file, and the file could
+/// not be opened.
+#[test]
+fn what_a_failed_write_left_does_not_lie_behind_the_footer() {
+    let file = new_file();
+    let appender = appender(&file, CompressionType::None);
+    // No zeros go ahead of values of this size, which would be cut off anyway.
+    let large = "x".repeat(256 << 10);
+    let first = append(&appender, "a", &large).unwrap();
+    file.fails.store(true, Ordering::Relaxed);
+    // Half of the key and what precedes it are longer than a footer.
+    append(&appender, &"b".repeat(1000), &large).unwrap_err();
+    file.fails.store(false, Ordering::Relaxed);
+    let total = appender.seal().unwrap();
+    assert_eq!(keys(&file, total), ["a"]);
+    let reader = BlobFileReader::open(file, FAMILY).unwrap();
+    assert_eq!(&*reader.get(b"a", &first, true).unwrap(), large.as_bytes());
+}
+
 #[test]
 fn zeros_go_ahead_of_small_values_and_are_cut_off() {
     let file = new_file();
