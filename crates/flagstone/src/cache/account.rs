@@ -276,6 +276,23 @@ mod tests {
         assert_eq!((account.total(), account.pieces(Holder::Tables), account.most()), (0, 0, 600));
     }
 
+    /// Went wrong: what changed while the follower was told of an earlier change was never told. A cache kept a size for memory
+    /// that others had taken meanwhile.
+    #[test]
+    fn what_changes_while_the_follower_is_told_is_told_next() {
+        let account = Arc::new(MemoryAccount::default());
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (followed, told) = (Arc::downgrade(&account), heard.clone());
+        account.follow(100, move |total| {
+            told.lock().push(total);
+            if total == 500 {
+                followed.upgrade().expect("it tells").add(Holder::Values, 300);
+            }
+        });
+        account.add(Holder::Memtables, 500);
+        assert_eq!(*heard.lock(), [500, 800]);
+    }
+
     /// The cache of a budget was to leave room for nearly all memory there is, and let go of what it held; or the sum overflowed.
     #[test]
     fn what_is_taken_before_it_is_given_is_nothing() {
