@@ -319,6 +319,13 @@ fn the_outcome_says_what_was_lost() {
     assert!(outcome.stopped.is_none());
     assert_eq!(outcome.wals.iter().map(|wal| wal.records).collect::<Vec<_>>(), [1, 2]);
 
+    // Of several stops in a row the first is where history ends; a family that is ahead of it lacks nothing behind it.
+    let outcome = recover("a b!crc / numbered d e:old", mode).0.unwrap();
+    let stop = outcome.stopped.unwrap();
+    assert_eq!((stop.wal, stop.is_expected, outcome.stops.len()), (FileNumber(5), false, 1));
+    let outcome = recover("a b!crc / numbered c!crc", mode).0.unwrap();
+    assert_eq!((outcome.stopped.unwrap().wal, outcome.stops.len()), (FileNumber(5), 2));
+
     // The end of a recycled log is a stop, but an expected one.
     let outcome = recover("numbered a b:old", mode).0.unwrap();
     assert!(outcome.stopped.unwrap().is_expected);
