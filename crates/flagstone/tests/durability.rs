@@ -359,6 +359,46 @@ fn a_read_only_database_has_checkpoints_with_its_wals() {
     assert_eq!(db.get("key").unwrap().unwrap(), "in the WAL");
 }
 
+/// A directory whose writer flushes, and writes another key, whenever it is listed.
+struct Busy {
+    files: MemoryFileSystem,
+    writer: Db,
+    turns: AtomicUsize,
+}
+
+const TURNS: usize = 8;
+
+impl FileSystemAround for Busy {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.files
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<String>> {
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        if turn < TURNS {
+            self.writer.flush_all()?;
+            self.writer.put(format!("key {}", turn + 1), "")?;
+        }
+        FileSystem::list(&self.files, path)
+    }
+}
+
+/// Went wrong: an opening for reading read the MANIFEST, and then the WALs that were left after a flush. What the flush had put
+/// into a table was in neither.
+#[test]
+fn an_opening_for_reading_beside_a_writer_misses_nothing() {
+    let files = MemoryFileSystem::default();
+    let options = |fs: Arc<dyn FileSystem>| Options { env: Env::memory().with_fs(fs), ..create() };
+    let writer = Db::open("/db", &options(Arc::new(files.clone()))).unwrap();
+    writer.put("key 0", "").unwrap();
+    let busy = Arc::new(Busy { files, writer, turns: AtomicUsize::new(0) });
+    let reader = Db::open_read_only("/db", &options(busy.clone())).unwrap();
+    assert!(busy.turns.load(Ordering::Relaxed) > TURNS, "it tries again until nothing changes");
+    let keys = entries(&reader, reader.default_column_family()).into_iter().map(|(key, _)| key);
+    let expected = (0..=TURNS).map(|turn| format!("key {turn}").into_bytes());
+    assert_eq!(keys.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
+
 /// A checkpoint of a database of which some families were not open named their files, but had none of them.
 #[test]
 fn a_checkpoint_for_reading_has_the_families_that_are_open() {
