@@ -502,3 +502,17 @@ fn an_iterator_that_does_not_keeps_what_it_was_made_with_until_it_is_told() {
     iter.seek("key00099");
     assert_eq!(iter.value().unwrap(), b"unseen");
 }
+
+/// Went wrong: an iterator that was told to show the newest state went back to its snapshot as soon as it refreshed itself.
+#[test]
+fn an_iterator_that_was_refreshed_does_not_go_back_to_its_snapshot() {
+    let (_directory, db, mut iter) = outlived(100, true);
+    iter.refresh().unwrap();
+    db.put("later", "").unwrap();
+    db.flush_all().unwrap();
+    iter.seek_to_first();
+    for at in 0..100 {
+        assert_eq!(iter.value().unwrap(), format!("present {at}").as_bytes());
+        iter.next();
+    }
+}
