@@ -166,6 +166,19 @@ fn blob_files_that_were_filled_at_commit_do_not_stay_open() {
     }
 }
 
+/// Went wrong: blob files that had been read stayed open after their removal, and the disk did not get their space back.
+#[test]
+fn blob_files_that_are_removed_are_closed() {
+    let (disk, db) = filled(&[("enable_blob_garbage_collection", "true")]);
+    read_all(&db);
+    assert_eq!(disk.blobs.load(Ordering::Relaxed), 60);
+    (0..60).for_each(|number| db.delete(format!("{number:02}+")).unwrap());
+    db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    db.wait_for_compactions().unwrap();
+    assert!(db.live_files().iter().all(|file| file.level.is_some()));
+    assert_eq!(disk.blobs.load(Ordering::Relaxed), 0);
+}
+
 const READERS: usize = 8;
 
 /// Counts how often tables are opened, and takes its time over it: until all readers have begun, and could have come as far.
