@@ -27,7 +27,7 @@ use super::promises::{Found, Moment, Outcome, Promises};
 use super::scenarios::Scenario;
 use crate::compare::{self, Entries};
 use crate::model::Edit;
-use crate::steps;
+use crate::{balance, steps};
 
 /// Written to what a crash left.
 const LATER: &[u8] = b"~later";
@@ -190,7 +190,9 @@ impl<'a> Examiner<'a> {
         if let Some((found, at)) = original {
             self.promises.check_lost(&again, found, at, self.is_whole);
         }
-        again.close().expect("a clean close");
+        balance::check_open(&self.options.env, &again);
+        let directories = balance::directories(again.path(), &self.options, [&self.options.cf].into_iter());
+        balance::close(again, &directories);
     }
 }
 

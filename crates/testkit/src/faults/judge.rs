@@ -12,7 +12,7 @@ use super::life::{DATABASE, Life};
 use super::past::{End, Fate, LASTING, Past, mark, number_in};
 use crate::fault::{Call, Failure, Injection, Plan, Sort, sort_of};
 use crate::seeds::Telling;
-use crate::{Survival, compare, steps};
+use crate::{Survival, balance, compare, steps};
 
 /// How often a database may fail to resume: background work may have to be done first.
 const ATTEMPTS: usize = 20;
@@ -134,7 +134,8 @@ fn check_reopening(life: &Life, fs: Arc<dyn FileSystem>, end: End) {
     assert_eq!(db.get("zz latest").expect("a read").as_deref(), Some(&b"on"[..]));
     let again = marks(&db, LASTING[0]).expect("a scan");
     assert_eq!(found, again, "what was there once is there again");
-    db.close().expect("a clean close");
+    balance::check_open(&options.env, &db);
+    balance::close(db, &balance::directories(Path::new(DATABASE), &options, [&options.cf].into_iter()));
 }
 
 fn open(options: &Options, which: &str) -> Db {
