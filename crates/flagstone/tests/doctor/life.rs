@@ -1,12 +1,14 @@
-//! The steps that a database's life is made of.
+//! The steps that a database's life is made of. Each does the background work that it makes, in the same order whatever else the
+//! machine does: writers are held up as often as the life says, and no oftener.
 
 use std::sync::Arc;
 
 use flagstone::base::Snapshot;
 use flagstone::db::{Db, TtlDb, TtlOptions};
 use flagstone::env::Env;
+use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, Options};
-use testkit::HandClock;
+use testkit::{HandClock, steps};
 
 const PATH: &str = "/db";
 
@@ -42,7 +44,7 @@ impl Default for Life {
     fn default() -> Self {
         let clock = Arc::new(HandClock::at(1_700_000_000));
         Self {
-            env: Env { clock: clock.clone(), ..Env::memory() },
+            env: Env { clock: clock.clone(), ..steps::world(Arc::new(MemoryFileSystem::new()), 1) },
             clock,
             settings: String::new(),
             ttl: 0,
@@ -174,7 +176,13 @@ impl Life {
                 Handle::Plain(db) => db.put_cf(&family, key(number), value).expect("a put"),
                 Handle::Expiring(db) => db.put(key(number), value).expect("a put"),
             }
+            self.work();
         }
+    }
+
+    /// Flushes what is full, and compacts.
+    fn work(&self) {
+        while self.db().background_step().expect("a step") {}
     }
 
     fn get(&self, keys: std::ops::Range<u64>, rounds: u64) {
@@ -185,7 +193,10 @@ impl Life {
 
     fn delete(&self, family: Option<&str>, keys: std::ops::Range<u64>) {
         let family = self.family(family);
-        keys.for_each(|number| self.db().delete_cf(&family, key(number)).expect("a deletion"));
+        for number in keys {
+            self.db().delete_cf(&family, key(number)).expect("a deletion");
+            self.work();
+        }
     }
 
     fn delete_range(&self, family: Option<&str>, from: u64, to: u64) {
