@@ -154,6 +154,8 @@ pub const CAUGHT: &[Caught] = &[
     experiment("MoveLevelOverOthers", "moved-levels", "get: family|a level moves: "),
     experiment("MoveLevelOverOthers", "histories", REPLAYED),
     story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
+    story("RegisterSnapshotLate", "versions::a_flush_keeps_what_snapshots_beside_it_see", "a snapshot moved"),
+    story("InstallFlushOutOfTurn", "crossing::flushes_of_other_families_overlap", "is lost"),
     experiment("TrustUpdatePosition", "crashes-updates", "which is lost, is not told so"),
     experiment("ForgetUpdates", "crashes-updates", "which is there (true)"),
     story("ForgetOthersWork", "commit::writers_write_for_each_other", "no work is forgotten"),

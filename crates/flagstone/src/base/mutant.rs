@@ -182,6 +182,10 @@ mutants! {
     ForgetObsoleteFiles,
     /// A super version is pinned after the sequence number was read.
     ReadSequenceBeforePin,
+    /// A snapshot's sequence number is read before it is registered.
+    RegisterSnapshotLate,
+    /// A flush of families together is installed although an older one is not.
+    InstallFlushOutOfTurn,
     /// Keys with other bytes are taken for others, also under an order in which they are the same.
     TellKeysByBytes,
     /// A compaction takes keys of different lengths for others, also under an order in which they are the same.

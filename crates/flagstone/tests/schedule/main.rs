@@ -13,6 +13,7 @@ mod blobs;
 mod cache;
 mod closing;
 mod commit;
+mod crossing;
 mod direct;
 mod explore;
 mod families;

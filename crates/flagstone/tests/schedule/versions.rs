@@ -184,6 +184,33 @@ fn a_flush_keeps_what_a_new_snapshot_sees() {
     });
 }
 
+/// The same in as few steps as can be, so that more of all orders are told: each reader takes one snapshot after the other, while
+/// a key is overwritten and flushed.
+#[test]
+fn a_flush_keeps_what_snapshots_beside_it_see() {
+    explore("versions::a_flush_keeps_what_snapshots_beside_it_see", 2000, || {
+        let (_, db) = open(&[("write_buffer_size", "65536"), ("disable_auto_compactions", "true")]);
+        let default = db.default_column_family().clone();
+        write(&db, false, &[(&default, "key", "0")]).expect("a write");
+        let reader = {
+            let (db, default) = (db.clone(), default.clone());
+            thread(move || {
+                for _ in 0..4 {
+                    let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+                    let found = db.get_with(&options, &default, "key").expect("a lookup");
+                    assert!(found.is_some(), "a snapshot moved: the key was there from the beginning");
+                }
+            })
+        };
+        for n in 1..3 {
+            write(&db, false, &[(&default, "key", &n.to_string())]).expect("a write");
+            db.flush_all().expect("a flush");
+        }
+        join(vec![reader]);
+        db.close().expect("a clean close");
+    });
+}
+
 /// Flushes of several memtables run at once, and what is newer does not come into the tree first: a reader would find
 /// what is older in a memtable before it.
 #[test]

@@ -323,7 +323,7 @@ impl DbInner {
     fn before(&self, state: &State, job: &FlushJob) -> Before {
         let is_older = |oldest: &&Immutable| oldest.seal < job.seal;
         let fronts = |id: ColumnFamilyId| state.families.get(&id).and_then(|known| known.immutable.front());
-        let older = match self.flushes_together() {
+        let older = match self.flushes_together() && !Mutant::InstallFlushOutOfTurn.is_on() {
             true => {
                 let fronts = state.agenda.waiting().filter_map(|(_, id)| fronts(id));
                 fronts.filter(is_older).min_by_key(|oldest| oldest.seal)
