@@ -67,7 +67,12 @@ pub(super) fn at_one_time(
                         files.seal(inner.state.lock().versions.min_log_number_to_keep());
                         return Ok(inner);
                     }
-                    Err(error) if !attempt.has_changed && files.has_whole_wals(FileNumber(0))? => {
+                    // What the disk refuses does not come of the writer: another attempt would hide it.
+                    Err(error)
+                        if !attempt.has_changed
+                            && (error.code() == Code::IoError && !error.is_not_found()
+                                || files.has_whole_wals(FileNumber(0))?) =>
+                    {
                         return Err(error);
                     }
                     _ => {}
