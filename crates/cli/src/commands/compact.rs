@@ -14,7 +14,7 @@ use crate::text;
 
 /// Compact a range of keys, or all of them, down to the last level.
 ///
-/// Of all keys, garbage in blob files is collected, too, until they take no more than max_space_amplification.
+/// Without a range the command also collects garbage in blob files, until they take no more than max_space_amplification.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone compact --db /data/photos --prefix cats/")]
 pub struct Arguments {

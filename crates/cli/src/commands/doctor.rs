@@ -24,8 +24,8 @@ use crate::text;
 /// Looks at MANIFEST, OPTIONS, the directory, the properties of tables, and reads the WALs that an opening would replay: what
 /// is damaged in them, what lies behind it, and what the next opening would make of it under wal_recovery_mode. verify reads
 /// tables and blob files, too. Nothing is changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is
-/// slow only, or another process was changing the database during two looks and it is not certain what is broken. Why writers
-/// of a running database wait the files do not tell: its program asks by Db::doctor, or logs the property rocksdb.stats, which
+/// slow only, or another process was changing the database during two looks and it is not certain what is broken. The files do
+/// not tell why writers of a running database wait: its program asks by Db::doctor, or logs the property rocksdb.stats, which
 /// --statistics reads, as it does the LOG of RocksDB.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flagstone doctor --db /data/photos --json\n  \

@@ -144,7 +144,7 @@ fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem) -> Result<Listed, Fai
                 Err(error) => {
                     let is_misspelt = error.depth() == 0 && is_not_there(&error);
                     let failure = why_not_listed(error, root);
-                    // Of a PATH that is not there nothing is to be made.
+                    // A PATH that is not there is a mistake in the command line.
                     if is_misspelt {
                         return Err(failure);
                     }

@@ -102,7 +102,7 @@ fn first_line(lines: &mut Lines, is_order_set: bool) -> Result<(Found, Option<Co
                         .to_string(),
                 ));
             }
-            // Of an entry.
+            // The first line of an entry.
             Found::Beginning => Ok(None),
             Found::Bad(why) => Err(why.to_string()),
             Found::Line => order_of_default(lines, is_order_set)?,

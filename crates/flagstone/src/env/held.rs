@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Clock, Env, File, FileAround, FileSystem, FileSystemAround, Metadata, OpenMode};
+use super::{
+    Clock, Env, File, FileAround, FileSystem, FileSystemAround, Metadata, OpenMode, is_out_of_descriptors,
+};
 use crate::base::file_name::FileKind;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Code, Error, FileNumber, Result, file_name};
@@ -48,6 +50,8 @@ struct Lacks {
     new_blobs: HashSet<FileNumber>,
     /// WALs below this number are held, or were removed before anything else was read.
     wals_from: FileNumber,
+    /// WALs that were there and could not be opened.
+    refused_wals: Vec<(FileNumber, Error)>,
     /// The MANIFEST that was read.
     manifest: Option<PathBuf>,
     /// Its size when a WAL was asked for the last time.
@@ -73,7 +77,7 @@ impl HeldFiles {
         }
     }
 
-    /// Holds the WALs that are in `directory`. One that cannot be opened is left to the replay that needs it.
+    /// Holds the WALs that are in `directory`. Whether one that cannot be opened is needed, [`Self::check_wals`] tells later.
     ///
     /// # Errors
     /// `IoError` if the directory cannot be listed; but whether it is there, others say.
@@ -91,11 +95,27 @@ impl HeldFiles {
             match self.find(&path, OpenMode::Read) {
                 Ok(file) => drop(self.files.lock().insert(path, file)),
                 Err(error) if error.is_not_found() => {}
-                Err(_) => wals_from = wals_from.min(number),
+                Err(error) => {
+                    wals_from = wals_from.min(number);
+                    // The limit of open files is raised after this; the replay finds out whether that is enough.
+                    if !is_out_of_descriptors(&error) {
+                        self.lacks.lock().refused_wals.push((number, error));
+                    }
+                }
             }
         }
         self.lacks.lock().wals_from = wals_from;
         Ok(())
+    }
+
+    /// Fails if a WAL from `oldest` on was there and could not be held, even if it was opened later.
+    ///
+    /// # Errors
+    /// The error of opening it.
+    pub(crate) fn check_wals(&self, oldest: FileNumber) -> Result<()> {
+        let lacks = self.lacks.lock();
+        let refused = lacks.refused_wals.iter().find(|(number, _)| *number >= oldest);
+        refused.map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
     /// The attempt was the last one: the files of earlier ones that it did not ask for are closed, and so are WALs below

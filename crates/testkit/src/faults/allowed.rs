@@ -25,9 +25,6 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
             Some("what cannot be written to a mapping is written by calls, and those are heard")
         }
         (Call::Link, _) => Some("what cannot be linked is copied"),
-        (Call::Open, Sort::Wal) if failure.injection == Injection::Io => Some(
-            "a WAL that a read-only opening cannot hold is opened by the replay that needs it, and that is heard",
-        ),
         (Call::Move, Sort::Wal) => Some("a WAL that cannot be archived waits for the next, or the next open"),
         (Call::CreateDirectory, _) if failure.path.ends_with("archive") => {
             Some("a WAL that cannot be archived waits for the next, or the next open")

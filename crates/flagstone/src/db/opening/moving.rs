@@ -64,10 +64,12 @@ pub(super) fn at_one_time(
                 let attempt = Attempt { fs, files: &files, has_changed: before != after, manifest: &after.0 };
                 match opened {
                     Ok(inner) if attempt.has_one_state(&inner)? => {
-                        files.seal(inner.state.lock().versions.min_log_number_to_keep());
+                        let oldest = inner.state.lock().versions.min_log_number_to_keep();
+                        files.check_wals(oldest)?;
+                        files.seal(oldest);
                         return Ok(inner);
                     }
-                    // What the disk refuses does not come of the writer: another attempt would hide it.
+                    // The writer has no part in what the disk refuses. Another attempt would hide it.
                     Err(error)
                         if !attempt.has_changed
                             && (error.code() == Code::IoError && !error.is_not_found()
