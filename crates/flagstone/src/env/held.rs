@@ -89,7 +89,8 @@ impl HeldFiles {
         let mut numbers: Vec<_> =
             names.iter().filter_map(|name| wal_number(FileKind::parse(name)?)).collect();
         numbers.sort_unstable();
-        let mut wals_from = numbers.last().map_or(FileNumber(0), |newest| FileNumber(newest.0 + 1));
+        let mut wals_from =
+            numbers.last().map_or(FileNumber(0), |newest| FileNumber(newest.0.saturating_add(1)));
         for number in numbers {
             let path = file_name::wal(directory, number);
             match self.find(&path, OpenMode::Read) {

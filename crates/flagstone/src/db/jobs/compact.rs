@@ -91,10 +91,12 @@ impl DbInner {
         let free = self.free_space();
         let Some(job) = self.take_compaction(&mut self.state.lock(), &free) else { return Ok(false) };
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
-        let outcome = self.run_compaction(&job);
+        let outcome = self.guarded("compaction", || self.run_and_install(&job));
         // Nobody else picks these inputs, and the next plan is another one.
         let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
+        // Who waits for compactions to end removes their inputs then: the job must not hold them any longer.
         drop(job);
+        self.end_compaction();
         if outcome.is_ok() && (takes_turn || self.goes_on_in_pieces(family)) {
             // The next takes the room that this one frees: also where another thread is about to remove its inputs.
             self.purge_all_obsolete_files();
@@ -236,10 +238,13 @@ impl DbInner {
     /// for them. The compaction itself has ended all the same, for which closing waits.
     pub(in crate::db) fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         let outcome = self.guarded("compaction", || self.run_and_install(job));
-        let mut state = self.state.lock();
-        state.running_compactions -= 1;
-        self.progress.notify_all();
+        self.end_compaction();
         outcome
+    }
+
+    fn end_compaction(&self) {
+        self.state.lock().running_compactions -= 1;
+        self.progress.notify_all();
     }
 
     fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
@@ -521,9 +526,10 @@ impl DbInner {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
             }
             let now_us = self.env.clock.now_us();
-            match job.plan.drops_keys() || output.is_filtered {
-                true => known.install_another_past(version, now_us),
-                false => known.install(version, now_us),
+            if job.plan.drops_keys() || output.is_filtered {
+                known.install_another_past(version, now_us)
+            } else {
+                known.install(version, now_us)
             }
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.compacting.forced_gc_below = self.file_numbers.next();
