@@ -182,10 +182,7 @@ pub fn is_there(path: &Path) -> Result<bool, Failure> {
 /// `InvalidArgument`.
 pub fn check_no_file(env: &Env, path: &Path) -> Result<(), Error> {
     let is_file = |path: &Path| env.fs.metadata(path).is_ok_and(|found| !found.is_directory);
-    match path.ancestors().any(is_file) {
-        true => Err(none_here("no directory, but a file").at(path)),
-        false => Ok(()),
-    }
+    if path.ancestors().any(is_file) { Err(none_here("no directory, but a file").at(path)) } else { Ok(()) }
 }
 
 /// Whether there is a database in `path`.
@@ -194,10 +191,7 @@ pub fn check_no_file(env: &Env, path: &Path) -> Result<(), Error> {
 /// What is there instead.
 pub fn check_exists(path: &Path) -> Result<(), Failure> {
     let env = Env::os();
-    match exists(&env, path)? {
-        true => Ok(()),
-        false => Err(no_database(&env, path).into()),
-    }
+    if exists(&env, path)? { Ok(()) } else { Err(no_database(&env, path).into()) }
 }
 
 /// Whether there is a database in `path`, or a new one would have that column family: none is made for a mistake.

@@ -167,9 +167,10 @@ fn text_of(line: &[u8]) -> &[u8] {
 /// Why this is no line of a dump.
 pub fn not_a_dump(line: &str) -> String {
     // Between key and value of ldb's.
-    let helps = match line.contains(" ==> ") {
-        true => "; this is a dump of ldb's, which ldb loads: a database of RocksDB's is opened here as it is",
-        false => "",
+    let helps = if line.contains(" ==> ") {
+        "; this is a dump of ldb's, which ldb loads: a database of RocksDB's is opened here as it is"
+    } else {
+        ""
     };
     format!("{NO_TEXT}{helps}")
 }

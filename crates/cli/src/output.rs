@@ -42,9 +42,10 @@ impl Output {
 
     /// Writes a line about something wrong, JSON like all others if they are. `what` is a word for it, such as FAULT.
     pub fn finding(&mut self, json: bool, what: &str, message: &str) -> Result<(), Failure> {
-        self.line(match json {
-            true => serde_json::json!({ what.trim_end_matches(':').to_lowercase(): message }).to_string(),
-            false => format!("{what} {message}"),
+        self.line(if json {
+            serde_json::json!({ what.trim_end_matches(':').to_lowercase(): message }).to_string()
+        } else {
+            format!("{what} {message}")
         })
     }
 

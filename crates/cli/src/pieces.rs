@@ -50,12 +50,13 @@ impl Pieces<'_> {
 
     /// Prints the value within a line, within quotes of JSON if `json`.
     pub fn print_shown(mut self, output: &mut Output, notation: Notation, json: bool) -> Result<(), Failure> {
-        let mut print = |text: &str| match json {
-            true => {
+        let mut print = |text: &str| {
+            if json {
                 let quoted = json!(text).to_string();
                 output.bytes(&quoted.as_bytes()[1..quoted.len() - 1])
+            } else {
+                output.bytes(text.as_bytes())
             }
-            false => output.bytes(text.as_bytes()),
         };
         let mut shown = Shown::new(notation);
         while let Some(piece) = self.next()? {

@@ -64,13 +64,12 @@ impl Ttl {
                 (name.as_str(), family.clone(), self.of_family(seconds))
             })
             .collect();
-        let db = match access.writes() {
-            true => {
-                let db = TtlDb::open_with_families(path, &options, &families)?;
-                unreserved::tell_if_short(db.base(), path);
-                db
-            }
-            false => TtlDb::open_read_only_with_families(path, &options, &families)?,
+        let db = if access.writes() {
+            let db = TtlDb::open_with_families(path, &options, &families)?;
+            unreserved::tell_if_short(db.base(), path);
+            db
+        } else {
+            TtlDb::open_read_only_with_families(path, &options, &families)?
         };
         Ok(Opened::Stamped(db, self.of_family(seconds)))
     }

@@ -96,12 +96,11 @@ impl Shown {
             return hex(piece);
         }
         let mut whole = std::mem::take(&mut self.begun);
-        let bytes = match whole.is_empty() {
-            true => piece,
-            false => {
-                whole.extend_from_slice(piece);
-                &whole
-            }
+        let bytes = if whole.is_empty() {
+            piece
+        } else {
+            whole.extend_from_slice(piece);
+            &whole
         };
         let (bytes, begun) = bytes.split_at(bytes.len() - unfinished(bytes));
         let text = self.show(bytes);
@@ -185,10 +184,7 @@ pub fn path(path: &Path) -> String {
 pub fn lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
-        match char.is_control() && char != '\n' {
-            true => shown.extend(char.escape_default()),
-            false => shown.push(char),
-        }
+        if char.is_control() && char != '\n' { shown.extend(char.escape_default()) } else { shown.push(char) }
     }
     shown
 }
@@ -269,9 +265,10 @@ pub struct HexPieces {
 impl HexPieces {
     /// Reads on, and appends the bytes; `None` where this is no hexadecimal. The first piece has at least two digits.
     pub fn read(&mut self, digits: &[u8], bytes: &mut Vec<u8>) -> Option<()> {
-        let digits = match std::mem::replace(&mut self.has_begun, true) {
-            true => digits,
-            false => digits.strip_prefix(b"0x").unwrap_or(digits),
+        let digits = if std::mem::replace(&mut self.has_begun, true) {
+            digits
+        } else {
+            digits.strip_prefix(b"0x").unwrap_or(digits)
         };
         for digit in digits {
             let digit = (*digit as char).to_digit(16)? as u8;

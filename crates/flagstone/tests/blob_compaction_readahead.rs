@@ -46,9 +46,10 @@ impl FileSystemAround for Disk {
 
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let file = FileSystem::open(&*self.files, path, mode)?;
-        match path.extension().is_some_and(|ending| ending == "blob") {
-            true => Ok(Arc::new(DiskFile { file, disk: self.clone() })),
-            false => Ok(file),
+        if path.extension().is_some_and(|ending| ending == "blob") {
+            Ok(Arc::new(DiskFile { file, disk: self.clone() }))
+        } else {
+            Ok(file)
         }
     }
 }

@@ -130,15 +130,12 @@ fn half_of_the_keys_deleted_give_back_their_space() {
             let directory = temporary();
             let world = World::full(directory.path(), style, 100);
             let before = world.bytes();
-            let expected: Vec<_> = match ranges {
-                true => {
-                    world.delete_range(0, KEYS / 2);
-                    (KEYS / 2..KEYS).map(key).collect()
-                }
-                false => {
-                    (0..KEYS).step_by(2).for_each(|number| world.db.delete(key(number)).unwrap());
-                    (1..KEYS).step_by(2).map(key).collect()
-                }
+            let expected: Vec<_> = if ranges {
+                world.delete_range(0, KEYS / 2);
+                (KEYS / 2..KEYS).map(key).collect()
+            } else {
+                (0..KEYS).step_by(2).for_each(|number| world.db.delete(key(number)).unwrap());
+                (1..KEYS).step_by(2).map(key).collect()
             };
             world.rest(10);
             assert!(ranges || world.bytes() >= before, "{style}: not before the delay");
@@ -257,9 +254,10 @@ fn deletions_do_not_wait_for_a_trickle_of_writes_to_end() {
         let directory = temporary();
         let world = World::full(directory.path(), STYLES[0], 100);
         let before = world.bytes();
-        match ranges {
-            true => world.delete_range(0, KEYS / 2),
-            false => (0..KEYS / 2).for_each(|number| world.db.delete(key(number)).unwrap()),
+        if ranges {
+            world.delete_range(0, KEYS / 2)
+        } else {
+            (0..KEYS / 2).for_each(|number| world.db.delete(key(number)).unwrap())
         }
         for _ in 0..60 {
             world.db.put("a", "now").unwrap();

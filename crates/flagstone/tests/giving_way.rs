@@ -89,9 +89,10 @@ impl CompactionFilterFactory for OfJobs {
     }
 
     fn should_filter_table_file_creation(&self, reason: TableFileCreationReason) -> bool {
-        let counted = match self.0.of_compactions {
-            true => TableFileCreationReason::Compaction,
-            false => TableFileCreationReason::Flush,
+        let counted = if self.0.of_compactions {
+            TableFileCreationReason::Compaction
+        } else {
+            TableFileCreationReason::Flush
         };
         reason == counted
     }

@@ -177,9 +177,10 @@ fn what_comes_back_is_not_leapt_over() {
         let without = (key(200), key(99));
         assert_eq!(walk(&db, &mut before), without);
         assert_eq!(walk(&db, &mut db.iter(&ReadOptions::default()).unwrap()), without);
-        match is_skipped {
-            true => drop(merge()),
-            false => db.delete_files_in_ranges(family, &[(Some(&key(140)), Some(&key(160)))], false).unwrap(),
+        if is_skipped {
+            drop(merge())
+        } else {
+            db.delete_files_in_ranges(family, &[(Some(&key(140)), Some(&key(160)))], false).unwrap()
         }
         assert_eq!(db.get(key(150)).unwrap().as_deref(), Some(&b"old"[..]));
         for _ in 0..2 {

@@ -228,9 +228,10 @@ fn change(db: &Db, texts: &mut Texts, wanted: &mut Wanted) {
         let of_one = several.iter().filter(|(database, ..)| *database == is_database);
         let changes: Vec<_> = of_one.map(|(_, name, text)| (*name, text.as_str())).collect();
         let expected = wanted.set(is_database, family, &changes);
-        let changed = match is_database {
-            true => db.set_db_options(&changes),
-            false => db.set_options(&families(db)[family], &changes),
+        let changed = if is_database {
+            db.set_db_options(&changes)
+        } else {
+            db.set_options(&families(db)[family], &changes)
         };
         let told = |outcome: flagstone::base::Result<()>| outcome.map_err(|error| error.to_string());
         assert_eq!(told(changed), told(expected), "{changes:?}");

@@ -49,12 +49,11 @@ impl FileSystemAround for Disk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let file = FileSystem::open(&*self.files, path, mode)?;
         let is_blob = path.extension().is_some_and(|ending| ending == "blob");
-        let file: Arc<dyn File> = match is_blob {
-            true => {
-                self.blobs.fetch_add(1, Ordering::Relaxed);
-                Arc::new(DiskFile { file, open: self.blobs.clone() })
-            }
-            false => file,
+        let file: Arc<dyn File> = if is_blob {
+            self.blobs.fetch_add(1, Ordering::Relaxed);
+            Arc::new(DiskFile { file, open: self.blobs.clone() })
+        } else {
+            file
         };
         let is_counted = is_blob || path.extension().is_some_and(|ending| ending == "sst");
         if !is_counted || !mode.only_reads() {

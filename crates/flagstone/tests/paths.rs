@@ -309,9 +309,8 @@ fn a_checkpoint_is_not_opened_with_the_original_s_directories() {
         db.flush_all().unwrap();
         db.put("last", "3").unwrap();
         // It may be open meanwhile.
-        let refused = |read_only| match read_only {
-            true => Db::open_read_only(at("copy"), &options),
-            false => Db::open(at("copy"), &options),
+        let refused = |read_only| {
+            if read_only { Db::open_read_only(at("copy"), &options) } else { Db::open(at("copy"), &options) }
         };
         for read_only in [false, true] {
             let error = refused(read_only).unwrap_err();

@@ -520,9 +520,10 @@ struct ReadOnly(PathBuf);
 
 impl ReadOnly {
     fn refuse<T>(&self, path: &Path, otherwise: impl FnOnce() -> Result<T>) -> Result<T> {
-        match path.starts_with(&self.0) {
-            true => Err(Error::io("write to", path, std::io::ErrorKind::ReadOnlyFilesystem.into())),
-            false => otherwise(),
+        if path.starts_with(&self.0) {
+            Err(Error::io("write to", path, std::io::ErrorKind::ReadOnlyFilesystem.into()))
+        } else {
+            otherwise()
         }
     }
 }
@@ -533,9 +534,10 @@ impl FileSystemAround for ReadOnly {
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        match mode.only_reads() {
-            true => OsFileSystem.open(path, mode),
-            false => self.refuse(path, || OsFileSystem.open(path, mode)),
+        if mode.only_reads() {
+            OsFileSystem.open(path, mode)
+        } else {
+            self.refuse(path, || OsFileSystem.open(path, mode))
         }
     }
 

@@ -203,9 +203,10 @@ impl FileSystemAround for Failed {
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        match directory.starts_with(&self.0) {
-            true => Err(Error::io("list", directory, std::io::ErrorKind::PermissionDenied.into())),
-            false => OsFileSystem.list(directory),
+        if directory.starts_with(&self.0) {
+            Err(Error::io("list", directory, std::io::ErrorKind::PermissionDenied.into()))
+        } else {
+            OsFileSystem.list(directory)
         }
     }
 }

@@ -66,9 +66,10 @@ impl FileSystemAround for Device {
 
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let file = FileSystem::open(&*self.files, path, mode)?;
-        match mode.only_reads() && path.extension().is_some_and(|ending| ending == "blob") {
-            true => Ok(Arc::new(DeviceFile { file, device: self.clone() })),
-            false => Ok(file),
+        if mode.only_reads() && path.extension().is_some_and(|ending| ending == "blob") {
+            Ok(Arc::new(DeviceFile { file, device: self.clone() }))
+        } else {
+            Ok(file)
         }
     }
 }

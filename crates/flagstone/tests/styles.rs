@@ -168,16 +168,16 @@ fn merging_all_runs_takes_no_more_scratch_than_it_may() {
         }
         let all = disk.table_bytes();
         let promised = db.space(db.default_column_family()).unwrap().scratch_bytes;
-        let scratch = disk.scratch(|| match asked {
-            true => {
-                let bottommost_level_compaction = match rewrites {
-                    true => BottommostLevelCompaction::Force,
-                    false => BottommostLevelCompaction::IfHaveCompactionFilter,
+        let scratch = disk.scratch(|| {
+            if asked {
+                let bottommost_level_compaction = if rewrites {
+                    BottommostLevelCompaction::Force
+                } else {
+                    BottommostLevelCompaction::IfHaveCompactionFilter
                 };
                 let how = CompactRangeOptions { bottommost_level_compaction, ..Default::default() };
                 db.compact_range(db.default_column_family(), None, None, &how).unwrap();
-            }
-            false => {
+            } else {
                 let on = [("disable_auto_compactions", "false")];
                 db.set_options(db.default_column_family(), &on).unwrap();
                 db.wait_for_compactions().unwrap();

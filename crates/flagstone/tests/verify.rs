@@ -507,9 +507,10 @@ impl FileSystemAround for BadSectors {
 
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>, Error> {
         let file = FileSystem::open(&self.0, path, mode)?;
-        match path.extension().is_some_and(|extension| extension == "log") {
-            true => Ok(Arc::new(BadFront(file, self.1.clone()))),
-            false => Ok(file),
+        if path.extension().is_some_and(|extension| extension == "log") {
+            Ok(Arc::new(BadFront(file, self.1.clone())))
+        } else {
+            Ok(file)
         }
     }
 }

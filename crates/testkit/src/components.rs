@@ -45,9 +45,10 @@ pub fn check(options: &ColumnFamilyOptions) -> Result<()> {
     let tells_apart = options.table.filter_policy.is_some()
         || options.prefix_extractor.is_some()
         || options.memtable_whole_key_filtering;
-    match tells_apart && [AnyCase::NAME, Padded::NAME].contains(&options.comparator.name()) {
-        true => Err(Error::invalid_argument("a filter tells keys apart that are the same in this order")),
-        false => Ok(()),
+    if tells_apart && [AnyCase::NAME, Padded::NAME].contains(&options.comparator.name()) {
+        Err(Error::invalid_argument("a filter tells keys apart that are the same in this order"))
+    } else {
+        Ok(())
     }
 }
 
@@ -93,9 +94,10 @@ impl AnyCase {
 
     /// One of the keys that are the same as this one, always the same one.
     pub fn known_as(key: &[u8]) -> Cow<'_, [u8]> {
-        match key.iter().any(u8::is_ascii_uppercase) {
-            true => Cow::Owned(key.to_ascii_lowercase()),
-            false => Cow::Borrowed(key),
+        if key.iter().any(u8::is_ascii_uppercase) {
+            Cow::Owned(key.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(key)
         }
     }
 }

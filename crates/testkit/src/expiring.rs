@@ -305,16 +305,13 @@ impl Life {
     fn lose(&mut self, power: bool) {
         self.forget_readers();
         self.db.base().sync_wal().expect("a sync");
-        self.disk = match power {
-            true => {
-                let survival = match self.random.bool() {
-                    true => Survival::Lost,
-                    false => Survival::Random(self.random.u64(..)),
-                };
-                let left = self.disk.after_crash(self.disk.changes(), survival);
-                CrashFs::on(Disk::holding(&State::of(&left)))
-            }
-            false => self.disk.kill(),
+        self.disk = if power {
+            let survival =
+                if self.random.bool() { Survival::Lost } else { Survival::Random(self.random.u64(..)) };
+            let left = self.disk.after_crash(self.disk.changes(), survival);
+            CrashFs::on(Disk::holding(&State::of(&left)))
+        } else {
+            self.disk.kill()
         };
         // What is dead cannot, but lets go of the lock.
         let _ = self.db.base().close();

@@ -291,9 +291,10 @@ impl Family {
     /// The entries from `key` on.
     pub fn from<'a>(&'a self, key: &[u8]) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let key = &*self.known_as(key);
-        let range = match self.is_reversed() {
-            false => (Bound::Included(key), Bound::Unbounded),
-            true => (Bound::Unbounded, Bound::Included(key)),
+        let range = if !self.is_reversed() {
+            (Bound::Included(key), Bound::Unbounded)
+        } else {
+            (Bound::Unbounded, Bound::Included(key))
         };
         self.run(self.entries.range::<[u8], _>(range), false)
     }
@@ -301,9 +302,10 @@ impl Family {
     /// The entries from `key` back to the first.
     pub fn back_from<'a>(&'a self, key: &[u8]) -> impl Iterator<Item = Entry<'a>> + use<'a> {
         let key = &*self.known_as(key);
-        let range = match self.is_reversed() {
-            false => (Bound::Unbounded, Bound::Included(key)),
-            true => (Bound::Included(key), Bound::Unbounded),
+        let range = if !self.is_reversed() {
+            (Bound::Unbounded, Bound::Included(key))
+        } else {
+            (Bound::Included(key), Bound::Unbounded)
         };
         self.run(self.entries.range::<[u8], _>(range), true)
     }
@@ -314,10 +316,8 @@ impl Family {
         entries: btree_map::Range<'a, Vec<u8>, Vec<u8>>,
         back: bool,
     ) -> impl Iterator<Item = Entry<'a>> + use<'a> {
-        let (forward, backward) = match self.is_reversed() == back {
-            true => (Some(entries), None),
-            false => (None, Some(entries.rev())),
-        };
+        let (forward, backward) =
+            if self.is_reversed() == back { (Some(entries), None) } else { (None, Some(entries.rev())) };
         forward.into_iter().flatten().chain(backward.into_iter().flatten())
     }
 

@@ -258,9 +258,10 @@ fn replay(mut laboratory: Command, file: &str) -> Result<(), String> {
     let file = file.lines().next().unwrap_or_default();
     let lived = laboratory.env_remove("FLAGSTONE_MUTANT").args(["histories", "--replay", file]).output();
     let lived = lived.expect("a child");
-    match lived.status.success() {
-        true => Ok(()),
-        false => Err(format!("found without it, too: {}", String::from_utf8_lossy(&lived.stdout))),
+    if lived.status.success() {
+        Ok(())
+    } else {
+        Err(format!("found without it, too: {}", String::from_utf8_lossy(&lived.stdout)))
     }
 }
 

@@ -218,9 +218,10 @@ impl env::FileSystemAround for QuotaFs {
     }
 
     fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
-        match self.is_limited(directory) {
-            true => Ok(Some(self.limit().saturating_sub(self.used()))),
-            false => self.inner.free_space(directory),
+        if self.is_limited(directory) {
+            Ok(Some(self.limit().saturating_sub(self.used())))
+        } else {
+            self.inner.free_space(directory)
         }
     }
 

@@ -276,9 +276,10 @@ impl Flags {
         let options = TraceOptions {
             sampling_frequency: self.block_cache_trace_sampling_frequency,
             max_trace_file_size: self.block_cache_trace_max_trace_file_size_in_bytes,
-            format: match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
-                true => TraceFormat::Csv,
-                false => TraceFormat::OracleGeneral,
+            format: if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
+                TraceFormat::Csv
+            } else {
+                TraceFormat::OracleGeneral
             },
         };
         Some((path, options))

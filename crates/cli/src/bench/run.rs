@@ -84,11 +84,10 @@ const LISTED_MAX: u64 = 1 << 32;
 
 /// Refuses a number of which all below could not be listed and shuffled in memory.
 fn listed(flag: &str, number: u64) -> Result<(), Failure> {
-    match number <= LISTED_MAX {
-        true => Ok(()),
-        false => {
-            Err(Failure::Usage(format!("--{flag}={number}: {LISTED_MAX} at most where each comes once")))
-        }
+    if number <= LISTED_MAX {
+        Ok(())
+    } else {
+        Err(Failure::Usage(format!("--{flag}={number}: {LISTED_MAX} at most where each comes once")))
     }
 }
 

@@ -166,9 +166,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 fn obtain(arguments: &Arguments) -> Result<Trace, Failure> {
     match (&arguments.trace, &arguments.synthetic) {
         // What helps a damaged database is no help for a trace.
-        (Some(path), _) => read::read(path, arguments.format).map_err(|error| match error.is_corruption() {
-            true => Failure::Other(error.to_string()),
-            false => error.into(),
+        (Some(path), _) => read::read(path, arguments.format).map_err(|error| {
+            if error.is_corruption() { Failure::Other(error.to_string()) } else { error.into() }
         }),
         (None, Some(synthetic)) => {
             let progress = Progress::things(arguments.requests, "requests made up");

@@ -57,9 +57,10 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
                 (records, bytes) = (records + 1, bytes + record.stored_size);
                 if arguments.keys {
                     let (offset, key, size) = (record.offset, notation.show(&record.key), record.stored_size);
-                    output.line(match common.json {
-                        true => json!({ "offset": offset, "key": key, "stored_bytes": size }).to_string(),
-                        false => format!("{offset}\t{key}\t{size}"),
+                    output.line(if common.json {
+                        json!({ "offset": offset, "key": key, "stored_bytes": size }).to_string()
+                    } else {
+                        format!("{offset}\t{key}\t{size}")
                     })?;
                 }
             }
@@ -74,18 +75,15 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
     let compression = CompressionType::from_byte(scan.header().compression)
         .map_or_else(|| scan.header().compression.to_string(), |known| known.short_name().to_string());
     let sealed = scan.footer().is_some();
-    output.line(match common.json {
-        true => json!({
-            "column_family_id": family, "compression": compression, "records": records,
-            "stored_bytes": bytes, "sealed": sealed, "faults": faults,
-        })
-        .to_string(),
-        false => format!(
-            "column family {family}, compression {compression}: {records} records, {} stored, {}, {faults} faults",
-            text::bytes(bytes),
-            if sealed { "sealed" } else { "not sealed" }
-        ),
-    })?;
+    output.line(if common.json { json!({
+        "column_family_id": family, "compression": compression, "records": records,
+        "stored_bytes": bytes, "sealed": sealed, "faults": faults,
+    })
+    .to_string() } else { format!(
+        "column family {family}, compression {compression}: {records} records, {} stored, {}, {faults} faults",
+        text::bytes(bytes),
+        if sealed { "sealed" } else { "not sealed" }
+    ) })?;
     output.finish()
 }
 

@@ -71,9 +71,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if arguments.dry_run {
         let bytes = db.estimate_compact_range(&family, range.0, range.1, &options)?;
         let mut output = Output::new();
-        output.line(match common.json {
-            true => json!({ "bytes": bytes }).to_string(),
-            false => format!("about {} of tables would be read", text::bytes(bytes)),
+        output.line(if common.json {
+            json!({ "bytes": bytes }).to_string()
+        } else {
+            format!("about {} of tables would be read", text::bytes(bytes))
         })?;
         output.finish()?;
         return Ok(Verdict::Sound);

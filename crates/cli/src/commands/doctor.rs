@@ -123,15 +123,14 @@ struct Told {
 
 impl Told {
     fn read(path: &Path) -> Result<Self, Failure> {
-        let bytes = match path.as_os_str() == "-" {
-            true => {
-                tell_if_typed("the statistics");
-                let mut bytes = Vec::new();
-                let read = std::io::stdin().lock().read_to_end(&mut bytes);
-                read.map_err(|error| Failure::Stream("read the statistics from standard input", error))?;
-                bytes
-            }
-            false => Input::open(path)?.rest()?,
+        let bytes = if path.as_os_str() == "-" {
+            tell_if_typed("the statistics");
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().lock().read_to_end(&mut bytes);
+            read.map_err(|error| Failure::Stream("read the statistics from standard input", error))?;
+            bytes
+        } else {
+            Input::open(path)?.rest()?
         };
         // A log may hold anything besides.
         Ok(Self { path: path.to_path_buf(), text: String::from_utf8_lossy(&bytes).into_owned() })

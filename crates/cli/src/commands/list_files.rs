@@ -51,9 +51,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             output.line(format!("column family '{}'", text::name(family.name())))?;
         }
         for file in by_family.remove(family.name()).unwrap_or_default() {
-            output.line(match common.json {
-                true => as_json(file, notation).to_string(),
-                false => in_words(file, notation),
+            output.line(if common.json {
+                as_json(file, notation).to_string()
+            } else {
+                in_words(file, notation)
             })?;
         }
     }

@@ -70,9 +70,10 @@ fn print((file, dump): Opened, common: &Common, verdict: &mut Verdict) -> Result
         match edit {
             Ok(edit) => {
                 edits += 1;
-                output.line(match common.json {
-                    true => json!({ "offset": offset, "edit": edit_json(&edit) }).to_string(),
-                    false => format!("{offset}: {edit}"),
+                output.line(if common.json {
+                    json!({ "offset": offset, "edit": edit_json(&edit) }).to_string()
+                } else {
+                    format!("{offset}: {edit}")
                 })?;
             }
             Err(error) => {

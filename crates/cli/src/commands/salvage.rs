@@ -67,9 +67,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 fn check_places(source: &Path, target: &Path) -> Result<(), Failure> {
     let env = Env::os();
     database::check_no_file(&env, source)?;
-    env.fs.list(source).map_err(|error| match error.is_not_found() {
-        true => database::none_here(database::NO_DIRECTORY).at(source),
-        false => error,
+    env.fs.list(source).map_err(|error| {
+        if error.is_not_found() { database::none_here(database::NO_DIRECTORY).at(source) } else { error }
     })?;
     // The target need not exist: where it will be, its nearest ancestor that does tells.
     let absolute = path::absolute(target).unwrap_or_else(|_| target.to_path_buf());

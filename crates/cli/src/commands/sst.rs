@@ -228,12 +228,11 @@ fn look(
     }
     // Before the entries, which end at the first block that cannot be read.
     faults.iter().try_for_each(|fault| output.finding(common.json, "FAULT", fault))?;
-    let printed = match arguments.entries {
-        true => print_entries(table, path, Notation::new(arguments.hex), common, output),
-        false => {
-            let faults = arguments.verify.then_some(faults.len() as u64);
-            print_properties(table, path, *size, faults, common, output)
-        }
+    let printed = if arguments.entries {
+        print_entries(table, path, Notation::new(arguments.hex), common, output)
+    } else {
+        let faults = arguments.verify.then_some(faults.len() as u64);
+        print_properties(table, path, *size, faults, common, output)
     };
     match printed {
         // It is one of the faults.
@@ -253,12 +252,13 @@ fn print_entries(
     for range in table.stored_range_deletions()? {
         let (start, end) = (notation.show(&range.start), notation.show(&range.end));
         let (sequence, kind) = (range.sequence, "RangeDeletion");
-        output.line(match common.json {
-            true => json!({
+        output.line(if common.json {
+            json!({
                 "file": text::path(path), "key": start, "sequence": sequence, "type": kind, "end_key": end,
             })
-            .to_string(),
-            false => format!("{start}\t{sequence}\t{kind}\t{end}"),
+            .to_string()
+        } else {
+            format!("{start}\t{sequence}\t{kind}\t{end}")
         })?;
     }
     let mut iter = table.iter(IterSettings::default());
@@ -268,12 +268,13 @@ fn print_entries(
         let (sequence, kind) =
             (key.sequence(), key.value_type().map_or_else(|| "?".to_string(), |k| format!("{k:?}")));
         let (key, value) = (notation.show(key.user_key()), notation.show(iter.value()));
-        output.line(match common.json {
-            true => json!({
+        output.line(if common.json {
+            json!({
                 "file": text::path(path), "key": key, "sequence": sequence, "type": kind, "value": value,
             })
-            .to_string(),
-            false => format!("{key}\t{sequence}\t{kind}\t{value}"),
+            .to_string()
+        } else {
+            format!("{key}\t{sequence}\t{kind}\t{value}")
         })?;
         iter.next();
     }

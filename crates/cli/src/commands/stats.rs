@@ -37,9 +37,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if let Some(name) = &arguments.property {
         let family = asked.unwrap_or_else(|| db.default_column_family().clone());
         let value = db.property(&family, name).ok_or_else(|| no_property(&family, name))?;
-        output.line(match common.json {
-            true => json!({ "property": name, "value": value }).to_string(),
-            false => text::lines(&value),
+        output.line(if common.json {
+            json!({ "property": name, "value": value }).to_string()
+        } else {
+            text::lines(&value)
         })?;
         output.finish()?;
         return Ok(Verdict::Sound);

@@ -100,10 +100,11 @@ impl Hole {
     /// It as the end of the log in `file`.
     fn to_end(&self, file: &dyn File) -> Error {
         let error = self.first.to_error(file);
-        match self.begins_like_an_end() {
-            true => error,
+        if self.begins_like_an_end() {
+            error
+        } else {
             // The rest of a record whose beginning was written over.
-            false => error.context("the log ends at what is left of an older one"),
+            error.context("the log ends at what is left of an older one")
         }
     }
 
@@ -199,9 +200,10 @@ impl Printer<'_> {
 
     /// No record follows.
     fn end(&mut self, hole: &Hole, file: &dyn File) -> Result<(), Failure> {
-        match hole.is_end() {
-            true => self.output.finding(self.common.json, "end:", &hole.to_end(file).to_string()),
-            false => self.fault(&hole.to_fault(file).to_string()),
+        if hole.is_end() {
+            self.output.finding(self.common.json, "end:", &hole.to_end(file).to_string())
+        } else {
+            self.fault(&hole.to_fault(file).to_string())
         }
     }
 

@@ -106,9 +106,10 @@ pub fn remove_directory(env: &Env, directory: &Path) -> Result<()> {
     }
     for name in env.fs.list(directory)? {
         let path = directory.join(name);
-        match env.fs.metadata(&path)?.is_directory {
-            true => remove_directory(env, &path)?,
-            false => env.fs.remove(&path)?,
+        if env.fs.metadata(&path)?.is_directory {
+            remove_directory(env, &path)?
+        } else {
+            env.fs.remove(&path)?
         }
     }
     env.fs.remove_directory(directory)
@@ -152,9 +153,10 @@ impl Process<'_> {
         options.db.create_if_missing = !was_opened;
         let mut families = self.chosen.listed();
         let is_there = options.env.fs.metadata(&config.db().join("CURRENT")).is_ok();
-        let existing = match is_there || was_opened {
-            true => read("the list of families", Db::list_column_families(config.db(), &options))?,
-            false => Vec::new(),
+        let existing = if is_there || was_opened {
+            read("the list of families", Db::list_column_families(config.db(), &options))?
+        } else {
+            Vec::new()
         };
         for name in &existing {
             if !families.iter().any(|(known, _)| known == name) {

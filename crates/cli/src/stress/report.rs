@@ -45,9 +45,12 @@ impl Summary<'_> {
             config.space.threads,
             config.space.keys()
         ))?;
-        let shown = |name: &str, count: u64| match name.starts_with("bytes") {
-            true => format!("  {:>14} {name}", text::bytes(count)),
-            false => format!("  {count:>14} {name}"),
+        let shown = |name: &str, count: u64| {
+            if name.starts_with("bytes") {
+                format!("  {:>14} {name}", text::bytes(count))
+            } else {
+                format!("  {count:>14} {name}")
+            }
         };
         for (name, count) in totals.others.iter().filter(|(name, _)| *name != "rounds") {
             output.line(shown(name, *count))?;
@@ -156,9 +159,10 @@ impl Summary<'_> {
 /// An argument as it is written for a shell.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=+./:,@%".contains(c);
-    match !argument.is_empty() && argument.chars().all(is_plain) {
-        true => argument.to_string(),
-        false => format!("'{}'", argument.replace('\'', "'\\''")),
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        argument.to_string()
+    } else {
+        format!("'{}'", argument.replace('\'', "'\\''"))
     }
 }
 

@@ -95,11 +95,12 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        match self.is_mapped {
+        if self.is_mapped {
             // SAFETY: `make` or `map` returned it for this size, and it is removed nowhere else.
-            true => unsafe { mapping::remove(self.start, self.size()) },
+            unsafe { mapping::remove(self.start, self.size()) }
+        } else {
             // SAFETY: the memory came from `alloc` with this layout and is freed nowhere else.
-            false => unsafe { dealloc(self.start.as_ptr(), self.layout) },
+            unsafe { dealloc(self.start.as_ptr(), self.layout) }
         }
     }
 }

@@ -101,9 +101,10 @@ impl<T, F: FnOnce(&mut T) -> R, R> Piece<T, F, R> {
         // SAFETY: until it is done, the frame of who asked is not left, and the piece is the caller's alone (invariant 2).
         let (work, outcome) = unsafe { (&mut *(*piece).work.get(), &mut *(*piece).outcome.get()) };
         if let Some(work) = work.take() {
-            *outcome = Some(match Mutant::LetOthersPanic.is_on() {
-                true => Ok(work(guarded)),
-                false => catch_unwind(AssertUnwindSafe(|| work(guarded))),
+            *outcome = Some(if Mutant::LetOthersPanic.is_on() {
+                Ok(work(guarded))
+            } else {
+                catch_unwind(AssertUnwindSafe(|| work(guarded)))
             });
         }
         // SAFETY: as above; from here on it is no longer ours.

@@ -180,10 +180,7 @@ fn narrowest(
     let (mut from, mut to) = (0, wide);
     while from < to {
         let middle = u32::midpoint(from, to);
-        match are_few(middle) {
-            true => to = middle,
-            false => from = middle + 1,
-        }
+        if are_few(middle) { to = middle } else { from = middle + 1 }
     }
     Some(from).filter(|&shift| shift < wide)
 }

@@ -289,10 +289,7 @@ impl fmt::Display for Error {
 pub(crate) fn path_in_words(path: &Path) -> String {
     let mut words = String::new();
     for char in path.to_string_lossy().chars() {
-        match char.is_control() {
-            true => words.extend(char.escape_default()),
-            false => words.push(char),
-        }
+        if char.is_control() { words.extend(char.escape_default()) } else { words.push(char) }
     }
     words
 }

@@ -164,9 +164,10 @@ fn long_keys_are_told_apart() {
         let mut key = |of_all: bool| {
             let (number, length) = (bytes(&mut random, 3), random.usize(..12));
             let middle = [&[b'a'; 5][..], &number].concat();
-            match of_all {
-                true => [&common[..], &middle, &tail].concat(),
-                false => [&common[..], &middle, &bytes(&mut random, 3)].concat()[..length].to_vec(),
+            if of_all {
+                [&common[..], &middle, &tail].concat()
+            } else {
+                [&common[..], &middle, &bytes(&mut random, 3)].concat()[..length].to_vec()
             }
         };
         let range =

@@ -393,16 +393,13 @@ impl fmt::Display for Remedy {
 
 /// What to do about a WAL that is damaged in its middle.
 fn settling(may_skip: bool) -> &'static str {
-    match may_skip {
-        true => {
-            "do not open it for writing before this is settled: restore the WAL from a copy; or have every intact record, those \
-             behind it too, in a new database: flagstone salvage; or open with wal_recovery_mode=kSkipAnyCorruptedRecords, which \
-             goes on behind the damaged block of 32 KiB"
-        }
-        false => {
-            "do not open it for writing before this is settled: restore the WAL from a copy; or have every intact record, those \
-             behind it too, in a new database: flagstone salvage"
-        }
+    if may_skip {
+        "do not open it for writing before this is settled: restore the WAL from a copy; or have every intact record, those \
+         behind it too, in a new database: flagstone salvage; or open with wal_recovery_mode=kSkipAnyCorruptedRecords, which \
+         goes on behind the damaged block of 32 KiB"
+    } else {
+        "do not open it for writing before this is settled: restore the WAL from a copy; or have every intact record, those \
+         behind it too, in a new database: flagstone salvage"
     }
 }
 

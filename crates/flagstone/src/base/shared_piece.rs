@@ -570,10 +570,8 @@ mod tests {
         type Known = OnceLock<Arc<u64>>;
         let lengths = [0, 1, 900, 4096, 40_000, 200_000];
         for (length, is_passing) in lengths.into_iter().flat_map(|length| [(length, false), (length, true)]) {
-            let mut room: SharedRoom<Known> = match is_passing {
-                true => SharedRoom::passing(length),
-                false => SharedRoom::new(length),
-            };
+            let mut room: SharedRoom<Known> =
+                if is_passing { SharedRoom::passing(length) } else { SharedRoom::new(length) };
             room.fill(3);
             let shared = room.share(Known::new());
             let made = Arc::new(7);

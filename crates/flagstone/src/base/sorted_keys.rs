@@ -230,10 +230,7 @@ impl SortedKeys {
     fn search(&self, comparator: &Comparator, mut from: usize, mut to: usize, key: &[u8]) -> usize {
         while from < to {
             let middle = usize::midpoint(from, to);
-            match comparator.compare(self.get(middle), key).is_le() {
-                true => from = middle + 1,
-                false => to = middle,
-            }
+            if comparator.compare(self.get(middle), key).is_le() { from = middle + 1 } else { to = middle }
         }
         from
     }
@@ -347,11 +344,10 @@ impl Numbers {
     #[inline]
     fn seek(&self, key: &[u8]) -> Option<Within> {
         let bound = self.bound(key)?;
-        let covered = match self.are_decimal {
-            true => {
-                bound.checked_sub(1).and_then(decimal).map_or(Covered::Maybe, |said| self.covered.at(said))
-            }
-            false => self.covered.at(bound),
+        let covered = if self.are_decimal {
+            bound.checked_sub(1).and_then(decimal).map_or(Covered::Maybe, |said| self.covered.at(said))
+        } else {
+            self.covered.at(bound)
         };
         match covered {
             Covered::No if self.groups.as_ref().is_none_or(|groups| groups.at(key) == Covered::No) => None,

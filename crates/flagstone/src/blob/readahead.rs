@@ -307,9 +307,10 @@ impl Run {
         let window = self.window.min(largest) as u64;
         let wanted = length * (window / length).max(1);
         let file = self.reader.file().clone();
-        let start = match self.backward {
-            true => record.end.saturating_sub(wanted).max(HEADER_SIZE as u64),
-            false => record.start,
+        let start = if self.backward {
+            record.end.saturating_sub(wanted).max(HEADER_SIZE as u64)
+        } else {
+            record.start
         };
         let end = if self.backward { record.end } else { (start + wanted).min(self.reader.records_end()) };
         self.start = start;

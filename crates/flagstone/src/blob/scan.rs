@@ -146,9 +146,10 @@ impl BlobFileScan {
     /// # Errors
     /// As [`BlobFileScan::value`].
     pub fn check_value(&self, record: &BlobRecord) -> Result<()> {
-        match record.compression == CompressionType::None.to_byte() {
-            true => Ok(()),
-            false => self.value(record).map(drop),
+        if record.compression == CompressionType::None.to_byte() {
+            Ok(())
+        } else {
+            self.value(record).map(drop)
         }
     }
 

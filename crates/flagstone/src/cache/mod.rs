@@ -180,9 +180,10 @@ impl<V: CacheValue> Cache<V> {
     #[inline]
     pub fn lookup(&self, key: CacheKey) -> Option<V> {
         let hash = key.hash();
-        let found = match self.tracer.is_on() {
-            false => self.shard(hash).lookup(hash, key),
-            true => self.traced_lookup(hash, key),
+        let found = if !self.tracer.is_on() {
+            self.shard(hash).lookup(hash, key)
+        } else {
+            self.traced_lookup(hash, key)
         };
         self.lookups.add(if found.is_some() { HITS } else { MISSES }, 1);
         found

@@ -345,9 +345,10 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// key is dropped where it should be: what it had deleted would come back.
     fn comes_to_another_user_key(&mut self) -> Result<bool> {
         let key = self.input.key();
-        let order = match self.judged.is_set {
-            true => self.settings.comparator.compare(key.user_key(), &self.judged.user_key),
-            false => Ordering::Greater,
+        let order = if self.judged.is_set {
+            self.settings.comparator.compare(key.user_key(), &self.judged.user_key)
+        } else {
+            Ordering::Greater
         };
         if order.is_lt() || order.is_eq() && key.packed() > self.judged.last_packed {
             return Err(self.goes_back());

@@ -92,9 +92,10 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 OperandDecision::Remove
             }
             FilterDecision::ChangeValue(operand) => {
-                match self.is_storable(filter, "operand", operand.len()) {
-                    true => OperandDecision::Change(operand),
-                    false => OperandDecision::Keep,
+                if self.is_storable(filter, "operand", operand.len()) {
+                    OperandDecision::Change(operand)
+                } else {
+                    OperandDecision::Keep
                 }
             }
             FilterDecision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {

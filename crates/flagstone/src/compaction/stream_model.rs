@@ -149,9 +149,10 @@ pub(super) type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 impl Tree {
     pub(super) fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        let operator = match random.bool() {
-            true => StringAppendOperator::new(","),
-            false => StringAppendOperator::without_partial_merge(","),
+        let operator = if random.bool() {
+            StringAppendOperator::new(",")
+        } else {
+            StringAppendOperator::without_partial_merge(",")
         };
         Self {
             random,

@@ -222,9 +222,10 @@ impl Family {
 
     /// One more, or one fewer, holds automatic compactions back.
     pub(super) fn hold(&self, _state: &mut State, begins: bool) {
-        match begins {
-            true => self.held.fetch_add(1, Ordering::Relaxed),
-            false => self.held.fetch_sub(1, Ordering::Relaxed),
+        if begins {
+            self.held.fetch_add(1, Ordering::Relaxed)
+        } else {
+            self.held.fetch_sub(1, Ordering::Relaxed)
         };
     }
 
@@ -246,24 +247,26 @@ impl Family {
     /// `InvalidArgument` for a handle of another database: its number would mean another family here.
     #[inline]
     pub(crate) fn check_owner(&self, owner: &Arc<ObsoleteFiles>) -> Result<()> {
-        match Arc::ptr_eq(&self.owner, owner) {
-            true => Ok(()),
-            false => Err(Error::invalid_argument(format!(
+        if Arc::ptr_eq(&self.owner, owner) {
+            Ok(())
+        } else {
+            Err(Error::invalid_argument(format!(
                 "the handle of column family '{}' belongs to another database",
                 self.name
-            ))),
+            )))
         }
     }
 
     /// # Errors
     /// `ColumnFamilyDropped`.
     pub(crate) fn check_alive(&self) -> Result<()> {
-        match self.is_dropped() {
-            false => Ok(()),
-            true => Err(Error::new(
+        if !self.is_dropped() {
+            Ok(())
+        } else {
+            Err(Error::new(
                 crate::base::Code::ColumnFamilyDropped,
                 format!("column family '{}' was dropped", self.name),
-            )),
+            ))
         }
     }
 }
@@ -277,9 +280,10 @@ fn direct_blob_min(options: &ColumnFamilyOptions, archives_wals: bool, synced: b
     // Values that are to begin their life in tables do not begin it in blob files.
     let is_wanted = options.separates_values() && at_commit && options.blob_file_starting_level <= 0;
     let at_least = if synced { options.blob_commit_synced_min_size } else { 1 };
-    match is_wanted {
-        true => options.smallest_blob().max(options.blob_commit_min_size).max(at_least).max(1),
-        false => u64::MAX,
+    if is_wanted {
+        options.smallest_blob().max(options.blob_commit_min_size).max(at_least).max(1)
+    } else {
+        u64::MAX
     }
 }
 

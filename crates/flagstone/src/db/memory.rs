@@ -179,9 +179,10 @@ impl DbInner {
             budget: self.settings.load().memory_budget.bytes(),
             recycled_arenas: held(Holder::RecycledArenas),
             cache: memory_in(self.tables.caches().blocks(), self.tables.caches().owner()),
-            blob_cache: match self.tables.caches().has_blob_cache() {
-                true => memory_in(self.tables.caches().blobs(), self.tables.caches().blob_owner()),
-                false => CacheMemory::default(),
+            blob_cache: if self.tables.caches().has_blob_cache() {
+                memory_in(self.tables.caches().blobs(), self.tables.caches().blob_owner())
+            } else {
+                CacheMemory::default()
             },
             compressed_cache: second_tier.map_or(0, |tier| tier.usage()) as u64,
             compressed_cache_capacity: second_tier.map_or(0, |tier| tier.capacity()) as u64,

@@ -100,9 +100,10 @@ pub(super) fn no_merge_operator(family: &str) -> Error {
 
 /// The parameters of compression; those of the bottommost level if they are enabled.
 pub(super) fn compression_options(options: &ColumnFamilyOptions, bottommost: bool) -> CompressionOptions {
-    match bottommost && options.bottommost_compression_opts.enabled {
-        true => (&options.bottommost_compression_opts).into(),
-        false => (&options.compression_opts).into(),
+    if bottommost && options.bottommost_compression_opts.enabled {
+        (&options.bottommost_compression_opts).into()
+    } else {
+        (&options.compression_opts).into()
     }
 }
 

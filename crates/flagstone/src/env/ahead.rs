@@ -164,9 +164,10 @@ mod tests {
             let _held = self.held.lock();
             self.reads.fetch_add(1, Ordering::Relaxed);
             assert!(offset < PANICS_FROM);
-            match offset < FAILS_FROM {
-                true => self.inner.read_at(offset, buffer),
-                false => Err(Error::io("read", self.path(), std::io::Error::other("broken"))),
+            if offset < FAILS_FROM {
+                self.inner.read_at(offset, buffer)
+            } else {
+                Err(Error::io("read", self.path(), std::io::Error::other("broken")))
             }
         }
     }

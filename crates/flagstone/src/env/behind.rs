@@ -167,9 +167,10 @@ mod tests {
 
         fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
             let _held = self.held.lock();
-            match self.fails.load(Ordering::Relaxed) {
-                true => Err(Error::io("write", self.path(), std::io::Error::other("broken"))),
-                false => self.inner.write_at(offset, data),
+            if self.fails.load(Ordering::Relaxed) {
+                Err(Error::io("write", self.path(), std::io::Error::other("broken")))
+            } else {
+                self.inner.write_at(offset, data)
             }
         }
     }

@@ -211,10 +211,7 @@ impl FileSystem for MemoryFileSystem {
             let source = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
             return Err(Error::io("remove the directory", path, source));
         }
-        match tree.directories.remove(path) {
-            true => Ok(()),
-            false => Err(missing("remove the directory", path)),
-        }
+        if tree.directories.remove(path) { Ok(()) } else { Err(missing("remove the directory", path)) }
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
@@ -228,9 +225,10 @@ impl FileSystem for MemoryFileSystem {
     }
 
     fn sync_directory(&self, directory: &Path) -> Result<()> {
-        match self.tree.lock().directories.contains(directory) {
-            true => Ok(()),
-            false => Err(missing("sync the directory", directory)),
+        if self.tree.lock().directories.contains(directory) {
+            Ok(())
+        } else {
+            Err(missing("sync the directory", directory))
         }
     }
 
@@ -258,10 +256,7 @@ impl FileSystem for MemoryFileSystem {
                 ..nothing
             });
         }
-        match tree.directories.contains(path) {
-            true => Ok(nothing),
-            false => Err(missing("look up", path)),
-        }
+        if tree.directories.contains(path) { Ok(nothing) } else { Err(missing("look up", path)) }
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

@@ -182,9 +182,10 @@ mod tests {
         }
 
         fn sync_directory(&self, directory: &Path) -> Result<()> {
-            match self.fails.load(Ordering::Relaxed) {
-                true => Err(Error::new(Code::IoError, "no").at(directory)),
-                false => Ok(()),
+            if self.fails.load(Ordering::Relaxed) {
+                Err(Error::new(Code::IoError, "no").at(directory))
+            } else {
+                Ok(())
             }
         }
     }

@@ -145,9 +145,10 @@ impl OsFile {
 
 impl File for OsFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        match self.is_direct() && !is_aligned(offset, buffer) {
-            true => self.read_blocks(offset, buffer),
-            false => self.read_plainly(offset, buffer),
+        if self.is_direct() && !is_aligned(offset, buffer) {
+            self.read_blocks(offset, buffer)
+        } else {
+            self.read_plainly(offset, buffer)
         }
     }
 

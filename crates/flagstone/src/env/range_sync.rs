@@ -173,9 +173,10 @@ pub(super) fn ask(file: &fs::File, range: Range<u64>, strict: bool) -> io::Resul
     if rustix::fs::fstatfs(file).is_ok_and(|fs| fs.f_type as u64 == ZFS) {
         return Ok(false);
     }
-    let (start, flags) = match strict {
-        true => (0, libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE),
-        false => (range.start, libc::SYNC_FILE_RANGE_WRITE),
+    let (start, flags) = if strict {
+        (0, libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE)
+    } else {
+        (range.start, libc::SYNC_FILE_RANGE_WRITE)
     };
     let length = range.end.saturating_sub(start);
     // SAFETY: no memory is handed over, and the descriptor stays open while the file is borrowed.
@@ -217,9 +218,10 @@ mod tests {
 
         fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
             self.asked.lock().push((range, strict));
-            match self.fails {
-                true => Err(Error::io("write back", self.path(), io::Error::other("broken"))),
-                false => Ok(self.can),
+            if self.fails {
+                Err(Error::io("write back", self.path(), io::Error::other("broken")))
+            } else {
+                Ok(self.can)
             }
         }
 

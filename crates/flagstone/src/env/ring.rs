@@ -172,9 +172,10 @@ impl Ring {
             while let Some((number, filled)) = self.next_completion() {
                 seen[number] = true;
                 let Job { at, length, skipped, wanted, .. } = jobs[number];
-                match filled == Some(length) {
-                    true => take(at, Ok(&self.buffers[number].as_slice()[skipped..skipped + wanted])),
-                    false => left.push(at),
+                if filled == Some(length) {
+                    take(at, Ok(&self.buffers[number].as_slice()[skipped..skipped + wanted]))
+                } else {
+                    left.push(at)
                 }
             }
         }
@@ -234,9 +235,10 @@ fn keep_some(buffers: &mut [AlignedBuffer]) {
     let mut kept = 0;
     for buffer in buffers {
         let capacity = buffer.capacity();
-        match capacity <= KEPT_MAX && kept + capacity <= KEPT_TOGETHER_MAX {
-            true => kept += capacity,
-            false => *buffer = AlignedBuffer::default(),
+        if capacity <= KEPT_MAX && kept + capacity <= KEPT_TOGETHER_MAX {
+            kept += capacity
+        } else {
+            *buffer = AlignedBuffer::default()
         }
     }
 }

@@ -535,9 +535,10 @@ pub(super) fn encoded(edit: &VersionEdit) -> Vec<u8> {
 /// Gives epochs to new files without one; the family's next epoch after that.
 fn assign_epochs(edit: &mut VersionEdit, base: &Version, mut next_epoch: u64) -> u64 {
     let deleted = |file: &TableFile| edit.deleted_files.iter().any(|&(_, number)| number == file.number());
-    let inherited = match edit.new_files.iter().any(|(_, file)| file.epoch_number == 0) {
-        true => base.files().filter(|(_, file)| deleted(file)).map(|(_, file)| file.meta.epoch_number).min(),
-        false => None,
+    let inherited = if edit.new_files.iter().any(|(_, file)| file.epoch_number == 0) {
+        base.files().filter(|(_, file)| deleted(file)).map(|(_, file)| file.meta.epoch_number).min()
+    } else {
+        None
     };
     for (_, file) in &mut edit.new_files {
         if file.epoch_number == 0 {

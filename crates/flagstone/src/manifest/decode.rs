@@ -155,12 +155,13 @@ fn decode_bounds(fields: &mut Fields<'_>, file: &mut FileMetadata) -> Result<()>
 fn decode_seqnos(fields: &mut Fields<'_>, file: &mut FileMetadata) -> Result<()> {
     file.smallest_seqno = fields.sequence("smallest seqno")?;
     file.largest_seqno = fields.sequence("largest seqno")?;
-    match file.smallest_seqno <= file.largest_seqno {
-        true => Ok(()),
-        false => Err(Error::corruption(format!(
+    if file.smallest_seqno <= file.largest_seqno {
+        Ok(())
+    } else {
+        Err(Error::corruption(format!(
             "version edit: smallest seqno {} of file {} exceeds its largest {}",
             file.smallest_seqno, file.number, file.largest_seqno
-        ))),
+        )))
     }
 }
 
@@ -282,17 +283,11 @@ fn malformed(what: &str) -> Error {
 }
 
 fn file_number(number: u64, what: &str) -> Result<FileNumber> {
-    match number <= MAX_FILE_NUMBER {
-        true => Ok(FileNumber(number)),
-        false => Err(malformed(what)),
-    }
+    if number <= MAX_FILE_NUMBER { Ok(FileNumber(number)) } else { Err(malformed(what)) }
 }
 
 fn path_id(id: u32) -> Result<u32> {
-    match id <= MAX_PATH_ID {
-        true => Ok(id),
-        false => Err(malformed("path id")),
-    }
+    if id <= MAX_PATH_ID { Ok(id) } else { Err(malformed("path id")) }
 }
 
 /// RocksDB takes any bytes for a name.

@@ -287,10 +287,7 @@ impl TableFile {
     /// Its name: LevelDB's, once it was found under that.
     pub fn path(&self) -> PathBuf {
         let path = self.claim.file.path();
-        match self.has_leveldb_name.load(Ordering::Relaxed) {
-            true => path.with_extension("ldb"),
-            false => path,
-        }
+        if self.has_leveldb_name.load(Ordering::Relaxed) { path.with_extension("ldb") } else { path }
     }
 
     /// It was found under LevelDB's name.

@@ -132,9 +132,10 @@ impl Reader {
             Event::Damage(damage) => damage,
         };
         // Not the WAL's judgement, which ends at a record of an older life: a MANIFEST has none.
-        match is_torn_end(&**self.0.file(), &damage)? && !self.has_more()? {
-            true => Ok(None),
-            false => Err(damage.to_error(&**self.0.file())),
+        if is_torn_end(&**self.0.file(), &damage)? && !self.has_more()? {
+            Ok(None)
+        } else {
+            Err(damage.to_error(&**self.0.file()))
         }
     }
 

@@ -416,10 +416,7 @@ pub(crate) fn advised(error: Error) -> Error {
     };
     // Without a CURRENT there may be no database at all.
     let is_missing = error.is_not_found() && error.path().is_some_and(is_manifest);
-    match error.is_corruption() || is_missing {
-        true => error.advise(Remedy::RestoreManifest),
-        false => error,
-    }
+    if error.is_corruption() || is_missing { error.advise(Remedy::RestoreManifest) } else { error }
 }
 
 /// Checks that every table and blob file of the open families exists, tables with exactly the recorded size; tells of each.

@@ -401,9 +401,10 @@ fn an_atomic_group_is_read_whole_or_not_at_all() {
         let versions =
             VersionSet::recover(env.clone(), Path::new(DB), options(&["default", "users"])).unwrap();
         let layouts: Vec<_> = versions.families().map(|family| layout(&family.current)).collect();
-        match size == bytes.len() as u64 {
-            true => assert_eq!(layouts, ["L0: 10", "L0: 11"]),
-            false => assert_eq!(layouts, ["", ""], "{size}"),
+        if size == bytes.len() as u64 {
+            assert_eq!(layouts, ["L0: 10", "L0: 11"])
+        } else {
+            assert_eq!(layouts, ["", ""], "{size}")
         }
     }
 }

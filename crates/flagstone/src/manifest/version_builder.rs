@@ -376,9 +376,10 @@ impl VersionBuilder {
         by_seqno.sort_unstable_by(|(a, _), (b, _)| newest_by_seqno(a, b));
         for pair in by_seqno.windows(2).filter(|pair| pair.iter().any(|(_, added)| **added)) {
             let (newer, older) = (pair[0].0, pair[1].0);
-            let fits = match older.smallest_seqno == older.largest_seqno {
-                true => older.largest_seqno < newer.largest_seqno || older.largest_seqno == 0,
-                false => newer.smallest_seqno > older.smallest_seqno,
+            let fits = if older.smallest_seqno == older.largest_seqno {
+                older.largest_seqno < newer.largest_seqno || older.largest_seqno == 0
+            } else {
+                newer.smallest_seqno > older.smallest_seqno
             };
             if !fits {
                 return Err(inconsistent(0, newer, older, "have interleaved seqnos"));

@@ -77,9 +77,10 @@ impl MemTableFilter {
     /// Whether the memtable has no entry of the key.
     #[inline]
     pub(super) fn rules_out(&self, user_key: &[u8]) -> bool {
-        match self.settings.whole_keys {
-            true => !self.may_contain(user_key),
-            false => self.rules_out_prefix_of(user_key),
+        if self.settings.whole_keys {
+            !self.may_contain(user_key)
+        } else {
+            self.rules_out_prefix_of(user_key)
         }
     }
 

@@ -352,10 +352,7 @@ impl RangeDeletes {
         let all = self.all.lock()[run.from..run.to].to_vec();
         let (mut from, mut until) = (0, SequenceNumber::MAX);
         for sequence in all.iter().map(|tombstone| tombstone.sequence) {
-            match sequence <= snapshot {
-                true => from = sequence.max(from),
-                false => until = sequence.min(until),
-            }
+            if sequence <= snapshot { from = sequence.max(from) } else { until = sequence.min(until) }
         }
         let seen = all.iter().filter(|tombstone| tombstone.sequence <= snapshot);
         let tombstones = seen.map(|one| RangeTombstoneRef::from(&**one));

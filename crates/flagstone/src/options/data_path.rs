@@ -60,11 +60,12 @@ impl SettingValue for PathText {
 
 /// Checks that an OPTIONS file keeps a path as it is: whoever opened the database as it says would look in another directory.
 pub(super) fn check_kept_path(name: &str, path: &str) -> Result<()> {
-    match path.trim() == path {
-        true => Ok(()),
-        false => Err(Error::invalid_argument(format!(
+    if path.trim() == path {
+        Ok(())
+    } else {
+        Err(Error::invalid_argument(format!(
             "{name} '{path}' begins or ends with a blank, which OPTIONS files do not keep: give the directory another name"
-        ))),
+        )))
     }
 }
 
@@ -104,9 +105,10 @@ impl SettingValue for DataPathList {
         let mut paths = Vec::new();
         for element in split_list(text)? {
             let mut path = DataPath::default();
-            match element.starts_with('{') {
-                true => path.assign(element)?,
-                false => path.path.assign(element)?,
+            if element.starts_with('{') {
+                path.assign(element)?
+            } else {
+                path.path.assign(element)?
             }
             paths.push(path);
         }

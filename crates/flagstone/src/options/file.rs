@@ -222,9 +222,10 @@ fn ends_in_empty_line(text: &str) -> bool {
 /// Checks that a file that names its last line has it. Before it is read: what is left of a value may be none.
 pub(super) fn check_last_line(text: &str) -> Result<()> {
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
-    match text.lines().next() == Some(FIRST_LINE) && last != Some(LAST_LINE) {
-        true => Err(cut_off(&format!("the line '{LAST_LINE}'"))),
-        false => Ok(()),
+    if text.lines().next() == Some(FIRST_LINE) && last != Some(LAST_LINE) {
+        Err(cut_off(&format!("the line '{LAST_LINE}'")))
+    } else {
+        Ok(())
     }
 }
 

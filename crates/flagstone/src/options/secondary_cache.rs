@@ -152,9 +152,10 @@ fn num_shard_bits(text: &str) -> Result<Option<u32>> {
 fn high_pri_pool_ratio(text: &str) -> Result<f64> {
     let mut ratio = 0f64;
     ratio.assign(text)?;
-    match (0.0..=1.0).contains(&ratio) {
-        true => Ok(ratio),
-        false => Err(Error::invalid_argument(format!("{HIGH_PRI_POOL_RATIO}={text}: not between 0 and 1"))),
+    if (0.0..=1.0).contains(&ratio) {
+        Ok(ratio)
+    } else {
+        Err(Error::invalid_argument(format!("{HIGH_PRI_POOL_RATIO}={text}: not between 0 and 1")))
     }
 }
 

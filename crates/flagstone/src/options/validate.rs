@@ -130,18 +130,20 @@ impl ColumnFamilyOptions {
     }
 
     fn check_filter_partitions(&self) -> Result<()> {
-        match self.table.partition_filters && self.table.index_type != IndexType::TwoLevel {
-            true => Err(Error::invalid_argument(
+        if self.table.partition_filters && self.table.index_type != IndexType::TwoLevel {
+            Err(Error::invalid_argument(
                 "partition_filters needs index_type kTwoLevelIndexSearch; set both or neither",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
     fn check_hash_index(&self) -> Result<()> {
-        match self.table.index_type == IndexType::HashSearch && self.prefix_extractor.is_none() {
-            true => Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor")),
-            false => Ok(()),
+        if self.table.index_type == IndexType::HashSearch && self.prefix_extractor.is_none() {
+            Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor"))
+        } else {
+            Ok(())
         }
     }
 

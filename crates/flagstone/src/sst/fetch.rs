@@ -192,10 +192,7 @@ impl BlockSource {
 
     /// Reads from `offset` on; how many bytes there were.
     fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        match self.copy_from_tail(offset, buffer) {
-            true => Ok(buffer.len()),
-            false => self.file.read_at(offset, buffer),
-        }
+        if self.copy_from_tail(offset, buffer) { Ok(buffer.len()) } else { self.file.read_at(offset, buffer) }
     }
 
     /// A block's content, given what is stored, in what `room` makes for so many bytes.
@@ -233,9 +230,12 @@ impl BlockSource {
                 Error::not_supported("compressed blocks of format versions 0 and 1 are read only if Snappy");
             return Err(self.locate(error, handle));
         }
-        let unknown = || match CompressionType::is_elsewhere(compression) {
-            true => Error::not_supported(format!("a block of compression type {compression:#04x}")),
-            false => Error::corruption(format!("block has unknown compression type {compression:#04x}")),
+        let unknown = || {
+            if CompressionType::is_elsewhere(compression) {
+                Error::not_supported(format!("a block of compression type {compression:#04x}"))
+            } else {
+                Error::corruption(format!("block has unknown compression type {compression:#04x}"))
+            }
         };
         let dictionary = self.dictionary.as_ref().filter(|_| dictionary);
         CompressionType::from_byte(compression)
@@ -260,10 +260,8 @@ impl BlockSource {
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset.
     pub fn read_block(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<Block> {
-        let bytes = match dictionary {
-            true => self.read(handle, verify, true)?,
-            false => self.read_passing(handle, verify)?,
-        };
+        let bytes =
+            if dictionary { self.read(handle, verify, true)? } else { self.read_passing(handle, verify)? };
         Block::of(bytes).map_err(|error| self.locate(error, handle))
     }
 

@@ -256,11 +256,12 @@ fn read_index(
 fn check_internal_keys(index: &IndexBlock) -> Result<()> {
     let is_internal =
         |at: usize| InternalKey::parse(&index.key(at)).is_some_and(|key| key.value_type().is_some());
-    match (0..index.len()).all(is_internal) {
-        true => Ok(()),
-        false => Err(Error::corruption(
+    if (0..index.len()).all(is_internal) {
+        Ok(())
+    } else {
+        Err(Error::corruption(
             "the table does not say that its index has user keys, and it has no internal keys",
-        )),
+        ))
     }
 }
 
@@ -317,9 +318,10 @@ fn read_filter(
             .cache
             .as_ref()
             .is_some_and(|cache| handle.size as usize + FILTER_OVERHEAD <= cache.largest());
-        match settings.cache_index_and_filter && fits {
-            true => FilterKind::Cached(handle),
-            false => FilterKind::Full(Filter::new(source.read_raw(handle, verify)?)),
+        if settings.cache_index_and_filter && fits {
+            FilterKind::Cached(handle)
+        } else {
+            FilterKind::Full(Filter::new(source.read_raw(handle, verify)?))
         }
     } else if let Some(handle) = partitioned {
         let block = source.read_block(handle, verify, false)?;

@@ -210,10 +210,7 @@ impl Readahead {
             && left > 0
         {
             let length = (self.window as u64).min(left).next_multiple_of(DIRECT_BLOCK as u64) as usize;
-            let mut buffer = match spare.capacity() >= length {
-                true => spare,
-                false => self.room(length),
-            };
+            let mut buffer = if spare.capacity() >= length { spare } else { self.room(length) };
             buffer.resize(length);
             let coming = ahead.ask(file.clone(), start, buffer)?;
             self.next = Some(NextWindow { start, length, coming });
@@ -224,10 +221,7 @@ impl Readahead {
 
     /// A buffer for a window.
     fn room(&self, size: usize) -> AlignedBuffer {
-        match self.is_mapped {
-            true => AlignedBuffer::of_its_own(size),
-            false => AlignedBuffer::with_capacity(size),
-        }
+        if self.is_mapped { AlignedBuffer::of_its_own(size) } else { AlignedBuffer::with_capacity(size) }
     }
 
     /// How many of the bytes lie at the end of this window, if all others lie in the next.

@@ -240,9 +240,12 @@ impl Check<'_> {
         if let Some(last) = self.last.as_ref().filter(|last| order(last.as_key(), key).is_ge()) {
             return Err(out_of_order(last.as_key(), key));
         }
-        let against = |index_key: &[u8]| match table.index_flavor().user_keys {
-            true => table.comparator.compare(key.user_key(), index_key),
-            false => order(key, InternalKey::from_checked(index_key)),
+        let against = |index_key: &[u8]| {
+            if table.index_flavor().user_keys {
+                table.comparator.compare(key.user_key(), index_key)
+            } else {
+                order(key, InternalKey::from_checked(index_key))
+            }
         };
         if against(upper).is_gt() || self.lower.as_deref().is_some_and(|lower| against(lower).is_le()) {
             return Err(Error::corruption(format!("the index does not lead to {key:?}")));
@@ -286,9 +289,10 @@ impl Check<'_> {
         let tombstones = self.table.num_range_tombstones;
         let counts = &self.counts;
         // RocksDB 11.8 does not count the blocks that it holds back for a dictionary.
-        let blocks = match properties.had_dictionary() {
-            true => properties.num_data_blocks.min(counts.blocks),
-            false => counts.blocks,
+        let blocks = if properties.had_dictionary() {
+            properties.num_data_blocks.min(counts.blocks)
+        } else {
+            counts.blocks
         };
         // RocksDB before 6.0 leaves range deletions out of one of these counts or both.
         let with_tombstones =

@@ -144,10 +144,11 @@ impl CompactionFilter for TtlCompactionFilter {
         }
         let Some((value, stamp)) = split(stored) else { return FilterDecision::Keep };
         if kind == FilteredKind::Value && self.lifetime.is_stale(stamp, self.now) {
-            return match self.lifetime.is_strict() {
+            return if self.lifetime.is_strict() {
                 // It counts for who was merged onto it while it lived.
-                true => FilterDecision::RemoveUnlessMerged,
-                false => FilterDecision::Remove,
+                FilterDecision::RemoveUnlessMerged
+            } else {
+                FilterDecision::Remove
             };
         }
         match kept(value) {

@@ -106,10 +106,7 @@ impl Header {
     }
 
     pub fn size(&self) -> usize {
-        match is_recyclable(self.record_type) {
-            true => RECYCLABLE_HEADER_SIZE,
-            false => LEGACY_HEADER_SIZE,
-        }
+        if is_recyclable(self.record_type) { RECYCLABLE_HEADER_SIZE } else { LEGACY_HEADER_SIZE }
     }
 }
 

@@ -261,9 +261,10 @@ impl Blocks {
             let kind = if is_length { DamageKind::Length } else { DamageKind::TruncatedBody };
             return bad(kind, is_numbered);
         }
-        match is_intact() {
-            true => Found::Record { record_type: header.record_type, header_size, size, is_numbered },
-            false => bad(DamageKind::Checksum, is_numbered),
+        if is_intact() {
+            Found::Record { record_type: header.record_type, header_size, size, is_numbered }
+        } else {
+            bad(DamageKind::Checksum, is_numbered)
         }
     }
 }

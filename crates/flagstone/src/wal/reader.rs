@@ -244,9 +244,10 @@ impl Reader {
 
     fn zeros(&mut self, offset: u64, next: u64) -> Option<Step> {
         if self.in_fragment {
-            let kind = match self.is_recyclable() {
-                true => DamageKind::Zeros { in_fragment: true },
-                false => DamageKind::MiddleOfRecord,
+            let kind = if self.is_recyclable() {
+                DamageKind::Zeros { in_fragment: true }
+            } else {
+                DamageKind::MiddleOfRecord
             };
             return Some(self.damage(kind, offset, next));
         }
@@ -257,9 +258,10 @@ impl Reader {
 
     fn end(&mut self, offset: u64) -> Option<Step> {
         self.finished = true;
-        match self.in_fragment {
-            true => Some(self.damage(DamageKind::TruncatedRecord, offset, offset)),
-            false => Some(Step::End),
+        if self.in_fragment {
+            Some(self.damage(DamageKind::TruncatedRecord, offset, offset))
+        } else {
+            Some(Step::End)
         }
     }
 

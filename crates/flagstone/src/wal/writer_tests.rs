@@ -207,12 +207,11 @@ fn mapped_records_are_in_the_file() {
             let size =
                 [random.usize(0..40), random.usize(0..2_000), random.usize(0..70_000)][random.usize(0..3)];
             records.push(vec![random.u8(..); size]);
-            match random.bool() {
-                true => {
-                    writer.add_record(records.last().unwrap()).unwrap();
-                    assert_eq!(writer.written(), writer.offset(), "nothing before it waits in memory");
-                }
-                false => writer.gather_record(records.last().unwrap()).unwrap(),
+            if random.bool() {
+                writer.add_record(records.last().unwrap()).unwrap();
+                assert_eq!(writer.written(), writer.offset(), "nothing before it waits in memory");
+            } else {
+                writer.gather_record(records.last().unwrap()).unwrap()
             }
             if random.u8(..) < 40 {
                 writer.write_gathered().unwrap();

@@ -44,9 +44,10 @@ pub fn open_as_written(path: &Path, read_only: bool) -> Db {
     }
     let listed: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
-    let opened = match read_only {
-        true => Db::open_read_only_with_families(path, &base, &listed),
-        false => Db::open_with_families(path, &base, &listed),
+    let opened = if read_only {
+        Db::open_read_only_with_families(path, &base, &listed)
+    } else {
+        Db::open_with_families(path, &base, &listed)
     };
     opened.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

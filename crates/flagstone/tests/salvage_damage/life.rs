@@ -115,10 +115,7 @@ impl Extras {
 
     /// The key of a number: those of tables that were ingested look otherwise.
     fn key(&self, number: u32) -> String {
-        match self.ingested {
-            true => format!("user{number:08}"),
-            false => format!("key{number:06}"),
-        }
+        if self.ingested { format!("user{number:08}") } else { format!("key{number:06}") }
     }
 
     /// Whether the bytes of values say nothing but what was written.
@@ -215,9 +212,10 @@ pub const TTL: TtlOptions =
 
 impl Writer {
     fn open(extras: &Extras, options: &Options) -> Self {
-        match extras.expiring {
-            false => Self::Plain(Db::open(SOURCE, options).expect("a database")),
-            true => Self::Expiring(TtlDb::open(SOURCE, options, TTL).expect("a database")),
+        if !extras.expiring {
+            Self::Plain(Db::open(SOURCE, options).expect("a database"))
+        } else {
+            Self::Expiring(TtlDb::open(SOURCE, options, TTL).expect("a database"))
         }
     }
 
@@ -407,9 +405,10 @@ fn end(random: &mut Rng, extras: &Extras, db: &Writer, families: &[ColumnFamily]
 
 /// Sets a key, or adds an operand to it.
 fn set(random: &mut Rng, extras: &Extras, db: &Writer, family: &ColumnFamily, key: String, value: Vec<u8>) {
-    match extras.operands > 0 && random.u32(..100) < extras.operands {
-        true => db.db().merge_cf(family, key, value).expect("an operand"),
-        false => db.put(family, key, value),
+    if extras.operands > 0 && random.u32(..100) < extras.operands {
+        db.db().merge_cf(family, key, value).expect("an operand")
+    } else {
+        db.put(family, key, value)
     }
 }
 

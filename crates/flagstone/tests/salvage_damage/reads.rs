@@ -250,12 +250,11 @@ fn story(seed: u64, extras: &Extras) -> String {
     };
     let may_be_torn =
         trial.path.contains("MANIFEST") && (!is_flipped || passes_for_torn(&damage, &options, &files));
-    let word = match may_be_torn {
-        true => {
-            let opened = Db::open(SOURCE, &on(&options, &disk_of(&files)));
-            format!("{:?}", opened.map(|db| drop(db.verify(|_| {}))).err())
-        }
-        false => try_out(&trial, &options, &files, is_cut && is_paranoid),
+    let word = if may_be_torn {
+        let opened = Db::open(SOURCE, &on(&options, &disk_of(&files)));
+        format!("{:?}", opened.map(|db| drop(db.verify(|_| {}))).err())
+    } else {
+        try_out(&trial, &options, &files, is_cut && is_paranoid)
     };
     format!("{}: {word}", trial.what)
 }

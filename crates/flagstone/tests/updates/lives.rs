@@ -160,9 +160,10 @@ fn random_batch(random: &mut fastrand::Rng) -> WriteBatch {
 fn random_options(random: &mut fastrand::Rng) -> (Options, bool) {
     let keeps_all = random.usize(..2) == 0;
     let mut changes = vec![("enable_blob_files", "true"), ("min_blob_size", "100")];
-    changes.push(match keeps_all {
-        true => ("WAL_ttl_seconds", "1000000"),
-        false => ("recycle_log_file_num", ["0", "1", "3"][random.usize(..3)]),
+    changes.push(if keeps_all {
+        ("WAL_ttl_seconds", "1000000")
+    } else {
+        ("recycle_log_file_num", ["0", "1", "3"][random.usize(..3)])
     });
     let commits_blobs = random.usize(..2) == 0;
     changes.push(("blob_write_mode", if commits_blobs { "commit" } else { "flush" }));

@@ -179,9 +179,12 @@ impl Disk {
             }
             Change::Truncate { inode, length } => self.change_file(*inode, |now| now.resized(*length)),
             Change::Allocate { inode, length, keep_size } => {
-                self.change_file(*inode, |now| match *keep_size || now.data.len() as u64 >= *length {
-                    true => now.clone(),
-                    false => now.resized(*length),
+                self.change_file(*inode, |now| {
+                    if *keep_size || now.data.len() as u64 >= *length {
+                        now.clone()
+                    } else {
+                        now.resized(*length)
+                    }
                 });
             }
             Change::Punch { inode, range } => self.change_file(*inode, |now| now.punched(range)),
@@ -219,9 +222,10 @@ impl Disk {
 
     fn settle_names(&mut self, directory: &Path) {
         for change in std::mem::take(&mut self.pending) {
-            match change.directory() == directory {
-                true => change.apply(&mut self.names),
-                false => self.pending.push(change),
+            if change.directory() == directory {
+                change.apply(&mut self.names)
+            } else {
+                self.pending.push(change)
             }
         }
     }

@@ -98,10 +98,7 @@ impl Life {
 
     /// The span of a batch; what waits in memory a kill may take back.
     fn written(&self, earliest: Moment) -> Span {
-        match self.options.manual_wal_flush {
-            true => Span { earliest, acked: NEVER },
-            false => self.done(earliest),
-        }
+        if self.options.manual_wal_flush { Span { earliest, acked: NEVER } } else { self.done(earliest) }
     }
 
     /// Makes the database, with the scenario's families.
@@ -243,9 +240,10 @@ impl Life {
     /// A value of some length, of bytes that compress or do not.
     pub(super) fn value(&mut self) -> Vec<u8> {
         let length = self.random.usize(..=self.value_length_max);
-        match self.random.bool() {
-            true => vec![self.random.u8(b'a'..=b'z'); length],
-            false => (0..length).map(|_| self.random.u8(..)).collect(),
+        if self.random.bool() {
+            vec![self.random.u8(b'a'..=b'z'); length]
+        } else {
+            (0..length).map(|_| self.random.u8(..)).collect()
         }
     }
 

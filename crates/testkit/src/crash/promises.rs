@@ -153,11 +153,8 @@ impl Promises {
             (batch.span, batch.durable) = (Span::PAST, durable);
         }
         for (index, family) in next.families.iter_mut().enumerate() {
-            let settled = |span: Span| match killed {
-                // Written by the dead process: until the next one has opened the database, it may still be lost.
-                true if !span.must_be(at) => Span::OPEN,
-                _ => Span::PAST,
-            };
+            // Written by the dead process: until the next one has opened the database, it may still be lost.
+            let settled = |span: Span| if killed && !span.must_be(at) { Span::OPEN } else { Span::PAST };
             (family.created, family.dropped) = match found.families.contains(&index) {
                 true => (settled(family.created), Span::NEVER),
                 false if killed && family.dropped.may_be(at) => {
@@ -166,15 +163,14 @@ impl Promises {
                 false => (Span::NEVER, Span::NEVER),
             };
         }
-        next.options = match killed {
-            false => option.map(|value| (value, Span::PAST)).into_iter().collect(),
-            true => {
-                let past = |(value, span): &(u64, Span)| {
-                    let acked = if span.acked <= at { 0 } else { NEVER };
-                    span.may_be(at).then_some((*value, Span { earliest: 0, acked }))
-                };
-                self.options.iter().filter_map(past).collect()
-            }
+        next.options = if !killed {
+            option.map(|value| (value, Span::PAST)).into_iter().collect()
+        } else {
+            let past = |(value, span): &(u64, Span)| {
+                let acked = if span.acked <= at { 0 } else { NEVER };
+                span.may_be(at).then_some((*value, Span { earliest: 0, acked }))
+            };
+            self.options.iter().filter_map(past).collect()
         };
         // The life that goes on makes none, and what is in them was checked.
         next.checkpoints.clear();
@@ -301,9 +297,10 @@ impl Promises {
 
     fn judge_batch(&self, batch: &Batch, found: &Found, at: Moment, kept: bool) -> Result<(), String> {
         let number = batch.number;
-        let is_there = match batch.is_logged {
-            true => number <= found.logged,
-            false => batch.edits.iter().any(|(family, _)| number <= found.unlogged_in(*family)),
+        let is_there = if batch.is_logged {
+            number <= found.logged
+        } else {
+            batch.edits.iter().any(|(family, _)| number <= found.unlogged_in(*family))
         };
         if is_there && !batch.span.may_be(at) {
             return Err(format!("batch {number} is there and was not begun"));

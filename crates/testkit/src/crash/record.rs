@@ -256,9 +256,10 @@ impl CrashFs {
 }
 
 fn check_alive(dead: &AtomicBool, path: &Path) -> Result<()> {
-    match dead.load(Ordering::Acquire) {
-        false => Ok(()),
-        true => Err(Error::io("go on after being killed", path, io::Error::other("the process is dead"))),
+    if !dead.load(Ordering::Acquire) {
+        Ok(())
+    } else {
+        Err(Error::io("go on after being killed", path, io::Error::other("the process is dead")))
     }
 }
 

@@ -189,10 +189,7 @@ impl History {
     }
 
     fn key(&mut self) -> Vec<u8> {
-        let key = match self.percent(self.once) {
-            true => self.key_put_once(),
-            false => self.generator.key(),
-        };
+        let key = if self.percent(self.once) { self.key_put_once() } else { self.generator.key() };
         self.in_some_form(key)
     }
 
@@ -218,15 +215,17 @@ impl History {
     fn edit(&mut self) -> Edit {
         let key = self.key();
         if key.first().is_some_and(|first| first.to_ascii_lowercase() == SINGLE) {
-            return match self.percent(50) {
-                true => Edit::SingleDelete { key },
-                false => Edit::Put { key, value: self.generator.value() },
+            return if self.percent(50) {
+                Edit::SingleDelete { key }
+            } else {
+                Edit::Put { key, value: self.generator.value() }
             };
         }
         if key.first().is_some_and(|first| first.to_ascii_lowercase() == ONCE) {
-            return match self.percent(15) {
-                true => Edit::DeleteRange { begin: key, end: self.key_put_once() },
-                false => Edit::Put { key, value: self.generator.value() },
+            return if self.percent(15) {
+                Edit::DeleteRange { begin: key, end: self.key_put_once() }
+            } else {
+                Edit::Put { key, value: self.generator.value() }
             };
         }
         if self.percent(self.ranges) {
@@ -321,12 +320,11 @@ impl History {
             max_subcompactions: [0, 0, 1, 4][self.below(4)],
             control: None,
         };
-        let (begin, end) = match self.percent(self.of_one_key) {
-            true => {
-                let key = Some(self.key());
-                (key.clone(), key)
-            }
-            false => (self.maybe_key(40), self.maybe_key(40)),
+        let (begin, end) = if self.percent(self.of_one_key) {
+            let key = Some(self.key());
+            (key.clone(), key)
+        } else {
+            (self.maybe_key(40), self.maybe_key(40))
         };
         Operation::CompactRange { family: self.family(), begin, end, options }
     }

@@ -198,9 +198,10 @@ impl Life {
             Operation::FlushWal => {
                 let sync = self.any(4) == 0;
                 self.db.flush_wal(sync).expect("a flush of the WAL");
-                match sync {
-                    true => self.journal.synced(self.fs.changes()),
-                    false => self.journal.written(self.fs.changes()),
+                if sync {
+                    self.journal.synced(self.fs.changes())
+                } else {
+                    self.journal.written(self.fs.changes())
                 }
             }
             Operation::Crash { power, back } => self.crash(*power, *back),
@@ -487,9 +488,10 @@ impl Life {
         let is_whole = !self.journal.has_unlogged() && !self.chosen.options.manual_wal_flush;
         let is_kill = survival == Survival::Kept && at == self.fs.changes() && is_whole;
         let before = std::mem::take(&mut self.fs);
-        self.fs = match is_kill {
-            true => before.kill(),
-            false => CrashFs::on(Disk::holding(&State::of(&before.after_crash(at, survival)))),
+        self.fs = if is_kill {
+            before.kill()
+        } else {
+            CrashFs::on(Disk::holding(&State::of(&before.after_crash(at, survival))))
         };
         // The handle goes, with its lock; whatever it still does, it does to another disk, or to none.
         let _ = self.db.close();
@@ -540,9 +542,10 @@ impl Life {
     fn remove_tree(&self, directory: &Path) {
         for name in self.fs.list(directory).expect("a listing") {
             let path = directory.join(name);
-            match self.fs.metadata(&path).expect("it was listed").is_directory {
-                true => self.remove_tree(&path),
-                false => self.fs.remove(&path).expect("a file in memory"),
+            if self.fs.metadata(&path).expect("it was listed").is_directory {
+                self.remove_tree(&path)
+            } else {
+                self.fs.remove(&path).expect("a file in memory")
             }
         }
         self.fs.remove_directory(directory).expect("an empty directory");
@@ -576,9 +579,10 @@ fn empty(chosen: &Chosen, losses: &BTreeMap<String, Losses>, name: &str) -> Fami
 }
 
 fn open<'a>(path: &str, chosen: &Chosen, names: impl IntoIterator<Item = &'a String>) -> Db {
-    let opened = match chosen.own.is_empty() {
-        true => Db::open(path, &chosen.options),
-        false => Db::open_with_families(path, &chosen.options, &chosen.listed(names)),
+    let opened = if chosen.own.is_empty() {
+        Db::open(path, &chosen.options)
+    } else {
+        Db::open_with_families(path, &chosen.options, &chosen.listed(names))
     };
     opened.unwrap_or_else(|error| panic!("opening {path} again: {error}"))
 }

@@ -88,9 +88,10 @@ impl Policy for Segmented {
 
     #[inline]
     fn evict(&mut self, incoming: u64) -> Option<u32> {
-        let (used, limit) = match self.strict {
-            true => (self.segments.charge(0), self.segment_capacity),
-            false => (self.segments.total(), self.capacity),
+        let (used, limit) = if self.strict {
+            (self.segments.charge(0), self.segment_capacity)
+        } else {
+            (self.segments.total(), self.capacity)
         };
         if used + incoming <= limit {
             return None;

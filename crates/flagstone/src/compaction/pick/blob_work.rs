@@ -87,9 +87,10 @@ impl BlobWork {
         }
         let wanted = taken - to_holes as f64 - room.due() + room.step;
         let may_empty = space.garbage.saturating_sub(to_holes) as f64 > room.largest_step();
-        let emptied = match may_empty {
-            true => files_to_empty(version, settings, context, &kept, (wanted, room.step)),
-            false => BTreeSet::new(),
+        let emptied = if may_empty {
+            files_to_empty(version, settings, context, &kept, (wanted, room.step))
+        } else {
+            BTreeSet::new()
         };
         let uncovers = space.hidden > 0 && (emptied.is_empty() || space.hidden as f64 > room.step);
         (uncovers || !emptied.is_empty()).then_some(Self { is_urgent, uncovers, emptied, at_once })

@@ -234,9 +234,10 @@ impl Picker<'_> {
         if !weight.is_worthwhile(&below, self.context) {
             return None;
         }
-        let draft: Option<Draft> = match below.is_empty() && level > 0 {
-            true => self.draft_range(level, clean_cut(self.version, level, at..at + 1), level),
-            false => self.draft_down(level, at),
+        let draft: Option<Draft> = if below.is_empty() && level > 0 {
+            self.draft_range(level, clean_cut(self.version, level, at..at + 1), level)
+        } else {
+            self.draft_down(level, at)
         };
         let mut plan = self.complete(CompactionReason::Deletions, draft?);
         if below.is_empty() {

@@ -65,9 +65,8 @@ pub fn largest_dropped(version: &Version, counts_blobs: bool) -> u64 {
 fn oldest_first(version: &Version) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
     let levels = version.levels.iter().enumerate().rev();
     levels.flat_map(|(level, files)| {
-        let at = |age_rank: usize| match Mutant::DropNewestTable.is_on() {
-            true => age_rank,
-            false => files.len() - 1 - age_rank,
+        let at = |age_rank: usize| {
+            if Mutant::DropNewestTable.is_on() { age_rank } else { files.len() - 1 - age_rank }
         };
         (0..files.len()).map(move |age_rank| (level, &files[at(age_rank)]))
     })

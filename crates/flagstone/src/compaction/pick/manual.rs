@@ -202,11 +202,12 @@ impl Picker<'_> {
             bytes = bytes.saturating_add(file.meta.size);
             count += 1;
             let range = (file.meta.smallest.user_key(), file.meta.largest.user_key());
-            let overlapped = match output_level == level {
-                true => 0,
-                false => total_bytes(
+            let overlapped = if output_level == level {
+                0
+            } else {
+                total_bytes(
                     &self.version.levels[output_level][overlapping(self.version, output_level, range)],
-                ),
+                )
             };
             if bytes.saturating_add(overlapped) >= max_bytes {
                 break;

@@ -42,17 +42,17 @@ pub fn universal_scratch(
 /// Of FIFO compaction, which mostly writes nothing.
 pub fn fifo_scratch(version: &Version, settings: &LeveledSettings, fifo: &FifoCompactionOptions) -> u64 {
     let level0 = &version.levels[0];
-    let merged = match fifo.allow_compaction {
-        true => {
-            // Tables below the target that come to it together are not twice as large.
-            let target = merge_target(version, settings, fifo).map(|target| target.saturating_mul(2));
-            total_bytes(level0).min(target.unwrap_or_else(|| settings.effective_max_compaction_bytes()))
-        }
-        false => 0,
+    let merged = if fifo.allow_compaction {
+        // Tables below the target that come to it together are not twice as large.
+        let target = merge_target(version, settings, fifo).map(|target| target.saturating_mul(2));
+        total_bytes(level0).min(target.unwrap_or_else(|| settings.effective_max_compaction_bytes()))
+    } else {
+        0
     };
-    let moved = match fifo.temperature_ages().0.is_empty() {
-        true => 0,
-        false => level0.iter().map(|file| file.meta.size).max().unwrap_or(0),
+    let moved = if fifo.temperature_ages().0.is_empty() {
+        0
+    } else {
+        level0.iter().map(|file| file.meta.size).max().unwrap_or(0)
     };
     merged.max(moved)
 }

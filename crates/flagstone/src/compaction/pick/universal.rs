@@ -446,9 +446,12 @@ impl<'a> UniversalPicker<'a> {
         let range = InputRange::of(bounds(user, files.iter()));
         let bottommost = is_oldest && !self.settings.ingest_behind;
         let target = self.settings.target_file_size(output_level, 1);
-        let compression = |level| match compressed {
-            true => self.settings.compression_of(level, 1, bottommost),
-            false => CompressionType::None,
+        let compression = |level| {
+            if compressed {
+                self.settings.compression_of(level, 1, bottommost)
+            } else {
+                CompressionType::None
+            }
         };
         let moves = self.universal.allow_trivial_move
             && output_level > 0

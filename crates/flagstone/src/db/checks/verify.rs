@@ -156,9 +156,8 @@ impl DbInner {
                 while let Some(record) = records.next() {
                     count += 1;
                     // One without a key may fill a hole or a block: its checksum must do.
-                    let checked = record.and_then(|record| match record.key.is_empty() {
-                        true => Ok(()),
-                        false => records.check_value(&record),
+                    let checked = record.and_then(|record| {
+                        if record.key.is_empty() { Ok(()) } else { records.check_value(&record) }
                     });
                     if let Err(error) = checked {
                         report.faults.push(Fault { error: error.at(&path), key_range: None });

@@ -245,10 +245,8 @@ impl Scan {
             return Ok(());
         }
         self.note_end(place, batch.sequence());
-        let fault = match summary.names_blobs {
-            true => self.checks.check(&[(wal, batch)]).remove(0).err(),
-            false => None,
-        };
+        let fault =
+            if summary.names_blobs { self.checks.check(&[(wal, batch)]).remove(0).err() } else { None };
         let unknown = match fault {
             Some(Fault::Lost(error)) => {
                 self.torn.push(Torn::Blob(wal, error));
@@ -285,10 +283,7 @@ impl Scan {
         for torn in std::mem::take(&mut self.torn) {
             let was_end = goes_on && torn.wal() < wal;
             let error = torn.into_error();
-            match was_end {
-                true => self.report.notes.push(torn_end(error)),
-                false => self.fault(error),
-            }
+            if was_end { self.report.notes.push(torn_end(error)) } else { self.fault(error) }
         }
     }
 

@@ -48,9 +48,10 @@ pub(in crate::db) fn look_through_manifest(file: Arc<dyn File>) -> Result<LogRep
     }
     if let Some(damage) = gap {
         let error = damage.to_error(&*file);
-        match is_torn_end(&*file, &damage)? {
-            true => report.notes.push(torn_end(error)),
-            false => report.faults.push(error),
+        if is_torn_end(&*file, &damage)? {
+            report.notes.push(torn_end(error))
+        } else {
+            report.faults.push(error)
         }
     }
     Ok(report)

@@ -186,12 +186,11 @@ impl DbInner {
             Ok(true)
         });
         // Who goes on at rest later calls nobody for it.
-        let (next, is_at_rest) = match outcome.is_err() || promise.is_fulfilled() {
-            true => (Punching::Idle, false),
-            false => {
-                let is_at_rest = was_put_off && promise.is_put_off();
-                (Punching::Promised(promise), is_at_rest)
-            }
+        let (next, is_at_rest) = if outcome.is_err() || promise.is_fulfilled() {
+            (Punching::Idle, false)
+        } else {
+            let is_at_rest = was_put_off && promise.is_put_off();
+            (Punching::Promised(promise), is_at_rest)
         };
         self.end_punch(family, next, is_at_rest);
         outcome

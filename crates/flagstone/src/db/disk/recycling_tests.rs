@@ -189,9 +189,10 @@ impl FileSystemAround for Full {
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
-        match self.is_full.load(Ordering::Relaxed) {
-            true => Err(Error::io("rename", source, io::Error::from(io::ErrorKind::StorageFull))),
-            false => self.fs.rename(source, target),
+        if self.is_full.load(Ordering::Relaxed) {
+            Err(Error::io("rename", source, io::Error::from(io::ErrorKind::StorageFull)))
+        } else {
+            self.fs.rename(source, target)
         }
     }
 }

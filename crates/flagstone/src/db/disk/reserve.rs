@@ -178,10 +178,9 @@ impl DbInner {
 
     /// [`crate::db::poison::Poison::check`], for a batch: one of deletions goes on while the reserve lasts.
     pub(in crate::db) fn check_healthy_for(&self, batch: &WriteBatch) -> Result<()> {
-        self.poison.check().or_else(|error| match self.may_make_space(batch, &error) {
-            true => Ok(()),
-            false => Err(error),
-        })
+        self.poison
+            .check()
+            .or_else(|error| if self.may_make_space(batch, &error) { Ok(()) } else { Err(error) })
     }
 
     /// Whether a batch that was refused may be written all the same, since it makes space; takes its bytes from what

@@ -84,9 +84,10 @@ impl DbInner {
         let passes = if snapshots.is_empty() { 1 } else { 2 };
         control.begin(version.table_bytes().saturating_mul(passes));
         let live_bytes = self.records_kept(family, &version, Vec::new(), control)?;
-        let kept_bytes = match snapshots.is_empty() {
-            true => live_bytes,
-            false => self.records_kept(family, &version, snapshots, control)?,
+        let kept_bytes = if snapshots.is_empty() {
+            live_bytes
+        } else {
+            self.records_kept(family, &version, snapshots, control)?
         };
         control.end();
         let sum =

@@ -44,9 +44,10 @@ impl Findings {
         let delays = format!(
             "more of it is hidden still, and writes are delayed to keep burst_space_amplification ({burst})"
         );
-        let over = match burst > most && !family.disable_auto_compactions {
-            true => format!("more than burst_space_amplification ({burst}) allows"),
-            false => format!("more than max_space_amplification ({most}) allows"),
+        let over = if burst > most && !family.disable_auto_compactions {
+            format!("more than burst_space_amplification ({burst}) allows")
+        } else {
+            format!("more than max_space_amplification ({most}) allows")
         };
         let (by_request, is_running) = (family.disable_auto_compactions, database.is_running);
         let moved = live.saturating_mul(2).saturating_add(family.table_bytes);

@@ -287,9 +287,10 @@ impl DbInner {
             fifo_bytes: version.table_bytes().saturating_add(blobs_counted),
             largest_drop_bytes: largest_dropped(version, fifo_counts_blobs),
             oldest_are_gone: oldest_are_gone(version),
-            fifo_limit_bytes: match fifo_counts_blobs {
-                true => fifo.max_data_files_size,
-                false => fifo.max_table_files_size,
+            fifo_limit_bytes: if fifo_counts_blobs {
+                fifo.max_data_files_size
+            } else {
+                fifo.max_table_files_size
             },
             fifo_counts_blobs,
             oldest_seconds: tables.oldest_seconds,
@@ -426,9 +427,10 @@ mod tests {
 
     impl Mute {
         fn unless_mute<T>(&self, directory: &Path, ask: impl FnOnce() -> Result<T>) -> Result<T> {
-            match self.0.load(Ordering::Relaxed) {
-                true => Err(Error::io("look at", directory, std::io::Error::other("broken"))),
-                false => ask(),
+            if self.0.load(Ordering::Relaxed) {
+                Err(Error::io("look at", directory, std::io::Error::other("broken")))
+            } else {
+                ask()
             }
         }
     }
@@ -456,9 +458,10 @@ mod tests {
         }
 
         fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-            match path.extension().is_some_and(|kind| kind == "sst") {
-                true => Err(Error::io("open", path, ErrorKind::PermissionDenied.into())),
-                false => OsFileSystem.open(path, mode),
+            if path.extension().is_some_and(|kind| kind == "sst") {
+                Err(Error::io("open", path, ErrorKind::PermissionDenied.into()))
+            } else {
+                OsFileSystem.open(path, mode)
             }
         }
     }

@@ -151,13 +151,12 @@ impl Findings {
                 "family '{name}': {tables} tables of {} on average: each takes memory and time to open",
                 bytes(average)
             );
-            let advice = match is_fifo {
-                true => Remedy::set_to("compaction_options_fifo", "{allow_compaction=true;}")
-                    .but(": small tables are then merged"),
-                false => {
-                    let then = format!("; then tables have target_file_size_base ({})", bytes(target));
-                    rewrite(family, database, "compact", &then)
-                }
+            let advice = if is_fifo {
+                Remedy::set_to("compaction_options_fifo", "{allow_compaction=true;}")
+                    .but(": small tables are then merged")
+            } else {
+                let then = format!("; then tables have target_file_size_base ({})", bytes(target));
+                rewrite(family, database, "compact", &then)
             };
             self.add(Severity::Slow, what, advice);
         } else if *tables >= 20 * TABLES_MANY {

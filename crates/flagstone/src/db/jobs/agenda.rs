@@ -67,9 +67,10 @@ impl Agenda {
             known.listed.waiting = oldest;
         }
         let may_have_holes = !matches!(known.punching, Punching::Idle);
-        match may_have_holes || has_garbage(&known.family.current.load().version) {
-            true => self.with_garbage.insert(id),
-            false => self.with_garbage.remove(&id),
+        if may_have_holes || has_garbage(&known.family.current.load().version) {
+            self.with_garbage.insert(id)
+        } else {
+            self.with_garbage.remove(&id)
         };
         self.moved.insert(id);
         self.note_for_compaction(id, known);
@@ -127,9 +128,10 @@ impl Agenda {
         let has_garbage = self.with_garbage.contains(&id);
         // What memtables have in blob files counts, and grows without a word.
         let fills_disk = has_garbage || known.overwriting.is_seen();
-        match pressure.filling.is_some() || fills_disk {
-            true => self.growing.insert(id),
-            false => self.growing.remove(&id),
+        if pressure.filling.is_some() || fills_disk {
+            self.growing.insert(id)
+        } else {
+            self.growing.remove(&id)
         };
         if has_garbage {
             // What it wants done for it comes as silently as what it asks.

@@ -95,9 +95,10 @@ impl DbInner {
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         self.check_changeable()?;
-        let ids: Vec<ColumnFamilyId> = match self.flushes_together() {
-            true => state.families.keys().copied().collect(),
-            false => families.iter().map(|family| family.id).collect(),
+        let ids: Vec<ColumnFamilyId> = if self.flushes_together() {
+            state.families.keys().copied().collect()
+        } else {
+            families.iter().map(|family| family.id).collect()
         };
         self.switch_memtables(&mut commit, &mut state, &ids)?;
         drop(commit);
@@ -136,9 +137,10 @@ impl DbInner {
                 let most = known.family.options.load().max_write_buffer_number.max(2) as usize;
                 !known.mem.is_empty() && known.immutable.len() + 1 >= most
             };
-            let concerned: Option<&mut FamilyState> = match together {
-                true => state.families.values_mut().find(would_stall),
-                false => state.families.get_mut(&family.id).filter(would_stall),
+            let concerned: Option<&mut FamilyState> = if together {
+                state.families.values_mut().find(would_stall)
+            } else {
+                state.families.get_mut(&family.id).filter(would_stall)
             };
             let Some(known) = concerned else { return Ok(()) };
             known.flush_requested = true;
@@ -191,10 +193,8 @@ impl DbInner {
         if self.closing.load(Ordering::Acquire) {
             return None;
         }
-        let (job, is_more) = match self.flushes_together() {
-            true => self.take_sealed(state)?,
-            false => self.take_family(state)?,
-        };
+        let (job, is_more) =
+            if self.flushes_together() { self.take_sealed(state)? } else { self.take_family(state)? };
         if job.parts.iter().any(|part| part.memtables.len() > 1) {
             Sometimes::SeveralMemtablesFlushed.reached();
         }
@@ -323,12 +323,11 @@ impl DbInner {
     fn before(&self, state: &State, job: &FlushJob) -> Before {
         let is_older = |oldest: &&Immutable| oldest.seal < job.seal;
         let fronts = |id: ColumnFamilyId| state.families.get(&id).and_then(|known| known.immutable.front());
-        let older = match self.flushes_together() && !Mutant::InstallFlushOutOfTurn.is_on() {
-            true => {
-                let fronts = state.agenda.waiting().filter_map(|(_, id)| fronts(id));
-                fronts.filter(is_older).min_by_key(|oldest| oldest.seal)
-            }
-            false => job.parts.iter().find_map(|part| fronts(part.family.id).filter(is_older)),
+        let older = if self.flushes_together() && !Mutant::InstallFlushOutOfTurn.is_on() {
+            let fronts = state.agenda.waiting().filter_map(|(_, id)| fronts(id));
+            fronts.filter(is_older).min_by_key(|oldest| oldest.seal)
+        } else {
+            job.parts.iter().find_map(|part| fronts(part.family.id).filter(is_older))
         };
         match older {
             None => Before::Nothing,
@@ -415,9 +414,10 @@ impl DbInner {
         known.activity.note_flush(output);
         known.note_deleted(&output.deleted, &version);
         let now_us = self.env.clock.now_us();
-        match output.is_filtered {
-            true => known.install_another_past(version, now_us),
-            false => known.install(version, now_us),
+        if output.is_filtered {
+            known.install_another_past(version, now_us)
+        } else {
+            known.install(version, now_us)
         }
         known.compacting.forced_gc_below = self.file_numbers.next();
         state.note(id);

@@ -311,18 +311,20 @@ impl<'a> Unfinished<'a> {
     ) -> Result<(FileNumber, Arc<dyn File>)> {
         let env = &self.inner.env;
         let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
-        let mut file = match directly {
-            true => self.inner.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?),
-            false => self.inner.written_back(env.fs.open(&path, OpenMode::Create)?, self.priority),
+        let mut file = if directly {
+            self.inner.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?)
+        } else {
+            self.inner.written_back(env.fs.open(&path, OpenMode::Create)?, self.priority)
         };
         if let Some(limit) = &self.limit {
             file = limit.around(file);
         }
         self.files.lock().push((number, path));
-        match directly && self.inner.has_workers() {
+        if directly && self.inner.has_workers() {
             // The device is waited for: meanwhile the job goes on.
-            true => Ok((number, Arc::new(WriteBehind::new(file, env.spawner.clone())))),
-            false => Ok((number, file)),
+            Ok((number, Arc::new(WriteBehind::new(file, env.spawner.clone()))))
+        } else {
+            Ok((number, file))
         }
     }
 

@@ -120,9 +120,10 @@ impl DbInner {
         let paths = &spec.family.paths;
         let tables = Some(paths.directory(spec.place.path_id)).filter(|_| !output.tables.is_empty());
         let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
-        let written: BTreeSet<_> = match Mutant::SyncFirstDirectoryOnly.is_on() {
-            true => blobs.into_iter().chain(tables.map(|_| paths.directory(0))).collect(),
-            false => blobs.into_iter().chain(tables).collect(),
+        let written: BTreeSet<_> = if Mutant::SyncFirstDirectoryOnly.is_on() {
+            blobs.into_iter().chain(tables.map(|_| paths.directory(0))).collect()
+        } else {
+            blobs.into_iter().chain(tables).collect()
         };
         written.into_iter().try_for_each(|directory| names[directory].sync())
     }

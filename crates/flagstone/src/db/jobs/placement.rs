@@ -47,9 +47,10 @@ impl<'a> Placement<'a> {
         let settings = &options.settings;
         let separates = settings.separates_values()
             && spec.place.level >= settings.blob_file_starting_level.max(0) as usize;
-        let policy = match separates {
-            true => SeparationPolicy::AtLeast { min_blob_size: settings.smallest_blob() },
-            false => SeparationPolicy::Never,
+        let policy = if separates {
+            SeparationPolicy::AtLeast { min_blob_size: settings.smallest_blob() }
+        } else {
+            SeparationPolicy::Never
         };
         let (of_db, default) = (inner.settings.load(), BlobBuilderSettings::default());
         let buffer_size = of_db.writable_file_max_buffer_size as usize;
@@ -57,9 +58,10 @@ impl<'a> Placement<'a> {
             column_family: spec.family.id,
             compression: settings.blob_compression(),
             // Through the system's cache, larger values are better written without a copy.
-            buffer_size: match of_db.use_direct_io_for_flush_and_compaction {
-                true => buffer_size,
-                false => buffer_size.min(default.buffer_size),
+            buffer_size: if of_db.use_direct_io_for_flush_and_compaction {
+                buffer_size
+            } else {
+                buffer_size.min(default.buffer_size)
             },
             ..default
         };

@@ -166,9 +166,10 @@ impl DbInner {
             key_range: range,
             error: error.clone(),
         };
-        match file.waits_for_snapshots() {
-            true => tracing::warn!(%error, "a table is set aside"),
-            false => tracing::error!(%error, "a file is damaged"),
+        if file.waits_for_snapshots() {
+            tracing::warn!(%error, "a table is set aside")
+        } else {
+            tracing::error!(%error, "a file is damaged")
         }
         self.events.note(|| Event::Damaged(file.clone()));
         state.damaged.insert(number, file);
@@ -216,9 +217,10 @@ impl Suspects {
     }
 
     fn take(&self) -> Vec<(Arc<Family>, Error)> {
-        match self.any.load(Ordering::Acquire) && self.any.swap(false, Ordering::AcqRel) {
-            true => std::mem::take(&mut *self.met.lock()),
-            false => Vec::new(),
+        if self.any.load(Ordering::Acquire) && self.any.swap(false, Ordering::AcqRel) {
+            std::mem::take(&mut *self.met.lock())
+        } else {
+            Vec::new()
         }
     }
 }

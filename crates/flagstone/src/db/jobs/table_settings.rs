@@ -45,9 +45,10 @@ impl DbInner {
     pub(super) fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
         let options = spec.family.options.load();
         let now = self.env.clock.unix_seconds();
-        let written_by = match spec.is_flush {
-            true => WrittenBy::Flush,
-            false => WrittenBy::Compaction { level: spec.place.level as u32 },
+        let written_by = if spec.is_flush {
+            WrittenBy::Flush
+        } else {
+            WrittenBy::Compaction { level: spec.place.level as u32 }
         };
         TableBuilderSettings {
             compression: spec.compression.codec,

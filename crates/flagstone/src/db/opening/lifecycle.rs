@@ -363,9 +363,10 @@ impl DbInner {
             commit.debt.target = commit.last_sequence;
             (commit.last_sequence, commit.debt.unnumbered == commit.debt.unnumbered_synced)
         };
-        match is_all {
-            true => self.wal_sync.wait_for(last, &*self.env.clock, || self.sync_and_publish()),
-            false => self.sync_and_publish().map(drop),
+        if is_all {
+            self.wal_sync.wait_for(last, &*self.env.clock, || self.sync_and_publish())
+        } else {
+            self.sync_and_publish().map(drop)
         }
     }
 
@@ -400,9 +401,10 @@ impl DbInner {
     /// # Errors
     /// `ShutdownInProgress`, once somebody closes the database.
     pub(in crate::db) fn check_open(&self) -> Result<()> {
-        match self.closing.load(Ordering::Acquire) {
-            true => Err(Error::new(Code::ShutdownInProgress, "the database is closing")),
-            false => Ok(()),
+        if self.closing.load(Ordering::Acquire) {
+            Err(Error::new(Code::ShutdownInProgress, "the database is closing"))
+        } else {
+            Ok(())
         }
     }
 
@@ -477,10 +479,7 @@ impl DbInner {
         let has_blobs =
             |family: &Arc<Family>| family.current.load().generations().any(|mem| !mem.blobs.is_empty());
         let direct = !Mutant::ForgetBlobsAtClose.is_on() && families.iter().any(has_blobs);
-        match unlogged || direct {
-            true => self.flush_families(&families, true),
-            false => Ok(()),
-        }
+        if unlogged || direct { self.flush_families(&families, true) } else { Ok(()) }
     }
 }
 

@@ -258,9 +258,10 @@ impl Opening<'_> {
             }
             outcome => outcome?,
         }
-        match self.read_only || self.wal_directory() == self.path {
-            true => Ok(()),
-            false => make_directory(names, self.wal_directory()),
+        if self.read_only || self.wal_directory() == self.path {
+            Ok(())
+        } else {
+            make_directory(names, self.wal_directory())
         }
     }
 
@@ -382,9 +383,10 @@ impl Opening<'_> {
             readahead_size: of_db.log_readahead_size as usize,
         };
         let env = self.options.env.clone();
-        let existing: HashSet<String> = match is_new {
-            true => HashSet::from([DEFAULT_COLUMN_FAMILY_NAME.to_string()]),
-            false => existing_families(&env, self.path)?.into_iter().collect(),
+        let existing: HashSet<String> = if is_new {
+            HashSet::from([DEFAULT_COLUMN_FAMILY_NAME.to_string()])
+        } else {
+            existing_families(&env, self.path)?.into_iter().collect()
         };
         let (present, missing): (Wanted, Wanted) =
             self.wanted.drain(..).partition(|(name, _)| existing.contains(name));

@@ -64,9 +64,10 @@ impl DbInner {
     fn refuse(&self, mut prepared: Prepared) -> Result<()> {
         let Some((xid, (number, offset))) = prepared.places.pop_first() else { return Ok(()) };
         let name = xid[..xid.len().min(NAME_MAX)].escape_ascii();
-        let message = match prepared.bytes > PREPARED_MAX {
-            true => format!("too many transactions are prepared at a time, transaction '{name}' among them"),
-            false => format!("transaction '{name}' is prepared, and neither committed nor rolled back"),
+        let message = if prepared.bytes > PREPARED_MAX {
+            format!("too many transactions are prepared at a time, transaction '{name}' among them")
+        } else {
+            format!("transaction '{name}' is prepared, and neither committed nor rolled back")
         };
         let path = file_name::wal(&self.wal_directory, number);
         Err(Error::not_supported(message).advise(Remedy::DecidePrepared).at(path).at_offset(offset))

@@ -189,9 +189,10 @@ struct Waiting {
 
 impl Inserts {
     pub(in crate::db) fn new(inner: &Arc<DbInner>, targets: Arc<Targets>, with_threads: bool) -> Self {
-        let wanted = match with_threads {
-            true => targets.all.len().min(inner.settings.load().max_background_jobs.max(1) as usize),
-            false => 0,
+        let wanted = if with_threads {
+            targets.all.len().min(inner.settings.load().max_background_jobs.max(1) as usize)
+        } else {
+            0
         };
         let (log_bytes_max, blob_bytes_max) = (2 * targets.piece_size(inner), targets.blob_bytes_max());
         let shared = Arc::new(Shared {

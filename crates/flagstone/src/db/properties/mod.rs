@@ -156,9 +156,10 @@ impl Db {
         let families = self.column_families();
         let of_all = families.iter().map(|family| self.int_property(family, name));
         let values = of_all.collect::<Option<Vec<u64>>>()?;
-        match name.starts_with("rocksdb.block-cache-") {
-            true => values.first().copied(),
-            false => Some(values.into_iter().fold(0, u64::saturating_add)),
+        if name.starts_with("rocksdb.block-cache-") {
+            values.first().copied()
+        } else {
+            Some(values.into_iter().fold(0, u64::saturating_add))
         }
     }
 }
@@ -237,9 +238,10 @@ impl DbInner {
             ("flagstone.compressed.secondary.cache.misses", second.misses),
             ("flagstone.compressed.secondary.cache.adds", second.inserts),
         ];
-        let blobs = match self.tables.caches().has_blob_cache() {
-            true => self.tables.caches().blobs().statistics(),
-            false => CacheStatistics::default(),
+        let blobs = if self.tables.caches().has_blob_cache() {
+            self.tables.caches().blobs().statistics()
+        } else {
+            CacheStatistics::default()
         };
         let blob_lines = [
             ("rocksdb.blobdb.cache.hit", blobs.hits),

@@ -81,9 +81,10 @@ impl Db {
             let in_memory = in_memory(&options);
             match inner.reader.get(&in_memory, &family, &key) {
                 Err(error) if error.code() == Code::Incomplete && !options.cache_only => {
-                    let options = match Mutant::ReadElsewhereAsOfNow.is_on() {
-                        true => ReadOptions { snapshot: None, ..options },
-                        false => options,
+                    let options = if Mutant::ReadElsewhereAsOfNow.is_on() {
+                        ReadOptions { snapshot: None, ..options }
+                    } else {
+                        options
                     };
                     let read = move |inner: &DbInner| {
                         let found = inner.reader.get_again(&options, &family, &key);

@@ -18,10 +18,11 @@ impl Tables {
     pub(super) fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) -> bool {
         self.note_cached_blob();
         self.caches().blobs().insert_made(key, value.len(), || {
-            cached_form(user_key, value, || match is_part {
-                true => Bytes::copy_from_slice(value),
-                false => value.clone(),
-            })
+            cached_form(
+                user_key,
+                value,
+                || if is_part { Bytes::copy_from_slice(value) } else { value.clone() },
+            )
         })
     }
 

@@ -47,9 +47,10 @@ pub struct Iter {
 
 impl fmt::Debug for Iter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.valid() {
-            true => write!(f, "Iter(at {})", self.key().escape_ascii()),
-            false => f.write_str("Iter(on no key)"),
+        if self.valid() {
+            write!(f, "Iter(at {})", self.key().escape_ascii())
+        } else {
+            f.write_str("Iter(on no key)")
         }
     }
 }

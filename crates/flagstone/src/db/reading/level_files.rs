@@ -103,8 +103,9 @@ pub(in crate::db) fn truncated(
     tombstones: &Arc<FragmentedRangeTombstones>,
     file: &TableFile,
 ) -> TruncatedRangeTombstones {
-    match Mutant::RangeTombstoneBeyondTable.is_on() {
-        true => tombstones.untruncated(),
-        false => tombstones.truncated(file.meta.smallest.as_key(), file.meta.largest.as_key()),
+    if Mutant::RangeTombstoneBeyondTable.is_on() {
+        tombstones.untruncated()
+    } else {
+        tombstones.truncated(file.meta.smallest.as_key(), file.meta.largest.as_key())
     }
 }

@@ -75,9 +75,12 @@ impl Reader {
         keys: &[&[u8]],
     ) -> Vec<Result<Option<Value>>> {
         let current = family.current.load();
-        let sequence = || match Mutant::MultiGetWithoutSnapshot.is_on() {
-            true => self.read_sequence(&ReadOptions::default()),
-            false => self.read_sequence(options),
+        let sequence = || {
+            if Mutant::MultiGetWithoutSnapshot.is_on() {
+                self.read_sequence(&ReadOptions::default())
+            } else {
+                self.read_sequence(options)
+            }
         };
         let snapshot = match self.check_family(family).and_then(|()| sequence()) {
             Ok(snapshot) => snapshot,

@@ -202,10 +202,7 @@ impl DbInner {
         let follows = |noted: PredecessorWal| {
             FileNumber(noted.number) == position.wal && noted.last_sequence == next.saturating_sub(1)
         };
-        match noted.is_some_and(follows) {
-            true => Ok(None),
-            false => Err(position.unknown()),
-        }
+        if noted.is_some_and(follows) { Ok(None) } else { Err(position.unknown()) }
     }
 
     /// `None` if it is gone.

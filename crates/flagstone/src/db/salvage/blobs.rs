@@ -165,9 +165,10 @@ impl Blobs {
         let file = self.source.at(&listed.path);
         let read = |offset: u64, size: u64| -> Result<Vec<u8>> {
             let mut bytes = vec![0; usize::try_from(size).map_err(|_| bad("it is too large"))?];
-            match read_until_end(&*file, offset, &mut bytes).map_err(place)? == bytes.len() {
-                true => Ok(bytes),
-                false => Err(bad("the file ends before it does")),
+            if read_until_end(&*file, offset, &mut bytes).map_err(place)? == bytes.len() {
+                Ok(bytes)
+            } else {
+                Err(bad("the file ends before it does"))
             }
         };
         let head = read(start, head_size)?;
@@ -212,9 +213,10 @@ impl Blobs {
                                 did";
                     report.lose_whole(Error::corruption(what).at(&listed.path), None);
                 }
-                let why = match is_wanted {
-                    true => "another file of its number has what is referred to",
-                    false => "nothing that survives refers to it",
+                let why = if is_wanted {
+                    "another file of its number has what is referred to"
+                } else {
+                    "nothing that survives refers to it"
                 };
                 report.files.push(SalvagedFile {
                     path: listed.path,

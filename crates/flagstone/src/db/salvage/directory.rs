@@ -192,9 +192,10 @@ impl Directory {
                 FileKind::Blob(_) => !history.is_trusted,
                 _ => false,
             };
-            match is_loss {
-                true => report.lose_whole(error, None),
-                false => report.pass_over(error),
+            if is_loss {
+                report.lose_whole(error, None)
+            } else {
+                report.pass_over(error)
             }
             has_unnamed_tables |=
                 matches!(kind, FileKind::Table(number) if !history.live.contains_key(&number));
@@ -212,13 +213,14 @@ impl Directory {
                 || namers.is_of_all
                 || namers.families.iter().any(|name| families.is_known(name));
             is_any_lost |= is_needed;
-            match is_needed {
-                true => report.lose_whole(error, None),
-                false => report.note(format!(
-                    "{} is not there, where older options say that tables of family '{}' lie, which may have been dropped since.",
-                    error.path().unwrap_or(Path::new("")).display(),
-                    namers.families.join("', '")
-                )),
+            if is_needed {
+                report.lose_whole(error, None)
+            } else {
+                report.note(format!(
+                "{} is not there, where older options say that tables of family '{}' lie, which may have been dropped since.",
+                error.path().unwrap_or(Path::new("")).display(),
+                namers.families.join("', '")
+            ))
             }
         }
         is_any_lost
@@ -449,9 +451,10 @@ impl History {
         // One that the end cuts off never happened, but its files are no strangers. Where edits are damaged, every intact one
         // counts.
         for edit in group {
-            match damages.is_empty() {
-                true => self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default()),
-                false => self.apply(edit),
+            if damages.is_empty() {
+                self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default())
+            } else {
+                self.apply(edit)
             }
         }
         if !self.has_edits && damages.is_empty() {
@@ -538,9 +541,10 @@ impl History {
             let tables = directory.tables.keys();
             tables.filter(|number| !self.live.contains_key(number) && !self.removed.contains(number))
         };
-        let lacks_edits = match self.ends_torn {
-            false => is_missing && strangers().next().is_some(),
-            true => is_missing || strangers().any(|number| *number < self.next_file),
+        let lacks_edits = if !self.ends_torn {
+            is_missing && strangers().next().is_some()
+        } else {
+            is_missing || strangers().any(|number| *number < self.next_file)
         };
         self.next_file > FileNumber(0) && !lacks_edits
     }
@@ -554,9 +558,10 @@ impl History {
 
     /// How many families there are at least, by the ids that were given to them.
     pub(super) fn families_made(&self) -> usize {
-        match self.is_trusted {
-            true => self.families.len(),
-            false => (self.max_family.0 as usize + 1).saturating_sub(self.dropped.len()),
+        if self.is_trusted {
+            self.families.len()
+        } else {
+            (self.max_family.0 as usize + 1).saturating_sub(self.dropped.len())
         }
     }
 

@@ -417,9 +417,10 @@ impl Families {
 
     fn doubt(&self, id: ColumnFamilyId, name: &str) -> Option<String> {
         if self.named_by_order.contains(&id) {
-            let if_older = match self.are_given_newest {
-                true => "",
-                false => " That file is not the newest: it may be one that had been dropped.",
+            let if_older = if self.are_given_newest {
+                ""
+            } else {
+                " That file is not the newest: it may be one that had been dropped."
             };
             return Some(format!(
                 "Of family '{name}' only WALs are left, which say its number, {id}; it has its name from its place in the \

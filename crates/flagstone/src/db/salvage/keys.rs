@@ -157,10 +157,7 @@ impl<'a> KeyWriter<'a> {
                 self.unclear.unlisted.note(key);
             }
         }
-        match choice.kept.is_empty() {
-            true => Ok(()),
-            false => self.add(key, choice.kept, &mut large),
-        }
+        if choice.kept.is_empty() { Ok(()) } else { self.add(key, choice.kept, &mut large) }
     }
 
     /// Writes what counts of a key; `large` has the values of which only headers were found so far.

@@ -266,26 +266,17 @@ impl Logs<'_, '_> {
     }
 
     fn lose_unread(&mut self, number: FileNumber, error: Error) {
-        match self.unreadable.insert(number) {
-            true => self.lose_whole(error),
-            false => self.lose(error),
-        }
+        if self.unreadable.insert(number) { self.lose_whole(error) } else { self.lose(error) }
     }
 
     /// What is lost of an archive, tables had: it is not lost for that.
     fn lose(&mut self, error: Error) {
-        match self.is_archive {
-            true => self.report.pass_over(error),
-            false => self.report.lose(error, None),
-        }
+        if self.is_archive { self.report.pass_over(error) } else { self.report.lose(error, None) }
     }
 
     /// The same of what concerns the whole log.
     fn lose_whole(&mut self, error: Error) {
-        match self.is_archive {
-            true => self.report.pass_over(error),
-            false => self.report.lose_whole(error, None),
-        }
+        if self.is_archive { self.report.pass_over(error) } else { self.report.lose_whole(error, None) }
     }
 
     /// Takes the batch that was read; how many of its operations are wanted.
@@ -335,9 +326,10 @@ impl Logs<'_, '_> {
     /// Takes an operation if its family wants it.
     fn take(&mut self, operation: &Operation<'_>, sequence: SequenceNumber, wal: FileNumber) -> Result<bool> {
         let Some(id) = family_of(operation) else { return Ok(false) };
-        let found = match self.is_archive {
-            true => self.families.for_archived_record(id).map(|family| (family, true)),
-            false => self.families.for_log_record(id, wal, sequence),
+        let found = if self.is_archive {
+            self.families.for_archived_record(id).map(|family| (family, true))
+        } else {
+            self.families.for_log_record(id, wal, sequence)
         };
         let Some((family, is_flushed)) = found else { return Ok(false) };
         let (kind, key, value) = match *operation {

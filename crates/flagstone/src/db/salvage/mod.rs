@@ -274,9 +274,10 @@ impl Salvage<'_> {
             .filter(|(number, _)| !directory.tables.contains_key(number) && !misnamed.has(**number))
             .map(|(&number, table)| (number, table.clone()))
             .collect();
-        let doubt = match history.is_trusted {
-            true => "",
-            false => "; whether it was still needed, the MANIFEST does not tell for certain",
+        let doubt = if history.is_trusted {
+            ""
+        } else {
+            "; whether it was still needed, the MANIFEST does not tell for certain"
         };
         for (number, table) in missing {
             let range = user_range(&table.smallest, &table.largest);
@@ -314,11 +315,10 @@ impl Salvage<'_> {
         }
         let or_before = if known < newest { ", or the one before," } else { "" };
         let what = format!("{newest}.log{or_before} is missing: what it held is lost, if it held anything");
-        match was_opened {
-            true => self.report.lose_whole(Error::corruption(what), None),
-            false => {
-                self.report.note(format!("{what}; a checkpoint that RocksDB made has none that is empty."))
-            }
+        if was_opened {
+            self.report.lose_whole(Error::corruption(what), None)
+        } else {
+            self.report.note(format!("{what}; a checkpoint that RocksDB made has none that is empty."))
         }
     }
 

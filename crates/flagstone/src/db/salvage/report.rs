@@ -137,9 +137,10 @@ impl SalvageReport {
     pub(super) fn lose(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {
         let keys = key_range.as_ref().map_or(0, |(first, last)| first.len() + last.len());
         let bytes = size_of::<Fault>() + keys + WORDS_BYTES;
-        match take_room(&mut self.losses_bytes, bytes, DAMAGE_BYTES_MAX) {
-            true => self.losses.push(Fault { error, key_range }),
-            false => self.losses_unlisted += 1,
+        if take_room(&mut self.losses_bytes, bytes, DAMAGE_BYTES_MAX) {
+            self.losses.push(Fault { error, key_range })
+        } else {
+            self.losses_unlisted += 1
         }
     }
 
@@ -187,9 +188,10 @@ impl SalvageReport {
 
     /// Adds damage for which nothing is lost.
     pub(super) fn pass_over(&mut self, error: Error) {
-        match take_room(&mut self.harmless_bytes, size_of::<Error>() + WORDS_BYTES, DAMAGE_BYTES_MAX / 2) {
-            true => self.harmless.push(error),
-            false => self.harmless_unlisted += 1,
+        if take_room(&mut self.harmless_bytes, size_of::<Error>() + WORDS_BYTES, DAMAGE_BYTES_MAX / 2) {
+            self.harmless.push(error)
+        } else {
+            self.harmless_unlisted += 1
         }
     }
 
@@ -204,9 +206,10 @@ impl SalvageReport {
     pub(super) fn lose_value(&mut self, lost: LostValue) -> bool {
         let bytes = size_of::<LostValue>() + lost.key.len() + lost.family.len() + WORDS_BYTES;
         let has_room = take_room(&mut self.listed_bytes, bytes, LISTED_BYTES_MAX);
-        match has_room {
-            true => self.lost_values.push(lost),
-            false => self.lost_values_unlisted += 1,
+        if has_room {
+            self.lost_values.push(lost)
+        } else {
+            self.lost_values_unlisted += 1
         }
         has_room
     }

@@ -114,11 +114,11 @@ impl Families {
                         "nothing is left that says to which family this table belongs: its records are in family '{name}'"
                     );
                     let path = table.remains.path();
-                    match self.history().is_trusted {
+                    if self.history().is_trusted {
                         // It is not named, and so what a job left behind: what that read is there.
-                        true => report
-                            .note(format!("{}: {what}; an unfinished job left it behind", path.display())),
-                        false => report.lose_whole(Error::corruption(what).at(path), range),
+                        report.note(format!("{}: {what}; an unfinished job left it behind", path.display()))
+                    } else {
+                        report.lose_whole(Error::corruption(what).at(path), range)
                     }
                     name
                 }

@@ -205,12 +205,11 @@ impl FamilyState {
     fn bound_memtable(&self, pressure: &Pressure) {
         let options = self.family.options.load();
         let is_short = pressure.space.is_some_and(|space| space.left < space.brakes_at);
-        let most = match is_short {
-            true => {
-                let version = &self.family.current.load().version;
-                blob_file_size(version, options.max_space_amplification, options.write_buffer_size)
-            }
-            false => options.write_buffer_size,
+        let most = if is_short {
+            let version = &self.family.current.load().version;
+            blob_file_size(version, options.max_space_amplification, options.write_buffer_size)
+        } else {
+            options.write_buffer_size
         };
         self.family.limits.write_buffer_size.store(most as usize, Ordering::Relaxed);
     }

@@ -35,11 +35,12 @@ impl DbInner {
     /// Refuses a write of low priority that must not give way to compactions. Before it is paid for.
     #[cold]
     pub(in crate::db) fn check_gives_way(&self) -> Result<()> {
-        match self.compactions_are_behind() {
-            true => Err(Error::incomplete(
+        if self.compactions_are_behind() {
+            Err(Error::incomplete(
                 "the write would have to give way to compactions (low_pri), and no_slowdown is set",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

@@ -156,10 +156,7 @@ impl DbInner {
         let is_awaited = self.is_sync_awaited(commit);
         commit.wal()?.write_gathered().inspect_err(|error| {
             let state = &mut self.state.lock();
-            match is_awaited {
-                true => self.fail(state, error),
-                false => self.fail_unless_full(state, error),
-            }
+            if is_awaited { self.fail(state, error) } else { self.fail_unless_full(state, error) }
         })
     }
 

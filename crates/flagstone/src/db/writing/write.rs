@@ -141,9 +141,10 @@ impl Commit {
     /// # Errors
     /// `ShutdownInProgress`, once closing has begun.
     fn check_not_ending(&self) -> Result<()> {
-        match self.end.has_begun {
-            true => Err(Error::new(Code::ShutdownInProgress, "the database is being closed")),
-            false => Ok(()),
+        if self.end.has_begun {
+            Err(Error::new(Code::ShutdownInProgress, "the database is being closed"))
+        } else {
+            Ok(())
         }
     }
 
@@ -310,11 +311,10 @@ impl DbInner {
         mut blobs: BlobsOfBatch<'_>,
         bytes: u64,
     ) -> Result<()> {
-        let committed = match bytes <= OTHERS_BATCH_MAX {
-            true => {
-                self.commit.run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
-            }
-            false => self.commit_locked(&mut self.commit.lock(), options, batch, &mut blobs, bytes)?,
+        let committed = if bytes <= OTHERS_BATCH_MAX {
+            self.commit.run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
+        } else {
+            self.commit_locked(&mut self.commit.lock(), options, batch, &mut blobs, bytes)?
         };
         let Committed::Waits { wanted, last, for_its_own } = committed else { return Ok(()) };
         if for_its_own {
@@ -463,10 +463,7 @@ impl DbInner {
         let wal = commit.wal()?;
         let before = wal.offset();
         let is_first = wal.written() == before;
-        let added = match joins_sync {
-            true => wal.gather_record(batch.data()),
-            false => wal.add_record(batch.data()),
-        };
+        let added = if joins_sync { wal.gather_record(batch.data()) } else { wal.add_record(batch.data()) };
         if let Err(error) = added {
             if Mutant::IgnoreFailedWrite.is_on() {
                 return Ok(());

@@ -92,10 +92,7 @@ impl FileAround for Log {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        match self.1.is_full.load(Ordering::Relaxed) {
-            true => Err(full_disk()),
-            false => self.0.write_at(offset, data),
-        }
+        if self.1.is_full.load(Ordering::Relaxed) { Err(full_disk()) } else { self.0.write_at(offset, data) }
     }
 }
 

@@ -190,10 +190,7 @@ fn check_prefix_cursor(
         some.confine(confined);
         let target = InternalKeyBuf::for_seek(&sought, random.u64(..ROUNDS));
         for cursor in [&mut some, &mut all] {
-            match forward {
-                true => cursor.seek(target.as_key()),
-                false => cursor.seek_for_prev(target.as_key()),
-            }
+            if forward { cursor.seek(target.as_key()) } else { cursor.seek_for_prev(target.as_key()) }
         }
         let prefix = prefix_of(&sought).filter(|_| confined);
         // Without a prefix there is nothing to stay in.

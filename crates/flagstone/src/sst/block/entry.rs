@@ -24,10 +24,8 @@ pub(crate) fn entry_header(entries: &[u8], offset: usize) -> Option<EntryHeader>
         && (shared | non_shared) < 0x80
         && (low & high) < 0x80
     {
-        let (value_length, size) = match low < 0x80 {
-            true => (u32::from(low), 3),
-            false => (u32::from(low & 0x7f) | u32::from(high) << 7, 4),
-        };
+        let (value_length, size) =
+            if low < 0x80 { (u32::from(low), 3) } else { (u32::from(low & 0x7f) | u32::from(high) << 7, 4) };
         return Some(EntryHeader {
             shared: u32::from(shared),
             non_shared: u32::from(non_shared),

@@ -53,10 +53,7 @@ pub(in crate::sst) enum GuideRoom {
 impl GuideRoom {
     /// For the blocks of a table that has so many.
     pub fn of_table(entries: u64, blocks: u64) -> Self {
-        match entries <= blocks.saturating_mul(FEW as u64) {
-            true => Self::Few,
-            false => Self::Many,
-        }
+        if entries <= blocks.saturating_mul(FEW as u64) { Self::Few } else { Self::Many }
     }
 
     /// In bytes.
@@ -122,9 +119,10 @@ impl<'a> Guide<'a> {
             return if start < head { Start::Before } else { Start::Behind };
         }
         let number = flip(leading_number(rest));
-        match self.0.len() == usize::from(GuideRoom::Few.size()) {
-            true => self.start_among::<FEW>(number, common),
-            false => self.start_among::<MANY>(number, common),
+        if self.0.len() == usize::from(GuideRoom::Few.size()) {
+            self.start_among::<FEW>(number, common)
+        } else {
+            self.start_among::<MANY>(number, common)
         }
     }
 

@@ -171,10 +171,7 @@ impl Block {
         let (mut low, mut high) = (0, layout.num_restarts.checked_sub(1)?);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
-            match key_at(middle)? < wanted {
-                true => low = middle,
-                false => high = middle - 1,
-            }
+            if key_at(middle)? < wanted { low = middle } else { high = middle - 1 }
         }
         key_at(low)?;
         // No key went before: the first has all of its bytes.

@@ -44,10 +44,8 @@ impl PassingBytes {
         let wanted = self.len + more;
         if wanted > self.piece.size() {
             // The slab is for what stays: for each size it takes some pages.
-            let mut piece = match Piece::is_for_slab(wanted) {
-                true => vec![0; wanted].into(),
-                false => Piece::passing(wanted),
-            };
+            let mut piece =
+                if Piece::is_for_slab(wanted) { vec![0; wanted].into() } else { Piece::passing(wanted) };
             piece[..self.len].copy_from_slice(self);
             self.piece = piece;
         }
@@ -210,9 +208,10 @@ impl IndexKeys {
 
     fn tail(&self, index: usize) -> &[u8] {
         // Fewer than `len` ends are those of the entries that have a tail.
-        let at = match self.ends.len() < self.len {
-            true => self.with_tail.binary_search(&(index as u32)),
-            false => Ok(index),
+        let at = if self.ends.len() < self.len {
+            self.with_tail.binary_search(&(index as u32))
+        } else {
+            Ok(index)
         };
         let Ok(at) = at else { return &[] };
         let start = if at == 0 { 0 } else { self.ends[at - 1] };

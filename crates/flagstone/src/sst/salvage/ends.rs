@@ -301,9 +301,10 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut block = BlockBuilder::new(16, (seed.is_multiple_of(3)).then_some(0.75));
         for key in 0..random.u64(1..200) {
-            let value: Vec<u8> = match random.bool() {
-                true => (0..random.usize(0..50)).map(|_| random.u8(..)).collect(),
-                false => vec![7; random.usize(0..90)],
+            let value: Vec<u8> = if random.bool() {
+                (0..random.usize(0..50)).map(|_| random.u8(..)).collect()
+            } else {
+                vec![7; random.usize(0..90)]
             };
             block.add(&[&(key * 3).to_be_bytes()[..], &[1, 0, 0, 0, 0, 0, 0, 0]].concat(), &value);
         }

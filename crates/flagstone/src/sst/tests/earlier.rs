@@ -111,9 +111,10 @@ fn build_by(writer: Writer, settings: TableBuilderSettings, entries: &Entries) -
     let mut rest = entries.as_slice();
     let mut last_prefix = None;
     for at in 0..table.index.top.len() {
-        let separator = match flavor.user_keys {
-            true => InternalKeyBuf::new(&table.index.top.key(at), 0, ValueType::Deletion),
-            false => InternalKey::parse(&table.index.top.key(at)).unwrap().to_buf(),
+        let separator = if flavor.user_keys {
+            InternalKeyBuf::new(&table.index.top.key(at), 0, ValueType::Deletion)
+        } else {
+            InternalKey::parse(&table.index.top.key(at)).unwrap().to_buf()
         };
         let count = rest.partition_point(|(key, _)| order.compare(key.as_key(), separator.as_key()).is_le());
         let (own, behind) = rest.split_at(count);

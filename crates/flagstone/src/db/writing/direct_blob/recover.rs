@@ -113,10 +113,7 @@ impl DbInner {
             return self.tables.blob_file(family, index.file)?.check(key, &index);
         }
         let reader = self.unsealed_reader(family, index.file)?;
-        match Mutant::TrustRecoveredBlobs.is_on() {
-            true => Ok(()),
-            false => reader.check(key, &index),
-        }
+        if Mutant::TrustRecoveredBlobs.is_on() { Ok(()) } else { reader.check(key, &index) }
     }
 
     fn unsealed_reader(&self, family: &Family, number: FileNumber) -> Result<Arc<BlobFileReader>> {
@@ -145,13 +142,12 @@ impl DbInner {
             return Ok(());
         }
         let reader = self.unsealed_reader(family, index.file)?;
-        match self.holds_nothing_else(family, key, &index, &reader)? {
-            true if !self.read_only => self.adopt(family, mem, key, &index, reader.compression()),
-            _ => {
-                Sometimes::BlobRecovered.reached();
-                mem.blobs.note_recovered(index.file);
-                Ok(())
-            }
+        if self.holds_nothing_else(family, key, &index, &reader)? && !self.read_only {
+            self.adopt(family, mem, key, &index, reader.compression())
+        } else {
+            Sometimes::BlobRecovered.reached();
+            mem.blobs.note_recovered(index.file);
+            Ok(())
         }
     }
 

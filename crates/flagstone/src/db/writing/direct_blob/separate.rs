@@ -242,9 +242,10 @@ impl DbInner {
         while !family.is_dropped() {
             let generation = family.current.load().mem.clone();
             // A full memtable is switched before the next batch goes to it: the values would be written again.
-            let appended = match family.is_full(&generation) && commit.is_none() {
-                true => None,
-                false => generation.blobs.append(&group.blobs)?,
+            let appended = if family.is_full(&generation) && commit.is_none() {
+                None
+            } else {
+                generation.blobs.append(&group.blobs)?
             };
             if let Some((file, indexes)) = appended {
                 let sizes = indexes.iter().zip(&group.blobs);

@@ -74,9 +74,10 @@ impl DbInner {
         if !Mutant::SkipBlobSync.is_on() {
             self.sync_direct_files(std::slice::from_ref(file))?;
         }
-        let opened = match self.tables.may_read_through_writers_file(&**file.file()) {
-            true => file.file().clone(),
-            false => self.tables.open_file(&file.path())?,
+        let opened = if self.tables.may_read_through_writers_file(&**file.file()) {
+            file.file().clone()
+        } else {
+            self.tables.open_file(&file.path())?
         };
         self.tables.keep_blob_file(file.number(), file.sealed_reader(opened, family, &total));
         file.set_sealed(total);

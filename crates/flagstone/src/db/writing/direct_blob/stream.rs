@@ -141,9 +141,10 @@ impl BlobWriter {
                 self.inner.admit(&self.options, (pieces.len() + piece.len()) as u64)?;
                 let mut own = self.inner.create_own_file(&self.family, &self.key)?;
                 let stream = own.stream.as_mut().expect("just made");
-                let (first, second) = match Mutant::SwapStreamPieces.is_on() {
-                    false => (&pieces[..], piece),
-                    true => (piece, &pieces[..]),
+                let (first, second) = if !Mutant::SwapStreamPieces.is_on() {
+                    (&pieces[..], piece)
+                } else {
+                    (piece, &pieces[..])
                 };
                 stream.write(first)?;
                 stream.write(second)?;
