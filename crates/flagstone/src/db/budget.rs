@@ -162,7 +162,7 @@ impl DbInner {
     /// With `memory_budget=auto`: has a part of what the process may have, until it is closed.
     pub(super) fn join_memory_share(self: &Arc<Self>) {
         let inner = Arc::downgrade(self);
-        let share = self.settings.load().memory_budget.join(move || {
+        let share = self.context.settings.load().memory_budget.join(move || {
             if let Some(inner) = inner.upgrade() {
                 inner.update_limits();
                 inner.tables.account().tell_again();

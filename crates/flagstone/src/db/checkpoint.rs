@@ -27,7 +27,7 @@ impl Db {
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let (inner, target) = (self.inner(), target.as_ref());
         inner.check_absent(target)?;
-        if !inner.read_only {
+        if !inner.context.read_only {
             inner.check_writable()?;
             self.flush_all()?;
         }
@@ -35,15 +35,15 @@ impl Db {
         let _running = RunningCheckpoint::begin(inner)?;
         {
             // One at a time: of two with the same target, the second must find the directory, and not remove the first's files.
-            let _one_at_a_time = inner.checkpoint_begins.lock();
+            let _one_at_a_time = inner.lifecycle.checkpoint_begins.lock();
             inner.check_absent(target)?;
-            inner.names.create_directory(target).inspect_err(|_| {
+            inner.context.names.create_directory(target).inspect_err(|_| {
                 // It may have been made all the same.
-                let _ = inner.env.fs.remove_directory(target);
+                let _ = inner.context.env.fs.remove_directory(target);
             })?;
         }
         let pause = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
-        inner.state.lock().deletions_paused += pause;
+        inner.tree.state.lock().paused.deletions += pause;
         let made = inner.copy_to(target);
         inner.end_pause(pause);
         inner.purge_obsolete_files();
@@ -61,17 +61,17 @@ impl<'a> RunningCheckpoint<'a> {
     /// # Errors
     /// `ShutdownInProgress`.
     fn begin(inner: &'a DbInner) -> Result<Self> {
-        let mut state = inner.state.lock();
+        let mut state = inner.tree.state.lock();
         inner.check_open()?;
-        state.running_checkpoints += 1;
+        state.running.checkpoints += 1;
         Ok(Self(inner))
     }
 }
 
 impl Drop for RunningCheckpoint<'_> {
     fn drop(&mut self) {
-        self.0.state.lock().running_checkpoints -= 1;
-        self.0.progress.notify_all();
+        self.0.tree.state.lock().running.checkpoints -= 1;
+        self.0.tree.progress.notify_all();
     }
 }
 
@@ -94,7 +94,7 @@ struct Copied {
 
 impl DbInner {
     fn check_absent(&self, target: &Path) -> Result<()> {
-        match self.env.fs.metadata(target) {
+        match self.context.env.fs.metadata(target) {
             Ok(_) => Err(Error::invalid_argument("the checkpoint's directory exists already").at(target)),
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
@@ -103,9 +103,9 @@ impl DbInner {
 
     /// Files may be deleted again, unless another checkpoint is made. WALs that flushes would have removed meanwhile go now.
     fn end_pause(&self, pause: usize) {
-        let mut commit = self.commit.lock();
-        let mut state = self.state.lock();
-        state.deletions_paused -= pause;
+        let mut commit = self.pipeline.commit.lock();
+        let mut state = self.tree.state.lock();
+        state.paused.deletions -= pause;
         // Nobody is to be asked in a database that is closed by now, or open for reading only.
         if commit.log.writer.is_some() {
             commit.ask_again_for_wals();
@@ -117,8 +117,8 @@ impl DbInner {
 
     /// Fills the new directory.
     fn copy_to(&self, target: &Path) -> Result<()> {
-        let fs = &*self.env.fs;
-        let names = self.names.before_making(target);
+        let fs = &*self.context.env.fs;
+        let names = self.context.names.before_making(target);
         let Contents { linked, copied, state, options } = self.contents()?;
         for source in linked {
             let target = within(target, &source);
@@ -141,24 +141,24 @@ impl DbInner {
         names.sync()?;
         let temporary = file_name::temporary(target, manifest);
         let current = format!("MANIFEST-{manifest}\n");
-        self.names.replace_file(&temporary, &file_name::current(target), current.as_bytes())
+        self.context.names.replace_file(&temporary, &file_name::current(target), current.as_bytes())
     }
 
     fn contents(&self) -> Result<Contents> {
-        let mut commit = self.commit.lock();
+        let mut commit = self.pipeline.commit.lock();
         if commit.log.writer.is_some() {
             self.flush_log(&mut commit)?;
         }
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         let linked = self.files_to_link(&state)?;
         let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
-            let size = self.env.fs.metadata(&source)?.size;
+            let size = self.context.env.fs.metadata(&source)?.size;
             Ok(Copied { source, size, may_shrink })
         };
         let mut copied = Vec::new();
-        for name in self.env.fs.list(&self.path)? {
+        for name in self.context.env.fs.list(&self.context.path)? {
             if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
-                copied.push(whole(self.path.join(name), false)?);
+                copied.push(whole(self.context.path.join(name), false)?);
             }
         }
         // Blob files of memtables still grow: the WALs name no more of them than what they have now. What lies behind that, zeros
@@ -169,15 +169,15 @@ impl DbInner {
                 copied.push(whole(known.family.paths.blob(number), true)?);
             }
         }
-        if !state.wals.is_empty() {
+        if !state.wals.live.is_empty() {
             Sometimes::CheckpointWithOlderWals.reached();
         }
         let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written()));
-        let older = state.wals.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
+        let older = state.wals.live.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
         for (number, size) in older.map(|wal| (wal.number, wal.bytes)).chain(active) {
-            let source = file_name::wal(&self.wal_directory, number);
+            let source = file_name::wal(&self.context.wal_directory, number);
             // Another process cuts a WAL that it has done with off behind its last record.
-            copied.push(Copied { source, size, may_shrink: self.read_only });
+            copied.push(Copied { source, size, may_shrink: self.context.read_only });
         }
         // Under the same lock: families that are made or dropped later are in neither.
         let options = self.options_text(true);
@@ -211,25 +211,25 @@ impl DbInner {
                 version.blob_files.contains_key(&number).then(|| ObsoleteFile::blob(paths, number))
             })
         });
-        found.map_or_else(|| self.path.clone(), |file| file.path())
+        found.map_or_else(|| self.context.path.clone(), |file| file.path())
     }
 
     /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or `db_paths` in its OPTIONS file,
     /// whoever opens it as it says would replay, and then remove, the original's WALs, and its tables.
     fn write_checkpoint_options(&self, target: &Path, text: &str) -> Result<()> {
-        let number = self.file_numbers.next();
+        let number = self.tree.file_numbers.next();
         let temporary = file_name::temporary(target, number);
-        self.names.replace_file(&temporary, &file_name::options(target, number), text.as_bytes())
+        self.context.names.replace_file(&temporary, &file_name::options(target, number), text.as_bytes())
     }
 
     /// Best effort: the error that led here is what the caller hears. CURRENT goes first: without it, what may stay is no
     /// database.
     fn remove_partial(&self, target: &Path) {
-        let _ = self.env.fs.remove(&file_name::current(target));
-        for name in self.env.fs.list(target).unwrap_or_default() {
-            let _ = self.env.fs.remove(&target.join(name));
+        let _ = self.context.env.fs.remove(&file_name::current(target));
+        for name in self.context.env.fs.list(target).unwrap_or_default() {
+            let _ = self.context.env.fs.remove(&target.join(name));
         }
-        let _ = self.env.fs.remove_directory(target);
+        let _ = self.context.env.fs.remove_directory(target);
     }
 }
 

@@ -64,7 +64,7 @@ impl Db {
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let inner = self.inner();
         inner.check_may_free()?;
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         let outcome = inner.drop_family(&family.0).and_then(|()| inner.write_options_of_families());
         outcome.inspect_err(|error| inner.refused(error))
     }
@@ -78,7 +78,7 @@ impl Db {
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         let changed = || {
             family.0.check_alive()?;
             let mut options = family.0.options_asked_for();
@@ -88,7 +88,7 @@ impl Db {
             }
             options.validate_for_writing().map(|()| options)
         };
-        let mut state = inner.state.lock();
+        let mut state = inner.tree.state.lock();
         inner.apply_family_options(&family.0, &changed()?);
         if let Some(known) = state.families.get_mut(&family.0.id) {
             known.remembered_pressure = None;
@@ -108,15 +108,15 @@ impl Db {
         let inner = self.inner();
         inner.check_writable()?;
         let resizes_caches = {
-            let _one_at_a_time = inner.state.lock();
-            let mut settings = (*inner.settings.load_full()).clone();
+            let _one_at_a_time = inner.tree.state.lock();
+            let mut settings = (*inner.context.settings.load_full()).clone();
             for (name, value) in changes {
                 check_live(name, true)?;
                 settings.set(name, value)?;
             }
             settings.validate()?;
             let resizes_caches = inner.tables.note_settings(&settings);
-            inner.settings.store(Arc::new(settings));
+            inner.context.settings.store(Arc::new(settings));
             inner.update_limits();
             resizes_caches
         };
@@ -141,8 +141,8 @@ impl DbInner {
         let mut specs = Vec::with_capacity(wanted.len());
         let mut written_directly = BTreeSet::new();
         for (name, options) in &wanted {
-            let settings = self.settings.load();
-            let paths = data_paths(&self.path, &settings.db, options)?;
+            let settings = self.context.settings.load();
+            let paths = data_paths(&self.context.path, &settings.db, options)?;
             self.make_data_directories(&paths)?;
             if settings.use_direct_io_for_flush_and_compaction {
                 written_directly.extend(paths.directories().iter().cloned());
@@ -155,8 +155,8 @@ impl DbInner {
             });
         }
         self.check_direct_writes(&written_directly)?;
-        let mut commit = self.commit.lock();
-        let mut state = self.state.lock();
+        let mut commit = self.pipeline.commit.lock();
+        let mut state = self.tree.state.lock();
         self.check_writable()?;
         let created = state.versions.create_column_families(specs, commit.log.number);
         let ids = self.after_manifest_change(&mut state, created)?;
@@ -164,7 +164,7 @@ impl DbInner {
         for (id, (name, options)) in ids.into_iter().zip(wanted) {
             families.push(self.add_family(&mut commit, &mut state, id, &name, &options));
         }
-        self.families.write().extend(families.iter().map(|family| (family.id, family.clone())));
+        self.tree.families.write().extend(families.iter().map(|family| (family.id, family.clone())));
         drop((state, commit));
         self.update_limits();
         Ok(families)
@@ -181,11 +181,11 @@ impl DbInner {
     ) -> Arc<Family> {
         let version = state.versions.family(id).expect("just created").current.clone();
         let order = InternalKeyComparator::new(options.comparator.clone());
-        let of_db = self.settings.load();
+        let of_db = self.context.settings.load();
         let settings = memtable_settings(&of_db, options, &self.arenas);
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion::first(mem.clone(), version);
-        let family = Family::new(id, name, options, first, self.obsolete.clone(), of_db.archives_wals());
+        let family = Family::new(id, name, options, first, self.disk.obsolete.clone(), of_db.archives_wals());
         state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), commit.log.number));
         state.note(id);
         commit.add_target(family.clone(), mem);
@@ -197,8 +197,8 @@ impl DbInner {
             return Err(Error::invalid_argument("the column family 'default' cannot be dropped"));
         }
         family.check_alive()?;
-        let mut commit = self.commit.lock();
-        let mut state = self.state.lock();
+        let mut commit = self.pipeline.commit.lock();
+        let mut state = self.tree.state.lock();
         self.check_may_free()?;
         family.check_alive()?;
         let dropped = state.versions.drop_column_family(family.id);
@@ -214,10 +214,10 @@ impl DbInner {
         if let Some(known) = state.remove_family(family.id) {
             known.generations().for_each(|generation| generation.blobs.give_up());
         }
-        self.families.write().remove(&family.id);
+        self.tree.families.write().remove(&family.id);
         self.update_stall(&mut state);
         self.announce_work(&mut state);
-        self.progress.notify_all();
+        self.tree.progress.notify_all();
         drop((state, commit));
         self.update_limits();
         Ok(())
@@ -231,7 +231,7 @@ impl DbInner {
         if !families.any(|id| commit.target(id).is_some_and(|target| target.drop_in_doubt)) {
             return Ok(());
         }
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         if state.versions.is_in_doubt() {
             let settled = state.versions.log_and_apply(Vec::new());
             self.after_manifest_change(&mut state, settled)
@@ -250,32 +250,33 @@ impl DbInner {
     /// Works out what depends on the options of all families.
     pub(super) fn update_limits(&self) {
         // One at a time, so that who looks last says what counts.
-        let _one_at_a_time = self.limits.lock();
-        let families = self.families.read();
+        let _one_at_a_time = self.limits.update.lock();
+        let families = self.tree.families.read();
         let (mut buffers, mut direct_blob_min) = (WriteBuffers::default(), u64::MAX);
         for family in families.values() {
             let options = family.options.load();
             buffers.add(options.write_buffer_size, options.max_write_buffer_number.max(1) as u64);
             direct_blob_min = direct_blob_min.min(family.limits.direct_blob_min.load(Ordering::Relaxed));
         }
-        self.largest_write_buffer.store(buffers.largest, Ordering::Relaxed);
+        self.limits.largest_write_buffer.store(buffers.largest, Ordering::Relaxed);
         // All that are flushed at once, each with what its last piece of memory may have too much.
         let kept = buffers.most_full.saturating_mul(buffers.largest.saturating_add(HUGE_PAGE as u64));
-        let half_of_all = memtable_bytes_max(&self.settings.load()).map_or(u64::MAX, |all| all.div_ceil(2));
-        self.memtable_bytes_limit.store(half_of_all, Ordering::Relaxed);
+        let half_of_all =
+            memtable_bytes_max(&self.context.settings.load()).map_or(u64::MAX, |all| all.div_ceil(2));
+        self.limits.memtable_bytes.store(half_of_all, Ordering::Relaxed);
         self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX).min(half_of_all) as usize);
-        self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
-        let (flushed_at, cap) = match self.settings.load().max_total_wal_size {
+        self.limits.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
+        let (flushed_at, cap) = match self.context.settings.load().max_total_wal_size {
             // RocksDB's default.
             0 => (buffers.total.saturating_mul(4), u64::MAX),
             // Flushes have as long as it takes to write the rest.
             cap => (cap / 4 * 3, cap),
         };
-        self.wal_bytes_limit.store(flushed_at, Ordering::Relaxed);
-        self.wal_bytes_cap.store(cap, Ordering::Relaxed);
+        self.pipeline.wal_space.limit.store(flushed_at, Ordering::Relaxed);
+        self.pipeline.wal_space.cap.store(cap, Ordering::Relaxed);
         // A reader without the lock cannot find again what it closes.
-        if !self.read_only {
-            self.tables.limit_open_files(self.settings.load().max_open_files);
+        if !self.context.read_only {
+            self.tables.limit_open_files(self.context.settings.load().max_open_files);
         }
     }
 }

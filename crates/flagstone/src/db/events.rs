@@ -183,7 +183,7 @@ impl DbInner {
     }
 
     pub(super) fn note_deleted(&self, file: &ObsoleteFile) {
-        self.events.note(|| match file {
+        self.context.events.note(|| match file {
             ObsoleteFile::Table { number, .. } => {
                 Event::TableDeleted(FileInfo { number: *number, path: file.path(), size: 0 })
             }

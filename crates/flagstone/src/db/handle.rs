@@ -48,7 +48,7 @@ impl Drop for Handle {
 
 impl Db {
     pub(super) fn from_inner(inner: Arc<DbInner>) -> Self {
-        let default = inner.families.read()[&ColumnFamilyId::DEFAULT].clone();
+        let default = inner.tree.families.read()[&ColumnFamilyId::DEFAULT].clone();
         Self { handle: Arc::new(Handle { inner, default: ColumnFamily(default) }) }
     }
 
@@ -58,19 +58,19 @@ impl Db {
 
     /// Where the database is.
     pub fn path(&self) -> &Path {
-        &self.inner().path
+        &self.inner().context.path
     }
 
     /// What the database is called in its MANIFEST and in the properties of its tables (RocksDB's `GetDbIdentity`). It stays the
     /// same for as long as the database lives, and a copy has it, too.
     pub fn identity(&self) -> &str {
-        &self.inner().identity
+        &self.inner().context.identity
     }
 
     /// The options in force, as opened and as [`Db::set_db_options`] has changed them since. Its `cf` is as it was when the
     /// database was opened: [`ColumnFamily::options`] tells what holds for a family now.
     pub fn options(&self) -> Arc<Options> {
-        self.inner().settings.load_full()
+        self.inner().context.settings.load_full()
     }
 
     /// The family `default`.
@@ -80,13 +80,13 @@ impl Db {
 
     /// The family of that name, if it exists.
     pub fn column_family(&self, name: &str) -> Option<ColumnFamily> {
-        let families = self.inner().families.read();
+        let families = self.inner().tree.families.read();
         families.values().find(|family| family.name == name).cloned().map(ColumnFamily)
     }
 
     /// All families, in the order of their creation.
     pub fn column_families(&self) -> Vec<ColumnFamily> {
-        self.inner().families.read().values().cloned().map(ColumnFamily).collect()
+        self.inner().tree.families.read().values().cloned().map(ColumnFamily).collect()
     }
 
     /// The value of `key`; `None` if there is none.
@@ -194,7 +194,7 @@ impl Db {
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         if family.0.separates(value.len(), false) {
-            family.0.check_owner(&self.inner().obsolete)?;
+            family.0.check_owner(&self.inner().disk.obsolete)?;
             family.0.check_alive()?;
             return self.inner().put_large(&WriteOptions::default(), &family.0, key, value);
         }
@@ -311,7 +311,7 @@ impl Db {
         bytes: usize,
         fill: impl FnOnce(&mut WriteBatch) -> Result<()>,
     ) -> Result<()> {
-        family.0.check_owner(&self.inner().obsolete)?;
+        family.0.check_owner(&self.inner().disk.obsolete)?;
         family.0.check_alive()?;
         let mut batch = WriteBatch::with_capacity(bytes + 32);
         fill(&mut batch)?;
@@ -326,7 +326,7 @@ impl Db {
     #[track_caller]
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.inner();
-        inner.snapshots.take(inner.env.clock.unix_seconds())
+        inner.snapshots.take(inner.context.env.clock.unix_seconds())
     }
 
     /// A cursor over the keys of `default`, as of now or of `options.snapshot`; not yet positioned.
@@ -357,7 +357,7 @@ impl Db {
 
     /// What the engine has counted since it was opened.
     pub fn statistics(&self) -> &Statistics {
-        &self.inner().statistics
+        &self.inner().context.statistics
     }
 
     /// With `manual_wal_flush`, brings the log records that wait in the process's memory into the WAL's file: what was written so

@@ -176,7 +176,7 @@ impl DbInner {
         let held = |holder| account.held(holder) as u64;
         let second_tier = self.tables.caches().second_tier();
         let mut usage = MemoryUsage {
-            budget: self.settings.load().memory_budget.bytes(),
+            budget: self.context.settings.load().memory_budget.bytes(),
             recycled_arenas: held(Holder::RecycledArenas),
             cache: memory_in(self.tables.caches().blocks(), self.tables.caches().owner()),
             blob_cache: if self.tables.caches().has_blob_cache() {
@@ -200,11 +200,11 @@ impl DbInner {
         };
         let [of_blocks, of_blobs] = self.tables.caches().own_overheads();
         (usage.cache.overhead, usage.blob_cache.overhead) = (of_blocks as u64, of_blobs as u64);
-        if let Some(wal) = &self.commit.lock().log.writer {
+        if let Some(wal) = &self.pipeline.commit.lock().log.writer {
             usage.wal_mapping = wal.mapped_bytes();
         }
-        let now = self.env.clock.now_us();
-        let state = self.state.lock();
+        let now = self.context.env.clock.now_us();
+        let state = self.tree.state.lock();
         for known in state.families.values() {
             usage.active_memtables += known.mem.memory_reserved() as u64;
             usage.immutable_memtables +=

@@ -86,24 +86,27 @@ impl DbInner {
     pub(in crate::db) fn list_as_open(self: &Arc<Self>) {
         let inner: Weak<Self> = Arc::downgrade(self);
         let listed = list_database(move || inner.upgrade().map(|inner| inner.directories()));
-        *self.listed.lock() = Some(listed);
+        *self.lifecycle.listed.lock() = Some(listed);
     }
 
     fn directories(&self) -> Directories {
-        let mut paths =
-            vec![self.path.clone(), self.wal_directory.clone(), file_name::archive(&self.wal_directory)];
-        let families = self.families.read();
+        let mut paths = vec![
+            self.context.path.clone(),
+            self.context.wal_directory.clone(),
+            file_name::archive(&self.context.wal_directory),
+        ];
+        let families = self.tree.families.read();
         paths.extend(
             families.values().flat_map(|family| family.paths.directories()).map(|path| path.to_path_buf()),
         );
         paths.sort();
         paths.dedup();
-        Directories { fs: self.env.fs.clone(), paths }
+        Directories { fs: self.context.env.fs.clone(), paths }
     }
 
     /// Takes the database from that list.
     pub(in crate::db) fn unlist(&self) {
-        let listed: Option<Listed> = self.listed.lock().take();
+        let listed: Option<Listed> = self.lifecycle.listed.lock().take();
         drop(listed);
     }
 }

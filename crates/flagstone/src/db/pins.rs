@@ -125,7 +125,7 @@ impl Db {
 
 impl DbInner {
     pub(super) fn pins(&self, most: usize) -> Pins {
-        let (now_us, unix_seconds) = (self.env.clock.now_us(), self.env.clock.unix_seconds());
+        let (now_us, unix_seconds) = (self.context.env.clock.now_us(), self.context.env.clock.unix_seconds());
         let published = self.snapshots.published.load(Ordering::Acquire);
         let mut pins = Pins { num_snapshots: self.snapshots.count(), ..Pins::default() };
         pins.snapshots = self
@@ -171,7 +171,7 @@ impl DbInner {
         if Arc::ptr_eq(&current, reads) {
             return None;
         }
-        let mut others = match self.state.lock().families.get(&family.id) {
+        let mut others = match self.tree.state.lock().families.get(&family.id) {
             Some(known) => known.replaced(),
             None => Vec::new(),
         };

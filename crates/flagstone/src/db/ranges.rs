@@ -32,10 +32,10 @@ impl Db {
     ) -> Result<()> {
         let inner = self.inner();
         inner.check_may_free()?;
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
         let job = {
-            let mut state = inner.state.lock();
+            let mut state = inner.tree.state.lock();
             inner.check_may_free()?;
             let version = family.0.current.load().version.clone();
             let Some(plan) = files_within(&version, ranges, include_end) else { return Ok(()) };
@@ -63,9 +63,9 @@ impl Db {
     ) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
-        let mut state = inner.state.lock();
+        let mut state = inner.tree.state.lock();
         let version = family.0.current.load().version.clone();
         for level in 0..version.last_level_with_files().unwrap_or(0) {
             for file in version.files_overlapping(level, begin, end) {
@@ -90,7 +90,7 @@ impl Db {
         options: &SizeApproximationOptions,
     ) -> Result<Vec<u64>> {
         let inner = self.inner();
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
         ranges.iter().map(|(start, end)| inner.approximate_size(&family.0, start, end, options)).collect()
     }

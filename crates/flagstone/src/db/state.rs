@@ -20,26 +20,23 @@ pub(super) struct LiveWal {
     pub(super) created_here: bool,
 }
 
-/// What the state lock guards.
-pub(super) struct State {
-    pub(super) versions: VersionSet,
-    pub(super) families: BTreeMap<ColumnFamilyId, FamilyState>,
-    /// Which of them are to be looked at.
-    pub(super) agenda: Agenda,
-    /// Oldest first, without the active one.
-    pub(super) wals: VecDeque<LiveWal>,
-    /// Obsolete WALs whose blocks the next ones will use.
-    pub(super) recyclable_wals: VecDeque<FileNumber>,
-    /// A WAL that could be neither begun nor removed again.
-    pub(super) unbegun_wal: Option<FileNumber>,
-    /// WALs that only the options keep.
+/// The WALs that are not written to any longer.
+#[derive(Default)]
+pub(super) struct OldWals {
+    /// Those that may still be needed, oldest first.
+    pub(super) live: VecDeque<LiveWal>,
+    /// Obsolete ones whose blocks the next ones will use.
+    pub(super) recyclable: VecDeque<FileNumber>,
+    /// One that could be neither begun nor removed again.
+    pub(super) unbegun: Option<FileNumber>,
+    /// Those that only the options keep.
     pub(super) archive: Archive,
-    /// Files of changes that could not be made durable: a MANIFEST may name them until the next one counts.
-    pub(super) unsettled: Vec<ObsoleteFile>,
-    /// The MANIFEST beside which there was no older one when it was looked last.
-    pub(super) manifest_seen: FileNumber,
-    /// The damaged files that were met.
-    pub(super) damaged: BTreeMap<FileNumber, DamagedFile>,
+}
+
+/// What is wrong with the tree, or stands in the way of compactions, as far as it was met.
+#[derive(Default)]
+pub(super) struct Damage {
+    pub(super) files: BTreeMap<FileNumber, DamagedFile>,
     /// Tables set aside for range deletions that snapshots need and no table can hold: until the oldest snapshot is newer than
     /// this.
     pub(super) outnumbered: BTreeMap<FileNumber, (ColumnFamilyId, SequenceNumber)>,
@@ -49,24 +46,61 @@ pub(super) struct State {
     pub(super) crippled: BTreeSet<ColumnFamilyId>,
     /// The families with tables in level 0 that are kept apart, as far as is known.
     pub(super) apart: BTreeSet<ColumnFamilyId>,
-    /// How fast writers and flushes are.
-    pub(super) pace: Speedometer,
-    /// Whether all memtables together stop writers, and how often that began.
-    pub(super) memtables_stop: bool,
-    pub(super) memtable_stops: u64,
+}
+
+/// What changes of the MANIFEST leave behind.
+#[derive(Default)]
+pub(super) struct Leftovers {
+    /// Files of changes that could not be made durable: a MANIFEST may name them until the next one counts.
+    pub(super) unsettled: Vec<ObsoleteFile>,
+    /// The MANIFEST beside which there was no older one when it was looked last.
+    pub(super) manifest_seen: FileNumber,
+}
+
+/// The memtables of all families together.
+#[derive(Default)]
+pub(super) struct AllMemtables {
+    /// Whether they stop writers, and how often that began.
+    pub(super) stop_writers: bool,
+    pub(super) stops: u64,
     /// How often memtables became immutable.
     pub(super) seals: u64,
-    /// Flushes and compactions that are running now.
-    pub(super) running_flushes: usize,
-    pub(super) running_compactions: usize,
+}
+
+/// What runs now.
+#[derive(Default)]
+pub(super) struct Running {
+    pub(super) flushes: usize,
+    pub(super) compactions: usize,
     /// The compaction that finds out whether the disk has space again, while it is there.
     pub(super) finds_out: Weak<()>,
-    /// Checkpoints that callers make now.
-    pub(super) running_checkpoints: usize,
+    /// Checkpoints that callers make.
+    pub(super) checkpoints: usize,
+}
+
+/// What callers have stopped, and how many of them.
+#[derive(Default)]
+pub(super) struct Paused {
     /// While above zero, obsolete files stay (checkpoints, backups).
-    pub(super) deletions_paused: usize,
+    pub(super) deletions: usize,
     /// While above zero, no automatic compaction starts.
-    pub(super) compactions_paused: usize,
+    pub(super) compactions: usize,
+}
+
+/// What the state lock guards.
+pub(super) struct State {
+    pub(super) versions: VersionSet,
+    pub(super) families: BTreeMap<ColumnFamilyId, FamilyState>,
+    /// Which of them are to be looked at.
+    pub(super) agenda: Agenda,
+    pub(super) wals: OldWals,
+    pub(super) damage: Damage,
+    pub(super) leftovers: Leftovers,
+    /// How fast writers and flushes are.
+    pub(super) pace: Speedometer,
+    pub(super) memtables: AllMemtables,
+    pub(super) running: Running,
+    pub(super) paused: Paused,
 }
 
 impl State {
@@ -75,27 +109,13 @@ impl State {
             versions,
             families,
             agenda: Agenda::default(),
-            wals: VecDeque::new(),
-            recyclable_wals: VecDeque::new(),
-            unbegun_wal: None,
-            archive: Archive::default(),
-            unsettled: Vec::new(),
-            manifest_seen: FileNumber(0),
-            damaged: BTreeMap::new(),
-            outnumbered: BTreeMap::new(),
-            key_faults: KeyFaults::default(),
-            crippled: BTreeSet::new(),
-            apart: BTreeSet::new(),
+            wals: OldWals::default(),
+            damage: Damage::default(),
+            leftovers: Leftovers::default(),
             pace: Speedometer::default(),
-            memtables_stop: false,
-            memtable_stops: 0,
-            seals: 0,
-            running_flushes: 0,
-            running_compactions: 0,
-            finds_out: Weak::new(),
-            running_checkpoints: 0,
-            deletions_paused: 0,
-            compactions_paused: 0,
+            memtables: AllMemtables::default(),
+            running: Running::default(),
+            paused: Paused::default(),
         };
         state.note_all();
         state

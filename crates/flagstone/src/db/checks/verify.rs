@@ -97,7 +97,7 @@ impl Db {
             self.inner().verify_references(&family.0, version, &with_holes, &mut report);
         }
         // Who writes has them in memory, and changes them.
-        if self.inner().read_only {
+        if self.inner().context.read_only {
             report.add(self.inner().verify_manifest());
             report.wals = report.add(self.inner().verify_logs());
             progress(&report);
@@ -149,7 +149,7 @@ impl DbInner {
         report.blob_files += 1;
         report.bytes = report.bytes.saturating_add(blob.file.meta.total_bytes);
         let path = blob.file.path();
-        let scan = self.env.fs.open(&path, OpenMode::Read).and_then(BlobFileScan::new);
+        let scan = self.context.env.fs.open(&path, OpenMode::Read).and_then(BlobFileScan::new);
         let (mut count, mut has_holes) = (0, false);
         match scan {
             Ok(mut records) => {
@@ -253,12 +253,13 @@ impl DbInner {
     fn table_path(&self, file: &TableFile) -> PathBuf {
         let path = file.path();
         let old = path.with_extension("ldb");
-        let is_old = self.env.fs.metadata(&path).is_err() && self.env.fs.metadata(&old).is_ok();
+        let is_old =
+            self.context.env.fs.metadata(&path).is_err() && self.context.env.fs.metadata(&old).is_ok();
         if is_old { old } else { path }
     }
 
     fn check_size(&self, faults: &mut Vec<Fault>, path: PathBuf, expected: u64, key_range: Option<KeyRange>) {
-        let error = match self.env.fs.metadata(&path) {
+        let error = match self.context.env.fs.metadata(&path) {
             Ok(found) if found.size == expected => return,
             Ok(found) => {
                 let message = format!("file has {} bytes, the MANIFEST says {expected}", found.size);

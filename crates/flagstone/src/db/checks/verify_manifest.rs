@@ -19,8 +19,8 @@ impl DbInner {
     /// `IoError`; `Corruption` if CURRENT does not name one.
     pub(in crate::db) fn verify_manifest(&self) -> Result<LogReport> {
         twice_if_need_be(|| {
-            let path = read_current(&*self.env.fs, &self.path)?;
-            look_through_manifest(self.env.fs.open(&path, OpenMode::Read)?)
+            let path = read_current(&*self.context.env.fs, &self.context.path)?;
+            look_through_manifest(self.context.env.fs.open(&path, OpenMode::Read)?)
         })
     }
 }

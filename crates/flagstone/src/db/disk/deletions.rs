@@ -39,8 +39,8 @@ impl DbInner {
             return Ok(false);
         }
         let due: Vec<_> = {
-            let mut state = self.state.lock();
-            let now = self.env.clock.unix_seconds();
+            let mut state = self.tree.state.lock();
+            let now = self.context.env.clock.unix_seconds();
             // Without workers nobody would come again.
             if !state.agenda.is_another_second(now) && self.has_workers() {
                 return Ok(false);
@@ -65,11 +65,11 @@ impl DbInner {
     /// Nobody waits for such a flush, and the next deletion brings it up again: that its WAL could not be begun is no failure.
     /// What is one has poisoned the database already.
     fn put_off_flush(&self, error: Error) -> Result<()> {
-        if self.poison.is_fatal() || error.code() == Code::ShutdownInProgress {
+        if self.context.poison.is_fatal() || error.code() == Code::ShutdownInProgress {
             return Err(error);
         }
         tracing::warn!(%error, "cannot flush a memtable for the sake of its deletions");
-        self.statistics.add(Ticker::FlushesPutOff, 1);
+        self.context.statistics.add(Ticker::FlushesPutOff, 1);
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl DbInner {
         let referenced = BlobSpace::of(version).referenced();
         let freed = self.blob_bytes_overwritten(family, mem).unwrap_or_else(|error| {
             tracing::warn!(%error, "what a memtable overwrites in blob files is not known");
-            self.statistics.add(Ticker::TablesNotOpened, 1);
+            self.context.statistics.add(Ticker::TablesNotOpened, 1);
             0
         });
         freed.min(referenced) >= referenced / WORTHWHILE && freed / 2 >= mem.data_size()
@@ -205,7 +205,7 @@ impl DbInner {
             self.covered_bytes(family, &file, tombstones).unwrap_or_else(|error| {
                 // An estimate: whoever needs the table will meet the error.
                 tracing::warn!(%error, "what range deletions cover of a table is not known");
-                self.statistics.add(Ticker::TablesNotOpened, 1);
+                self.context.statistics.add(Ticker::TablesNotOpened, 1);
                 0
             })
         });

@@ -9,3 +9,36 @@ pub(super) mod punch;
 mod recycling_tests;
 pub(super) mod reserve;
 pub(super) mod space;
+
+use std::sync::Arc;
+
+use crate::base::sync::{AtomicBool, AtomicU64, Mutex};
+use crate::env::FileLock;
+use crate::manifest::ObsoleteFiles;
+
+/// The database's directory, and what is given back to it.
+pub(super) struct Disk {
+    /// The directory's lock, while the database is open.
+    pub(super) lock: Mutex<Option<Box<dyn FileLock>>>,
+    pub(super) obsolete: Arc<ObsoleteFiles>,
+    /// Somebody left a compaction for later since another thread was removing files.
+    pub(super) removal_awaited: AtomicBool,
+    pub(super) reserve: reserve::Reserve,
+    /// Bytes of the smallest hole that gives space back; 0 where files can have none.
+    pub(super) hole_size: AtomicU64,
+    pub(super) hole_speed: hole_speed::HoleSpeed,
+}
+
+impl Disk {
+    /// Nobody has the lock yet.
+    pub(super) fn new(obsolete: Arc<ObsoleteFiles>, reserve: reserve::Reserve) -> Self {
+        Self {
+            lock: Mutex::default(),
+            obsolete,
+            removal_awaited: AtomicBool::new(false),
+            reserve,
+            hole_size: AtomicU64::new(0),
+            hole_speed: hole_speed::HoleSpeed::default(),
+        }
+    }
+}

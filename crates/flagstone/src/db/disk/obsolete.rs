@@ -38,19 +38,19 @@ impl DbInner {
 
     /// Whether another thread is removing files, and is behind. Who is not alone with that may flush meanwhile; who is, does it.
     pub(in crate::db) fn removal_is_behind(&self) -> bool {
-        let (gathered, _) = self.obsolete.counts();
+        let (gathered, _) = self.disk.obsolete.counts();
         if gathered <= UNREMOVED_MAX || self.try_to_purge(usize::MAX) {
             return false;
         }
         let is_at_it = || {
-            let (gathered, taken) = self.obsolete.counts();
+            let (gathered, taken) = self.disk.obsolete.counts();
             // Who has the lock only to find that deletions are paused is not.
             taken > 0 && is_behind(gathered, taken)
         };
         if !is_at_it() {
             return false;
         }
-        self.removal_awaited.store(true, Ordering::Release);
+        self.disk.removal_awaited.store(true, Ordering::Release);
         // Who is at it still, and puts back what could not be removed after this look, sees that somebody waits.
         is_at_it()
     }
@@ -58,9 +58,9 @@ impl DbInner {
     /// Whether nobody else was at it.
     fn try_to_purge(&self, at_most: usize) -> bool {
         // Here, and not where the last reader lets go of a table, since that takes milliseconds.
-        self.obsolete.uncache_retired();
+        self.disk.obsolete.uncache_retired();
         // Who finds it taken leaves the work to whoever comes next.
-        let Some(directory) = self.lock.try_lock() else { return false };
+        let Some(directory) = self.disk.lock.try_lock() else { return false };
         self.purge_in(directory.as_deref(), at_most);
         drop(directory);
         self.end_purge();
@@ -69,8 +69,8 @@ impl DbInner {
 
     /// The same, and waits for whoever is at it: what a caller has asked for has then freed its space.
     pub(in crate::db) fn purge_all_obsolete_files(&self) {
-        self.obsolete.uncache_retired();
-        let directory = self.lock.lock();
+        self.disk.obsolete.uncache_retired();
+        let directory = self.disk.lock.lock();
         self.purge_in(directory.as_deref(), usize::MAX);
         drop(directory);
         self.end_purge();
@@ -79,28 +79,28 @@ impl DbInner {
     /// Once the lock is free: who finds it taken again looks no further. Who waited is told also where nothing could be removed:
     /// then he finds nobody at it.
     fn end_purge(&self) {
-        if self.removal_awaited.swap(false, Ordering::AcqRel) {
+        if self.disk.removal_awaited.swap(false, Ordering::AcqRel) {
             Sometimes::RemovalBehind.reached();
-            self.announce_work(&mut self.state.lock());
+            self.announce_work(&mut self.tree.state.lock());
         }
     }
 
     /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself.
     fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) {
-        if self.read_only || directory.is_none() || self.obsolete.is_empty() {
+        if self.context.read_only || directory.is_none() || self.disk.obsolete.is_empty() {
             return;
         }
         // Taken under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
         let files = {
-            let state = self.state.lock();
-            if state.deletions_paused > 0 {
+            let state = self.tree.state.lock();
+            if state.paused.deletions > 0 {
                 Sometimes::DeletionsPaused.reached();
                 return;
             }
-            self.obsolete.take(at_most)
+            self.disk.obsolete.take(at_most)
         };
         // A table is closed before its file is removed.
-        self.obsolete.uncache_retired();
+        self.disk.obsolete.uncache_retired();
         self.tables.uncache_blob_files(files.iter().filter_map(|file| match file {
             ObsoleteFile::Blob { number, .. } => Some(*number),
             ObsoleteFile::Table { .. } => None,
@@ -119,13 +119,13 @@ impl DbInner {
                 self.note_deleted(&file);
             }
         }
-        self.obsolete.put_back(taken, failed);
+        self.disk.obsolete.put_back(taken, failed);
     }
 
     /// A file that is gone already is as good as removed.
     pub(in crate::db) fn remove(&self, path: &Path) -> Result<()> {
         let is_table = path.extension().is_some_and(|extension| extension == "sst");
-        match self.env.fs.remove(path) {
+        match self.context.env.fs.remove(path) {
             // LevelDB's name for a table.
             Err(error) if error.subcode() == SubCode::PathNotFound && is_table => {
                 self.remove(&path.with_extension("ldb"))
@@ -140,26 +140,26 @@ impl DbInner {
     /// The newest are kept: who has lost the MANIFEST takes what lies there for history, and in one with a hole there are writes
     /// whose deletions are gone.
     pub(in crate::db) fn remove_old_wals(&self, state: &mut State, needed: FileNumber) {
-        if state.deletions_paused > 0 {
+        if state.paused.deletions > 0 {
             return;
         }
-        let recycle = self.settings.load().recycled_wals();
-        while let Some(oldest) = state.wals.front() {
+        let recycle = self.context.settings.load().recycled_wals();
+        while let Some(oldest) = state.wals.live.front() {
             if oldest.number > needed || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on() {
                 break;
             }
             let (number, bytes, created_here) = (oldest.number, oldest.bytes, oldest.created_here);
-            state.wals.pop_front();
+            state.wals.live.pop_front();
             let retired = if created_here && recycle > 0 {
-                state.recyclable_wals.push_back(number);
-                if state.recyclable_wals.len() <= recycle {
+                state.wals.recyclable.push_back(number);
+                if state.wals.recyclable.len() <= recycle {
                     continue;
                 }
                 // Where WALs are recycled there is no archive.
-                let surplus = state.recyclable_wals.pop_front().unwrap_or(number);
-                self.remove(&file_name::wal(&self.wal_directory, surplus))
+                let surplus = state.wals.recyclable.pop_front().unwrap_or(number);
+                self.remove(&file_name::wal(&self.context.wal_directory, surplus))
             } else {
-                self.retire_wal(&mut state.archive, number, bytes)
+                self.retire_wal(&mut state.wals.archive, number, bytes)
             };
             if let Err(error) = retired {
                 tracing::warn!(%error, "cannot remove or archive an obsolete WAL");
@@ -171,9 +171,9 @@ impl DbInner {
     /// At close: a database that nobody uses takes no space for what it may write one day.
     pub(in crate::db) fn remove_recyclable_wals(&self) {
         // Not in the head of the loop: the lock would be held to its end.
-        let recyclable = std::mem::take(&mut self.state.lock().recyclable_wals);
+        let recyclable = std::mem::take(&mut self.tree.state.lock().wals.recyclable);
         for number in recyclable {
-            if let Err(error) = self.remove(&file_name::wal(&self.wal_directory, number)) {
+            if let Err(error) = self.remove(&file_name::wal(&self.context.wal_directory, number)) {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
             }
         }
@@ -182,11 +182,11 @@ impl DbInner {
     /// Removes the MANIFESTs that a new one has replaced: a full disk makes one with every attempt.
     pub(in crate::db) fn remove_replaced_manifests(&self, state: &mut State) {
         let current = state.versions.manifest_number();
-        if current == state.manifest_seen || state.deletions_paused > 0 {
+        if current == state.leftovers.manifest_seen || state.paused.deletions > 0 {
             return;
         }
         if self.tidy_metadata(state) {
-            state.manifest_seen = current;
+            state.leftovers.manifest_seen = current;
         }
     }
 
@@ -196,22 +196,22 @@ impl DbInner {
         let removed = self.remove_old_metadata(state);
         if let Err(error) = &removed {
             tracing::warn!(%error, "cannot remove a MANIFEST or OPTIONS file that was replaced");
-            self.statistics.add(Ticker::RemovalsPutOff, 1);
+            self.context.statistics.add(Ticker::RemovalsPutOff, 1);
         }
         removed.is_ok()
     }
 
     /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
     fn remove_old_metadata(&self, state: &State) -> Result<()> {
-        if state.deletions_paused > 0 {
+        if state.paused.deletions > 0 {
             return Ok(());
         }
         let manifest = state.versions.manifest_number();
         let mut options = Vec::new();
-        for name in self.env.fs.list(&self.path)? {
+        for name in self.context.env.fs.list(&self.context.path)? {
             match FileKind::parse(&name) {
                 Some(FileKind::Manifest(number)) if number < manifest => {
-                    self.remove(&self.path.join(&name))?
+                    self.remove(&self.context.path.join(&name))?
                 }
                 Some(FileKind::Options(number)) => options.push(number),
                 _ => {}
@@ -220,15 +220,15 @@ impl DbInner {
         options.sort_unstable();
         let surplus = options.len().saturating_sub(KEPT_OPTIONS_FILES);
         for number in &options[..surplus] {
-            self.remove(&file_name::options(&self.path, *number))?;
+            self.remove(&file_name::options(&self.context.path, *number))?;
         }
         Ok(())
     }
 
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
-        let commit = self.commit.lock();
-        let mut state = self.state.lock();
+        let commit = self.pipeline.commit.lock();
+        let mut state = self.tree.state.lock();
         let live = state.versions.live_files();
         for (path, kind) in self.data_files()? {
             let stale = match kind {
@@ -244,10 +244,10 @@ impl DbInner {
                 self.remove(&path)?;
             }
         }
-        state.archive = self.load_archive()?;
-        let names = self.env.fs.list(&self.wal_directory)?;
+        state.wals.archive = self.load_archive()?;
+        let names = self.context.env.fs.list(&self.context.wal_directory)?;
         let is_obsolete = |number: &FileNumber| {
-            *number < commit.log.number && !state.wals.iter().any(|wal| wal.number == *number)
+            *number < commit.log.number && !state.wals.live.iter().any(|wal| wal.number == *number)
         };
         let wals = names.iter().filter_map(|name| match FileKind::parse(name) {
             Some(FileKind::Wal(number)) => Some(number),
@@ -256,17 +256,18 @@ impl DbInner {
         let mut obsolete: Vec<FileNumber> = wals.filter(is_obsolete).collect();
         obsolete.sort_unstable();
         for number in obsolete {
-            let size = self.env.fs.metadata(&file_name::wal(&self.wal_directory, number))?.size;
-            match self.retire_wal(&mut state.archive, number, size) {
+            let size =
+                self.context.env.fs.metadata(&file_name::wal(&self.context.wal_directory, number))?.size;
+            match self.retire_wal(&mut state.wals.archive, number, size) {
                 // Recovery needs none of them.
-                Err(error) if self.settings.load().archives_wals() => {
+                Err(error) if self.context.settings.load().archives_wals() => {
                     tracing::warn!(%error, "cannot archive an obsolete WAL");
                 }
                 outcome => outcome?,
             }
         }
-        state.archive.sort();
-        self.tidy_archive(&mut state.archive)?;
+        state.wals.archive.sort();
+        self.tidy_archive(&mut state.wals.archive)?;
         self.remove_old_metadata(&state)
     }
 }
@@ -291,12 +292,12 @@ mod tests {
     fn who_may_not_remove_files_keeps_no_compaction_waiting() {
         let db = open();
         let inner = db.inner();
-        let held = inner.lock.lock();
+        let held = inner.disk.lock.lock();
         leave(inner, UNREMOVED_MAX + 2);
         assert!(!inner.removal_is_behind(), "nobody removes any");
-        let taken = inner.obsolete.take(1);
+        let taken = inner.disk.obsolete.take(1);
         assert!(inner.removal_is_behind());
-        inner.obsolete.put_back(1, taken);
+        inner.disk.obsolete.put_back(1, taken);
         drop(held);
     }
 
@@ -305,14 +306,14 @@ mod tests {
     fn the_removal_of_a_dropped_family_does_not_keep_compactions_waiting() {
         let db = open();
         let inner = db.inner();
-        let held = inner.lock.lock();
+        let held = inner.disk.lock.lock();
         leave(inner, 10_000);
-        let taken = inner.obsolete.take(usize::MAX);
+        let taken = inner.disk.obsolete.take(usize::MAX);
         leave(inner, 5_000);
         assert!(!inner.removal_is_behind(), "there is time");
         leave(inner, 1);
         assert!(inner.removal_is_behind(), "but they do not become ever more");
-        inner.obsolete.put_back(taken.len(), Vec::new());
+        inner.disk.obsolete.put_back(taken.len(), Vec::new());
         drop(held);
     }
 
@@ -322,15 +323,15 @@ mod tests {
     fn who_waits_for_removals_is_told_also_when_they_have_failed() {
         let db = open();
         let inner = db.inner();
-        let held = inner.lock.lock();
+        let held = inner.disk.lock.lock();
         leave(inner, UNREMOVED_MAX + 2);
-        let taken = inner.obsolete.take(1);
+        let taken = inner.disk.obsolete.take(1);
         assert!(inner.removal_is_behind());
-        let told = inner.announced.load(Ordering::Relaxed);
-        inner.obsolete.put_back(1, taken);
+        let told = inner.background.announced.load(Ordering::Relaxed);
+        inner.disk.obsolete.put_back(1, taken);
         drop(held);
         inner.end_purge();
-        assert!(inner.announced.load(Ordering::Relaxed) > told);
+        assert!(inner.background.announced.load(Ordering::Relaxed) > told);
         assert!(!inner.removal_is_behind(), "nobody is at it");
     }
 
@@ -339,10 +340,10 @@ mod tests {
     fn who_does_not_wait_for_removals_is_not_told_of_them() {
         let db = open();
         let inner = db.inner();
-        let held = inner.lock.lock();
+        let held = inner.disk.lock.lock();
         leave(inner, UNREMOVED_MAX + 2);
         assert!(!inner.removal_is_behind(), "nobody removes any");
-        assert!(!inner.removal_awaited.load(Ordering::Relaxed));
+        assert!(!inner.disk.removal_awaited.load(Ordering::Relaxed));
         drop(held);
     }
 
@@ -354,8 +355,8 @@ mod tests {
 
     fn leave(inner: &DbInner, files: usize) {
         for _ in 0..files {
-            let number = inner.file_numbers.allocate();
-            inner.obsolete.push(ObsoleteFile::table(&DataPaths::default(), number, 0));
+            let number = inner.tree.file_numbers.allocate();
+            inner.disk.obsolete.push(ObsoleteFile::table(&DataPaths::default(), number, 0));
         }
     }
 }

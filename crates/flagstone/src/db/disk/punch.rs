@@ -100,16 +100,16 @@ impl DbInner {
             && options.max_space_amplification > 0.0
             && options.compaction_style != CompactionStyle::Fifo
             && compacts_by_itself(&options);
-        let is_possible = state.deletions_paused == 0
-            && state.compactions_paused == 0
+        let is_possible = state.paused.deletions == 0
+            && state.paused.compactions == 0
             && !known.punching.waits_for_readers();
-        let hole_size = self.hole_size.load(Ordering::Relaxed);
+        let hole_size = self.disk.hole_size.load(Ordering::Relaxed);
         (is_wanted && is_possible && hole_size > 0).then_some(hole_size)
     }
 
     /// Looks for dead blobs, or punches holes where some were found, for one family; whether there was anything to do.
     pub(in crate::db) fn punch_one(&self) -> Result<bool> {
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         if let Some((family, promise)) = take_promise(&mut state, |_, known, promise| {
             !promise.is_put_off() || !self.has_slow_holes(&known.family)
         }) {
@@ -119,7 +119,7 @@ impl DbInner {
                 self.punch_some(promise);
                 if self.has_slow_holes(&family) {
                     promise.put_off();
-                    self.hole_speed.rest(self.env.clock.now_us(), TIME_AT_REST_US);
+                    self.disk.hole_speed.rest(self.context.env.clock.now_us(), TIME_AT_REST_US);
                 }
             });
         }
@@ -138,22 +138,22 @@ impl DbInner {
 
     /// Punches some of the holes that were put off, since they are slow, if there is nothing else to do; whether there were any.
     pub(in crate::db) fn punch_at_rest(&self) -> Result<bool> {
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         let may_go_on = |state: &State, known: &FamilyState, promise: &Promise| {
             self.goes_on_at_rest(state, known, promise)
         };
         let Some((family, promise)) = take_promise(&mut state, may_go_on) else { return Ok(false) };
-        let announced = self.announced.load(Ordering::Acquire);
+        let announced = self.background.announced.load(Ordering::Acquire);
         drop(state);
         self.go_on(&family, promise, |promise| {
-            let (clock, begun_us) = (&self.env.clock, self.env.clock.now_us());
+            let (clock, begun_us) = (&self.context.env.clock, self.context.env.clock.now_us());
             loop {
                 self.punch_some(promise);
                 let took_us = clock.now_us().saturating_sub(begun_us);
-                let is_called =
-                    self.announced.load(Ordering::Acquire) != announced || self.check_open().is_err();
+                let is_called = self.background.announced.load(Ordering::Acquire) != announced
+                    || self.check_open().is_err();
                 if promise.is_fulfilled() || took_us >= TIME_AT_REST_US || is_called {
-                    self.hole_speed.rest(clock.now_us(), took_us);
+                    self.disk.hole_speed.rest(clock.now_us(), took_us);
                     return;
                 }
             }
@@ -163,18 +163,18 @@ impl DbInner {
     /// Whether holes that were put off are to go on now. Nothing was announced for them: it is looked at when there is nothing
     /// else to do.
     fn goes_on_at_rest(&self, state: &State, known: &FamilyState, promise: &Promise) -> bool {
-        let is_at_rest = state.running_compactions == 0
-            && state.running_flushes == 0
+        let is_at_rest = state.running.compactions == 0
+            && state.running.flushes == 0
             && state.agenda.waiting().next().is_none();
         is_at_rest
             && promise.is_put_off()
-            && self.hole_speed.has_rested(self.env.clock.now_us())
+            && self.disk.hole_speed.has_rested(self.context.env.clock.now_us())
             && self.has_slow_holes(&known.family)
             && self.hole_size_of(state, known).is_some()
     }
 
     fn has_slow_holes(&self, family: &Family) -> bool {
-        let speed = self.hole_speed.lately(self.env.clock.now_us());
+        let speed = self.disk.hole_speed.lately(self.context.env.clock.now_us());
         holes_are_slow(family.options.load().max_space_amplification, speed)
     }
 
@@ -210,7 +210,7 @@ impl DbInner {
 
     /// Lets writers go on where readers have kept garbage on the disk for long.
     pub(in crate::db) fn note_readers_who_stay(&self, state: &mut State) {
-        let now_us = self.env.clock.now_us();
+        let now_us = self.context.env.clock.now_us();
         let State { families, agenda, .. } = state;
         let mut have_stayed = Vec::new();
         for id in agenda.with_garbage() {
@@ -247,11 +247,11 @@ impl DbInner {
             let files = is_idle.then(|| self.files_to_punch(state, known))?;
             (!files.is_empty()).then_some((known.family.id, files))
         })?;
-        state.running_compactions += 1;
+        state.running.compactions += 1;
         let known = state.families.get_mut(&id)?;
         known.punching = Punching::Surveying;
         let (family, current) = (known.family.clone(), known.family.current.load_full());
-        let block_size = self.hole_size.load(Ordering::Relaxed);
+        let block_size = self.disk.hole_size.load(Ordering::Relaxed);
         Some(Survey { family, current, installed: known.installed(), files, block_size })
     }
 
@@ -285,7 +285,7 @@ impl DbInner {
                 files.push((Arc::downgrade(&blob.file), map));
             }
         }
-        Ok(Promise::new(files, survey.installed, self.env.clock.now_us(), memory))
+        Ok(Promise::new(files, survey.installed, self.context.env.clock.now_us(), memory))
     }
 
     /// Marks in the maps what tables refer to. Those that refer to other files alone are not read.
@@ -301,7 +301,7 @@ impl DbInner {
                 maps_readahead: true,
                 ..IterSettings::default()
             };
-            let directly = self.settings.load().use_direct_io_for_flush_and_compaction;
+            let directly = self.context.settings.load().use_direct_io_for_flush_and_compaction;
             let through = ReadThrough { directly, limit: self.read_limit(IoPriority::Low), ahead: None };
             let mut entries = self.tables.iterate(&survey.family, table, &settings, Some(&through))?;
             entries.seek_to_first();
@@ -326,25 +326,25 @@ impl DbInner {
 
     /// Whether a file has a second name. What cannot be told, [`Self::has_its_size`] says.
     fn is_linked(&self, blob: &BlobFile) -> bool {
-        self.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
+        self.context.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
     }
 
     /// Whether a read-only handle, here or in another process, holds a file. What cannot be told, the punch says.
     fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
-        let claimed = self.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
+        let claimed = self.context.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
         claimed.is_ok_and(|is_free| !is_free)
     }
 
     /// A file with a second name, or with readers that have no other, is looked at again in a while.
     fn leave(&self, blob: &BlobFile) {
         Sometimes::HeldFileKeptWhole.reached();
-        blob.holes.leave_until(self.env.clock.unix_seconds().saturating_add(HELD_FOR_S));
+        blob.holes.leave_until(self.context.env.clock.unix_seconds().saturating_add(HELD_FOR_S));
     }
 
     /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
     fn has_its_size(&self, blob: &BlobFile) -> bool {
         let (path, recorded) = (blob.path(), file_size(blob));
-        match self.env.fs.metadata(&path) {
+        match self.context.env.fs.metadata(&path) {
             Ok(found) if found.size == recorded => true,
             found => {
                 tracing::warn!(?path, ?found, recorded, "a blob file of another size gets no holes");
@@ -409,7 +409,7 @@ impl DbInner {
 
     /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
     fn punch(&self, path: &Path, file: &BlobFile, map: &BlockMap, offset: u64) -> Result<Option<u64>> {
-        let before = self.env.fs.metadata(path)?;
+        let before = self.context.env.fs.metadata(path)?;
         let size = file_size(file);
         if before.size != size {
             let message = format!("file has {} bytes, the MANIFEST says {size}", before.size);
@@ -419,39 +419,39 @@ impl DbInner {
             self.leave(file);
             return Ok(None);
         }
-        let opened = self.env.fs.open(path, OpenMode::Update)?;
+        let opened = self.context.env.fs.open(path, OpenMode::Update)?;
         if !opened.claim()? {
             self.leave(file);
             return Ok(None);
         }
         let mut holes = map.holes(offset);
         let (mut end, mut asked) = (offset, 0);
-        let begun = self.env.clock.now_us();
+        let begun = self.context.env.clock.now_us();
         for hole in holes.by_ref().take(HOLES_AT_ONCE) {
             end = hole.end;
             asked += hole.end - hole.start;
             if !opened.punch_hole(hole)? {
                 // Nobody asks again while the database is open.
-                self.hole_size.store(0, Ordering::Relaxed);
+                self.disk.hole_size.store(0, Ordering::Relaxed);
                 let message = "the file system punches no holes; blob files are emptied instead";
                 return Err(Error::not_supported(message).at(path));
             }
-            if self.env.clock.now_us().saturating_sub(begun) >= TIME_AT_ONCE_US {
+            if self.context.env.clock.now_us().saturating_sub(begun) >= TIME_AT_ONCE_US {
                 break;
             }
         }
-        let after = self.env.fs.metadata(path)?;
+        let after = self.context.env.fs.metadata(path)?;
         Sometimes::HolePunched.reached();
         let given_back = before.allocated.saturating_sub(after.allocated);
-        self.statistics.add(Ticker::BlobPunchedBytes, given_back);
-        self.hole_speed.note(asked, given_back, begun, self.env.clock.now_us());
+        self.context.statistics.add(Ticker::BlobPunchedBytes, given_back);
+        self.disk.hole_speed.note(asked, given_back, begun, self.context.env.clock.now_us());
         file.holes.set_punched(size.saturating_sub(after.allocated));
         Ok(holes.next().map(|_| end))
     }
 
     fn end_punch(&self, family: &Family, next: Punching, is_at_rest: bool) {
-        let mut state = self.state.lock();
-        state.running_compactions -= 1;
+        let mut state = self.tree.state.lock();
+        state.running.compactions -= 1;
         if let Some(known) = state.families.get_mut(&family.id) {
             if let Punching::Promised(promise) = &next
                 && known.has_readers_before(promise.installed)
@@ -465,7 +465,7 @@ impl DbInner {
         if !is_at_rest {
             self.announce_work(&mut state);
         }
-        self.progress.notify_all();
+        self.tree.progress.notify_all();
     }
 }
 
@@ -497,7 +497,7 @@ fn take_promise(
     };
     promise.begin();
     let family = known.family.clone();
-    state.running_compactions += 1;
+    state.running.compactions += 1;
     Some((family, promise))
 }
 
@@ -536,7 +536,7 @@ mod tests {
         let (db, survey) = with_survey();
         let (inner, blob) = (db.inner(), blob_of(&survey));
         assert!(!inner.survey(&survey).unwrap().is_fulfilled());
-        inner.env.fs.open(&blob.path(), OpenMode::Update).unwrap().truncate(500).unwrap();
+        inner.context.env.fs.open(&blob.path(), OpenMode::Update).unwrap().truncate(500).unwrap();
         assert!(inner.survey(&survey).unwrap().is_fulfilled());
         assert!(blob.holes.are_refused());
     }
@@ -547,9 +547,9 @@ mod tests {
         let (db, survey) = with_survey();
         let (inner, path) = (db.inner(), blob_of(&survey).path());
         let (_, table) = survey.current.version.files().next().unwrap();
-        inner.env.fs.open(&table.path(), OpenMode::Update).unwrap().truncate(0).unwrap();
+        inner.context.env.fs.open(&table.path(), OpenMode::Update).unwrap().truncate(0).unwrap();
         assert!(inner.survey(&survey).is_err(), "it is read, and gone");
-        inner.env.fs.link(&path, Path::new("/db/copy")).unwrap();
+        inner.context.env.fs.link(&path, Path::new("/db/copy")).unwrap();
         assert!(inner.survey(&survey).unwrap().is_fulfilled());
     }
 

@@ -49,42 +49,42 @@ impl Reserve {
 impl DbInner {
     /// At the beginning of opening: lets recovery have the space. An open without a reserve removes an earlier one's file.
     pub(in crate::db) fn open_reserve(&self) -> Result<()> {
-        let path = file_name::reserve(&self.path);
-        let is_there = match self.env.fs.metadata(&path) {
+        let path = file_name::reserve(&self.context.path);
+        let is_there = match self.context.env.fs.metadata(&path) {
             Err(error) if !error.is_not_found() => return Err(error),
             found => found.is_ok(),
         };
-        if self.reserve.size == 0 {
-            return if is_there { self.env.fs.remove(&path) } else { Ok(()) };
+        if self.disk.reserve.size == 0 {
+            return if is_there { self.context.env.fs.remove(&path) } else { Ok(()) };
         }
         let mode = if is_there { OpenMode::Update } else { OpenMode::Create };
-        let file = self.env.fs.open(&path, mode)?;
+        let file = self.context.env.fs.open(&path, mode)?;
         file.truncate(0)?;
-        self.reserve.is_released.store(true, Ordering::Release);
-        *self.reserve.file.lock() = Some(file);
+        self.disk.reserve.is_released.store(true, Ordering::Release);
+        *self.disk.reserve.file.lock() = Some(file);
         Ok(())
     }
 
     /// At the end of opening. If there is no space for it, the database is open, and writes are suspended.
     pub(in crate::db) fn fill_reserve(&self) -> Result<()> {
-        let file = self.reserve.file.lock();
+        let file = self.disk.reserve.file.lock();
         let Some(opened) = &*file else { return Ok(()) };
-        match opened.allocate(self.reserve.size, false) {
+        match opened.allocate(self.disk.reserve.size, false) {
             Err(error) if error.subcode() == SubCode::NoSpace => {
                 opened.truncate(0)?;
-                self.reserve.deletions.store(self.reserve.size / DELETIONS_PART, Ordering::Release);
-                self.poison.record(&self.refusal(&error));
+                self.disk.reserve.deletions.store(self.disk.reserve.size / DELETIONS_PART, Ordering::Release);
+                self.context.poison.record(&self.refusal(&error));
                 Ok(())
             }
             outcome => {
                 outcome?;
-                if opened.size()? < self.reserve.size {
+                if opened.size()? < self.disk.reserve.size {
                     return Err(Error::not_supported(
                         "reserved_disk_space: this file system cannot reserve space; set it to 0",
                     )
-                    .at(&self.path));
+                    .at(&self.context.path));
                 }
-                self.reserve.is_released.store(false, Ordering::Release);
+                self.disk.reserve.is_released.store(false, Ordering::Release);
                 Ok(())
             }
         }
@@ -92,19 +92,19 @@ impl DbInner {
 
     /// At close: the space stays reserved, for the recovery of the next open.
     pub(in crate::db) fn close_reserve(&self) {
-        *self.reserve.file.lock() = None;
+        *self.disk.reserve.file.lock() = None;
     }
 
     /// Takes note of an error of a writer, a flush or a compaction: where it was a full disk, gives up the reserve. No lock
     /// may be held.
     pub(in crate::db) fn note_full_disk(&self, error: &Error) {
-        if error.subcode() != SubCode::NoSpace || self.poison.is_fatal() {
+        if error.subcode() != SubCode::NoSpace || self.context.poison.is_fatal() {
             return;
         }
         self.remove_recyclable_wals();
-        let file = self.reserve.file.lock();
+        let file = self.disk.reserve.file.lock();
         let Some(file) = &*file else { return };
-        if self.reserve.is_released() {
+        if self.disk.reserve.is_released() {
             return;
         }
         if let Err(error) = file.truncate(0) {
@@ -112,73 +112,74 @@ impl DbInner {
             return;
         }
         Sometimes::ReserveReleased.reached();
-        self.reserve.deletions.store(self.reserve.size / DELETIONS_PART, Ordering::Release);
-        self.reserve.is_released.store(true, Ordering::Release);
-        self.poison.record(&self.refusal(error));
+        self.disk.reserve.deletions.store(self.disk.reserve.size / DELETIONS_PART, Ordering::Release);
+        self.disk.reserve.is_released.store(true, Ordering::Release);
+        self.context.poison.record(&self.refusal(error));
     }
 
     /// A write failed, or the drop of a family; no lock may be held.
     #[cold]
     pub(in crate::db) fn refused(&self, error: &Error) {
         self.note_full_disk(error);
-        self.events.tell();
+        self.context.events.tell();
     }
 
     /// A flush or compaction failed, perhaps for want of space.
     pub(in crate::db) fn note_starved(&self, role: Role, error: &Error) {
-        if role == Role::Flush && error.subcode() == SubCode::NoSpace && self.reserve.is_released() {
-            *self.reserve.exhausted.lock() = Some(error.clone());
+        if role == Role::Flush && error.subcode() == SubCode::NoSpace && self.disk.reserve.is_released() {
+            *self.disk.reserve.exhausted.lock() = Some(error.clone());
         }
         self.note_full_disk(error);
     }
 
     /// A flush succeeded, or there was nothing to flush: resumes writes, if the reserve is there or can be had again.
     pub(in crate::db) fn resume_writes(&self) {
-        *self.reserve.exhausted.lock() = None;
-        let file = self.reserve.file.lock();
+        *self.disk.reserve.exhausted.lock() = None;
+        let file = self.disk.reserve.file.lock();
         if let Some(file) = &*file
-            && self.reserve.is_released()
+            && self.disk.reserve.is_released()
         {
-            let known = self.env.fs.free_space(&self.path);
+            let known = self.context.env.fs.free_space(&self.context.path);
             if known.is_ok_and(|free| free.is_some_and(|free| free < self.wanted_space())) {
                 return;
             }
-            if file.allocate(self.reserve.size, false).is_err() {
+            if file.allocate(self.disk.reserve.size, false).is_err() {
                 // Some file systems keep what they could give.
                 let _ = file.truncate(0);
                 return;
             }
             Sometimes::ReserveRegained.reached();
-            self.reserve.is_released.store(false, Ordering::Release);
+            self.disk.reserve.is_released.store(false, Ordering::Release);
         }
-        self.poison.resume();
+        self.context.poison.resume();
     }
 
     /// After what may have made space.
     pub(in crate::db) fn regain_reserve(&self) {
-        if self.reserve.is_released() {
+        if self.disk.reserve.is_released() {
             self.resume_writes();
         }
     }
 
     /// What must be free for writes to go on: the reserve, and enough that they do not stop at once.
     pub(in crate::db) fn wanted_space(&self) -> u64 {
-        let more = self.largest_write_buffer.load(Ordering::Relaxed);
-        self.reserve.size.saturating_add(self.reserve.size / 4).saturating_add(more)
+        let more = self.limits.largest_write_buffer.load(Ordering::Relaxed);
+        self.disk.reserve.size.saturating_add(self.disk.reserve.size / 4).saturating_add(more)
     }
 
     fn refusal(&self, error: &Error) -> Error {
         error.clone().context(format!(
             "{} bytes must be free in {}, {} of them for flushes and compactions (reserved_disk_space)",
             self.wanted_space(),
-            self.path.display(),
-            self.reserve.size
+            self.context.path.display(),
+            self.disk.reserve.size
         ))
     }
 
     /// [`crate::db::poison::Poison::check`], for a batch: one of deletions goes on while the reserve lasts.
     pub(in crate::db) fn check_healthy_for(&self, batch: &WriteBatch) -> Result<()> {
-        self.poison
+        self.context
+            .poison
             .check()
             .or_else(|error| if self.may_make_space(batch, &error) { Ok(()) } else { Err(error) })
     }
@@ -187,7 +188,7 @@ impl DbInner {
     /// deletions may have.
     pub(in crate::db) fn admit_deletions(&self, batch: &WriteBatch, error: &Error) -> bool {
         let bytes = batch.byte_size() as u64;
-        let left = &self.reserve.deletions;
+        let left = &self.disk.reserve.deletions;
         self.may_make_space(batch, error)
             && left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -202,14 +203,14 @@ impl DbInner {
                     | Operation::LogData(_))
             )
         };
-        error.subcode() == SubCode::NoSpace && self.reserve.is_released() && batch.iter().all(deletes)
+        error.subcode() == SubCode::NoSpace && self.disk.reserve.is_released() && batch.iter().all(deletes)
     }
 
     /// [`DbInner::check_writable`], for a flush or compaction that somebody asks for: they go on while the reserve lasts.
     pub(in crate::db) fn check_changeable(&self) -> Result<()> {
         match self.check_writable() {
-            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
-                self.reserve.exhausted.lock().clone().map_or(Ok(()), Err)
+            Err(error) if error.subcode() == SubCode::NoSpace && self.disk.reserve.is_released() => {
+                self.disk.reserve.exhausted.lock().clone().map_or(Ok(()), Err)
             }
             outcome => outcome,
         }
@@ -218,7 +219,7 @@ impl DbInner {
     /// The same for what needs next to no space, and gives back much at once: also where flushes found no room in the reserve.
     pub(in crate::db) fn check_may_free(&self) -> Result<()> {
         match self.check_writable() {
-            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => Ok(()),
+            Err(error) if error.subcode() == SubCode::NoSpace && self.disk.reserve.is_released() => Ok(()),
             outcome => outcome,
         }
     }

@@ -71,7 +71,7 @@ impl Db {
         control: &Arc<CompactionControl>,
     ) -> Result<SpaceUsage> {
         let inner = self.inner();
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         inner.space(&family.0, control)
     }
 }
@@ -158,7 +158,7 @@ impl DbInner {
 
     /// The versions that readers still use, the current one first.
     pub(in crate::db) fn versions_in_use(&self, family: &Family) -> Vec<Arc<Version>> {
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         let replaced = state.families.get(&family.id).map_or(Vec::new(), |known| known.replaced());
         let current = family.current.load().version.clone();
         std::iter::once(current)

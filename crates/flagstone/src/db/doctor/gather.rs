@@ -64,7 +64,7 @@ impl Db {
     /// # Errors
     /// As [`Db::doctor`].
     pub fn facts(&self) -> Result<Facts> {
-        self.facts_under(self.inner().settings.load().wal_recovery_mode)
+        self.facts_under(self.inner().context.settings.load().wal_recovery_mode)
     }
 
     /// [`Db::facts`], with what an opening under `mode` would make of the WALs: a database whose mode refuses them can be
@@ -105,13 +105,13 @@ impl Db {
         }
         facts.key_faults.extend(inner.key_faults_in_words());
         // Who writes has replayed them.
-        if inner.read_only {
+        if inner.context.read_only {
             let (logs, unreadable) = inner.log_facts(mode)?;
             facts.logs = logs;
             unreadable.iter().for_each(|error| facts.note(error, error.to_string()));
         }
         // Where files are being written, and old ones are kept for readers, nothing is known of what is left over.
-        let strays = if inner.read_only { checked.strays.len() as u64 } else { 0 };
+        let strays = if inner.context.read_only { checked.strays.len() as u64 } else { 0 };
         facts.database = inner.database_facts(strays, &mut facts);
         facts.database.cached_index_bytes = cached_index_bytes;
         facts.database.files = files;
@@ -130,35 +130,39 @@ impl Facts {
 impl DbInner {
     /// What the system does not tell is a fault, too.
     fn database_facts(&self, strays: u64, facts: &mut Facts) -> DatabaseFacts {
-        let settings = self.settings.load();
+        let settings = self.context.settings.load();
         let mut known = |outcome: Result<u64>, otherwise: u64| {
             outcome.unwrap_or_else(|error| {
                 facts.note(&error, error.to_string());
                 otherwise
             })
         };
-        let free_bytes =
-            known(self.env.fs.free_space(&self.path).map(|free| free.unwrap_or(u64::MAX)), u64::MAX);
+        let free_bytes = known(
+            self.context.env.fs.free_space(&self.context.path).map(|free| free.unwrap_or(u64::MAX)),
+            u64::MAX,
+        );
         let wal_bytes = known(self.wal_bytes(), 0);
-        let moved = self.statistics.get(Ticker::BlobGcRelocatedBytes);
+        let moved = self.context.statistics.get(Ticker::BlobGcRelocatedBytes);
         let pins = self.pins(usize::MAX);
         let snapshot = pins.snapshots.first();
         let heaviest = pins.iterators.iter().filter(|iterator| iterator.kept.bytes() > 0);
         let heaviest = heaviest.max_by_key(|iterator| iterator.kept.bytes());
-        let keys_written = self.statistics.get(Ticker::KeysWritten);
-        let write_size = self.statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
+        let keys_written = self.context.statistics.get(Ticker::KeysWritten);
+        let write_size =
+            self.context.statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
         let snapshot_writes = snapshot.map_or(0, |snapshot| snapshot.writes_since);
         let cache = self.tables.caches().blocks();
         let looked_up = cache.statistics();
-        let now_us = self.env.clock.now_us();
+        let now_us = self.context.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
-        let memtable_bytes = if memtable_bytes_max == 0 { 0 } else { self.state.lock().memtable_bytes() };
-        let held_up_by_all_memtables = self.state.lock().memtable_stops;
+        let memtable_bytes =
+            if memtable_bytes_max == 0 { 0 } else { self.tree.state.lock().memtable_bytes() };
+        let held_up_by_all_memtables = self.tree.state.lock().memtables.stops;
         DatabaseFacts {
-            state: self.poison.describe(),
-            is_running: !self.read_only,
-            open_seconds: now_us.saturating_sub(self.opened_at_us) / 1_000_000,
-            writers: self.write_control.condition().to_string(),
+            state: self.context.poison.describe(),
+            is_running: !self.context.read_only,
+            open_seconds: now_us.saturating_sub(self.context.opened_at_us) / 1_000_000,
+            writers: self.pipeline.control.condition().to_string(),
             free_bytes,
             reserved_disk_space: settings.reserved_disk_space,
             wal_reserve_missing: self.missing_reserve(&settings, free_bytes),
@@ -169,19 +173,19 @@ impl DbInner {
             max_background_compactions: jobs_apart(&settings).map_or(0, |apart| apart.by_role[1] as u64),
             db_write_buffer_size: settings.db_write_buffer_size,
             rate_limit: settings.rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second()),
-            rate_limiter_us: self.statistics.get(Ticker::RateLimiterMicros),
+            rate_limiter_us: self.context.statistics.get(Ticker::RateLimiterMicros),
             memory_bytes: memory_limit().unwrap_or(u64::MAX),
             max_open_files: settings.max_open_files.max(0) as u64,
             files: 0,
             file_reopens: self.tables.file_reopens(),
             keys_written,
-            wal_syncs: self.statistics.get(Ticker::WalSyncs),
-            stall_us: self.write_control.held_up_us(now_us),
-            stopped_seconds: self.write_control.stopped_us(now_us) / 1_000_000,
+            wal_syncs: self.context.statistics.get(Ticker::WalSyncs),
+            stall_us: self.pipeline.control.held_up_us(now_us),
+            stopped_seconds: self.pipeline.control.stopped_us(now_us) / 1_000_000,
             memtable_bytes,
             memtable_bytes_max,
             held_up_by_all_memtables,
-            blob_written_bytes: self.statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
+            blob_written_bytes: self.context.statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
             blob_moved_bytes: moved,
             snapshot_seconds: snapshot.map_or(0, |snapshot| snapshot.age_seconds),
             snapshot_writes,
@@ -190,7 +194,7 @@ impl DbInner {
             iterator_kept_bytes: heaviest.map_or(0, |iterator| iterator.kept.bytes()),
             iterator_seconds: heaviest.map_or(0, |iterator| iterator.age_us / 1_000_000),
             iterator_made_at: heaviest.map_or(String::new(), |iterator| iterator.made_at.to_string()),
-            knows_cache: !self.read_only,
+            knows_cache: !self.context.read_only,
             cache_bytes: cache.capacity() as u64,
             cache_hits: looked_up.hits,
             cache_misses: looked_up.misses,
@@ -201,8 +205,8 @@ impl DbInner {
 
     /// Bytes that a WAL wants to reserve and does not get.
     fn missing_reserve(&self, settings: &Options, free_bytes: u64) -> u64 {
-        match self.read_only {
-            false => self.wal_reserve_missing.load(Ordering::Relaxed),
+        match self.context.read_only {
+            false => self.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed),
             true if settings.allow_fallocate => self.wal_reserve().saturating_sub(free_bytes),
             true => 0,
         }
@@ -210,14 +214,15 @@ impl DbInner {
 
     /// Bytes of the WALs; where none is written, of those in the directory that an opening would read.
     fn wal_bytes(&self) -> Result<u64> {
-        if !self.read_only {
-            return Ok(self.commit.lock().wal_size() + self.older_wal_bytes.load(Ordering::Relaxed));
+        if !self.context.read_only {
+            return Ok(self.pipeline.commit.lock().wal_size()
+                + self.pipeline.wal_space.older_bytes.load(Ordering::Relaxed));
         }
-        let names = self.env.fs.list(&self.wal_directory)?;
+        let names = self.context.env.fs.list(&self.context.wal_directory)?;
         let oldest = self.log_range().0;
         let is_read = |name: &str| matches!(FileKind::parse(name), Some(FileKind::Wal(wal)) if wal >= oldest);
         let wals = names.iter().filter(|name| is_read(name));
-        let size = |name| match self.env.fs.metadata(&self.wal_directory.join(name)) {
+        let size = |name| match self.context.env.fs.metadata(&self.context.wal_directory.join(name)) {
             // Whoever writes the database has removed it meanwhile.
             Err(error) if error.subcode() == SubCode::PathNotFound => Ok(0),
             outcome => outcome.map(|found| found.size),
@@ -227,9 +232,9 @@ impl DbInner {
 
     /// Bytes of the smallest values that holes serve.
     fn holes_from(&self, options: &ColumnFamilyOptions) -> u64 {
-        match self.hole_size.load(Ordering::Relaxed) {
+        match self.disk.hole_size.load(Ordering::Relaxed) {
             _ if !options.blob_punch_holes => u64::MAX,
-            0 if self.read_only => HOLE_BLOCKS_MIN * USUAL_BLOCK,
+            0 if self.context.read_only => HOLE_BLOCKS_MIN * USUAL_BLOCK,
             0 => u64::MAX,
             block => HOLE_BLOCKS_MIN.saturating_mul(block),
         }
@@ -269,7 +274,7 @@ impl DbInner {
             soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
             hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
             // Who only reads keeps what it replayed, and flushes nothing.
-            unflushed_memtables: if self.read_only { 0 } else { current.immutable.len() as u64 },
+            unflushed_memtables: if self.context.read_only { 0 } else { current.immutable.len() as u64 },
             max_write_buffer_number: stalls.max_write_buffer_number as u64,
             min_write_buffer_number_to_merge: stalls.min_write_buffer_number_to_merge as u64,
             write_buffer_size: options.write_buffer_size,
@@ -309,14 +314,14 @@ impl DbInner {
 
     /// What its jobs did, and what held writers up.
     fn activity(&self, family: &ColumnFamily) -> Activity {
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         state.families.get(&family.0.id).map(|known| known.activity.clone()).unwrap_or_default()
     }
 
     /// What writers are held up for; of a database that is only read, what memtables will add is not known.
     fn waste(&self, family: &ColumnFamily, options: &ColumnFamilyOptions, version: &Version) -> BlobWaste {
-        if !self.read_only
-            && let Some(known) = self.state.lock().families.get(&family.0.id)
+        if !self.context.read_only
+            && let Some(known) = self.tree.state.lock().families.get(&family.0.id)
         {
             return known.blob_waste(options, version);
         }
@@ -332,7 +337,7 @@ impl DbInner {
     /// What the tables of a family say of themselves. One that cannot be opened is a fault.
     fn table_facts(&self, family: &ColumnFamily, told: &mut Facts) -> TableFacts {
         let options = family.0.options.load();
-        let now = self.env.clock.unix_seconds();
+        let now = self.context.env.clock.unix_seconds();
         let age = |time: u64| if time > 0 { now.saturating_sub(time) } else { u64::MAX };
         let takes_along = compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
         let mut facts = TableFacts::default();

@@ -150,7 +150,7 @@ impl DbInner {
     /// The oldest WAL that any family needs, and the newest that the MANIFEST knows of; that is older where a family that was
     /// dropped had been flushed last.
     pub(in crate::db) fn log_range(&self) -> (FileNumber, FileNumber) {
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         let newest = state.versions.newest_wal().map(|known| *known.start());
         (state.versions.oldest_log_number(), newest.unwrap_or_default())
     }
@@ -161,7 +161,7 @@ impl DbInner {
         let is_needed = newest > FileNumber(0) && newest >= self.log_range().0;
         let is_missing = is_needed && !logs.iter().any(|(number, _)| *number >= newest);
         is_missing.then(|| {
-            let path = file_name::wal(&self.wal_directory, newest);
+            let path = file_name::wal(&self.context.wal_directory, newest);
             Error::corruption("the WAL that was written last is missing, unless it was empty").at(path)
         })
     }
@@ -171,7 +171,7 @@ impl DbInner {
     /// # Errors
     /// `IoError` if their directory cannot be listed.
     pub(in crate::db) fn logs_from(&self, oldest: FileNumber) -> Result<Vec<Opened>> {
-        let names = self.env.fs.list(&self.wal_directory)?;
+        let names = self.context.env.fs.list(&self.context.wal_directory)?;
         let mut numbers: Vec<_> = names
             .iter()
             .filter_map(|name| match FileKind::parse(name) {
@@ -182,7 +182,12 @@ impl DbInner {
         numbers.sort_unstable();
         let mut logs = Vec::new();
         for number in numbers {
-            match self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read) {
+            match self
+                .context
+                .env
+                .fs
+                .open(&file_name::wal(&self.context.wal_directory, number), OpenMode::Read)
+            {
                 // Whoever writes the database has flushed it meanwhile.
                 Err(error) if error.is_not_found() => {}
                 opened => logs.push((number, opened)),

@@ -187,7 +187,7 @@ impl State {
             list.remove(&id);
         });
         pressures.remove(id);
-        self.key_faults.forget_family(id);
+        self.damage.key_faults.forget_family(id);
         Some(known)
     }
 
@@ -199,7 +199,7 @@ impl State {
         let waiting = self.agenda.waiting().find(|(_, other)| !flushed.contains_key(other));
         let oldest = flushed.values().copied().chain(waiting.map(|(wal, _)| wal)).min();
         // None needs an older one than the oldest there is.
-        if let (Some(oldest), Some(there)) = (oldest, self.wals.front())
+        if let (Some(oldest), Some(there)) = (oldest, self.wals.live.front())
             && oldest <= there.number
         {
             debug_assert_eq!(oldest, self.oldest_needed_of_all(flushed));

@@ -4,9 +4,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::io_limit::IoState;
 use crate::base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
 use crate::db::state::State;
+use crate::db::statistics::Statistics;
 use crate::db::{Db, DbInner};
 pub(in crate::db) use crate::env::Role;
 use crate::env::{
@@ -20,6 +22,21 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// After how long a worker looks for work that nobody announced.
 const IDLE: Duration = Duration::from_secs(2);
+
+/// Who does the background work of a database, and how fast.
+pub(in crate::db) struct Background {
+    pub(in crate::db) workers: Workers,
+    /// How often the workers were told that there may be something to do.
+    pub(in crate::db) announced: AtomicU64,
+    pub(in crate::db) io: Arc<IoState>,
+}
+
+impl Background {
+    pub(in crate::db) fn new(options: &Options, statistics: Arc<Statistics>) -> Self {
+        let io = Arc::new(IoState::new(statistics));
+        Self { workers: Workers::new(options), announced: AtomicU64::new(0), io }
+    }
+}
 
 /// The threads that work for a database: its own, or those that it shares with others.
 pub(in crate::db) struct Workers {
@@ -48,11 +65,11 @@ impl Workers {
     fn join(&self, inner: &Arc<DbInner>) -> Result<()> {
         let mut member = self.member.lock();
         // Once the database is closing nobody would let them go.
-        if inner.closing.load(Ordering::Acquire) {
+        if inner.context.closing.load(Ordering::Acquire) {
             return Ok(());
         }
         if !self.is_shared {
-            self.threads.start(own_threads(&inner.settings.load()))?;
+            self.threads.start(own_threads(&inner.context.settings.load()))?;
         }
         if member.is_none() {
             *member = Some(self.threads.join(inner.clone())?);
@@ -120,7 +137,7 @@ pub(in crate::db) fn jobs_apart(settings: &DbSettings) -> Option<JobLimits> {
 
 impl Member for DbInner {
     fn work(&self, role: Role) -> Next {
-        if self.closing.load(Ordering::Acquire) {
+        if self.context.closing.load(Ordering::Acquire) {
             return Next::After(IDLE);
         }
         self.note_suspects();
@@ -135,22 +152,22 @@ impl Member for DbInner {
                     Role::Compaction => self.purge_obsolete_files(),
                 }
                 // Asked again when the tree changes; the time serves what only time brings about (TTL, dropped iterators).
-                Next::After(if self.reserve.is_released() { RETRY } else { IDLE })
+                Next::After(if self.disk.reserve.is_released() { RETRY } else { IDLE })
             }
             Err(_) => Next::After(RETRY),
         };
-        self.events.tell();
+        self.context.events.tell();
         next
     }
 
     fn jobs_at_most(&self) -> JobLimits {
-        let settings = self.settings.load();
+        let settings = self.context.settings.load();
         jobs_apart(&settings)
             .unwrap_or_else(|| JobLimits::together(settings.max_background_jobs.max(1) as usize))
     }
 
     fn seats(&self) -> &Seats {
-        self.workers.seats()
+        self.background.workers.seats()
     }
 }
 
@@ -173,9 +190,9 @@ impl Db {
     pub fn resume(&self) -> Result<()> {
         let inner = self.inner();
         inner.check_open()?;
-        let _asleep = inner.workers.sleep_for_them();
-        while !inner.poison.is_fatal() && inner.attempt_one(Role::Flush)? {}
-        inner.events.tell();
+        let _asleep = inner.background.workers.sleep_for_them();
+        while !inner.context.poison.is_fatal() && inner.attempt_one(Role::Flush)? {}
+        inner.context.events.tell();
         inner.check_writable()
     }
 }
@@ -189,12 +206,12 @@ impl DbInner {
         if !self.has_workers() {
             return Ok(());
         }
-        self.workers.join(self)
+        self.background.workers.join(self)
     }
 
     /// Whether threads do the work, and not steps.
     pub(in crate::db) fn has_workers(&self) -> bool {
-        self.env.spawner.choose_step(1).is_none()
+        self.context.env.spawner.choose_step(1).is_none()
     }
 
     /// [`Self::run_one`], whose failures and panics are noted for the writers.
@@ -205,14 +222,14 @@ impl DbInner {
     }
 
     fn background_step(&self) -> Result<bool> {
-        let Some(choice) = self.env.spawner.choose_step(2) else { return Ok(false) };
+        let Some(choice) = self.context.env.spawner.choose_step(2) else { return Ok(false) };
         let mut roles = [Role::Flush, Role::Compaction];
         roles.rotate_left(choice);
         let outcome = roles.into_iter().try_fold(false, |worked, role| Ok(worked || self.attempt_one(role)?));
         if let Ok(false) = outcome {
             self.purge_obsolete_files();
         }
-        self.events.tell();
+        self.context.events.tell();
         outcome
     }
 
@@ -228,9 +245,9 @@ impl DbInner {
         if self.has_workers() {
             match timeout {
                 Some(timeout) => {
-                    self.progress.wait_for(state, timeout);
+                    self.tree.progress.wait_for(state, timeout);
                 }
-                None => self.progress.wait(state),
+                None => self.tree.progress.wait(state),
             }
             return;
         }
@@ -243,7 +260,7 @@ impl DbInner {
     /// # Errors
     /// Those of the flush or compaction.
     pub(in crate::db) fn run_one(&self, role: Role) -> Result<bool> {
-        if self.read_only || self.poison.is_fatal() {
+        if self.context.read_only || self.context.poison.is_fatal() {
             return Ok(false);
         }
         let worked = match role {
@@ -262,7 +279,7 @@ impl DbInner {
         }
         match role {
             // How that ends which goes on is not known yet.
-            Role::Flush if !worked && self.state.lock().running_flushes > 0 => {}
+            Role::Flush if !worked && self.tree.state.lock().running.flushes > 0 => {}
             // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
             Role::Flush => {
                 self.resume_writes();
@@ -279,27 +296,27 @@ impl DbInner {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Sometimes::JobPanicked.reached();
             let error = Error::new(Code::Aborted, format!("a {what} panicked"));
-            self.fail(&mut self.state.lock(), &error);
+            self.fail(&mut self.tree.state.lock(), &error);
             Err(error)
         })
     }
 
     /// Announces that there may be something to flush or compact; the state lock is held.
     pub(in crate::db) fn announce_work(&self, _state: &mut State) {
-        self.announced.fetch_add(1, Ordering::AcqRel);
+        self.background.announced.fetch_add(1, Ordering::AcqRel);
         Role::ALL.iter().for_each(|role| self.announce(*role));
     }
 
     /// The same, of one kind: the thread that took some found that there may be more.
     pub(in crate::db) fn announce(&self, role: Role) {
-        self.workers.announce(role);
+        self.background.workers.announce(role);
     }
 
     /// Nobody writes much now. Enough memory is kept for the next memtable.
     fn trim_if_resting(&self) {
-        let now = self.announced.load(Ordering::Acquire);
-        if self.workers.announced_before.swap(now, Ordering::AcqRel) == now {
-            self.arenas.trim(self.largest_write_buffer.load(Ordering::Relaxed) as usize);
+        let now = self.background.announced.load(Ordering::Acquire);
+        if self.background.workers.announced_before.swap(now, Ordering::AcqRel) == now {
+            self.arenas.trim(self.limits.largest_write_buffer.load(Ordering::Relaxed) as usize);
         }
     }
 
@@ -319,11 +336,11 @@ impl DbInner {
         }
         match (given_up, starved) {
             (true, _) => return,
-            (_, true) => self.poison.record_starved(Some(error)),
-            _ => self.poison.record(error),
+            (_, true) => self.context.poison.record_starved(Some(error)),
+            _ => self.context.poison.record(error),
         }
         // Writers that wait for room must see it.
-        let _state = self.state.lock();
-        self.progress.notify_all();
+        let _state = self.tree.state.lock();
+        self.tree.progress.notify_all();
     }
 }

@@ -89,7 +89,7 @@ impl DbInner {
     /// Does one compaction if any family wants one; whether one did.
     pub(in crate::db) fn compact_one(&self) -> Result<bool> {
         let free = self.free_space();
-        let Some(job) = self.take_compaction(&mut self.state.lock(), &free) else { return Ok(false) };
+        let Some(job) = self.take_compaction(&mut self.tree.state.lock(), &free) else { return Ok(false) };
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
         let outcome = self.guarded("compaction", || self.run_and_install(&job));
         // Nobody else picks these inputs, and the next plan is another one.
@@ -117,7 +117,7 @@ impl DbInner {
 
     /// Whether all runs are merged in pieces, or blob files emptied by way of a few tables at a time, for the sake of scratch.
     fn goes_on_in_pieces(&self, family: ColumnFamilyId) -> bool {
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         let known = state.families.get(&family);
         known.is_some_and(|known| {
             known.compacting.merging.is_some() || !known.compacting.collecting.is_empty()
@@ -126,10 +126,10 @@ impl DbInner {
 
     /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was `free` just before.
     pub(super) fn take_compaction(&self, state: &mut State, free: &FreeSpace) -> Option<CompactionJob> {
-        if state.compactions_paused > 0 {
+        if state.paused.compactions > 0 {
             return None;
         }
-        state.note_time(self.env.clock.now_us());
+        state.note_time(self.context.env.clock.now_us());
         self.take_back_outnumbered(state);
         let mut job = self.find_compaction(state, free);
         if job.is_none() && !self.has_workers() {
@@ -161,7 +161,7 @@ impl DbInner {
             // It is asked again, since nothing of it changes when there is space.
             job.filter(|job| !waits || passes(&job.plan) || self.has_room_beside(job, in_work, free))
         });
-        self.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
+        self.context.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
         idle.into_iter().for_each(|id| state.wants_none(id));
         job
     }
@@ -195,7 +195,7 @@ impl DbInner {
         PickContext {
             running: &known.compacting.running,
             bottommost_threshold: self.snapshots.released(),
-            now_unix_seconds: self.env.clock.unix_seconds(),
+            now_unix_seconds: self.context.env.clock.unix_seconds(),
             cursors,
             forced_gc_below: known.compacting.forced_gc_below,
             merging: known.compacting.merging.as_ref(),
@@ -204,7 +204,7 @@ impl DbInner {
             deleted: &known.deleted,
             unflushed_blob_bytes: known.unflushed_blob_bytes(),
             hole_size: self.hole_size_of(state, known),
-            hole_speed: self.hole_speed.lately(self.env.clock.now_us()),
+            hole_speed: self.disk.hole_speed.lately(self.context.env.clock.now_us()),
             ..PickContext::default()
         }
     }
@@ -223,7 +223,7 @@ impl DbInner {
             let was = file.being_compacted.swap(true, Ordering::AcqRel);
             assert!(!was || takes_marked, "a file is an input of one compaction at a time");
         }
-        state.running_compactions += 1;
+        state.running.compactions += 1;
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.compacting.running.push(job.plan.running());
             known.compacting.in_turn += usize::from(job.plan.takes_turn);
@@ -243,8 +243,8 @@ impl DbInner {
     }
 
     fn end_compaction(&self) {
-        self.state.lock().running_compactions -= 1;
-        self.progress.notify_all();
+        self.tree.state.lock().running.compactions -= 1;
+        self.tree.progress.notify_all();
     }
 
     fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
@@ -260,7 +260,7 @@ impl DbInner {
             control.end_piece(outcome.is_ok());
         }
         let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         let outcome = outcome.and_then(|output| {
             if job.family.is_dropped() {
                 Sometimes::DroppedWhileCompacting.reached();
@@ -289,7 +289,7 @@ impl DbInner {
             self.announce_work(&mut state);
         }
         // Writers that wait for it need not wait for the opening of its tables as well.
-        self.progress.notify_all();
+        self.tree.progress.notify_all();
         drop(state);
         self.open_tables(&job.family, &to_open);
         outcome
@@ -302,15 +302,15 @@ impl DbInner {
         let (id, family) = (job.family.id, &job.family.name);
         if job.is_in_vain.load(Ordering::Relaxed) {
             Sometimes::Level0KeptApart.reached();
-            state.apart.insert(id);
+            state.damage.apart.insert(id);
             tracing::warn!(
                 family,
                 "range deletions of level 0 do not fit into fewer tables, which stay as they are"
             );
-        } else if state.apart.contains(&id) {
+        } else if state.damage.apart.contains(&id) {
             let version = &job.family.current.load().version;
             if !version.levels[0].iter().any(|file| file.is_kept_apart(oldest)) {
-                state.apart.remove(&id);
+                state.damage.apart.remove(&id);
             }
         }
     }
@@ -320,7 +320,7 @@ impl DbInner {
         self.purge_all_obsolete_files();
         self.regain_reserve();
         let outcome = outcome.inspect_err(|error| self.note_full_disk(error));
-        self.events.tell();
+        self.context.events.tell();
         outcome
     }
 
@@ -351,7 +351,7 @@ impl DbInner {
             // A reader who needs it opens it then, and meets what is wrong.
             if let Err(error) = self.tables.open(family, file) {
                 tracing::warn!(%error, "a new table could not be opened ahead");
-                self.statistics.add(Ticker::TablesNotOpened, 1);
+                self.context.statistics.add(Ticker::TablesNotOpened, 1);
             }
         }
     }
@@ -362,27 +362,27 @@ impl DbInner {
         let spec = self.spec_of(job, self.tombstones_of_inputs(job)?, self.inputs_flushed_until(job)?);
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
-        let (oldest, begun_us) = (self.oldest_snapshot(), self.env.clock.now_us());
+        let (oldest, begun_us) = (self.oldest_snapshot(), self.context.env.clock.now_us());
         job.oldest_snapshot.store(oldest, Ordering::Relaxed);
         let (mut output, subcompactions) = self.run_in_parts(job, &spec).inspect_err(|_| {
             if job.is_in_vain.load(Ordering::Relaxed) {
                 job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));
             }
         })?;
-        output.counts.micros = self.env.clock.now_us().saturating_sub(begun_us);
+        output.counts.micros = self.context.env.clock.now_us().saturating_sub(begun_us);
         if plan.bottommost {
             let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
             output.settled = kept.map(|table| table.number).collect();
         }
         let read = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
         let written: u64 = output.tables.iter().map(|table| table.size).sum();
-        self.statistics.add(Ticker::CompactReadBytes, read);
-        self.statistics.add(Ticker::CompactWriteBytes, written);
-        self.statistics.add(Ticker::BlobWriteBytes, output.counts.blob_bytes);
-        self.statistics.add(Ticker::BlobGcRelocatedKeys, output.counts.relocated_blobs);
-        self.statistics.add(Ticker::BlobGcRelocatedBytes, output.counts.relocated_bytes);
-        self.statistics.add(Ticker::Compactions, 1);
-        self.statistics.add(Ticker::Subcompactions, subcompactions);
+        self.context.statistics.add(Ticker::CompactReadBytes, read);
+        self.context.statistics.add(Ticker::CompactWriteBytes, written);
+        self.context.statistics.add(Ticker::BlobWriteBytes, output.counts.blob_bytes);
+        self.context.statistics.add(Ticker::BlobGcRelocatedKeys, output.counts.relocated_blobs);
+        self.context.statistics.add(Ticker::BlobGcRelocatedBytes, output.counts.relocated_bytes);
+        self.context.statistics.add(Ticker::Compactions, 1);
+        self.context.statistics.add(Ticker::Subcompactions, subcompactions);
         Ok(output)
     }
 
@@ -502,11 +502,11 @@ impl DbInner {
             edit.compact_cursors.push(cursor);
         }
         if job.plan.trivial_move {
-            self.statistics.add(Ticker::TrivialMoves, 1);
+            self.context.statistics.add(Ticker::TrivialMoves, 1);
         }
         let before = job.family.current.load().version.clone();
         self.apply_edits(state, vec![edit], &[(&job.family, output)])?;
-        self.events.note(|| {
+        self.context.events.note(|| {
             let inputs = job.plan.files().map(|(_, file)| file.number()).collect();
             Event::Compacted(self.job_info(&job.family, inputs, job.plan.output_level, output))
         });
@@ -518,21 +518,21 @@ impl DbInner {
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.activity.note_compaction(&job.plan, output);
             known.note_deleted(&output.deleted, &version);
-            let next = self.file_numbers.next();
+            let next = self.tree.file_numbers.next();
             known.compacting.merging =
                 job.plan.merging_after(known.compacting.merging.take(), &version, next);
             let is_limited = job.family.options.load().max_space_amplification > 0.0;
             if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
             }
-            let now_us = self.env.clock.now_us();
+            let now_us = self.context.env.clock.now_us();
             if job.plan.drops_keys() || output.is_filtered {
                 known.install_another_past(version, now_us)
             } else {
                 known.install(version, now_us)
             }
             if job.plan.reason != CompactionReason::BlobGarbage {
-                known.compacting.forced_gc_below = self.file_numbers.next();
+                known.compacting.forced_gc_below = self.tree.file_numbers.next();
             }
         }
         state.note(job.family.id);
@@ -541,7 +541,7 @@ impl DbInner {
 
     /// Whether any plan is waiting for a family.
     pub(in crate::db) fn compaction_pending(&self, family: &Family) -> bool {
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         state.families.get(&family.id).is_some_and(|known| self.has_plan(&state, known))
     }
 

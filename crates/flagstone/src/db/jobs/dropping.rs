@@ -39,7 +39,7 @@ impl DbInner {
             }
             output.garbage = meter.finish()?;
         }
-        self.statistics.add(Ticker::Compactions, 1);
+        self.context.statistics.add(Ticker::Compactions, 1);
         Ok(output)
     }
 

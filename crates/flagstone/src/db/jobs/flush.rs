@@ -62,7 +62,7 @@ impl Db {
     /// # Errors
     /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
     pub fn flush(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
-        family.0.check_owner(&self.inner().obsolete)?;
+        family.0.check_owner(&self.inner().disk.obsolete)?;
         family.0.check_alive()?;
         if !options.allow_write_stall {
             self.inner().wait_until_a_flush_stalls_nobody(&family.0)?;
@@ -75,7 +75,7 @@ impl Db {
     /// # Errors
     /// As [`Db::flush`].
     pub fn flush_all(&self) -> Result<()> {
-        let families: Vec<_> = self.inner().families.read().values().cloned().collect();
+        let families: Vec<_> = self.inner().tree.families.read().values().cloned().collect();
         self.inner().flush_asked_for(&families, true)
     }
 }
@@ -84,7 +84,7 @@ impl DbInner {
     /// [`DbInner::flush_families`], with no lock held.
     pub(in crate::db) fn flush_asked_for(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
         let outcome = self.flush_families(families, wait).inspect_err(|error| self.note_full_disk(error));
-        self.events.tell();
+        self.context.events.tell();
         outcome
     }
 
@@ -92,8 +92,8 @@ impl DbInner {
     /// family that is dropped has nothing to flush.
     pub(in crate::db) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
         self.check_changeable()?;
-        let mut commit = self.commit.lock();
-        let mut state = self.state.lock();
+        let mut commit = self.pipeline.commit.lock();
+        let mut state = self.tree.state.lock();
         self.check_changeable()?;
         let ids: Vec<ColumnFamilyId> = if self.flushes_together() {
             state.families.keys().copied().collect()
@@ -113,7 +113,7 @@ impl DbInner {
             }
         }
         self.announce_work(&mut state);
-        let _asleep = wait.then(|| self.workers.sleep_for_them());
+        let _asleep = wait.then(|| self.background.workers.sleep_for_them());
         // One after the other: what has come into a table stays there.
         while wait && let Some((id, mem)) = targets.last() {
             if !is_waiting(&state, *id, mem) {
@@ -128,9 +128,9 @@ impl DbInner {
 
     /// Waits until one more full memtable of the family, or of any that is flushed with it, would not stop writers.
     pub(in crate::db) fn wait_until_a_flush_stalls_nobody(&self, family: &Family) -> Result<()> {
-        let _asleep = self.workers.sleep_for_them();
+        let _asleep = self.background.workers.sleep_for_them();
         let together = self.flushes_together();
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         loop {
             self.check_changeable()?;
             let would_stall = |known: &&mut FamilyState| {
@@ -152,7 +152,7 @@ impl DbInner {
     /// Flushes one family if any waits for it; whether one did.
     pub(in crate::db) fn flush_one(&self) -> Result<bool> {
         loop {
-            let Some(job) = self.take_flush(&mut self.state.lock()) else { return Ok(false) };
+            let Some(job) = self.take_flush(&mut self.tree.state.lock()) else { return Ok(false) };
             if self.flush(job)? == Flushed::Done {
                 return Ok(true);
             }
@@ -163,8 +163,8 @@ impl DbInner {
         let outcome = self.guarded("flush", || self.run_flush(&job));
         // Memory that is free is free before anybody hears of it.
         let unflushed = (!matches!(outcome, Ok(Flushed::Done))).then_some(job);
-        let mut state = self.state.lock();
-        state.running_flushes -= 1;
+        let mut state = self.tree.state.lock();
+        state.running.flushes -= 1;
         if let Some(job) = unflushed {
             for part in &job.parts {
                 if let Some(known) = state.families.get_mut(&part.family.id) {
@@ -177,20 +177,20 @@ impl DbInner {
             if outcome.is_ok() {
                 self.announce_work(&mut state);
             }
-            self.progress.notify_all();
+            self.tree.progress.notify_all();
         }
         outcome
     }
 
     /// Whether all families are flushed together.
     pub(in crate::db) fn flushes_together(&self) -> bool {
-        self.settings.load().atomic_flush && !Mutant::ForgetAtomicFlush.is_on()
+        self.context.settings.load().atomic_flush && !Mutant::ForgetAtomicFlush.is_on()
     }
 
     /// Takes what has waited longest.
     fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
         // Whoever closes waits for those that have begun.
-        if self.closing.load(Ordering::Acquire) {
+        if self.context.closing.load(Ordering::Acquire) {
             return None;
         }
         let (job, is_more) =
@@ -198,9 +198,9 @@ impl DbInner {
         if job.parts.iter().any(|part| part.memtables.len() > 1) {
             Sometimes::SeveralMemtablesFlushed.reached();
         }
-        state.running_flushes += 1;
-        if state.running_flushes == 1 {
-            state.pace.begin_flushes(self.env.clock.now_us());
+        state.running.flushes += 1;
+        if state.running.flushes == 1 {
+            state.pace.begin_flushes(self.context.env.clock.now_us());
         }
         if is_more {
             self.announce(Role::Flush);
@@ -219,7 +219,7 @@ impl DbInner {
         let (first, is_another) = (ready.next(), ready.next().is_some());
         drop(ready);
         debug_assert!(first.is_some() || !state.families.values().any(is_ready), "who waits is listed");
-        self.statistics.add(Ticker::FamiliesLookedAt, looked_at);
+        self.context.statistics.add(Ticker::FamiliesLookedAt, looked_at);
         let known = state.families.get_mut(&first?)?;
         let seal = known.immutable.iter().find(|waiting| !waiting.flushing)?.seal;
         let part = FlushPart { family: known.family.clone(), memtables: known.take_waiting() };
@@ -232,11 +232,11 @@ impl DbInner {
     /// The memtables of all families, from the oldest on that no flush has, up to those that were sealed with one that another
     /// flush has: whatever was sealed together is in one flush. And whether there is more to flush.
     fn take_sealed(&self, state: &mut State) -> Option<(FlushJob, bool)> {
-        if state.running_flushes > 0 && !self.has_workers() {
+        if state.running.flushes > 0 && !self.has_workers() {
             return None;
         }
         let ids: Vec<ColumnFamilyId> = state.agenda.waiting().map(|(_, id)| id).collect();
-        self.statistics.add(Ticker::FamiliesLookedAt, ids.len() as u64);
+        self.context.statistics.add(Ticker::FamiliesLookedAt, ids.len() as u64);
         let seals = |flushing: bool| {
             let immutable = ids.iter().flat_map(|id| &state.families[id].immutable);
             immutable.filter(move |waiting| waiting.flushing == flushing).map(|waiting| waiting.seal)
@@ -260,12 +260,12 @@ impl DbInner {
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
-        let mut seat = Some(self.workers.seats().flush());
+        let mut seat = Some(self.background.workers.seats().flush());
         let outputs = self.write_parts(job)?;
-        self.statistics.add(Ticker::Flushes, 1);
+        self.context.statistics.add(Ticker::Flushes, 1);
         loop {
-            let commit = self.commit.lock();
-            let mut state = self.state.lock();
+            let commit = self.pipeline.commit.lock();
+            let mut state = self.tree.state.lock();
             let is_lost = |part: &FlushPart| part.family.is_dropped() && !Mutant::FlushDroppedFamily.is_on();
             if job.parts.iter().all(is_lost) {
                 Sometimes::DroppedWhileFlushing.reached();
@@ -279,11 +279,11 @@ impl DbInner {
                 // back: whoever takes up the older memtables takes all.
                 Sometimes::FlushWaitedForOlder.reached();
                 drop(commit);
-                let hope = self.poison.check_fatal().and_then(|()| self.check_open());
+                let hope = self.context.poison.check_fatal().and_then(|()| self.check_open());
                 if matches!(before, Before::Taken) && hope.is_ok() {
                     drop(seat.take());
-                    self.progress.wait(&mut state);
-                    seat = Some(self.workers.seats().flush());
+                    self.tree.progress.wait(&mut state);
+                    seat = Some(self.background.workers.seats().flush());
                     continue;
                 }
                 drop(state);
@@ -302,7 +302,7 @@ impl DbInner {
                 continue;
             }
             let memtables = job.parts.iter().flat_map(|part| &part.memtables);
-            state.pace.note_flush(memtables.map(|mem| mem.bytes()).sum(), self.env.clock.now_us());
+            state.pace.note_flush(memtables.map(|mem| mem.bytes()).sum(), self.context.env.clock.now_us());
             let (lost, kept): (Vec<_>, Vec<_>) =
                 job.parts.iter().zip(outputs).partition(|(part, _)| is_lost(part));
             let to_open: Vec<_> =
@@ -345,11 +345,11 @@ impl DbInner {
         edits: Vec<VersionEdit>,
         outputs: &[(&Family, &JobOutput)],
     ) -> Result<()> {
-        let removed = state.key_faults.tables_removed(&edits);
+        let removed = state.damage.key_faults.tables_removed(&edits);
         let outcome = state.versions.log_and_apply_atomically(edits);
         self.after_manifest_change(state, outcome).inspect_err(|_| {
             let files = outputs.iter().flat_map(|(family, output)| output.files(&family.paths));
-            state.unsettled.extend(files);
+            state.leftovers.unsettled.extend(files);
         })?;
         self.note_key_faults(state, &removed, outputs);
         Ok(())
@@ -359,7 +359,7 @@ impl DbInner {
         match &outcome {
             // After a failure this was a new MANIFEST: what others may name no longer matters.
             Ok(_) => {
-                state.unsettled.drain(..).for_each(|file| self.obsolete.push(file));
+                state.leftovers.unsettled.drain(..).for_each(|file| self.disk.obsolete.push(file));
                 self.remove_replaced_manifests(state);
             }
             Err(_) if state.versions.poison().is_none() => {}
@@ -406,20 +406,20 @@ impl DbInner {
     /// Shows readers the new version of a family in place of the memtables.
     fn show_flushed(&self, state: &mut State, part: &FlushPart, output: &JobOutput) {
         let id = part.family.id;
-        self.events.note(|| Event::Flushed(self.job_info(&part.family, Vec::new(), 0, output)));
+        self.context.events.note(|| Event::Flushed(self.job_info(&part.family, Vec::new(), 0, output)));
         output.unreferenced.iter().for_each(|file| file.give_up());
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");
         known.immutable.drain(..part.memtables.len());
         known.activity.note_flush(output);
         known.note_deleted(&output.deleted, &version);
-        let now_us = self.env.clock.now_us();
+        let now_us = self.context.env.clock.now_us();
         if output.is_filtered {
             known.install_another_past(version, now_us)
         } else {
             known.install(version, now_us)
         }
-        known.compacting.forced_gc_below = self.file_numbers.next();
+        known.compacting.forced_gc_below = self.tree.file_numbers.next();
         state.note(id);
     }
 }
@@ -452,7 +452,7 @@ mod tests {
         let db = Db::open("/db", &options).unwrap();
         let (inner, id) = (db.inner(), ColumnFamilyId::DEFAULT);
         // Held to the end, so that no worker takes part.
-        let mut state = inner.state.lock();
+        let mut state = inner.tree.state.lock();
         let known = state.families.get_mut(&id).unwrap();
         known.immutable.extend([false, true, false].map(|flushing| {
             let mem = inner.new_memtable(&known.family);
@@ -470,7 +470,7 @@ mod tests {
         assert!(!known.flush_requested);
         known.immutable.clear();
         state.note(id);
-        state.running_flushes = 0;
+        state.running.flushes = 0;
     }
 
     /// A flush waited for that of what is older also after this had failed and nobody was at it any more: where another thread
@@ -483,7 +483,7 @@ mod tests {
         let db = Db::open("/db", &options).unwrap();
         let (inner, id) = (db.inner().clone(), ColumnFamilyId::DEFAULT);
         let older = {
-            let mut state = inner.state.lock();
+            let mut state = inner.tree.state.lock();
             let known = state.families.get_mut(&id).unwrap();
             known.immutable.extend([1, 2].map(|sequence| {
                 let mem = inner.new_memtable(&known.family);
@@ -492,7 +492,7 @@ mod tests {
             }));
             known.flush_requested = true;
             let older = known.immutable[0].mem.clone();
-            state.running_flushes += 1;
+            state.running.flushes += 1;
             state.note(id);
             older
         };
@@ -501,20 +501,20 @@ mod tests {
         let work = move || {
             let _ = ended.send(flushing.flush_one().and_then(|_| flushing.wait_until_idle()));
         };
-        inner.env.spawner.spawn("flush", Box::new(work)).unwrap();
-        let mut state = inner.state.lock();
-        while state.running_flushes < 2 {
+        inner.context.env.spawner.spawn("flush", Box::new(work)).unwrap();
+        let mut state = inner.tree.state.lock();
+        while state.running.flushes < 2 {
             MutexGuard::unlocked(&mut state, yield_now);
         }
         // As a flush does that failed; but nobody looks after it.
         let known = state.families.get_mut(&id).unwrap();
         known.give_back(&[older]);
         known.flush_requested = false;
-        state.running_flushes -= 1;
+        state.running.flushes -= 1;
         state.note(id);
-        inner.progress.notify_all();
+        inner.tree.progress.notify_all();
         drop(state);
         heard.recv_timeout(Duration::from_secs(60)).expect("it does not wait for ever").unwrap();
-        assert_eq!((inner.state.lock().families[&id].immutable.len(), db.live_files().len()), (0, 1));
+        assert_eq!((inner.tree.state.lock().families[&id].immutable.len(), db.live_files().len()), (0, 1));
     }
 }

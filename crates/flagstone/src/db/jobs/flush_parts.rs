@@ -40,7 +40,8 @@ impl DbInner {
             }
         };
         let threads = job.parts.len().min(WRITTEN_AT_ONCE);
-        self.env
+        self.context
+            .env
             .spawner
             .run_all("flagstone-part", (0..threads).map(|_| Box::new(work) as Task<'_>).collect());
         let written = std::mem::take(&mut *written.lock());
@@ -58,16 +59,16 @@ impl DbInner {
         let bytes = part.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
         let _buffers = self.hold_job_buffers(&part.family, 1, 0, bytes);
         self.sample_overwrites(&part.family, &part.memtables);
-        let begun_us = self.env.clock.now_us();
+        let begun_us = self.context.env.clock.now_us();
         let mut output = self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
-        output.counts.micros = self.env.clock.now_us().saturating_sub(begun_us);
+        output.counts.micros = self.context.env.clock.now_us().saturating_sub(begun_us);
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();
         }
         let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
-        self.statistics.add(Ticker::FlushWriteBytes, bytes);
-        self.statistics.add(Ticker::BlobFlushBytes, output.counts.blob_bytes);
-        self.statistics.add(Ticker::BlobWriteBytes, output.counts.blob_bytes);
+        self.context.statistics.add(Ticker::FlushWriteBytes, bytes);
+        self.context.statistics.add(Ticker::BlobFlushBytes, output.counts.blob_bytes);
+        self.context.statistics.add(Ticker::BlobWriteBytes, output.counts.blob_bytes);
         Ok(output)
     }
 
@@ -94,7 +95,8 @@ impl DbInner {
             .collect();
         let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
         let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
-        spec.wants_key_filter = family.wants_key_filter(entries, self.statistics.get(Ticker::KeysRead));
+        spec.wants_key_filter =
+            family.wants_key_filter(entries, self.context.statistics.get(Ticker::KeysRead));
         // A hash of each key, and its ten bits.
         let _hashes = spec
             .wants_key_filter
@@ -106,7 +108,7 @@ impl DbInner {
             self.tables.account().hold(Holder::Jobs, sst::parallel_compression_memory(entry_size))
         });
         self.run_job(&spec, |surviving| {
-            let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
+            let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
             let ranges = match sequence_cuts(surviving, most) {
                 several if several.len() > 1 => several.into_iter().map(PartRange::of_sequences).collect(),
                 _ => vec![PartRange::default()],

@@ -25,9 +25,9 @@ impl Db {
     /// `ColumnFamilyDropped`; `InvalidArgument` for a handle of another database.
     pub fn hold_automatic_compactions(&self, family: &ColumnFamily) -> Result<HeldCompactions<'_>> {
         let inner = self.inner();
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
-        let mut state = inner.state.lock();
+        let mut state = inner.tree.state.lock();
         family.0.hold(&mut state, true);
         state.note(family.0.id);
         inner.update_stall(&mut state);
@@ -40,7 +40,7 @@ impl Db {
 
 impl Drop for HeldCompactions<'_> {
     fn drop(&mut self) {
-        let mut state = self.inner.state.lock();
+        let mut state = self.inner.tree.state.lock();
         self.family.hold(&mut state, false);
         // Before anybody else looks.
         state.note(self.family.id);
@@ -76,7 +76,7 @@ mod tests {
         let outcomes =
             || [false, true].map(|low_pri| put(&db, &other, low_pri).map_err(|error| error.code()));
         // None begins that is not held either.
-        db.inner().state.lock().compactions_paused = 1;
+        db.inner().tree.state.lock().paused.compactions = 1;
         for _ in 0..3 {
             put(&db, family, false).unwrap();
             db.flush_all().unwrap();
@@ -94,7 +94,7 @@ mod tests {
         drop(last);
         assert!(!db.facts().unwrap().families[0].compactions_are_held);
         assert_eq!(outcomes(), [Err(Code::Incomplete); 2], "they are behind");
-        db.inner().state.lock().compactions_paused = 0;
+        db.inner().tree.state.lock().paused.compactions = 0;
         db.wait_for_compactions().unwrap();
         assert_eq!(outcomes(), [Ok(()); 2]);
         let mut tables = db.live_files();

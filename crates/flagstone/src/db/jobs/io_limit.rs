@@ -75,9 +75,9 @@ impl Limit {
 
 impl DbInner {
     fn limit(&self, usual: IoPriority, applies: impl FnOnce(&RateLimiter) -> bool) -> Option<Limit> {
-        let settings = self.settings.load();
+        let settings = self.context.settings.load();
         let limiter = settings.rate_limiter.clone().filter(|limiter| applies(limiter))?;
-        Some(Limit { limiter, usual, state: self.io.clone() })
+        Some(Limit { limiter, usual, state: self.background.io.clone() })
     }
 
     /// A new file of values that writers append to, so that it is written back while it grows, if it is to be.
@@ -92,7 +92,7 @@ impl DbInner {
     }
 
     fn range_synced_by(&self, file: Arc<dyn File>, unless_set: u64) -> Arc<dyn File> {
-        let settings = self.settings.load();
+        let settings = self.context.settings.load();
         let every = match settings.bytes_per_sync {
             // As in RocksDB: a rate that is kept to in writing should not gather in the system's cache.
             0 if settings.rate_limiter.is_some() => USUAL_BYTES_PER_SYNC,
@@ -107,7 +107,7 @@ impl DbInner {
 
     /// A new file that goes around the system's cache, so that space is reserved as it grows, unless none is to be.
     pub(in crate::db) fn reserved_ahead(&self, file: Arc<dyn File>) -> Arc<dyn File> {
-        if self.settings.load().allow_fallocate { file } else { Arc::new(UnreservedFile::new(file)) }
+        if self.context.settings.load().allow_fallocate { file } else { Arc::new(UnreservedFile::new(file)) }
     }
 
     /// What limits writing, if anything does.

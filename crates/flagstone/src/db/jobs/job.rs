@@ -309,8 +309,8 @@ impl<'a> Unfinished<'a> {
         number: FileNumber,
         path: PathBuf,
     ) -> Result<(FileNumber, Arc<dyn File>)> {
-        let env = &self.inner.env;
-        let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
+        let env = &self.inner.context.env;
+        let directly = self.inner.context.settings.load().use_direct_io_for_flush_and_compaction;
         let mut file = if directly {
             self.inner.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?)
         } else {
@@ -341,7 +341,7 @@ impl Drop for Unfinished<'_> {
         for (number, path) in files.drain(..) {
             self.inner.tables.forget_table(number);
             // The error that led here matters more; what stays is removed when the database is opened next.
-            let _ = self.inner.env.fs.remove(&path);
+            let _ = self.inner.context.env.fs.remove(&path);
         }
     }
 }

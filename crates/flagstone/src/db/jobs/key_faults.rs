@@ -28,7 +28,16 @@ impl Db {
     /// What is wrong with keys that flushes and compactions have met since the database was opened and that are still there, of
     /// at most [`KEY_FAULTS_MAX`] keys; `flagstone.key.faults` counts all.
     pub fn key_faults(&self) -> Vec<KeyFault> {
-        self.inner().state.lock().key_faults.known.values().map(|known| known.fault.clone()).collect()
+        self.inner()
+            .tree
+            .state
+            .lock()
+            .damage
+            .key_faults
+            .known
+            .values()
+            .map(|known| known.fault.clone())
+            .collect()
     }
 }
 
@@ -108,8 +117,8 @@ impl DbInner {
     ) {
         let mut fresh = Vec::new();
         for (family, output) in outputs.iter().filter(|(_, output)| output.counts.key_faults > 0) {
-            self.statistics.add(Ticker::KeyFaults, output.counts.key_faults);
-            state.key_faults.unlisted += output.counts.key_faults - output.key_faults.len() as u64;
+            self.context.statistics.add(Ticker::KeyFaults, output.counts.key_faults);
+            state.damage.key_faults.unlisted += output.counts.key_faults - output.key_faults.len() as u64;
             for KeyError { user_key, error } in &output.key_faults {
                 let user = family.comparator();
                 let may_have_it = output.tables.iter().filter(|table| {
@@ -119,32 +128,32 @@ impl DbInner {
                 let tables: Vec<_> = may_have_it.map(|table| table.number).collect();
                 let key = user_key[..user_key.len().min(KEY_FAULT_KEY_MAX)].to_vec();
                 let at = (family.id, key, hash64(user_key));
-                match state.key_faults.known.get_mut(&at) {
+                match state.damage.key_faults.known.get_mut(&at) {
                     Some(known) => known.tables.extend(tables),
                     None => fresh.push((at, *family, error, tables)),
                 }
             }
         }
-        state.key_faults.forget(removed);
+        state.damage.key_faults.forget(removed);
         for (at, family, error, tables) in fresh {
             // It was met in several versions of the key.
-            if state.key_faults.known.contains_key(&at) {
+            if state.damage.key_faults.known.contains_key(&at) {
                 continue;
             }
-            if !state.key_faults.makes_room() {
-                state.key_faults.unlisted += 1;
+            if !state.damage.key_faults.makes_room() {
+                state.damage.key_faults.unlisted += 1;
                 continue;
             }
             tracing::error!(family = family.name, %error, "a key cannot be treated as it should: the job goes on");
             let family_name = family.name.clone();
             let fault = KeyFault { family: family.id, family_name, key: at.1.clone(), error: error.clone() };
-            self.events.note(|| Event::KeyFault(fault.clone()));
-            state.key_faults.known.insert(at, Known { fault, tables });
+            self.context.events.note(|| Event::KeyFault(fault.clone()));
+            state.damage.key_faults.known.insert(at, Known { fault, tables });
         }
     }
 
     /// The faults of keys in words, and how many there is no room for.
     pub(in crate::db) fn key_faults_in_words(&self) -> Vec<String> {
-        self.state.lock().key_faults.lines().collect()
+        self.tree.state.lock().damage.key_faults.lines().collect()
     }
 }

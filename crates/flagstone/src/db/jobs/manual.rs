@@ -48,7 +48,7 @@ impl Db {
     ) -> Result<()> {
         let inner = self.inner();
         inner.check_changeable()?;
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
         let paths = family.0.paths.directories().len();
         if options.target_path_id as usize >= paths {
@@ -61,7 +61,7 @@ impl Db {
             inner.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
         inner.flush_asked_for(std::slice::from_ref(&family.0), true)?;
-        let first_number = inner.file_numbers.next();
+        let first_number = inner.tree.file_numbers.next();
         let manual = Manual { inner, family: &family.0, begin, end, options, first_number };
         if let Some(control) = &options.control {
             control.begin(manual.estimate());
@@ -69,9 +69,9 @@ impl Db {
         // A comparator of the application may panic anywhere in it, also while automatic compactions are held.
         let run = || inner.guarded("compaction", || manual.run_and_refit());
         let outcome = if options.exclusive_manual_compaction {
-            manual.hold_automatic(&mut inner.state.lock(), 1);
+            manual.hold_automatic(&mut inner.tree.state.lock(), 1);
             let outcome = run();
-            manual.hold_automatic(&mut inner.state.lock(), -1);
+            manual.hold_automatic(&mut inner.tree.state.lock(), -1);
             outcome
         } else {
             run()
@@ -97,7 +97,7 @@ impl Db {
         options: &CompactRangeOptions,
     ) -> Result<u64> {
         let inner = self.inner();
-        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
         let first_number = FileNumber(u64::MAX);
         Ok(Manual { inner, family: &family.0, begin, end, options, first_number }.estimate())
@@ -179,14 +179,14 @@ impl Manual<'_> {
     /// to a level on the way.
     fn refit(&self) -> Result<()> {
         self.family.check_alive()?;
-        let mut state = self.inner.state.lock();
+        let mut state = self.inner.tree.state.lock();
         let planned = self.wait_for_plan(&mut state, |state| self.plan_refit(state))?;
         let Some((plan, _)) = planned else { return Ok(()) };
         let job = CompactionJob::new(self.family.clone(), self.version(), plan);
         self.inner.install_compaction(&mut state, &job, &JobOutput::default())?;
         self.inner.update_stall(&mut state);
         self.inner.announce_work(&mut state);
-        self.inner.progress.notify_all();
+        self.inner.tree.progress.notify_all();
         Ok(())
     }
 
@@ -300,7 +300,7 @@ impl Manual<'_> {
 
     /// The next piece, its inputs marked; waits while a running compaction is in the way.
     fn take_piece(&self, plan: impl Fn(&State) -> RangePlan) -> Result<Option<Piece>> {
-        let mut state = self.inner.state.lock();
+        let mut state = self.inner.tree.state.lock();
         let planned = self.wait_for_plan(&mut state, |state| Ok(plan(state)))?;
         let Some((plan, rest)) = planned else { return Ok(None) };
         let mut job = CompactionJob::new(self.family.clone(), self.version(), plan);
@@ -335,7 +335,7 @@ impl Manual<'_> {
             };
             if let Ok(RangePlan::Blocked) = plan {
                 if waiting.is_none() {
-                    waiting = Some(self.inner.workers.sleep_for_them());
+                    waiting = Some(self.inner.background.workers.sleep_for_them());
                     self.hold_automatic(state, 1);
                     Sometimes::ManualCompactionWaited.reached();
                 }
@@ -440,7 +440,7 @@ mod tests {
             db.put("key", value).unwrap();
             db.flush_all().unwrap();
         }
-        let waiting = || inner.state.lock().families[&family.id()].compacting.manual;
+        let waiting = || inner.tree.state.lock().families[&family.id()].compacting.manual;
         // As inputs of another compaction.
         let version = family.0.current.load().version.clone();
         version.files().for_each(|(_, file)| file.being_compacted.store(true, Ordering::Release));

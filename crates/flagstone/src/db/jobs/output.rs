@@ -81,13 +81,14 @@ impl DbInner {
             // Tables of level 0 are cut between sequence numbers.
             0 => Vec::new(),
             _ => {
-                let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
+                let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
                 key_cuts(spec.family.comparator(), &surviving, most)
             }
         };
-        let reads_directly = !spec.is_flush && self.settings.load().use_direct_io_for_flush_and_compaction;
+        let reads_directly =
+            !spec.is_flush && self.context.settings.load().use_direct_io_for_flush_and_compaction;
         let directories = spec.family.paths.directories().iter();
-        let names = directories.map(|path| (path.clone(), self.names.before_making(path))).collect();
+        let names = directories.map(|path| (path.clone(), self.context.names.before_making(path))).collect();
         let job = Job {
             inner: self,
             spec,
@@ -140,7 +141,7 @@ impl DbInner {
     pub(in crate::db) fn sync_output(&self, file: &dyn File) -> Result<()> {
         file.sync().inspect_err(|error| {
             if error.subcode() != SubCode::NoSpace || Mutant::PoisonOnFullSync.is_on() {
-                self.fail(&mut self.state.lock(), error);
+                self.fail(&mut self.tree.state.lock(), error);
             }
         })
     }
@@ -155,7 +156,7 @@ impl DbInner {
         readahead_bytes: usize,
         table_bytes: u64,
     ) -> Held {
-        let settings = self.settings.load();
+        let settings = self.context.settings.load();
         let options = family.options.load();
         let files = if options.separates_values() { 2 } else { 1 };
         let is_direct = settings.use_direct_io_for_flush_and_compaction;
@@ -174,7 +175,7 @@ impl DbInner {
             if let ObsoleteFile::Table { number, .. } = &file {
                 self.tables.forget_table(*number);
             }
-            if let Err(error) = self.env.fs.remove(&file.path()) {
+            if let Err(error) = self.context.env.fs.remove(&file.path()) {
                 tracing::warn!(%error, "cannot remove an unused file");
             }
         }
@@ -203,7 +204,11 @@ impl Job<'_> {
             };
             Box::new(work) as Task<'_>
         };
-        self.inner.env.spawner.run_all("flagstone-part", parts.into_iter().enumerate().map(task).collect());
+        self.inner
+            .context
+            .env
+            .spawner
+            .run_all("flagstone-part", parts.into_iter().enumerate().map(task).collect());
         if let Some(error) = failure.lock().take() {
             return Err(error);
         }
@@ -251,7 +256,7 @@ impl Job<'_> {
         let mut writer = TableWriter::new(self, &range, &warmth);
 
         let mut entries = 0u64;
-        let seats = (!spec.is_flush && spec.pace.gives_way).then(|| inner.workers.seats());
+        let seats = (!spec.is_flush && spec.pace.gives_way).then(|| inner.background.workers.seats());
         self.take_turns(|turn| {
             while stream.valid() {
                 entries += 1;
@@ -276,7 +281,7 @@ impl Job<'_> {
         output.counts.entries_read = stream.input().entries();
         let counts = stream.counts();
         output.is_filtered = counts.dropped_by_filter > 0;
-        inner.statistics.add(Ticker::FilterUnstorable, counts.unstorable_by_filter);
+        inner.context.statistics.add(Ticker::FilterUnstorable, counts.unstorable_by_filter);
         (output.counts.key_faults, output.key_faults) = (counts.key_faults, stream.take_faults());
         let placement = stream.into_separator();
         placement.finish(&mut output)?;
@@ -297,8 +302,8 @@ impl Job<'_> {
             while !work(&mut Turn::Only)? {}
             return Ok(());
         }
-        let prompt = self.inner.workers.giving_way().take_turns(work)?;
-        self.inner.statistics.add(Ticker::PromptTurns, prompt);
+        let prompt = self.inner.background.workers.giving_way().take_turns(work)?;
+        self.inner.context.statistics.add(Ticker::PromptTurns, prompt);
         Ok(())
     }
 

@@ -27,10 +27,10 @@ impl DbInner {
         let Some(newest) = memtables.last().filter(|newest| bounds_space && is_large(newest)) else { return };
         // What cannot be read is met by those who need it.
         let Ok(share) = self.share_of_overwrites(family, newest) else {
-            self.statistics.add(Ticker::TablesNotOpened, 1);
+            self.context.statistics.add(Ticker::TablesNotOpened, 1);
             return;
         };
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         if let Some(known) = state.families.get_mut(&family.id) {
             known.overwriting.note_share(share);
         }
@@ -132,7 +132,7 @@ mod tests {
         let (inner, family) = (db.inner(), &db.default_column_family().0);
         let memtable = family.current.load().mem.clone();
         inner.sample_overwrites(family, &[memtable]);
-        let mut state = inner.state.lock();
+        let mut state = inner.tree.state.lock();
         inner.update_stall(&mut state);
         assert!(state.agenda.pressures.is_felt(family.id));
     }
@@ -150,7 +150,7 @@ mod tests {
         let put = |keys: std::ops::Range<u32>| {
             keys.for_each(|key| db.put(format!("key{key:03}"), vec![7; value_size]).unwrap());
             db.flush_all().unwrap();
-            let state = db.inner().state.lock();
+            let state = db.inner().tree.state.lock();
             state.families.values().next().unwrap().overwriting
         };
         let seen = |share| {

@@ -154,7 +154,7 @@ impl DbInner {
         for (_, file) in job.plan.files() {
             let properties = self.tables.open(&job.family, file)?.properties();
             let is_own = properties.column_family == Some(job.family.id.0);
-            if is_own && properties.db_identity == self.identity {
+            if is_own && properties.db_identity == self.context.identity {
                 until = properties.flushed_until().map_or(until, |noted| noted.max(until));
             }
         }
@@ -183,7 +183,7 @@ impl DbInner {
     /// # Errors
     /// `Aborted`: there would be no fewer of them.
     fn level0_ranges(&self, job: &CompactionJob, surviving: &[RangeTombstone]) -> Result<Vec<PartRange>> {
-        let ranges = sequence_cuts(surviving, self.range_deletion_bytes_max.load(Ordering::Relaxed));
+        let ranges = sequence_cuts(surviving, self.limits.range_deletion_bytes_max.load(Ordering::Relaxed));
         if ranges.len() == 1 {
             return Ok(vec![PartRange::default()]);
         }
@@ -202,7 +202,7 @@ impl DbInner {
     /// `NotSupported`, if a table cannot hold those of one start, naming the newest input with some of them: it is set aside.
     fn check_range_deletions_fit(&self, job: &CompactionJob, surviving: &[RangeTombstone]) -> Result<()> {
         let user = job.family.comparator();
-        let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
+        let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
         let Some(start) = start_of_too_many(user, surviving, most) else { return Ok(()) };
         let message = format!(
             "the range deletions that begin with the key '{}' and that snapshots need are more than a table can hold: they stay \
@@ -229,7 +229,8 @@ impl DbInner {
     /// These parts of a compaction.
     pub(in crate::db) fn parts_of(&self, job: &CompactionJob, ranges: Vec<PartRange>) -> Result<Vec<Part>> {
         // Around the system's cache nothing comes by itself while the window before is used up.
-        let reads_ahead = self.settings.load().use_direct_io_for_flush_and_compaction && self.has_workers();
+        let reads_ahead =
+            self.context.settings.load().use_direct_io_for_flush_and_compaction && self.has_workers();
         let windows = if reads_ahead { 2 } else { 1 };
         let (settings, through) = self.reads_of(job, windows * ranges.len() * cursors_over(&job.plan));
         let readahead_size = windows * settings.readahead_size;
@@ -242,7 +243,7 @@ impl DbInner {
                 warmth: follows.then(|| warmth.clone()),
                 ..settings.clone()
             };
-            let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(self.env.spawner.clone())));
+            let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(self.context.env.spawner.clone())));
             let through = ReadThrough { ahead, ..through.clone() };
             let sources = self.compaction_sources(job, &range, settings, &through)?;
             let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
@@ -277,7 +278,7 @@ impl DbInner {
 
     /// How a compaction reads its inputs, with so many cursors at the same time.
     pub(in crate::db) fn reads_of(&self, job: &CompactionJob, cursors: usize) -> (IterSettings, ReadThrough) {
-        let options = self.settings.load();
+        let options = self.context.settings.load();
         let most = match options.compaction_readahead_size {
             0 => COMPACTION_READAHEAD,
             size => size as usize,
@@ -298,7 +299,8 @@ impl DbInner {
 
     /// Where it is cut for parts: nowhere unless it may and should be.
     fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
-        let parts_max = job.max_subcompactions.unwrap_or(self.settings.load().max_subcompactions) as usize;
+        let parts_max =
+            job.max_subcompactions.unwrap_or(self.context.settings.load().max_subcompactions) as usize;
         if parts_max <= 1 || !is_divisible(&job.plan) {
             return Ok(Vec::new());
         }

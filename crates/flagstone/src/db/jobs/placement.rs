@@ -52,7 +52,7 @@ impl<'a> Placement<'a> {
         } else {
             SeparationPolicy::Never
         };
-        let (of_db, default) = (inner.settings.load(), BlobBuilderSettings::default());
+        let (of_db, default) = (inner.context.settings.load(), BlobBuilderSettings::default());
         let buffer_size = of_db.writable_file_max_buffer_size as usize;
         let builder = BlobBuilderSettings {
             column_family: spec.family.id,
@@ -67,7 +67,7 @@ impl<'a> Placement<'a> {
         };
         let blob_file_size = spec.family.limits.blob_file_size.load(Ordering::Relaxed);
         let open: OpenFile<'a> = Box::new(move || {
-            let number = inner.file_numbers.allocate();
+            let number = inner.tree.file_numbers.allocate();
             unfinished.create(number, spec.family.paths.blob(number))
         });
         Self {

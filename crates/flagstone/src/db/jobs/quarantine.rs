@@ -39,7 +39,7 @@ impl Db {
     /// error says what helps, if anything does.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
         self.inner().note_suspects();
-        self.inner().state.lock().damaged.values().cloned().collect()
+        self.inner().tree.state.lock().damage.files.values().cloned().collect()
     }
 
     /// Takes note of a damaged file that a lookup has met.
@@ -73,10 +73,10 @@ impl DbInner {
         if !aside.is_empty() {
             Sometimes::TableSetAside.reached();
             self.note_in(state, &job.family, &job.version, error);
-            state.crippled.insert(job.family.id);
+            state.damage.crippled.insert(job.family.id);
             if job.is_outnumbered.load(Ordering::Relaxed) {
                 let until = (job.family.id, job.oldest_snapshot.load(Ordering::Relaxed));
-                state.outnumbered.extend(aside.iter().map(|number| (*number, until)));
+                state.damage.outnumbered.extend(aside.iter().map(|number| (*number, until)));
             }
             let inputs = inputs().filter(|file| aside.contains(&file.number()));
             inputs.for_each(|file| file.set_aside.store(true, Ordering::Relaxed));
@@ -90,12 +90,12 @@ impl DbInner {
 
     /// Takes back tables that were set aside for the sake of snapshots which are gone.
     pub(in crate::db) fn take_back_outnumbered(&self, state: &mut State) {
-        if state.outnumbered.is_empty() {
+        if state.damage.outnumbered.is_empty() {
             return;
         }
         let oldest = self.oldest_snapshot();
         let mut ready = BTreeMap::new();
-        state.outnumbered.retain(|number, (family, under)| {
+        state.damage.outnumbered.retain(|number, (family, under)| {
             let stays = oldest <= *under;
             if !stays {
                 ready.insert(*number, *family);
@@ -111,11 +111,11 @@ impl DbInner {
                 file.being_compacted.store(false, Ordering::Release);
             }
             // What is wrong with it besides stays known.
-            if state.damaged.get(number).is_some_and(DamagedFile::waits_for_snapshots) {
-                state.damaged.remove(number);
+            if state.damage.files.get(number).is_some_and(DamagedFile::waits_for_snapshots) {
+                state.damage.files.remove(number);
             }
             if !version.files().any(|(_, file)| file.is_set_aside()) {
-                state.crippled.remove(id);
+                state.damage.crippled.remove(id);
             }
             state.note(*id);
         }
@@ -127,7 +127,8 @@ impl DbInner {
     /// Whether a compaction failed because an input is damaged, which is then set aside.
     pub(in crate::db) fn is_set_aside(&self, error: &Error) -> bool {
         let number = file_of(error).and_then(FileKind::number);
-        may_be_damage(error) && number.is_some_and(|number| self.state.lock().damaged.contains_key(&number))
+        may_be_damage(error)
+            && number.is_some_and(|number| self.tree.state.lock().damage.files.contains_key(&number))
     }
 
     /// What a manual compaction of the family would wait for in vain.
@@ -135,7 +136,7 @@ impl DbInner {
         let goes_on =
             |known: &FamilyState| !known.compacting.running.is_empty() || known.compacting.in_turn > 0;
         let is_running = state.families.get(&family.id).is_some_and(goes_on);
-        let damaged = state.damaged.values().find(|file| file.family == family.id && !is_running);
+        let damaged = state.damage.files.values().find(|file| file.family == family.id && !is_running);
         match damaged {
             None => Ok(()),
             Some(file) => Err(file.error.clone().context("a damaged file is in the way of the compaction")),
@@ -147,15 +148,15 @@ impl DbInner {
     pub(in crate::db) fn note_damage(&self, family: &Family, error: &Error) {
         if may_be_damage(error) {
             let version = family.current.load().version.clone();
-            self.note_in(&mut self.state.lock(), family, &version, error);
-            self.events.tell();
+            self.note_in(&mut self.tree.state.lock(), family, &version, error);
+            self.context.events.tell();
         }
     }
 
     fn note_in(&self, state: &mut State, family: &Family, version: &Version, error: &Error) {
         let Some(number) = file_of(error).and_then(FileKind::number) else { return };
         let Some(range) = range_of(family.comparator(), version, number) else { return };
-        if state.damaged.contains_key(&number) {
+        if state.damage.files.contains_key(&number) {
             return;
         }
         let file = DamagedFile {
@@ -171,8 +172,8 @@ impl DbInner {
         } else {
             tracing::error!(%error, "a file is damaged")
         }
-        self.events.note(|| Event::Damaged(file.clone()));
-        state.damaged.insert(number, file);
+        self.context.events.note(|| Event::Damaged(file.clone()));
+        state.damage.files.insert(number, file);
     }
 
     /// Takes note of the damaged files that cursors have met.
@@ -185,8 +186,8 @@ impl DbInner {
     /// The damaged files in words, a line each.
     pub(in crate::db) fn damage_text(&self) -> String {
         self.note_suspects();
-        let state = self.state.lock();
-        state.damaged.values().map(|file| format!("{file}\n")).collect()
+        let state = self.tree.state.lock();
+        state.damage.files.values().map(|file| format!("{file}\n")).collect()
     }
 }
 

@@ -27,15 +27,15 @@ impl DbInner {
     /// What is free, where a compaction has found no room: else nobody wants to know. Asked without the state lock, since a file
     /// system may take its time to tell.
     pub(super) fn free_space(&self) -> FreeSpace {
-        if self.poison.check_starved().is_ok() {
+        if self.context.poison.check_starved().is_ok() {
             return FreeSpace::default();
         }
-        let families = self.families.read();
+        let families = self.tree.families.read();
         let directories = families.values().flat_map(|family| family.paths.directories().iter().cloned());
         let directories: BTreeSet<_> = directories.collect();
         drop(families);
         let free = |directory: Arc<Path>| {
-            let free = self.env.fs.free_space(&directory).ok().flatten()?;
+            let free = self.context.env.fs.free_space(&directory).ok().flatten()?;
             Some((directory, free))
         };
         FreeSpace(directories.into_iter().filter_map(free).collect())
@@ -43,7 +43,7 @@ impl DbInner {
 
     /// The next may have its turn. Whoever looks for work does so at once if this one says so.
     pub(in crate::db) fn end_turn(&self, family: ColumnFamilyId, at_once: bool) {
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         let Some(known) = state.families.get_mut(&family) else { return };
         known.compacting.in_turn -= 1;
         state.note(family);
@@ -51,12 +51,12 @@ impl DbInner {
             self.announce_work(&mut state);
         }
         // Somebody may have asked for one.
-        self.progress.notify_all();
+        self.tree.progress.notify_all();
     }
 
     /// Whether a compaction finds out whether there is room again, for which those that want some wait.
     pub(super) fn waits_for_space(&self, state: &State) -> bool {
-        state.finds_out.strong_count() > 0 && self.poison.check_starved().is_err()
+        state.running.finds_out.strong_count() > 0 && self.context.poison.check_starved().is_err()
     }
 
     /// About the most that the compactions that run may write still.
@@ -88,22 +88,23 @@ impl DbInner {
     /// One that is about to begin finds out whether there is room again, where that is the question: unless another does so,
     /// beside which there was room for it.
     pub(super) fn find_out(&self, state: &mut State, job: &mut CompactionJob) {
-        let is_asked = self.poison.check_starved().is_err() && state.finds_out.strong_count() == 0;
+        let is_asked =
+            self.context.poison.check_starved().is_err() && state.running.finds_out.strong_count() == 0;
         if is_asked && job.plan.rewrites() {
             let found_out = job.finds_out.insert(Arc::new(()));
-            state.finds_out = Arc::downgrade(found_out);
+            state.running.finds_out = Arc::downgrade(found_out);
         }
     }
 
     /// There is room: those that run now were begun while there was some, if it is gone again.
     pub(super) fn found_space(&self, state: &mut State) {
-        self.poison.record_starved(None);
-        state.finds_out = Weak::new();
+        self.context.poison.record_starved(None);
+        state.running.finds_out = Weak::new();
     }
 
     /// A look found no compaction that could begin: nobody wants room any longer, unless it passed over a family.
     pub(super) fn note_nothing_to_do(&self, state: &mut State) {
-        if self.poison.check_starved().is_ok() || state.finds_out.strong_count() > 0 {
+        if self.context.poison.check_starved().is_ok() || state.running.finds_out.strong_count() > 0 {
             return;
         }
         // One whose automatic compactions are held wants none until it is let go, of which somebody tells.
@@ -157,10 +158,10 @@ mod tests {
     /// The threads of the database take no compaction: only this does.
     fn take(inner: &DbInner) -> Option<CompactionJob> {
         let free = inner.free_space();
-        let mut state = inner.state.lock();
-        state.compactions_paused = 0;
+        let mut state = inner.tree.state.lock();
+        state.paused.compactions = 0;
         let job = inner.take_compaction(&mut state, &free);
-        state.compactions_paused = 1;
+        state.paused.compactions = 1;
         job
     }
 
@@ -183,7 +184,7 @@ mod tests {
         let changes = "compaction_style=kCompactionStyleUniversal;target_file_size_base=16384;max_compaction_bytes=150000;\
             compaction_options_universal={max_size_amplification_percent=5;};blob_commit_min_size=0";
         let db = Db::open("/db", &options(changes)).unwrap();
-        db.inner().state.lock().compactions_paused = 1;
+        db.inner().tree.state.lock().paused.compactions = 1;
         write(&db, 1);
         db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
         write(&db, 20);
@@ -206,7 +207,7 @@ mod tests {
     /// Of two families with the same options each has tables to merge; a third drops its own.
     fn with_others() -> (Db, ColumnFamily, ColumnFamily) {
         let db = Db::open("/db", &options("")).unwrap();
-        db.inner().state.lock().compactions_paused = 1;
+        db.inner().tree.state.lock().paused.compactions = 1;
         let dropping = options(
             "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={max_table_files_size=1;}",
         );
@@ -223,7 +224,7 @@ mod tests {
         let (db, other, dropping) = with_others();
         let inner = db.inner();
         let before = take(inner).unwrap();
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         fill(&db, &other);
         let first = take(inner).expect("it need not wait for one that began before");
         let third = db.create_column_family("third", &options("").cf).unwrap();
@@ -231,13 +232,13 @@ mod tests {
         assert!(take(inner).is_none(), "one at a time");
         fill(&db, &dropping);
         assert_eq!(run_next(inner), Some(CompactionReason::FifoSize), "it wants no space");
-        assert!(inner.poison.check_starved().is_err(), "who writes nothing knows nothing of space");
+        assert!(inner.context.poison.check_starved().is_err(), "who writes nothing knows nothing of space");
         assert!(take(inner).is_none(), "still one at a time");
-        assert!(inner.poison.check_starved().is_err(), "one waits for space");
+        assert!(inner.context.poison.check_starved().is_err(), "one waits for space");
         inner.run_compaction(&first).unwrap();
-        inner.poison.check_starved().unwrap();
+        inner.context.poison.check_starved().unwrap();
         let next = take(inner).unwrap();
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         fill(&db, &other);
         let again = take(inner).expect("the others began before");
         for job in [before, next, again] {
@@ -254,7 +255,7 @@ mod tests {
         let job = take(inner).unwrap();
         let in_work = [false, true].map(|is_aside| {
             job.plan.files().for_each(|(_, file)| file.set_aside.store(is_aside, Ordering::Relaxed));
-            DbInner::bytes_in_work(&inner.state.lock())
+            DbInner::bytes_in_work(&inner.tree.state.lock())
         });
         job.plan.files().for_each(|(_, file)| file.set_aside.store(false, Ordering::Relaxed));
         inner.run_compaction(&job).unwrap();
@@ -281,10 +282,10 @@ mod tests {
         options.env = options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
         let db = Db::open("/db", &options).unwrap();
         let inner = db.inner();
-        inner.state.lock().compactions_paused = 1;
+        inner.tree.state.lock().paused.compactions = 1;
         let other = db.create_column_family("other", &options.cf).unwrap();
         fill(&db, db.default_column_family());
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         let first = take(inner).unwrap();
         fill(&db, &other);
         for bytes in [0, options.cf.write_buffer_size] {
@@ -296,7 +297,7 @@ mod tests {
         for job in [second, first] {
             inner.run_compaction(&job).unwrap();
         }
-        inner.poison.check_starved().unwrap();
+        inner.context.poison.check_starved().unwrap();
     }
 
     /// A disk that takes note whether the state is locked while it is asked how much is free.
@@ -315,7 +316,8 @@ mod tests {
         fn free_space(&self, _directory: &Path) -> Result<Option<u64>> {
             if let Some(inner) = self.by.get().and_then(Weak::upgrade) {
                 self.count.fetch_add(1, Ordering::Relaxed);
-                self.under_lock.fetch_add(u64::from(inner.state.try_lock().is_none()), Ordering::Relaxed);
+                self.under_lock
+                    .fetch_add(u64::from(inner.tree.state.try_lock().is_none()), Ordering::Relaxed);
             }
             Ok(Some(u64::MAX))
         }
@@ -345,9 +347,9 @@ mod tests {
         let inner = db.inner();
         let other = db.create_column_family("other", &options.cf).unwrap();
         fill(&db, db.default_column_family());
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         let first = take(inner).unwrap();
-        inner.state.lock().compactions_paused = 0;
+        inner.tree.state.lock().paused.compactions = 0;
         fill(&db, &other);
         asked.by.set(Arc::downgrade(inner)).unwrap();
         assert!(inner.compact_one().unwrap(), "there is room");
@@ -383,11 +385,11 @@ mod tests {
             options.env = options.env.clone().with_fs(Arc::new(Full(options.env.fs.clone(), full)));
             options.cf.cf_paths = DataPathList::of(&[("/blobs", 1), ("/tables", 1 << 30)]);
             let db = Db::open("/db", &options).unwrap();
-            db.inner().state.lock().compactions_paused = 1;
+            db.inner().tree.state.lock().paused.compactions = 1;
             fill(&db, db.default_column_family());
             let mut job = take(db.inner()).unwrap();
             let chosen = std::mem::replace(&mut job.plan.path_id, path_id);
-            db.inner().poison.record_starved(Some(&full_disk()));
+            db.inner().context.poison.record_starved(Some(&full_disk()));
             let found = db.inner().has_room_beside(&job, 0, &db.inner().free_space());
             job.plan.path_id = chosen;
             db.inner().run_compaction(&job).unwrap();
@@ -402,10 +404,10 @@ mod tests {
         options.env = options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
         let db = Db::open("/db", &options).unwrap();
         let inner = db.inner();
-        inner.state.lock().compactions_paused = 1;
+        inner.tree.state.lock().paused.compactions = 1;
         let families = ["second", "third"].map(|name| db.create_column_family(name, &options.cf).unwrap());
         fill(&db, db.default_column_family());
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         let first = take(inner).unwrap();
         fill(&db, &families[0]);
         free.store(u64::MAX, Ordering::Relaxed);
@@ -420,7 +422,7 @@ mod tests {
         let began = beside.is_some();
         beside.iter().chain([&first]).for_each(|job| drop(inner.run_compaction(job).unwrap()));
         assert!(!began, "the first found out still");
-        inner.poison.check_starved().unwrap();
+        inner.context.poison.check_starved().unwrap();
         assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
     }
 
@@ -429,7 +431,7 @@ mod tests {
     fn another_finds_out_when_one_has_failed() {
         let (db, other, _) = with_others();
         let inner = db.inner();
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         let mut first = take(inner).unwrap();
         fill(&db, &other);
         assert!(take(inner).is_none());
@@ -437,7 +439,7 @@ mod tests {
         first.control.as_ref().unwrap().cancel();
         inner.run_compaction(&first).unwrap_err();
         drop(first);
-        assert!(inner.poison.check_starved().is_err());
+        assert!(inner.context.poison.check_starved().is_err());
         assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
     }
 
@@ -447,18 +449,18 @@ mod tests {
         let (db, ..) = with_others();
         let inner = db.inner();
         let hold = |count| {
-            let mut state = inner.state.lock();
+            let mut state = inner.tree.state.lock();
             state.families.get_mut(&ColumnFamilyId::DEFAULT).unwrap().compacting.manual = count;
             state.note(ColumnFamilyId::DEFAULT);
         };
         hold(1);
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         assert!(take(inner).is_none());
-        let known = inner.poison.check_starved();
+        let known = inner.context.poison.check_starved();
         hold(0);
         assert!(known.is_err(), "one that somebody asked for holds the family");
         assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
-        inner.poison.check_starved().unwrap();
+        inner.context.poison.check_starved().unwrap();
     }
 
     /// Whoever waited for compactions was told of a full disk for as long as somebody held those of one family.
@@ -467,13 +469,13 @@ mod tests {
         let (db, ..) = with_others();
         let inner = db.inner();
         let held = db.hold_automatic_compactions(db.default_column_family()).unwrap();
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         assert!(take(inner).is_none());
-        inner.poison.check_starved().expect("nobody wants space");
+        inner.context.poison.check_starved().expect("nobody wants space");
         drop(held);
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         assert_eq!(run_next(inner), Some(CompactionReason::Level0Files), "it is asked again");
-        inner.poison.check_starved().unwrap();
+        inner.context.poison.check_starved().unwrap();
     }
 
     /// The same, where one has its turn until its inputs are removed.
@@ -483,9 +485,9 @@ mod tests {
         let inner = db.inner();
         let piece = take(inner).unwrap();
         inner.run_compaction(&piece).unwrap();
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.context.poison.record_starved(Some(&full_disk()));
         assert!(take(inner).is_none());
-        assert!(inner.poison.check_starved().is_err());
+        assert!(inner.context.poison.check_starved().is_err());
         inner.end_turn(piece.family.id, true);
         drop(piece);
         assert_eq!(run_next(inner), Some(CompactionReason::SizeAmplification));
@@ -496,12 +498,12 @@ mod tests {
     fn who_may_not_look_knows_nothing_of_space() {
         let db = Db::open("/db", &options("")).unwrap();
         let inner = db.inner();
-        inner.state.lock().compactions_paused = 1;
-        inner.poison.record_starved(Some(&full_disk()));
+        inner.tree.state.lock().paused.compactions = 1;
+        inner.context.poison.record_starved(Some(&full_disk()));
         assert!(!inner.run_one(Role::Compaction).unwrap());
-        assert!(inner.poison.check_starved().is_err());
+        assert!(inner.context.poison.check_starved().is_err());
         assert!(take(inner).is_none());
-        inner.poison.check_starved().expect("nobody wants space");
+        inner.context.poison.check_starved().expect("nobody wants space");
     }
 
     /// A piece of a merging that nobody had asked for and one of `compact_range` took the room that is promised once.
@@ -518,7 +520,7 @@ mod tests {
                 let family = db.default_column_family();
                 tell.send(db.compact_range(family, None, None, &CompactRangeOptions::default())).unwrap();
             });
-            while inner.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.manual == 0 {
+            while inner.tree.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.manual == 0 {
                 assert_eq!(ended.try_recv().map(drop), Err(TryRecvError::Empty), "it did not wait");
                 yield_now();
             }
@@ -527,7 +529,7 @@ mod tests {
             inner.end_turn(family, true);
         });
         ended.recv().unwrap().unwrap();
-        assert_eq!(inner.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.in_turn, 0);
+        assert_eq!(inner.tree.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.in_turn, 0);
     }
 
     /// It took no turn: one of chosen tables and a piece of a merging, or two of them, took the room that is promised once.
@@ -553,7 +555,7 @@ mod tests {
         inner.end_turn(id, true);
         let chosen = tables(|level| level > 0);
         let job = {
-            let mut state = inner.state.lock();
+            let mut state = inner.tree.state.lock();
             let job = db.job_for_files(&state, family, &chosen[chosen.len() - 1..], last, &options).unwrap();
             inner.begin_compaction(&mut state, &job);
             job
@@ -572,7 +574,7 @@ mod tests {
         assert!(had_turn);
         inner.end_turn(id, true);
         db.compact_files(family, &tables(|_| true), last, &options).unwrap();
-        assert_eq!(inner.state.lock().families[&id].compacting.in_turn, 0);
+        assert_eq!(inner.tree.state.lock().families[&id].compacting.in_turn, 0);
     }
 
     /// The last piece did not count: a merging of all began while its inputs took their room still.

@@ -37,14 +37,14 @@ impl DbInner {
     /// Whether a flush of so many bytes has a thread more that compresses: writers wait for it as soon as the other memtable is
     /// full. Where there are more, these mostly have the processors busy by themselves.
     pub(super) fn compresses_in_parallel(&self, family: &Family, bytes: u64) -> bool {
-        let may_run = self.has_workers() && self.settings.load().max_background_jobs > 1;
+        let may_run = self.has_workers() && self.context.settings.load().max_background_jobs > 1;
         may_run && bytes >= PARALLEL_FROM && family.options.load().max_write_buffer_number <= 2
     }
 
     /// How a job writes the table `number`.
     pub(super) fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
         let options = spec.family.options.load();
-        let now = self.env.clock.unix_seconds();
+        let now = self.context.env.clock.unix_seconds();
         let written_by = if spec.is_flush {
             WrittenBy::Flush
         } else {
@@ -60,11 +60,11 @@ impl DbInner {
             creation_time: spec.inherited.oldest_ancestor_time_or(now),
             oldest_key_time: if spec.is_flush { now } else { 0 },
             file_creation_time: spec.inherited.file_creation_time_or(now),
-            db_identity: self.identity.clone(),
-            session_identity: self.session.clone(),
+            db_identity: self.context.identity.clone(),
+            session_identity: self.context.session.clone(),
             file_number: number,
-            buffer_size: self.settings.load().writable_file_max_buffer_size as usize,
-            range_deletion_bytes_max: self.range_deletion_bytes_max.load(Ordering::Relaxed) as usize,
+            buffer_size: self.context.settings.load().writable_file_max_buffer_size as usize,
+            range_deletion_bytes_max: self.limits.range_deletion_bytes_max.load(Ordering::Relaxed) as usize,
             ..table_builder_settings(&options, spec.place.level, spec.place.bottommost && !spec.is_flush)
         }
     }

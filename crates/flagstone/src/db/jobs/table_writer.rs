@@ -129,16 +129,16 @@ impl<'a> TableWriter<'a> {
 
     fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {
         let Job { inner, spec, unfinished, .. } = self.job;
-        let number = inner.file_numbers.allocate();
+        let number = inner.tree.file_numbers.allocate();
         let directory = spec.family.paths.directory(spec.place.path_id);
         let path = file_name::table(directory, number);
         if spec.place.temperature.is_known() {
-            inner.env.fs.advise(&path, spec.place.temperature);
+            inner.context.env.fs.advise(&path, spec.place.temperature);
         }
         let (number, file) = unfinished.create(number, path)?;
         let settings = inner.table_builder_settings(spec, number);
         let prepopulate = inner.prepopulate(spec, number, self.warmth);
-        let threads = spec.pace.compresses_in_parallel.then(|| inner.env.spawner.clone());
+        let threads = spec.pace.compresses_in_parallel.then(|| inner.context.env.spawner.clone());
         let builder = TableBuilder::new(file.clone(), settings)?
             .prepopulating(prepopulate)
             .compressing_in_parallel(threads)?;
@@ -255,7 +255,7 @@ impl<'a> TableWriter<'a> {
             let whole = DeletedRanges::new(version, level, open.number, limits, &bounds.tombstones);
             self.output.deleted.extend(whole);
         }
-        let now = inner.env.clock.unix_seconds();
+        let now = inner.context.env.clock.unix_seconds();
         // Where there are no blob files, the MANIFEST need not say what might hide some.
         let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
         self.output.tables.push(FileMetadata {

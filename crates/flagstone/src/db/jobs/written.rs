@@ -37,7 +37,7 @@ impl DbInner {
         expected: &Entries,
     ) -> Result<()> {
         let mode = if self.tables.reads_directly() { OpenMode::ReadDirect } else { OpenMode::Read };
-        let file = self.env.fs.open(path, mode)?;
+        let file = self.context.env.fs.open(path, mode)?;
         file.advise(Advice::Sequential);
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),

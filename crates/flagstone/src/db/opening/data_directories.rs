@@ -19,14 +19,14 @@ use crate::manifest::VersionSet;
 impl DbInner {
     /// The files in the database's directory and in those of its families that have the engine's names.
     pub(in crate::db) fn data_files(&self) -> Result<Vec<(PathBuf, FileKind)>> {
-        let families = self.families.read().values().cloned().collect::<Vec<_>>();
-        let mut directories = BTreeSet::from([Arc::from(self.path.as_path())]);
+        let families = self.tree.families.read().values().cloned().collect::<Vec<_>>();
+        let mut directories = BTreeSet::from([Arc::from(self.context.path.as_path())]);
         directories.extend(families.iter().flat_map(|family| family.paths.directories()).cloned());
         let mut files = Vec::new();
         for directory in directories {
-            let names = match self.env.fs.list(&directory) {
+            let names = match self.context.env.fs.list(&directory) {
                 // A read-only open makes none; what should be in it is missed by its name.
-                Err(error) if error.is_not_found() && self.read_only => continue,
+                Err(error) if error.is_not_found() && self.context.read_only => continue,
                 listed => listed?,
             };
             let known = names.iter().filter_map(|name| Some((directory.join(name), FileKind::parse(name)?)));
@@ -37,11 +37,11 @@ impl DbInner {
 
     /// Makes the directories of a new family that are not there.
     pub(in crate::db) fn make_data_directories(&self, paths: &DataPaths) -> Result<()> {
-        for directory in paths.directories().iter().filter(|directory| ***directory != *self.path) {
-            check_directory(&*self.env.fs, &self.path, directory)?;
-            make_directory(&self.names, directory)?;
+        for directory in paths.directories().iter().filter(|directory| ***directory != *self.context.path) {
+            check_directory(&*self.context.env.fs, &self.context.path, directory)?;
+            make_directory(&self.context.names, directory)?;
             // A number of its own: others may create families at the same time.
-            self.take_directory(directory, || self.file_numbers.allocate())?;
+            self.take_directory(directory, || self.tree.file_numbers.allocate())?;
         }
         Ok(())
     }
@@ -56,8 +56,8 @@ impl DbInner {
     ) -> Result<()> {
         let mut probes = directories
             .into_iter()
-            .map(|directory| file_name::temporary(directory, self.file_numbers.allocate()));
-        probes.try_for_each(|probe| check_direct_writes(&*self.env.fs, &probe))
+            .map(|directory| file_name::temporary(directory, self.tree.file_numbers.allocate()));
+        probes.try_for_each(|probe| check_direct_writes(&*self.context.env.fs, &probe))
     }
 
     /// Says in a directory, unless it is the database's own, that it belongs to it. Where the directory takes no file at the
@@ -67,10 +67,10 @@ impl DbInner {
         directory: &Path,
         number: impl FnOnce() -> FileNumber,
     ) -> Result<()> {
-        if is_own(&*self.env.fs, &self.path, directory)? {
+        if is_own(&*self.context.env.fs, &self.context.path, directory)? {
             return Ok(());
         }
-        match directory_owner::take_directory(&self.names, &self.path, directory, number) {
+        match directory_owner::take_directory(&self.context.names, &self.context.path, directory, number) {
             Err(error) if takes_no_file(&error) => {
                 tracing::warn!(%error, "cannot say whose a directory is: a copy might be opened with it");
                 Ok(())

@@ -5,34 +5,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::allocator::ReleasedAtEnd;
-use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
+use crate::base::sync::{ArcSwap, AtomicBool, Mutex, Ordering};
 use crate::base::unique_id::session_identity;
-use crate::base::{
-    Code, ColumnFamilyId, CombiningLock, Error, Mutant, Result, SnapshotList, Sometimes, SubCode, file_name,
-};
+use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, SubCode, file_name};
 use crate::compaction::pick::{Room, Runway};
 use crate::db::DbInner;
-use crate::db::disk::hole_speed::HoleSpeed;
+use crate::db::context::Context;
+use crate::db::disk::Disk;
 use crate::db::disk::reserve::Reserve;
 use crate::db::events::{Event, Events};
 use crate::db::family::{Family, FamilyState};
 use crate::db::files::Tables;
-use crate::db::jobs::background::Workers;
-use crate::db::jobs::io_limit::IoState;
+use crate::db::jobs::background::Background;
+use crate::db::limits::Limits;
+use crate::db::opening::Lifecycle;
 use crate::db::opening::due_options::DueOptions;
 use crate::db::poison::Poison;
 use crate::db::reading::Reader;
 use crate::db::settings::{compacts_by_itself, level0_files};
 use crate::db::state::State;
 use crate::db::statistics::{Statistics, Ticker};
+use crate::db::tree::Tree;
+use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::pressure::{Asked, Filling, Space};
 use crate::db::writing::stall::flushes_go_on;
-use crate::db::writing::wal_sync::WalSync;
-use crate::db::writing::write_control::WriteControl;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::{self, ColumnFamilyOptions, Options, StallCondition};
-use crate::sst::RANGE_DELETION_BYTES_MAX;
 
 /// What writers are held to at first if the options do not say, in bytes per second.
 const DEFAULT_DELAYED_WRITE_RATE: u64 = 16 << 20;
@@ -58,67 +57,42 @@ impl DbInner {
             "" => path.to_path_buf(),
             directory => PathBuf::from(directory),
         };
-        let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
         let events = Arc::new(Events::new(options.listeners.clone()));
         let reserve = Reserve::new(if read_only { 0 } else { options.reserved_disk_space });
         let statistics = Arc::<Statistics>::default();
         let snapshots = SnapshotList::new();
         let obsolete = versions.obsolete_files().clone();
-        let reader = Reader::new(tables.clone(), snapshots.clone(), statistics.clone(), obsolete.clone());
-        let inner = Self {
+        let context = Context {
             path: path.to_path_buf(),
             wal_directory,
             read_only,
             opened_at_us: env.clock.now_us(),
-            last_report: Mutex::default(),
             identity: versions.db_id().to_string(),
             session: session_identity(env.random.next_u64(), env.random.next_u64()),
-            workers: Workers::new(&options),
             env,
             names: versions.names().clone(),
+            poison: Poison::new(events.clone()),
+            events,
+            statistics: statistics.clone(),
+            closing: AtomicBool::new(false),
             settings: ArcSwap::from_pointee(options),
-            commit: CombiningLock::default(),
-            wal_sync: WalSync::default(),
-            file_numbers: versions.file_numbers().clone(),
-            obsolete,
-            state: Mutex::new(State::new(versions, families)),
-            families: RwLock::new(handles),
+        };
+        let inner = Self {
+            pipeline: Pipeline::new(),
+            tree: Tree::new(versions, families),
+            reader: Reader::new(tables.clone(), snapshots.clone(), statistics.clone(), obsolete.clone()),
             snapshots,
             tables,
-            reader,
             records_cache: AtomicBool::new(false),
+            last_report: Mutex::default(),
+            limits: Limits::new(),
             arenas,
-            write_control: WriteControl::default(),
-            poison: Poison::new(events.clone()),
-            reserve,
-            events,
-            io: Arc::new(IoState::new(statistics.clone())),
-            statistics,
-            older_wal_bytes: AtomicU64::new(0),
-            wal_reserve_missing: AtomicU64::new(0),
-            oldest_wal: AtomicU64::new(0),
-            wal_bytes_limit: AtomicU64::new(u64::MAX),
-            wal_bytes_cap: AtomicU64::new(u64::MAX),
-            active_wal_bytes: AtomicU64::new(0),
-            memtable_bytes_limit: AtomicU64::new(u64::MAX),
-            largest_write_buffer: AtomicU64::new(0),
-            direct_blob_min: AtomicU64::new(u64::MAX),
-            hole_size: AtomicU64::new(0),
-            hole_speed: HoleSpeed::default(),
-            range_deletion_bytes_max: AtomicU64::new(RANGE_DELETION_BYTES_MAX as u64),
-            unlogged: AtomicBool::new(false),
-            announced: AtomicU64::new(0),
-            progress: Condvar::new(),
-            closing: AtomicBool::new(false),
-            closed: Mutex::default(),
             memory_share: Mutex::default(),
-            listed: Mutex::default(),
-            removal_awaited: AtomicBool::new(false),
-            checkpoint_begins: Mutex::default(),
-            options_file: Mutex::default(),
-            limits: Mutex::default(),
-            lock: Mutex::default(),
+            background: Background::new(&context.settings.load(), statistics),
+            lifecycle: Lifecycle::default(),
+            disk: Disk::new(obsolete, reserve),
             released: ReleasedAtEnd::default(),
+            context: Arc::new(context),
         };
         inner.update_limits();
         inner
@@ -126,8 +100,9 @@ impl DbInner {
 
     /// The options in force as the text of an OPTIONS file; `change` may say otherwise of the database's own.
     pub(in crate::db) fn options_text(&self, of_copy: bool) -> String {
-        let mut options = (*self.settings.load_full()).clone();
+        let mut options = (*self.context.settings.load_full()).clone();
         let mut families: Vec<(Arc<Family>, ColumnFamilyOptions)> = self
+            .tree
             .families
             .read()
             .values()
@@ -144,31 +119,31 @@ impl DbInner {
 
     /// Writes the options in force to a new OPTIONS file.
     pub(in crate::db) fn write_options_file(&self) -> Result<()> {
-        self.write_options(&mut self.options_file.lock())
+        self.write_options(&mut self.lifecycle.options_file.lock())
     }
 
     /// One at a time, so that the file with the highest number says what is in force.
     fn write_options(&self, due: &mut DueOptions) -> Result<()> {
         self.check_open()?;
         let text = self.options_text(false);
-        let number = self.file_numbers.allocate();
-        let temporary = file_name::temporary(&self.path, number);
-        let target = file_name::options(&self.path, number);
-        let written = self.names.replace_file(&temporary, &target, text.as_bytes());
+        let number = self.tree.file_numbers.allocate();
+        let temporary = file_name::temporary(&self.context.path, number);
+        let target = file_name::options(&self.context.path, number);
+        let written = self.context.names.replace_file(&temporary, &target, text.as_bytes());
         written.inspect_err(|_| {
             // A name that a power loss may take is not to count among the newest two, which stay.
-            let _ = self.names.fs().remove(&target);
+            let _ = self.context.names.fs().remove(&target);
         })?;
         due.settle();
         // It stands whatever becomes of older ones.
-        self.tidy_metadata(&self.state.lock());
+        self.tidy_metadata(&self.tree.state.lock());
         Ok(())
     }
 
     /// The same when families were made or dropped, which is durable by then, and not undone by a file that cannot be written:
     /// that is tried again.
     pub(in crate::db) fn write_options_of_families(&self) -> Result<()> {
-        let mut due = self.options_file.lock();
+        let mut due = self.lifecycle.options_file.lock();
         match self.write_options(&mut due) {
             Err(error) if error.code() == Code::IoError => {
                 if !due.is_due() || error.subcode() != SubCode::NoSpace {
@@ -183,7 +158,7 @@ impl DbInner {
 
     /// The same when options were changed, which are in force by then: it is tried again as well, and the caller told.
     pub(in crate::db) fn write_changed_options(&self) -> Result<()> {
-        let mut due = self.options_file.lock();
+        let mut due = self.lifecycle.options_file.lock();
         self.write_options(&mut due).map_err(|error| match error.code() {
             Code::IoError => {
                 self.put_off_options(&mut due);
@@ -194,16 +169,16 @@ impl DbInner {
     }
 
     fn put_off_options(&self, due: &mut DueOptions) {
-        due.put_off(self.env.clock.now_us());
-        self.statistics.add(Ticker::OptionsFilesPutOff, 1);
+        due.put_off(self.context.env.clock.now_us());
+        self.context.statistics.add(Ticker::OptionsFilesPutOff, 1);
     }
 
     /// Writes the OPTIONS file that could not be written before; not again right after an attempt.
     pub(in crate::db) fn write_due_options_file(&self) {
         // Who writes one now writes what is due, or it is due still.
-        if let Some(mut due) = self.options_file.try_lock()
+        if let Some(mut due) = self.lifecycle.options_file.try_lock()
             && due.is_due()
-            && due.may_be_tried(self.env.clock.now_us())
+            && due.may_be_tried(self.context.env.clock.now_us())
             && let Err(error) = self.write_due_options(&mut due)
             // That there is no room was said.
             && error.subcode() != SubCode::NoSpace
@@ -217,20 +192,20 @@ impl DbInner {
         if !due.is_due() {
             return Ok(());
         }
-        let written = self.poison.check_fatal().and_then(|()| self.write_options(due));
+        let written = self.context.poison.check_fatal().and_then(|()| self.write_options(due));
         written.inspect_err(|_| self.put_off_options(due))
     }
 
     /// Works out what the trees ask of writers; after every change of a memtable or version.
     pub(in crate::db) fn update_stall(&self, state: &mut State) {
-        let settings = self.settings.load();
-        let now = self.env.clock.now_us();
-        let written = self.statistics.get(Ticker::BytesWritten);
-        state.pace.note_writes(now, written, self.write_control.lets_go_freely());
+        let settings = self.context.settings.load();
+        let now = self.context.env.clock.now_us();
+        let written = self.context.statistics.get(Ticker::BytesWritten);
+        state.pace.note_writes(now, written, self.pipeline.control.lets_go_freely());
         let speeds = state.pace.speeds();
         let by_memtables = self.memtables_stop_writers(state);
-        state.memtable_stops += u64::from(by_memtables && !state.memtables_stop);
-        state.memtables_stop = by_memtables;
+        state.memtables.stops += u64::from(by_memtables && !state.memtables.stop_writers);
+        state.memtables.stop_writers = by_memtables;
         let stopped = by_memtables | self.wals_stop_writers(state);
         self.note_pressures(state);
         let Asked { is_stopped, severity, slowest, last_room, space } = state.agenda.pressures.asked();
@@ -252,33 +227,33 @@ impl DbInner {
         let space = space.into_iter().chain(self.wal_space(state)).max_by_key(Space::closeness);
         let runway =
             space.map(|Space { left, brakes_at }| Runway { left, brakes_at, speeds, delayed_write_rate });
-        let before = self.write_control.condition();
+        let before = self.pipeline.control.condition();
         match (stopped || is_stopped, rate) {
-            (true, _) => self.write_control.set_stopped(now),
+            (true, _) => self.pipeline.control.set_stopped(now),
             (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
             (false, u64::MAX) => match runway {
-                Some(runway) => self.write_control.set_watched(runway),
-                None => self.write_control.set_normal(),
+                Some(runway) => self.pipeline.control.set_watched(runway),
+                None => self.pipeline.control.set_normal(),
             },
             (false, rate) => {
                 let rate = rate.max(MIN_DELAYED_WRITE_RATE);
-                self.write_control.set_delayed(rate, last_room, runway, is_hard);
+                self.pipeline.control.set_delayed(rate, last_room, runway, is_hard);
             }
         }
-        self.io.set_holds_writers_up(self.write_control.condition() != StallCondition::Normal);
-        let after = self.write_control.condition();
+        self.background.io.set_holds_writers_up(self.pipeline.control.condition() != StallCondition::Normal);
+        let after = self.pipeline.control.condition();
         if after != before {
-            self.events.note(|| Event::Stalled(before, after));
+            self.context.events.note(|| Event::Stalled(before, after));
         }
         if !Mutant::ForgetWakeUp.is_on() {
-            self.progress.notify_all();
+            self.tree.progress.notify_all();
         }
     }
 
     /// Works out again how much the blob files may take that are nearest to their limit, and with it what is asked of writers.
     #[cold]
     pub(in crate::db) fn measure_space(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         // The threads that look for holes may all be busy for long.
         self.note_readers_who_stay(&mut state);
         if let Some(family) = state.agenda.pressures.shortest_of_space() {
@@ -289,10 +264,10 @@ impl DbInner {
 
     /// Works out what the families ask in which something has changed.
     fn note_pressures(&self, state: &mut State) {
-        let State { families, crippled, apart, agenda, .. } = state;
-        let is_crippled = |id: &ColumnFamilyId| crippled.contains(id) || apart.contains(id);
+        let State { families, damage, agenda, .. } = state;
+        let is_crippled = |id: &ColumnFamilyId| damage.crippled.contains(id) || damage.apart.contains(id);
         let moved = agenda.take_moved();
-        self.statistics.add(Ticker::FamiliesLookedAt, moved.len() as u64);
+        self.context.statistics.add(Ticker::FamiliesLookedAt, moved.len() as u64);
         for id in moved {
             let Some(known) = families.get_mut(&id) else { continue };
             let pressure = known.pressure(is_crippled(&id));
@@ -312,9 +287,9 @@ impl DbInner {
     /// Looks again at what is to be done in a family, after an option of it changed, or when a call has ended that held its
     /// compactions back.
     pub(in crate::db) fn family_changed(&self, id: ColumnFamilyId) {
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         if let Some(known) = state.families.get_mut(&id) {
-            known.compacting.forced_gc_below = self.file_numbers.next();
+            known.compacting.forced_gc_below = self.tree.file_numbers.next();
         }
         state.note(id);
         self.update_stall(&mut state);
@@ -323,11 +298,11 @@ impl DbInner {
 
     /// The same in all families, after an option of the database changed.
     pub(in crate::db) fn tree_changed(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         state
             .families
             .values_mut()
-            .for_each(|known| known.compacting.forced_gc_below = self.file_numbers.next());
+            .for_each(|known| known.compacting.forced_gc_below = self.tree.file_numbers.next());
         state.note_all();
         self.update_stall(&mut state);
         self.announce_work(&mut state);
@@ -335,7 +310,7 @@ impl DbInner {
 
     /// Whether compactions are behind enough for low-priority writes to give way.
     pub(in crate::db) fn compactions_are_behind(&self) -> bool {
-        self.families.read().values().any(|family| {
+        self.tree.families.read().values().any(|family| {
             let options = family.options.load();
             let left_alone = options.runs_left_alone() as usize;
             compacts_by_itself(&options)
@@ -346,25 +321,25 @@ impl DbInner {
 
     /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
     pub(in crate::db) fn flush_wal(&self, sync: bool) -> Result<()> {
-        if sync || self.read_only {
+        if sync || self.context.read_only {
             self.check_syncable()?;
             return self.sync_wal();
         }
         // Also while a full disk refuses writes: what waits has its space.
-        self.flush_log(&mut self.commit.lock())
+        self.flush_log(&mut self.pipeline.commit.lock())
     }
 
     /// Makes everything written so far durable.
     pub(in crate::db) fn sync_wal(&self) -> Result<()> {
         let (last, is_all) = {
-            let mut commit = self.commit.lock();
+            let mut commit = self.pipeline.commit.lock();
             // Here, and not by the sync, which may find that its writes are synced already.
             self.flush_log(&mut commit)?;
             commit.debt.target = commit.last_sequence;
             (commit.last_sequence, commit.debt.unnumbered == commit.debt.unnumbered_synced)
         };
         if is_all {
-            self.wal_sync.wait_for(last, &*self.env.clock, || self.sync_and_publish())
+            self.pipeline.wal_sync.wait_for(last, &*self.context.env.clock, || self.sync_and_publish())
         } else {
             self.sync_and_publish().map(drop)
         }
@@ -372,16 +347,16 @@ impl DbInner {
 
     /// Waits until no flush and no compaction is running or wanted. Where the database is open read-only nobody does what is.
     pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
-        if self.read_only {
+        if self.context.read_only {
             return self.check_open();
         }
         // Looked at under one lock with the waiting: what changes in between would be waited for in vain.
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         loop {
-            self.poison.check()?;
+            self.context.poison.check()?;
             self.check_open()?;
             self.take_back_outnumbered(&mut state);
-            if !flushes_go_on(&state) && state.running_compactions == 0 {
+            if !flushes_go_on(&state) && state.running.compactions == 0 {
                 let wanted = self.compactions_wanted(&state);
                 if wanted.is_empty() && !self.punch_wanted(&state) {
                     break;
@@ -391,7 +366,7 @@ impl DbInner {
             }
             self.announce_work(&mut state);
             self.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
-            self.poison.check_starved()?;
+            self.context.poison.check_starved()?;
         }
         drop(state);
         self.purge_all_obsolete_files();
@@ -401,7 +376,7 @@ impl DbInner {
     /// # Errors
     /// `ShutdownInProgress`, once somebody closes the database.
     pub(in crate::db) fn check_open(&self) -> Result<()> {
-        if self.closing.load(Ordering::Acquire) {
+        if self.context.closing.load(Ordering::Acquire) {
             Err(Error::new(Code::ShutdownInProgress, "the database is closing"))
         } else {
             Ok(())
@@ -411,53 +386,53 @@ impl DbInner {
     /// Stops the workers and lets go of the directory. Once; whoever calls later hears, in the end, how that went.
     pub(in crate::db) fn close(&self) -> Result<()> {
         let closed = {
-            let mut closed = self.closed.lock();
+            let mut closed = self.lifecycle.closed.lock();
             closed.get_or_insert_with(|| self.close_once()).clone()
         };
         // Without the lock: a listener may close, too.
-        self.events.end();
+        self.context.events.end();
         closed
     }
 
     fn close_once(&self) -> Result<()> {
-        self.commit.lock().end.has_begun = true;
-        self.io.set_closing();
+        self.pipeline.commit.lock().end.has_begun = true;
+        self.background.io.set_closing();
         let flushed = self.flush_unlogged();
         {
             // Together: who comes later is refused, and leaves none that is due.
-            let mut due = self.options_file.lock();
+            let mut due = self.lifecycle.options_file.lock();
             if let Err(error) = self.write_due_options(&mut due) {
                 tracing::warn!(%error, "closed without an OPTIONS file that tells of families and options as they are");
             }
-            self.closing.store(true, Ordering::Release);
+            self.context.closing.store(true, Ordering::Release);
         }
         {
-            let mut state = self.state.lock();
+            let mut state = self.tree.state.lock();
             self.announce_work(&mut state);
-            self.progress.notify_all();
+            self.tree.progress.notify_all();
         }
-        self.workers.leave();
+        self.background.workers.leave();
         self.wait_for_callers_work();
-        self.families.read().values().for_each(|family| family.parked.close());
+        self.tree.families.read().values().for_each(|family| family.parked.close());
         self.end_traces();
         self.purge_all_obsolete_files();
         let ended = self.end_wal();
-        self.state.lock().versions.end();
+        self.tree.state.lock().versions.end();
         self.remove_recyclable_wals();
         self.close_reserve();
-        drop(self.options_file.lock());
+        drop(self.lifecycle.options_file.lock());
         let share = self.memory_share.lock().take();
         drop(share);
         self.unlist();
-        *self.lock.lock() = None;
+        *self.disk.lock.lock() = None;
         flushed.and(ended)
     }
 
     /// Manual compactions run in their callers' threads, and so do checkpoints, and flushes of those who resume writes; none may
     /// change or read anything once the directory is let go. None begins any more, and each that runs ends, also with a panic.
     fn wait_for_callers_work(&self) {
-        let mut state = self.state.lock();
-        while state.running_flushes + state.running_compactions + state.running_checkpoints > 0 {
+        let mut state = self.tree.state.lock();
+        while state.running.flushes + state.running.compactions + state.running.checkpoints > 0 {
             self.wait_for_progress(&mut state, None);
         }
     }
@@ -466,16 +441,16 @@ impl DbInner {
     /// could not be read by RocksDB. All families are flushed for that: were only some, the others would be behind them if
     /// somebody lost the WAL.
     fn flush_unlogged(&self) -> Result<()> {
-        if self.read_only {
+        if self.context.read_only {
             return Ok(());
         }
-        let unlogged = self.unlogged.load(Ordering::Acquire)
+        let unlogged = self.pipeline.unlogged.load(Ordering::Acquire)
             && !Mutant::ForgetUnloggedAtClose.is_on()
-            && !self.settings.load().avoid_flush_during_shutdown;
+            && !self.context.settings.load().avoid_flush_during_shutdown;
         if unlogged {
             Sometimes::UnloggedFlushedAtClose.reached();
         }
-        let families: Vec<_> = self.families.read().values().cloned().collect();
+        let families: Vec<_> = self.tree.families.read().values().cloned().collect();
         let has_blobs =
             |family: &Arc<Family>| family.current.load().generations().any(|mem| !mem.blobs.is_empty());
         let direct = !Mutant::ForgetBlobsAtClose.is_on() && families.iter().any(has_blobs);

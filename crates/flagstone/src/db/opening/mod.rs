@@ -11,3 +11,20 @@ pub(super) mod recovery;
 pub(super) mod replay_inserts;
 pub(super) mod replayed;
 mod wal_directory;
+
+use crate::base::Result;
+use crate::base::sync::Mutex;
+use crate::env::Listed;
+
+/// What opening and closing a database need.
+#[derive(Default)]
+pub(super) struct Lifecycle {
+    /// How closing went; held meanwhile, before all other locks.
+    pub(super) closed: Mutex<Option<Result<()>>>,
+    /// Its place in the list of the open databases of the process, while it is open.
+    pub(super) listed: Mutex<Option<Listed>>,
+    /// Held while an OPTIONS file is written; taken before all other locks. Whether one is due that could not be written.
+    pub(super) options_file: Mutex<due_options::DueOptions>,
+    /// Held while a checkpoint looks for its directory and makes it.
+    pub(super) checkpoint_begins: Mutex<()>,
+}

@@ -120,7 +120,7 @@ impl Db {
         let inner = Opening { path, options, wanted, read_only: false }.run()?;
         // The workers that did start hold the engine, and with it the lock of the directory.
         inner.start_workers().inspect_err(|_| drop(inner.close()))?;
-        inner.events.tell();
+        inner.context.events.tell();
         Ok(Self::from_inner(inner))
     }
 
@@ -221,9 +221,9 @@ impl Opening<'_> {
         inner.join_memory_share();
         inner.list_as_open();
         if !self.read_only {
-            inner.hole_size.store(self.block_size(&inner)?, Ordering::Relaxed);
+            inner.disk.hole_size.store(self.block_size(&inner)?, Ordering::Relaxed);
         }
-        *inner.lock.lock() = lock;
+        *inner.disk.lock.lock() = lock;
         if !self.read_only {
             inner.open_reserve()?;
         }
@@ -276,7 +276,7 @@ impl Opening<'_> {
     fn block_size(&self, inner: &DbInner) -> Result<u64> {
         let fs = &*self.options.env.fs;
         let mut largest = fs.metadata(&file_name::current(self.path))?.block_size;
-        for family in inner.families.read().values() {
+        for family in inner.tree.families.read().values() {
             let blobs = family.paths.of_blobs();
             if blobs.as_ref() != self.path {
                 largest = largest.max(fs.metadata(blobs)?.block_size);

@@ -27,8 +27,8 @@ impl DbInner {
     pub(super) fn check_nothing_is_prepared(&self, wals: &[FileNumber]) -> Result<()> {
         let mut prepared = Prepared::default();
         for number in wals {
-            let path = file_name::wal(&self.wal_directory, *number);
-            let file = match self.env.fs.open(&path, OpenMode::Read) {
+            let path = file_name::wal(&self.context.wal_directory, *number);
+            let file = match self.context.env.fs.open(&path, OpenMode::Read) {
                 Ok(file) => file,
                 // Whoever writes the database has removed it meanwhile.
                 Err(error) if error.is_not_found() => continue,
@@ -69,7 +69,7 @@ impl DbInner {
         } else {
             format!("transaction '{name}' is prepared, and neither committed nor rolled back")
         };
-        let path = file_name::wal(&self.wal_directory, number);
+        let path = file_name::wal(&self.context.wal_directory, number);
         Err(Error::not_supported(message).advise(Remedy::DecidePrepared).at(path).at_offset(offset))
     }
 }

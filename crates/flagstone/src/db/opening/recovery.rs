@@ -46,12 +46,12 @@ pub(in crate::db) struct Recovered {
 impl DbInner {
     pub(in crate::db) fn replay_wals(self: &Arc<Self>, mut meter: ProgressMeter) -> Result<Recovered> {
         let (oldest, kept_from) = {
-            let state = self.state.lock();
+            let state = self.tree.state.lock();
             (state.versions.oldest_log_number(), state.versions.min_log_number_to_keep())
         };
         let (files, wals) = self.wals_to_replay(oldest, kept_from)?;
         self.take_numbers_of_blob_files()?;
-        let mode = self.settings.load().wal_recovery_mode;
+        let mode = self.context.settings.load().wal_recovery_mode;
         let targets = Arc::new(Targets::new(self));
         let checks = Arc::new(BlobChecks::new(self, &targets));
         let piece_size = targets.piece_size(self);
@@ -60,9 +60,9 @@ impl DbInner {
         let with_threads = is_long && self.has_workers();
         let reading = Reading {
             piece_size,
-            readahead_size: self.settings.load().log_readahead_size as usize,
+            readahead_size: self.context.settings.load().log_readahead_size as usize,
             checks: Some(checks.clone()),
-            spawner: with_threads.then(|| self.env.spawner.clone()),
+            spawner: with_threads.then(|| self.context.env.spawner.clone()),
             ..Reading::default()
         };
         let mut inserts = Inserts::new(self, targets, with_threads);
@@ -77,19 +77,19 @@ impl DbInner {
             tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
         }
         self.check_families_agree(&outcome)?;
-        let recorded = self.state.lock().versions.last_sequence();
+        let recorded = self.tree.state.lock().versions.last_sequence();
         let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
         let last = replayed.map_or(recorded, |next| recorded.max(next.saturating_sub(1)));
         self.snapshots.published.store(last, Ordering::Release);
-        self.commit.lock().last_sequence = last;
-        self.state.lock().versions.set_last_sequence(last);
+        self.pipeline.commit.lock().last_sequence = last;
+        self.tree.state.lock().versions.set_last_sequence(last);
         Ok(Recovered { outcome, wals, edits })
     }
 
     /// If history ends at damage, no family may hold, in tables, writes from behind it.
     pub(in crate::db) fn check_families_agree(&self, outcome: &RecoveryOutcome) -> Result<()> {
         let Some(stop) = outcome.stopped.as_ref().filter(|stop| !stop.is_expected) else { return Ok(()) };
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         let ahead = state
             .versions
             .families()
@@ -100,7 +100,7 @@ impl DbInner {
              wal_recovery_mode=kSkipAnyCorruptedRecords to give up what it held",
             family.name, stop.wal, stop.error
         ))
-        .at(file_name::wal(&self.wal_directory, stop.wal));
+        .at(file_name::wal(&self.context.wal_directory, stop.wal));
         Err(stop.error.offset().into_iter().fold(error, Error::at_offset))
     }
 
@@ -108,7 +108,7 @@ impl DbInner {
     fn take_numbers_of_blob_files(&self) -> Result<()> {
         for (_, kind) in self.data_files()? {
             if let FileKind::Blob(number) = kind {
-                self.file_numbers.mark_used(number);
+                self.tree.file_numbers.mark_used(number);
             }
         }
         Ok(())
@@ -123,9 +123,9 @@ impl DbInner {
         kept_from: FileNumber,
     ) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
         let mut numbers = Vec::new();
-        for name in self.env.fs.list(&self.wal_directory)? {
+        for name in self.context.env.fs.list(&self.context.wal_directory)? {
             if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
-                self.file_numbers.mark_used(number);
+                self.tree.file_numbers.mark_used(number);
                 if number >= kept_from {
                     numbers.push(number);
                 }
@@ -136,9 +136,14 @@ impl DbInner {
         self.check_nothing_is_prepared(flushed)?;
         let (mut files, mut wals) = (Vec::new(), Vec::new());
         for &number in needed {
-            let file = match self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read) {
+            let file = match self
+                .context
+                .env
+                .fs
+                .open(&file_name::wal(&self.context.wal_directory, number), OpenMode::Read)
+            {
                 // A writer has removed it meanwhile; whether it was needed, `moving` finds out.
-                Err(error) if self.read_only && error.is_not_found() => continue,
+                Err(error) if self.context.read_only && error.is_not_found() => continue,
                 opened => opened?,
             };
             wals.push(LiveWal { number, bytes: file.size()?, created_here: false });
@@ -149,13 +154,13 @@ impl DbInner {
 
     /// Takes a family's memtable and gives the family an empty one.
     pub(in crate::db) fn take_recovered(&self, id: ColumnFamilyId) -> (Arc<Family>, Arc<Generation>) {
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         let known = state.families.get_mut(&id).expect("the caller found it");
         let fresh = self.new_memtable(&known.family);
         let mem = std::mem::replace(&mut known.mem, fresh);
         let version = known.family.current.load().version.clone();
         // What is flushed need not be kept in memory.
-        known.install(version, self.env.clock.now_us());
+        known.install(version, self.context.env.clock.now_us());
         (known.family.clone(), mem)
     }
 
@@ -168,15 +173,15 @@ impl DbInner {
         let (family, mem) = self.take_recovered(id);
         let output = self.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
-        self.note_key_faults(&mut self.state.lock(), &[], &[(&family, &output)]);
+        self.note_key_faults(&mut self.tree.state.lock(), &[], &[(&family, &output)]);
         Ok(())
     }
 
     /// Makes the recovered state durable and opens it for writing.
     pub(in crate::db) fn finish_recovery(&self, mut recovered: Recovered) -> Result<()> {
-        let settings = self.settings.load();
+        let settings = self.context.settings.load();
         // What memtables have in blob files of a dead process must move to others before anything is synced.
-        let has_blobs = self.state.lock().families.values().any(|known| !known.mem.blobs.is_empty());
+        let has_blobs = self.tree.state.lock().families.values().any(|known| !known.mem.blobs.is_empty());
         let keep_in_memory = settings.avoid_flush_during_recovery
             && !has_blobs
             && recovered.edits.is_empty()
@@ -185,7 +190,7 @@ impl DbInner {
             self.sync_kept_wals(&recovered)?;
         } else {
             let filled: Vec<_> = {
-                let state = self.state.lock();
+                let state = self.tree.state.lock();
                 let filled = state.families.values().filter(|known| !known.mem.is_empty());
                 filled.map(|known| known.family.id).collect()
             };
@@ -193,9 +198,9 @@ impl DbInner {
                 self.flush_recovered(id, &mut recovered.edits)?;
             }
         }
-        let number = self.file_numbers.allocate();
-        let mut commit = self.commit.lock();
-        let mut state = self.state.lock();
+        let number = self.tree.file_numbers.allocate();
+        let mut commit = self.pipeline.commit.lock();
+        let mut state = self.tree.state.lock();
         let mut writer = self.create_wal(number, &mut state)?;
         // Behind the last number that there is nothing can follow.
         if !recovered.outcome.stops.is_empty() && commit.last_sequence < MAX_SEQUENCE_NUMBER {
@@ -229,12 +234,12 @@ impl DbInner {
         let State { versions, families, .. } = &mut *state;
         for known in families.values_mut() {
             let version = versions.family(known.family.id).expect("open").current.clone();
-            known.install(version, self.env.clock.now_us());
-            known.compacting.forced_gc_below = self.file_numbers.next();
+            known.install(version, self.context.env.clock.now_us());
+            known.compacting.forced_gc_below = self.tree.file_numbers.next();
             commit.add_target(known.family.clone(), known.mem.clone());
         }
         state.note_all();
-        state.wals = recovered.wals.into();
+        state.wals.live = recovered.wals.into();
         self.remove_old_wals(&mut state, oldest_kept);
         self.update_stall(&mut state);
         Ok(())
@@ -248,8 +253,8 @@ impl DbInner {
             Sometimes::RecoveryKeptMemtables.reached();
         }
         for wal in recovered.wals.iter().filter(|_| !Mutant::SkipSyncOfKeptWals.is_on()) {
-            let path = file_name::wal(&self.wal_directory, wal.number);
-            let file = self.env.fs.open(&path, OpenMode::Update)?;
+            let path = file_name::wal(&self.context.wal_directory, wal.number);
+            let file = self.context.env.fs.open(&path, OpenMode::Update)?;
             write_again(&*file)?;
             file.sync()?;
         }
@@ -258,12 +263,12 @@ impl DbInner {
 
     /// Shows readers what was replayed; nothing is written.
     pub(in crate::db) fn finish_read_only(&self, recovered: Recovered) {
-        let mut state = self.state.lock();
-        state.wals = recovered.wals.into();
+        let mut state = self.tree.state.lock();
+        state.wals.live = recovered.wals.into();
         let State { versions, families, .. } = &mut *state;
         for known in families.values_mut() {
             let version = versions.family(known.family.id).expect("open").current.clone();
-            known.install(version, self.env.clock.now_us());
+            known.install(version, self.context.env.clock.now_us());
         }
     }
 }

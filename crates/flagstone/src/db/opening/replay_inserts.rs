@@ -66,7 +66,7 @@ pub(in crate::db) struct Target {
 impl Targets {
     /// Those of a database; they stay the same throughout a replay.
     pub(in crate::db) fn new(inner: &DbInner) -> Self {
-        let state = inner.state.lock();
+        let state = inner.tree.state.lock();
         let (mut by_id, mut all) = (HashMap::new(), Vec::new());
         for (id, known) in &state.families {
             let Some(recorded) = state.versions.family(*id) else { continue };
@@ -94,7 +94,7 @@ impl Targets {
     /// How large pieces of logs may be.
     pub(in crate::db) fn piece_size(&self, inner: &DbInner) -> usize {
         let memtables = self.all.iter().map(|target| target.family.write_buffer_size() as u64);
-        let smallest = memtables.chain(memtable_bytes_max(&inner.settings.load())).min().unwrap_or(0);
+        let smallest = memtables.chain(memtable_bytes_max(&inner.context.settings.load())).min().unwrap_or(0);
         (smallest / PORTIONS_OF_MEMTABLE).clamp(PIECE_SIZE_MIN, PIECE_SIZE_MAX) as usize
     }
 
@@ -190,7 +190,7 @@ struct Waiting {
 impl Inserts {
     pub(in crate::db) fn new(inner: &Arc<DbInner>, targets: Arc<Targets>, with_threads: bool) -> Self {
         let wanted = if with_threads {
-            targets.all.len().min(inner.settings.load().max_background_jobs.max(1) as usize)
+            targets.all.len().min(inner.context.settings.load().max_background_jobs.max(1) as usize)
         } else {
             0
         };
@@ -358,7 +358,7 @@ impl Inserter {
                 for_thread.insert_or_fail(portion);
             }
         };
-        let started = shared.inner.env.spawner.spawn("flagstone-replay", Box::new(work));
+        let started = shared.inner.context.env.spawner.spawn("flagstone-replay", Box::new(work));
         let told = |error: &Error| tracing::warn!(%error, "a replay inserts with fewer threads");
         Some(Self { line, thread: started.inspect_err(told).ok()? })
     }
@@ -414,7 +414,7 @@ impl Shared {
             let target = &self.targets.all[entries[0].target as usize];
             let inserting = target.inserting.lock();
             let id = target.family.id;
-            let mem = self.inner.state.lock().families.get(&id).expect("families stay").mem.clone();
+            let mem = self.inner.tree.state.lock().families.get(&id).expect("families stay").mem.clone();
             let mut writer = mem.writer();
             for entry in entries {
                 let (key, value) = (portion.key(entry), portion.value(entry));
@@ -435,7 +435,7 @@ impl Shared {
     /// Writes the family's memtable, for whoever holds its lock.
     fn write(&self, target: &Target) -> Result<()> {
         // Nothing can be written there: it all stays in memory.
-        if self.inner.read_only {
+        if self.inner.context.read_only {
             return Ok(());
         }
         let (family, mem) = self.inner.take_recovered(target.family.id);
@@ -447,10 +447,10 @@ impl Shared {
 
     /// Writes the largest memtable, if all together have more than they may.
     fn write_largest(&self) -> Result<()> {
-        if self.inner.read_only {
+        if self.inner.context.read_only {
             return Ok(());
         }
-        let largest = || self.inner.largest_beyond_limit(&self.inner.state.lock());
+        let largest = || self.inner.largest_beyond_limit(&self.inner.tree.state.lock());
         let Some(index) = largest().and_then(|id| self.targets.by_id.get(&id).copied()) else {
             return Ok(());
         };

@@ -64,7 +64,7 @@ impl ReplayedTables {
             let panicked = |_| Err(Error::new(Code::Aborted, "writing a memtable during recovery panicked"));
             *told.lock() = Some(written.unwrap_or_else(panicked));
         };
-        let thread = self.inner.env.spawner.spawn("flagstone-replay", Box::new(work))?;
+        let thread = self.inner.context.env.spawner.spawn("flagstone-replay", Box::new(work))?;
         self.in_flight = Some(InFlight { family: id, thread, outcome });
         Ok(())
     }

@@ -127,7 +127,7 @@ pub(super) fn write_stalls(activity: &Activity) -> String {
 impl DbInner {
     /// `rocksdb.cf-write-stall-stats`.
     pub(super) fn cf_write_stalls(&self, family: &Family) -> String {
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         state.families.get(&family.id).map_or(String::new(), |known| write_stalls(&known.activity))
     }
 
@@ -136,7 +136,7 @@ impl DbInner {
         let current = family.current.load();
         let version = &current.version;
         let (activity, scores) = {
-            let state = self.state.lock();
+            let state = self.tree.state.lock();
             let activity = state.families.get(&family.id).map(|known| known.activity.clone());
             (activity.unwrap_or_default(), self.level_scores(&state, family, version))
         };
@@ -167,7 +167,7 @@ impl DbInner {
     }
 
     fn sums_of_cf(&self, activity: &Activity) -> String {
-        let up = (self.env.clock.now_us().saturating_sub(self.opened_at_us)) as f64 / 1e6;
+        let up = (self.context.env.clock.now_us().saturating_sub(self.context.opened_at_us)) as f64 / 1e6;
         let flushed = activity.flushes.all_written() as f64 / GB;
         let mut all = activity.flushes;
         all.add(&activity.compactions);

@@ -69,14 +69,14 @@ impl DbFigures {
 impl DbInner {
     pub(super) fn db_stats(&self) -> String {
         let now = DbFigures {
-            up_us: self.env.clock.now_us().saturating_sub(self.opened_at_us),
-            bytes: self.statistics.get(Ticker::BytesWritten),
-            keys: self.statistics.get(Ticker::KeysWritten),
-            writes: self.statistics.get(Ticker::Writes),
-            logged_writes: self.statistics.get(Ticker::LoggedWrites),
-            wal_bytes: self.statistics.get(Ticker::WalBytes),
-            wal_syncs: self.statistics.get(Ticker::WalSyncs),
-            stall_us: self.statistics.get(Ticker::StallMicros),
+            up_us: self.context.env.clock.now_us().saturating_sub(self.context.opened_at_us),
+            bytes: self.context.statistics.get(Ticker::BytesWritten),
+            keys: self.context.statistics.get(Ticker::KeysWritten),
+            writes: self.context.statistics.get(Ticker::Writes),
+            logged_writes: self.context.statistics.get(Ticker::LoggedWrites),
+            wal_bytes: self.context.statistics.get(Ticker::WalBytes),
+            wal_syncs: self.context.statistics.get(Ticker::WalSyncs),
+            stall_us: self.context.statistics.get(Ticker::StallMicros),
         };
         let before = std::mem::replace(&mut *self.last_report.lock(), now);
         let lately = now.since(&before);
@@ -87,7 +87,7 @@ impl DbInner {
 
     /// `rocksdb.db-write-stall-stats`.
     pub(super) fn db_write_stalls(&self) -> String {
-        let stops = self.state.lock().memtable_stops;
+        let stops = self.tree.state.lock().memtables.stops;
         format!("Write Stall (count): write-buffer-manager-limit-stops: {stops}\n")
     }
 }

@@ -97,7 +97,7 @@ impl Db {
     /// `rocksdb.estimate-oldest-key-time` with FIFO compaction that merges nothing.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let inner = self.inner();
-        family.0.check_owner(&inner.obsolete).ok()?;
+        family.0.check_owner(&inner.disk.obsolete).ok()?;
         let version = family.0.current.load().version.clone();
         match name {
             "rocksdb.stats" => Some(inner.stats_text(&family.0)),
@@ -117,7 +117,7 @@ impl Db {
                 Some(inner.key_faults_in_words().iter().map(|fault| format!("{fault}\n")).collect())
             }
             "flagstone.pins" => Some(inner.pins(PINS_SHOWN).to_string()),
-            "flagstone.background-error" => Some(inner.poison.describe()),
+            "flagstone.background-error" => Some(inner.context.poison.describe()),
             _ => match inner.property_with_argument(&family.0, &version, name) {
                 None => inner.int_property(&family.0, name).map(|value| value.to_string()),
                 text => text,
@@ -128,7 +128,7 @@ impl Db {
     /// The property `name` of a family as a number; `None` if there is no such number, or the family is another database's.
     pub fn int_property(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
         let inner = self.inner();
-        family.0.check_owner(&inner.obsolete).ok()?;
+        family.0.check_owner(&inner.disk.obsolete).ok()?;
         inner.int_property(&family.0, name)
     }
 
@@ -202,12 +202,12 @@ impl DbInner {
 
     /// What a doctor asks beside the counters; it reads these lines, too (`db/doctor/told.rs`).
     fn state_text(&self) -> String {
-        let now_us = self.env.clock.now_us();
-        let control = &self.write_control;
+        let now_us = self.context.env.clock.now_us();
+        let control = &self.pipeline.control;
         format!(
             "** State **\nstate : {}\nwriters : {}\nwriters held up : {} us\nwriters stopped : {} s\n\
              block cache capacity : {} bytes\n",
-            self.poison.describe(),
+            self.context.poison.describe(),
             control.condition(),
             control.held_up_us(now_us),
             control.stopped_us(now_us) / 1_000_000,
@@ -216,7 +216,7 @@ impl DbInner {
     }
 
     fn statistics_text(&self) -> String {
-        let counters = Ticker::ALL.iter().map(|ticker| (ticker.name(), self.statistics.get(*ticker)));
+        let counters = Ticker::ALL.iter().map(|ticker| (ticker.name(), self.context.statistics.get(*ticker)));
         let lines: String = counters.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect();
         lines + &self.cache_lines()
     }

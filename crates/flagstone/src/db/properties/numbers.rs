@@ -23,7 +23,7 @@ impl DbInner {
             "rocksdb.num-immutable-mem-table" => current.immutable.len() as u64,
             "rocksdb.mem-table-flush-pending" => u64::from(!current.immutable.is_empty()),
             "rocksdb.compaction-pending" => u64::from(self.compaction_pending(family)),
-            "rocksdb.background-errors" => self.poison.failures(),
+            "rocksdb.background-errors" => self.context.poison.failures(),
             "rocksdb.cur-size-active-mem-table" => current.mem.memory_usage() as u64,
             "rocksdb.cur-size-all-mem-tables" | "rocksdb.size-all-mem-tables" => {
                 current.mem.memory_usage() as u64 + immutable_bytes()
@@ -42,7 +42,7 @@ impl DbInner {
                 .filter_map(|(_, file)| file.table.get())
                 .map(|table| table.memory_usage() as u64)
                 .sum(),
-            "rocksdb.is-file-deletions-enabled" => u64::from(self.state.lock().deletions_paused == 0),
+            "rocksdb.is-file-deletions-enabled" => u64::from(self.tree.state.lock().paused.deletions == 0),
             "rocksdb.num-immutable-mem-table-flushed" | "rocksdb.compaction-abort-count" => 0,
             "rocksdb.num-live-versions" => self.live_versions(family),
             "rocksdb.current-super-version-number" => self.super_version_number(family),
@@ -55,7 +55,7 @@ impl DbInner {
                 self.snapshots.oldest().map_or(0, |oldest| oldest.since_unix_seconds)
             }
             "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |oldest| oldest.sequence),
-            "rocksdb.min-log-number-to-keep" => self.state.lock().versions.min_log_number_to_keep().0,
+            "rocksdb.min-log-number-to-keep" => self.tree.state.lock().versions.min_log_number_to_keep().0,
             "rocksdb.total-sst-files-size" => self.total_table_bytes(family),
             "rocksdb.live-sst-files-size" => version.table_bytes(),
             "rocksdb.estimate-live-data-size" => {
@@ -68,14 +68,20 @@ impl DbInner {
                 let (options, waiting) = (family.options.load(), current.immutable.len());
                 stall_input(&options, version, waiting, BlobWaste::default()).pending_compaction_bytes
             }
-            "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
-            "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,
-            "rocksdb.actual-delayed-write-rate" => self.write_control.delayed_rate(),
-            "flagstone.rate-limiter-bytes-per-second" => {
-                self.settings.load().rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second())
+            "rocksdb.num-running-compactions" => self.tree.state.lock().running.compactions as u64,
+            "rocksdb.num-running-flushes" => self.tree.state.lock().running.flushes as u64,
+            "rocksdb.actual-delayed-write-rate" => self.pipeline.control.delayed_rate(),
+            "flagstone.rate-limiter-bytes-per-second" => self
+                .context
+                .settings
+                .load()
+                .rate_limiter
+                .as_ref()
+                .map_or(0, |limiter| limiter.bytes_per_second()),
+            "flagstone.wal-reserve-missing" => {
+                self.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed)
             }
-            "flagstone.wal-reserve-missing" => self.wal_reserve_missing.load(Ordering::Relaxed),
-            "rocksdb.is-write-stopped" => u64::from(self.write_control.is_stopped()),
+            "rocksdb.is-write-stopped" => u64::from(self.pipeline.control.is_stopped()),
             "rocksdb.num-blob-files" => version.blob_files.len() as u64,
             "rocksdb.total-blob-file-size" => self.total_blob_bytes(family),
             "rocksdb.live-blob-file-size" => blob_file_bytes(version.blob_files.values()),
@@ -130,21 +136,21 @@ impl DbInner {
     }
 
     fn super_version_number(&self, family: &Family) -> u64 {
-        self.state.lock().families.get(&family.id).map_or(0, |known| known.installed() + 1)
+        self.tree.state.lock().families.get(&family.id).map_or(0, |known| known.installed() + 1)
     }
 
     /// Bytes of the tables that are in use no longer and still on the disk.
     fn obsolete_table_bytes(&self) -> u64 {
-        let sizes = self.obsolete.tables().into_iter().filter_map(|path| {
+        let sizes = self.disk.obsolete.tables().into_iter().filter_map(|path| {
             // One that is gone meanwhile takes no space.
-            self.env.fs.metadata(&path).ok().map(|metadata| metadata.size)
+            self.context.env.fs.metadata(&path).ok().map(|metadata| metadata.size)
         });
         sizes.fold(0, u64::saturating_add)
     }
 
     /// What the compactions under way merge: each table of level 0 by itself, other levels as a whole.
     fn running_sorted_runs(&self) -> u64 {
-        let state = self.state.lock();
+        let state = self.tree.state.lock();
         let running = state.families.values().flat_map(|known| &known.compacting.running);
         running.map(|compaction| compaction.sorted_runs as u64).sum()
     }

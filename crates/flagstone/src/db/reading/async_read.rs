@@ -166,7 +166,7 @@ impl DbInner {
             return work(&self);
         }
         let inner = self.clone();
-        let ticket = self.workers.readers().run(&*self.env.spawner, move || work(&inner));
+        let ticket = self.background.workers.readers().run(&*self.context.env.spawner, move || work(&inner));
         // What waits keeps no database open that its owner lets go of meanwhile; the work does, until it is done.
         drop(self);
         ticket?.await

@@ -242,7 +242,7 @@ mod tests {
             db.inner().wait_until_idle().unwrap();
             // Whoever wrote a table lets go of the tree before it only after it has said that it is done; the file goes then.
             let blob_files = || {
-                let names = db.inner().env.fs.list(db.path()).unwrap();
+                let names = db.inner().context.env.fs.list(db.path()).unwrap();
                 names.iter().filter(|name| matches!(FileKind::parse(name), Some(FileKind::Blob(_)))).count()
             };
             while blob_files() > 1 {

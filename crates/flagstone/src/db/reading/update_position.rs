@@ -213,7 +213,7 @@ impl DbInner {
         let (first, noted) = begin.unzip();
         // What it will say with its first record, which waits in memory or has yet to come.
         let unwritten = || {
-            let commit = self.commit.lock();
+            let commit = self.pipeline.commit.lock();
             commit.log.predecessor.filter(|_| commit.log.number == number)
         };
         Ok(Some(Later {

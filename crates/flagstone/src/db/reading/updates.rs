@@ -151,7 +151,7 @@ impl Db {
     pub fn get_updates_since(&self, sequence: SequenceNumber) -> Result<Updates> {
         let inner = self.inner();
         inner.check_open()?;
-        if inner.read_only {
+        if inner.context.read_only {
             return Err(Error::not_supported("the writes of a database that is open read-only"));
         }
         let wanted = sequence.max(1);
@@ -190,7 +190,7 @@ pub(super) fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>> {
 
 impl DbInner {
     pub(super) fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
-        let file = self.env.fs.open(&wal.path, OpenMode::Read)?;
+        let file = self.context.env.fs.open(&wal.path, OpenMode::Read)?;
         Ok(OpenWal::new(file, wal.number, limit))
     }
 
@@ -203,7 +203,7 @@ impl DbInner {
 
     /// Whether the log record of that write may wait in memory, in no file, though the write may be published.
     fn may_wait_in_memory(&self, wanted: SequenceNumber) -> bool {
-        let commit = self.commit.lock();
+        let commit = self.pipeline.commit.lock();
         let is_any = commit.log.writer.as_ref().is_some_and(|wal| wal.written() < wal.offset());
         is_any && commit.log.waiting_from <= wanted
     }
@@ -294,7 +294,9 @@ impl DbInner {
         index: &[u8],
     ) -> Result<()> {
         // Of a dropped family nothing is left to read. Were it left out, what follows would have other numbers for the replica.
-        let Some(family) = self.families.read().get(&cf).cloned() else { return batch.delete_cf(cf, key) };
+        let Some(family) = self.tree.families.read().get(&cf).cloned() else {
+            return batch.delete_cf(cf, key);
+        };
         let version = family.current.load().version.clone();
         let place = self.tables.place_of_blob(&family, key, index)?;
         let settings = read_settings(&ReadOptions { fill_cache: false, ..ReadOptions::default() });

@@ -395,7 +395,7 @@ mod tests {
         let (watcher, looked) = channel();
         *hands.watcher.lock() = Some(watcher);
         std::thread::scope(|scope| {
-            let commit = db.base().inner().commit.lock();
+            let commit = db.base().inner().pipeline.commit.lock();
             let merging = std::thread::Builder::new().name("merging".to_string());
             merging.spawn_scoped(scope, || db.merge_cf(family, "key", "more").unwrap()).unwrap();
             looked.recv().unwrap();

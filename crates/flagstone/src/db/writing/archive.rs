@@ -74,18 +74,18 @@ impl Db {
 impl DbInner {
     /// [`Db::wal_files`], and the number of the active one, if there is one.
     pub(in crate::db) fn wal_files(&self) -> (Vec<WalFile>, Option<FileNumber>) {
-        let commit = self.commit.lock();
-        let state = self.state.lock();
+        let commit = self.pipeline.commit.lock();
+        let state = self.tree.state.lock();
         let here = |(number, size, archived): (FileNumber, u64, bool)| {
-            let path = file_name::wal(&self.wal_directory, number);
+            let path = file_name::wal(&self.context.wal_directory, number);
             WalFile { number, path, size, archived }
         };
-        let moved = state.archive.wals.iter().map(|wal| {
+        let moved = state.wals.archive.wals.iter().map(|wal| {
             let (number, size) = (wal.number, wal.size);
             WalFile { number, path: self.archived(number), size, archived: true }
         });
-        let waiting = state.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
-        let older = state.wals.iter().map(|wal| (wal.number, wal.bytes, false));
+        let waiting = state.wals.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
+        let older = state.wals.live.iter().map(|wal| (wal.number, wal.bytes, false));
         let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
         let mut files: Vec<_> = moved.chain(waiting.chain(older).chain(active).map(here)).collect();
         // What waits may be older than what was moved.
@@ -96,15 +96,15 @@ impl DbInner {
     /// Finds what earlier lives of the database archived. WALs may lie there although nothing is archived any longer.
     pub(in crate::db) fn load_archive(&self) -> Result<Archive> {
         let directory = self.archive_directory();
-        let names = match self.env.fs.list(&directory) {
+        let names = match self.context.env.fs.list(&directory) {
             Err(error) if error.is_not_found() => Vec::new(),
             names => names?,
         };
         let mut wals = Vec::new();
         for name in names {
             if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
-                let metadata = self.env.fs.metadata(&directory.join(&name))?;
-                let since = metadata.modified.unwrap_or_else(|| self.env.clock.unix_seconds());
+                let metadata = self.context.env.fs.metadata(&directory.join(&name))?;
+                let since = metadata.modified.unwrap_or_else(|| self.context.env.clock.unix_seconds());
                 wals.push(ArchivedWal { number, size: metadata.size, since });
             }
         }
@@ -120,10 +120,10 @@ impl DbInner {
         size: u64,
     ) -> Result<()> {
         let Some(limits) = self.archive_limits() else {
-            return self.remove(&file_name::wal(&self.wal_directory, number));
+            return self.remove(&file_name::wal(&self.context.wal_directory, number));
         };
         archive.waiting.push_back((number, size));
-        let now = self.env.clock.unix_seconds();
+        let now = self.context.env.clock.unix_seconds();
         let mut outcome = Ok(());
         // One that cannot be moved holds up no others.
         for (number, size) in std::mem::take(&mut archive.waiting) {
@@ -142,12 +142,12 @@ impl DbInner {
 
     /// `false` if somebody has removed the WAL.
     fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<bool> {
-        let fs = &*self.env.fs;
+        let fs = &*self.context.env.fs;
         if archive.wals.is_empty() {
             // No more durable than the moves: recovery needs none of them.
             fs.create_directory(&self.archive_directory())?;
         }
-        let (source, target) = (file_name::wal(&self.wal_directory, number), self.archived(number));
+        let (source, target) = (file_name::wal(&self.context.wal_directory, number), self.archived(number));
         match fs.rename(&source, &target) {
             Err(error) if !error.is_not_found() => return Err(error),
             // It was moved, though that was said to have failed.
@@ -167,7 +167,7 @@ impl DbInner {
     /// At open, by the options that count now.
     pub(in crate::db) fn tidy_archive(&self, archive: &mut Archive) -> Result<()> {
         let Some(limits) = self.archive_limits() else { return Ok(()) };
-        self.shorten_archive(archive, limits, self.env.clock.unix_seconds())
+        self.shorten_archive(archive, limits, self.context.env.clock.unix_seconds())
     }
 
     fn shorten_archive(&self, archive: &mut Archive, limits: Limits, now: u64) -> Result<()> {
@@ -182,7 +182,7 @@ impl DbInner {
     }
 
     fn archive_limits(&self) -> Option<Limits> {
-        let settings = self.settings.load();
+        let settings = self.context.settings.load();
         let limits = Limits { seconds: settings.WAL_ttl_seconds, bytes: settings.WAL_size_limit_MB << 20 };
         settings.archives_wals().then_some(limits)
     }
@@ -192,7 +192,7 @@ impl DbInner {
     }
 
     fn archive_directory(&self) -> PathBuf {
-        file_name::archive(&self.wal_directory)
+        file_name::archive(&self.context.wal_directory)
     }
 }
 

@@ -18,12 +18,12 @@ impl DbInner {
     /// Whether the memtables that are written to have grown so large together that some are to be flushed.
     #[inline]
     pub(in crate::db) fn memtable_limit_reached(&self, commit: &Commit) -> bool {
-        commit.memtable_bytes >= self.memtable_bytes_limit.load(Ordering::Relaxed)
+        commit.memtable_bytes >= self.limits.memtable_bytes.load(Ordering::Relaxed)
     }
 
     /// Whether writers are to wait for flushes, which are asked for.
     pub(in crate::db) fn memtables_stop_writers(&self, state: &mut State) -> bool {
-        let Some(most) = memtable_bytes_max(&self.settings.load()) else { return false };
+        let Some(most) = memtable_bytes_max(&self.context.settings.load()) else { return false };
         // Readers' memtables are in it, too: if all together are fewer, no family need be looked at.
         if state.agenda.waiting().next().is_none()
             || (self.tables.account().held(Holder::Memtables) as u64) < most
@@ -45,7 +45,7 @@ impl DbInner {
     /// Chooses the largest memtables that are written to, until they have half of what all of these may have.
     pub(in crate::db) fn want_switch_of_largest(&self, commit: &mut Commit) {
         Sometimes::LargestMemtablesSwitched.reached();
-        let enough = self.memtable_bytes_limit.load(Ordering::Relaxed) / 2;
+        let enough = self.limits.memtable_bytes.load(Ordering::Relaxed) / 2;
         let mut targets: Vec<&mut WriteTarget> = commit.targets.values_mut().collect();
         targets.retain(|target| target.counted > 0);
         targets.sort_by_key(|target| Reverse(target.counted));
@@ -61,7 +61,7 @@ impl DbInner {
 
     /// During recovery, the family with the largest memtable, if all together have what they may have.
     pub(in crate::db) fn largest_beyond_limit(&self, state: &State) -> Option<ColumnFamilyId> {
-        let most = memtable_bytes_max(&self.settings.load())?;
+        let most = memtable_bytes_max(&self.context.settings.load())?;
         if (self.tables.account().held(Holder::Memtables) as u64) < most {
             return None;
         }
@@ -108,7 +108,7 @@ mod tests {
         assert!(db.memory_usage().active_memtables > 2 * LIMIT);
         let tables = db.live_files().len();
         let path = db.path().to_path_buf();
-        let mut options = (*db.inner().settings.load_full()).clone();
+        let mut options = (*db.inner().context.settings.load_full()).clone();
         db.close().unwrap();
         drop(db);
         options.db_write_buffer_size = LIMIT;
@@ -134,7 +134,7 @@ mod tests {
             "{held}, {usage}"
         );
         let path = db.path().to_path_buf();
-        let mut options = (*db.inner().settings.load_full()).clone();
+        let mut options = (*db.inner().context.settings.load_full()).clone();
         db.close().unwrap();
         drop(db);
         options.db_write_buffer_size = LIMIT;

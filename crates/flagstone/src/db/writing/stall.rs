@@ -20,15 +20,15 @@ impl DbInner {
     /// Waits for so long, or until what was charged before is paid off, as writers may go faster again. What they wait for is
     /// hurried from the moment on that they are held up hard.
     fn sit_out(&self, duration: Duration, charged: Charged, is_hard: bool) {
-        let sleep_for_them = || self.workers.sleep_for_them();
+        let sleep_for_them = || self.background.workers.sleep_for_them();
         let mut asleep = is_hard.then(sleep_for_them);
         let mut left = duration;
         while !left.is_zero() {
             let step = left.min(DELAY_STEP);
-            self.env.clock.sleep(step);
-            let at_rate = self.write_control.wait_left(charged, self.env.clock.now_us());
+            self.context.env.clock.sleep(step);
+            let at_rate = self.pipeline.control.wait_left(charged, self.context.env.clock.now_us());
             left = (left - step).min(at_rate);
-            asleep = asleep.or_else(|| self.write_control.is_hard().then(sleep_for_them));
+            asleep = asleep.or_else(|| self.pipeline.control.is_hard().then(sleep_for_them));
         }
     }
 
@@ -52,23 +52,23 @@ impl DbInner {
         bytes: u64,
         is_paid: bool,
     ) -> Result<()> {
-        let start = self.env.clock.now_us();
+        let start = self.context.env.clock.now_us();
         if !is_paid {
             self.wait_until_paid(options, bytes)?;
         }
         if options.low_pri && !options.no_slowdown && self.compactions_are_behind() {
-            self.env.clock.sleep(Duration::from_millis(1));
+            self.context.env.clock.sleep(Duration::from_millis(1));
         }
-        self.statistics.add(Ticker::StallMicros, self.env.clock.now_us() - start);
+        self.context.statistics.add(Ticker::StallMicros, self.context.env.clock.now_us() - start);
         Ok(())
     }
 
     fn wait_until_paid(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
         loop {
-            if self.write_control.wants_look() {
+            if self.pipeline.control.wants_look() {
                 self.measure_space();
             }
-            match self.write_control.charge(bytes, self.env.clock.now_us(), !options.no_slowdown) {
+            match self.pipeline.control.charge(bytes, self.context.env.clock.now_us(), !options.no_slowdown) {
                 Verdict::Pass => return Ok(()),
                 // The next flush may be for want of the thread that is with the listener who writes this.
                 _ if is_telling() => return Ok(()),
@@ -77,22 +77,22 @@ impl DbInner {
                 }
                 Verdict::Delay { wait, charged, is_hard } => {
                     Sometimes::WriteDelayed.reached();
-                    let _held_up = self.write_control.waits.begin(&*self.env.clock);
+                    let _held_up = self.pipeline.control.waits.begin(&*self.context.env.clock);
                     self.sit_out(wait, charged, is_hard);
                     return Ok(());
                 }
                 Verdict::Stop => {
-                    let _held_up = self.write_control.waits.begin(&*self.env.clock);
-                    let _asleep = self.workers.sleep_for_them();
+                    let _held_up = self.pipeline.control.waits.begin(&*self.context.env.clock);
+                    let _asleep = self.background.workers.sleep_for_them();
                     Sometimes::WriteStopped.reached();
-                    let mut state = self.state.lock();
+                    let mut state = self.tree.state.lock();
                     self.check_writable()?;
-                    if self.write_control.is_stopped() {
+                    if self.pipeline.control.is_stopped() {
                         self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
                     }
                     // Who waits for a flush need not hear of a compaction that found no room.
-                    if self.write_control.is_stopped() && !flushes_go_on(&state) {
-                        self.poison.check_starved()?;
+                    if self.pipeline.control.is_stopped() && !flushes_go_on(&state) {
+                        self.context.poison.check_starved()?;
                     }
                 }
             }
@@ -104,7 +104,7 @@ impl DbInner {
 /// Whether a flush runs, or is about to.
 pub(in crate::db) fn flushes_go_on(state: &State) -> bool {
     let mut waiting = state.agenda.waiting();
-    state.running_flushes > 0 || waiting.any(|(_, id)| state.families[&id].is_ready_to_flush())
+    state.running.flushes > 0 || waiting.any(|(_, id)| state.families[&id].is_ready_to_flush())
 }
 
 #[cfg(test)]
@@ -143,9 +143,9 @@ mod tests {
             self.now_us.fetch_add(duration.as_micros() as u64, Ordering::SeqCst);
             let Some(db) = self.db.get().and_then(Weak::upgrade) else { return };
             let mut steps = self.steps.lock();
-            steps.push(db.workers.are_slept_for());
+            steps.push(db.background.workers.are_slept_for());
             if steps.len() == 2 {
-                db.write_control.set_delayed(1_000_000, None, None, true);
+                db.pipeline.control.set_delayed(1_000_000, None, None, true);
             }
         }
     }
@@ -158,7 +158,7 @@ mod tests {
         let mut options = Options { env, ..Options::default() };
         options.set_all("create_if_missing=true;disable_auto_compactions=true").unwrap();
         let db = Db::open("/db", &options).unwrap();
-        db.inner().write_control.set_delayed(1_000_000, None, None, false);
+        db.inner().pipeline.control.set_delayed(1_000_000, None, None, false);
         // What the first is charged for is waited for by the next that is not paid for in advance.
         db.put("first", [7; 40_000]).unwrap();
         clock.db.set(Arc::downgrade(db.inner())).unwrap();
@@ -181,7 +181,7 @@ mod tests {
         let before = stops();
         while stops() < before + 20 {
             // As of an attempt that is repeated in half a second.
-            db.inner().poison.record_starved(Some(&full));
+            db.inner().context.poison.record_starved(Some(&full));
             db.put("key", [7; 1000]).expect("a write");
         }
     }
@@ -192,7 +192,7 @@ mod tests {
         let mut options = Options { env: Env::memory(), ..Options::default() };
         options.create_if_missing = true;
         let db = Db::open("/db", &options).unwrap();
-        let control = &db.inner().write_control;
+        let control = &db.inner().pipeline.control;
         control.set_delayed(1_000_000_000, None, None, false);
         db.put("key", "value").unwrap();
         let charged = control.charged();

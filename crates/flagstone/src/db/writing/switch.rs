@@ -26,13 +26,13 @@ const WAL_BRAKES: u64 = 8;
 impl DbInner {
     /// A new, empty memtable for a family.
     pub(in crate::db) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
-        let settings = memtable_settings(&self.settings.load(), &family.options.load(), &self.arenas);
+        let settings = memtable_settings(&self.context.settings.load(), &family.options.load(), &self.arenas);
         Arc::new(Generation::new(family.order.clone(), &settings))
     }
 
     /// Switches every memtable that wants it.
     pub(in crate::db) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
-        let mut state = self.state.lock();
+        let mut state = self.tree.state.lock();
         if self.wal_limit_reached(commit) {
             self.want_switch_of_oldest_wal(commit, &mut state);
         }
@@ -75,7 +75,7 @@ impl DbInner {
                 family.mem_wal = wal;
             }
         }
-        state.seals += 1;
+        state.memtables.seals += 1;
         let mut full_bytes = 0;
         for id in families {
             let Some(target) = commit.targets.get_mut(id) else { continue };
@@ -87,7 +87,7 @@ impl DbInner {
             let fresh = self.new_memtable(&target.family);
             let full = std::mem::replace(&mut family.mem, fresh.clone());
             full_bytes += full.bytes();
-            let (first_wal, seal) = (family.mem_wal, state.seals);
+            let (first_wal, seal) = (family.mem_wal, state.memtables.seals);
             family.immutable.push_back(Immutable { mem: full, wal: first_wal, seal, flushing: false });
             // One that waited for more of its own would hold up the others.
             family.flush_requested |= self.flushes_together();
@@ -96,12 +96,12 @@ impl DbInner {
             target.mem = fresh;
             target.count(&mut commit.memtable_bytes);
             let version = state.versions.family(target.family.id).expect("its state exists").current.clone();
-            family.install(version, self.env.clock.now_us());
+            family.install(version, self.context.env.clock.now_us());
             state.note(target.family.id);
         }
         if full_bytes > 0 {
             // All at once: what was written since the last switch is in all of them.
-            state.pace.note_full(full_bytes, self.statistics.get(Ticker::BytesWritten));
+            state.pace.note_full(full_bytes, self.context.statistics.get(Ticker::BytesWritten));
         }
         self.update_stall(state);
         Ok(())
@@ -111,14 +111,14 @@ impl DbInner {
     fn roll_wal(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
         // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
         commit.wal()?.cut().inspect_err(|error| self.fail_unless_full(state, error))?;
-        let number = self.file_numbers.allocate();
+        let number = self.tree.file_numbers.allocate();
         let writer = self.create_wal(number, state)?;
         let ended = std::mem::replace(commit.wal()?, writer);
         let bytes = ended.offset();
         // What flushes have made superfluous needs no sync; kept open, it would keep its space on the disk.
-        commit.debt.logs.retain(|(number, _)| state.wals.iter().any(|wal| wal.number == *number));
+        commit.debt.logs.retain(|(number, _)| state.wals.live.iter().any(|wal| wal.number == *number));
         commit.debt.logs.push((commit.log.number, ended.file().clone()));
-        state.wals.push_back(LiveWal { number: commit.log.number, bytes, created_here: true });
+        state.wals.live.push_back(LiveWal { number: commit.log.number, bytes, created_here: true });
         self.note_live_wals(state);
         commit.log.predecessor = Some(PredecessorWal {
             number: commit.log.number.0,
@@ -127,26 +127,26 @@ impl DbInner {
         });
         commit.log.is_predecessor_noted = false;
         commit.log.number = number;
-        self.active_wal_bytes.store(0, Ordering::Relaxed);
+        self.pipeline.wal_space.active_bytes.store(0, Ordering::Relaxed);
         Ok(())
     }
 
     /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name durable.
     pub(in crate::db) fn create_wal(&self, number: FileNumber, state: &mut State) -> Result<wal::Writer> {
         // To recovery history may end at its zeros, or at what it holds of an earlier life: no WAL may come behind it.
-        if let Some(unbegun) = state.unbegun_wal {
-            self.remove(&file_name::wal(&self.wal_directory, unbegun))?;
-            state.unbegun_wal = None;
+        if let Some(unbegun) = state.wals.unbegun {
+            self.remove(&file_name::wal(&self.context.wal_directory, unbegun))?;
+            state.wals.unbegun = None;
         }
-        let path = file_name::wal(&self.wal_directory, number);
+        let path = file_name::wal(&self.context.wal_directory, number);
         // A reader that waits for the lock finds the name gone.
         let recycled = self.wal_to_recycle(state)?;
         let number_before = recycled.as_ref().map(|(old, _)| *old);
-        let name = self.names.before_making(&self.wal_directory);
+        let name = self.context.names.before_making(&self.context.wal_directory);
         let create = || {
             if let Some((old, _)) = &recycled {
                 Sometimes::WalRecycled.reached();
-                self.env.fs.rename(&file_name::wal(&self.wal_directory, *old), &path)?;
+                self.context.env.fs.rename(&file_name::wal(&self.context.wal_directory, *old), &path)?;
             }
             let writer = self.wal_writer(&path, number, number_before)?;
             if !Mutant::SkipWalDirectorySync.is_on() {
@@ -157,26 +157,27 @@ impl DbInner {
         let created = create();
         // One that could not be renamed lies there still: for the next attempt, or to be removed at close.
         if let Some(old) = number_before
-            && (created.is_ok() || self.env.fs.metadata(&file_name::wal(&self.wal_directory, old)).is_err())
+            && (created.is_ok()
+                || self.context.env.fs.metadata(&file_name::wal(&self.context.wal_directory, old)).is_err())
         {
-            state.recyclable_wals.pop_front();
+            state.wals.recyclable.pop_front();
         }
         created.inspect_err(|_| {
             // A full disk is tried again with every write: do not leave a file behind each time.
-            state.unbegun_wal = self.remove(&path).is_err().then_some(number);
+            state.wals.unbegun = self.remove(&path).is_err().then_some(number);
         })
     }
 
     /// The first obsolete WAL that may be written over, locked against readers; it stays in the list. Those that a read-only
     /// handle holds are removed.
     fn wal_to_recycle(&self, state: &mut State) -> Result<Option<(FileNumber, Arc<dyn File>)>> {
-        while let Some(number) = state.recyclable_wals.front().copied() {
-            let path = file_name::wal(&self.wal_directory, number);
-            let file = self.env.fs.open(&path, OpenMode::Update)?;
+        while let Some(number) = state.wals.recyclable.front().copied() {
+            let path = file_name::wal(&self.context.wal_directory, number);
+            let file = self.context.env.fs.open(&path, OpenMode::Update)?;
             if file.claim()? {
                 return Ok(Some((number, file)));
             }
-            state.recyclable_wals.pop_front();
+            state.wals.recyclable.pop_front();
             Sometimes::HeldWalNotRecycled.reached();
             if let Err(error) = self.remove(&path) {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
@@ -192,16 +193,16 @@ impl DbInner {
         number: FileNumber,
         recycled: Option<FileNumber>,
     ) -> Result<wal::Writer> {
-        let settings = self.settings.load();
+        let settings = self.context.settings.load();
         let file = match recycled {
-            Some(_) => self.env.fs.open(path, OpenMode::Update)?,
-            None => self.env.fs.open(path, OpenMode::Create)?,
+            Some(_) => self.context.env.fs.open(path, OpenMode::Update)?,
+            None => self.context.env.fs.open(path, OpenMode::Create)?,
         };
         // What is not reserved cannot be mapped.
         let reserves = settings.allow_fallocate;
         let is_mapped = reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
         let reserved = self.wal_reserve();
-        self.wal_reserve_missing.store(0, Ordering::Relaxed);
+        self.pipeline.wal_space.reserve_missing.store(0, Ordering::Relaxed);
         if reserves && recycled.is_none() && !is_mapped {
             self.reserve_wal(path, reserved, |bytes| {
                 file.allocate(bytes, true).inspect_err(|_| give_back(file.truncate(0)))
@@ -233,20 +234,26 @@ impl DbInner {
 
     /// Tells writers how much the older WALs take, and which is the oldest.
     pub(in crate::db) fn note_live_wals(&self, state: &State) {
-        self.older_wal_bytes.store(state.wals.iter().map(|wal| wal.bytes).sum(), Ordering::Relaxed);
-        self.oldest_wal.store(state.wals.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
+        self.pipeline
+            .wal_space
+            .older_bytes
+            .store(state.wals.live.iter().map(|wal| wal.bytes).sum(), Ordering::Relaxed);
+        self.pipeline
+            .wal_space
+            .oldest
+            .store(state.wals.live.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
     }
 
     /// Whether the WALs together have grown so large that families which keep the oldest must be flushed, or, beyond the cap,
     /// all.
     /// Asks once for each oldest WAL.
     pub(in crate::db) fn wal_limit_reached(&self, commit: &Commit) -> bool {
-        let all = self.older_wal_bytes.load(Ordering::Relaxed) + commit.wal_size();
-        if all <= self.wal_bytes_limit.load(Ordering::Relaxed) {
+        let all = self.pipeline.wal_space.older_bytes.load(Ordering::Relaxed) + commit.wal_size();
+        if all <= self.pipeline.wal_space.limit.load(Ordering::Relaxed) {
             return false;
         }
-        let cap = self.wal_bytes_cap.load(Ordering::Relaxed);
-        match self.oldest_wal.load(Ordering::Relaxed) {
+        let cap = self.pipeline.wal_space.cap.load(Ordering::Relaxed);
+        match self.pipeline.wal_space.oldest.load(Ordering::Relaxed) {
             // There is only the active one, which ends then. Where nobody set a cap, a lone family's write buffer does.
             0 => commit.targets.len() > 1 || cap < u64::MAX,
             oldest if all > cap => oldest != commit.asked.wal_cap,
@@ -256,19 +263,19 @@ impl DbInner {
 
     /// Bytes that WALs may take until writers have to wait, if that is limited, and a flush under way can change it.
     pub(in crate::db) fn wal_space(&self, state: &State) -> Option<Space> {
-        let cap = Some(self.wal_bytes_cap.load(Ordering::Relaxed)).filter(|cap| *cap < u64::MAX)?;
+        let cap = Some(self.pipeline.wal_space.cap.load(Ordering::Relaxed)).filter(|cap| *cap < u64::MAX)?;
         // While files must not be deleted, flushes change nothing.
-        if state.deletions_paused > 0 || state.agenda.waiting().next().is_none() {
+        if state.paused.deletions > 0 || state.agenda.waiting().next().is_none() {
             return None;
         }
-        let all =
-            self.older_wal_bytes.load(Ordering::Relaxed) + self.active_wal_bytes.load(Ordering::Relaxed);
+        let all = self.pipeline.wal_space.older_bytes.load(Ordering::Relaxed)
+            + self.pipeline.wal_space.active_bytes.load(Ordering::Relaxed);
         Some(Space { left: cap.saturating_sub(all), brakes_at: cap / WAL_BRAKES })
     }
 
     /// Whether writers are to wait for flushes to let go of WALs, which are asked for.
     pub(in crate::db) fn wals_stop_writers(&self, state: &mut State) -> bool {
-        let Some(newest) = state.wals.back().map(|wal| wal.number) else { return false };
+        let Some(newest) = state.wals.live.back().map(|wal| wal.number) else { return false };
         if self.wal_space(state).is_none_or(|space| space.left > 0) {
             return false;
         }
@@ -287,11 +294,11 @@ impl DbInner {
     }
 
     fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
-        let oldest = state.wals.front().map_or(commit.log.number, |wal| wal.number);
+        let oldest = state.wals.live.front().map_or(commit.log.number, |wal| wal.number);
         Sometimes::WalLimitReached.reached();
-        let all = self.older_wal_bytes.load(Ordering::Relaxed) + commit.wal_size();
+        let all = self.pipeline.wal_space.older_bytes.load(Ordering::Relaxed) + commit.wal_size();
         // Beyond the cap there is no time for one after the other.
-        let is_beyond = all > self.wal_bytes_cap.load(Ordering::Relaxed);
+        let is_beyond = all > self.pipeline.wal_space.cap.load(Ordering::Relaxed);
         let until = if is_beyond { commit.log.number } else { oldest };
         let mut is_kept = false;
         for target in commit.targets.values_mut() {
@@ -306,7 +313,7 @@ impl DbInner {
             is_kept |= keeps;
         }
         // Whoever kept it was dropped: it goes with the next flush, of whomever.
-        let is_asked = is_kept || state.deletions_paused > 0 || want_any_flush(commit, state);
+        let is_asked = is_kept || state.paused.deletions > 0 || want_any_flush(commit, state);
         // Where nobody has anything, the next write brings somebody.
         if is_asked {
             commit.asked.wal_limit = oldest.0;
@@ -367,7 +374,7 @@ mod tests {
                     db.flush_all().unwrap();
                 }
             }
-            db.inner().state.lock().pace.written(1_000_000)
+            db.inner().tree.state.lock().pace.written(1_000_000)
         };
         let (alone, together) = (written(0), written(19));
         assert!(together.abs_diff(alone) < alone / 5, "{together} {alone}");

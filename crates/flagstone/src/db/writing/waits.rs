@@ -79,7 +79,7 @@ mod tests {
         let mut options = Options { env: Env::memory(), ..Options::default() };
         options.create_if_missing = true;
         let db = Db::open("/db", &options).unwrap();
-        let (clock, control) = (&db.inner().env.clock, &db.inner().write_control);
+        let (clock, control) = (&db.inner().context.env.clock, &db.inner().pipeline.control);
         // What is owed is not paid off before anybody waits, however long the machine takes to come to that.
         control.set_delayed(1, None, None, false);
         let (began_us, is_over) = (clock.now_us(), AtomicBool::new(false));
@@ -108,7 +108,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(db.facts().unwrap().database.stall_us > held_up_us);
-            db.inner().update_stall(&mut db.inner().state.lock());
+            db.inner().update_stall(&mut db.inner().tree.state.lock());
         });
         assert_eq!(control.stopped_us(clock.now_us()), 0);
     }

@@ -26,8 +26,8 @@ const PART_OF_FREE: u64 = 4;
 impl DbInner {
     /// Bytes that a WAL is to reserve: the largest write buffer and a tenth, and no more than ends a WAL otherwise.
     pub(in crate::db) fn wal_reserve(&self) -> u64 {
-        let settings = self.settings.load();
-        let largest = self.largest_write_buffer.load(Ordering::Relaxed);
+        let settings = self.context.settings.load();
+        let largest = self.limits.largest_write_buffer.load(Ordering::Relaxed);
         let largest = memtable_bytes_max(&settings).map_or(largest, |together| largest.min(together));
         let largest = match settings.max_total_wal_size {
             0 => largest,
@@ -63,11 +63,12 @@ impl DbInner {
             }
         }
         let missing = wanted - bytes;
-        self.wal_reserve_missing.store(missing, Ordering::Relaxed);
+        self.pipeline.wal_space.reserve_missing.store(missing, Ordering::Relaxed);
         if missing > 0 {
             Sometimes::WalUnreserved.reached();
             tracing::warn!(path = %path.display(), wanted, missing, "there is no room for what a WAL reserves");
-            self.events
+            self.context
+                .events
                 .note(|| Event::WalReserveShort(WalReserveInfo { path: path.into(), wanted, missing }));
         }
         Ok(())
@@ -75,17 +76,19 @@ impl DbInner {
 
     /// Where a reserve is kept for when the disk is full, the lack of room is told, and the reserve given up for it.
     fn check_may_be_short(&self, error: Error) -> Result<()> {
-        let is_kept = self.settings.load().reserved_disk_space > 0 && !self.reserve.is_released();
+        let is_kept =
+            self.context.settings.load().reserved_disk_space > 0 && !self.disk.reserve.is_released();
         if is_kept { Err(error) } else { Ok(()) }
     }
 
     /// What to reserve where `bytes` were too much.
     fn less_than(&self, bytes: u64) -> u64 {
         // What a full disk's reserve gave up is for others.
-        if self.reserve.is_released() {
+        if self.disk.reserve.is_released() {
             return 0;
         }
-        let free = self.env.fs.free_space(&self.wal_directory).ok().flatten().unwrap_or(bytes);
+        let free =
+            self.context.env.fs.free_space(&self.context.wal_directory).ok().flatten().unwrap_or(bytes);
         let less = (bytes / 2).min(free / PART_OF_FREE) / wal::BLOCK_SIZE as u64 * wal::BLOCK_SIZE as u64;
         if less < RESERVED_AT_LEAST { 0 } else { less }
     }

@@ -145,9 +145,9 @@ impl Muster {
 impl DbInner {
     /// Brings what waits in memory into the active WAL's file. The WALs before it have no such records: they were cut.
     pub(in crate::db) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
-        self.poison.check_fatal()?;
+        self.context.poison.check_fatal()?;
         let flushed = if Mutant::ForgetLogFlush.is_on() { Ok(()) } else { commit.wal()?.flush() };
-        flushed.inspect_err(|error| self.fail_unless_full(&mut self.state.lock(), error))
+        flushed.inspect_err(|error| self.fail_unless_full(&mut self.tree.state.lock(), error))
     }
 
     /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the sync: that write is in the
@@ -155,7 +155,7 @@ impl DbInner {
     fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
         let is_awaited = self.is_sync_awaited(commit);
         commit.wal()?.write_gathered().inspect_err(|error| {
-            let state = &mut self.state.lock();
+            let state = &mut self.tree.state.lock();
             if is_awaited { self.fail(state, error) } else { self.fail_unless_full(state, error) }
         })
     }
@@ -163,12 +163,12 @@ impl DbInner {
     /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
     pub(in crate::db) fn sync_and_publish(&self) -> Result<SequenceNumber> {
         let (blobs, files, last, unnumbered) = {
-            let mut commit = self.commit.lock();
+            let mut commit = self.pipeline.commit.lock();
             if let Some(outcome) = &commit.end.synced {
                 return outcome.clone();
             }
             // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
-            self.poison.check_fatal()?;
+            self.context.poison.check_fatal()?;
             self.write_gathered(&mut commit)?;
             let active = commit.wal()?.file().clone();
             let older = commit.debt.logs.iter().map(|(_, file)| file.clone());
@@ -179,11 +179,11 @@ impl DbInner {
         let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
             if !Mutant::ForgetFailedSync.is_on() {
-                self.fail(&mut self.state.lock(), &error);
+                self.fail(&mut self.tree.state.lock(), &error);
             }
             return Err(error);
         }
-        let mut commit = self.commit.lock();
+        let mut commit = self.pipeline.commit.lock();
         commit.debt.blobs.synced(&blobs);
         let older = files.len() - 1;
         let covered = files[..older].to_vec();
@@ -195,19 +195,19 @@ impl DbInner {
 
     /// Syncs WALs; after a failure nobody does so again.
     pub(in crate::db) fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
-        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
+        let _one_at_a_time = self.pipeline.wal_sync.one_at_a_time.lock();
         for file in files {
-            self.poison.check_fatal()?;
+            self.context.poison.check_fatal()?;
             let synced = match file.sync() {
                 Err(_) if Mutant::RetryFailedSync.is_on() => file.sync(),
                 outcome => outcome,
             };
             synced.inspect_err(|error| {
                 if !Mutant::ForgetFailedSync.is_on() {
-                    self.poison.record_fatal(error);
+                    self.context.poison.record_fatal(error);
                 }
             })?;
-            self.statistics.add(Ticker::WalSyncs, 1);
+            self.context.statistics.add(Ticker::WalSyncs, 1);
         }
         Ok(())
     }
@@ -242,7 +242,7 @@ impl DbInner {
 
     /// The end of the last WAL, when the database is closed. Writes may be waiting for its sync: they hear of this one.
     pub(in crate::db) fn end_wal(&self) -> Result<()> {
-        let mut commit = self.commit.lock();
+        let mut commit = self.pipeline.commit.lock();
         let Some(mut wal) = commit.log.writer.take() else { return Ok(()) };
         let cut = wal.cut();
         let last = commit.last_sequence;
@@ -258,17 +258,17 @@ impl DbInner {
     /// it wrote: else a power failure could take from the other families what is older than what this one keeps.
     pub(in crate::db) fn sync_older_wals(&self) -> Result<()> {
         let (blobs, files) = {
-            let mut commit = self.commit.lock();
+            let mut commit = self.pipeline.commit.lock();
             let files: Vec<_> = commit.debt.logs.iter().map(|(_, file)| file.clone()).collect();
             let (active, last) = (commit.log.number, commit.last_sequence);
             (commit.debt.blobs.before(active, last), files)
         };
         if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
-            self.fail(&mut self.state.lock(), &error);
+            self.fail(&mut self.tree.state.lock(), &error);
             return Err(error);
         }
         let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
-        let mut commit = self.commit.lock();
+        let mut commit = self.pipeline.commit.lock();
         commit.debt.logs.retain(|(_, file)| !is_synced(file));
         commit.debt.blobs.synced(&blobs);
         Ok(())

@@ -133,7 +133,7 @@ impl Drop for WholeOrPoisoned<'_> {
     #[cold]
     fn drop(&mut self) {
         let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
-        self.0.fail(&mut self.0.state.lock(), &error);
+        self.0.fail(&mut self.0.tree.state.lock(), &error);
     }
 }
 
@@ -235,7 +235,7 @@ impl DbInner {
             Err(error) if self.admit_deletions(batch, &error) => {}
             outcome => outcome?,
         }
-        if bytes >= self.direct_blob_min.load(Ordering::Relaxed)
+        if bytes >= self.limits.direct_blob_min.load(Ordering::Relaxed)
             && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options)?
         {
             let _copied = self.tables.account().hold_large(Holder::Writes, separated.memory_usage());
@@ -287,7 +287,7 @@ impl DbInner {
         if options.no_slowdown && self.refuses_in_vain() {
             return Err(Error::incomplete("the write would have to wait"));
         }
-        let is_paid = self.write_control.passes(bytes);
+        let is_paid = self.pipeline.control.passes(bytes);
         if !is_paid || options.low_pri {
             self.wait_for_room(options, bytes, is_paid)?;
         }
@@ -299,8 +299,8 @@ impl DbInner {
     fn refuses_in_vain(&self) -> bool {
         let has_blobs = |family: &Arc<Family>| !family.current.load().version.blob_files.is_empty();
         Mutant::RefuseInVain.is_on()
-            || Mutant::RefuseUnderWalLimit.is_on() && self.settings.load().max_total_wal_size > 0
-            || Mutant::RefuseBesideBlobs.is_on() && self.families.read().values().any(has_blobs)
+            || Mutant::RefuseUnderWalLimit.is_on() && self.context.settings.load().max_total_wal_size > 0
+            || Mutant::RefuseBesideBlobs.is_on() && self.tree.families.read().values().any(has_blobs)
     }
 
     /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
@@ -312,15 +312,17 @@ impl DbInner {
         bytes: u64,
     ) -> Result<()> {
         let committed = if bytes <= OTHERS_BATCH_MAX {
-            self.commit.run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
+            self.pipeline
+                .commit
+                .run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
         } else {
-            self.commit_locked(&mut self.commit.lock(), options, batch, &mut blobs, bytes)?
+            self.commit_locked(&mut self.pipeline.commit.lock(), options, batch, &mut blobs, bytes)?
         };
         let Committed::Waits { wanted, last, for_its_own } = committed else { return Ok(()) };
         if for_its_own {
             self.sync_and_publish()?;
         } else {
-            self.wal_sync.wait_for(wanted, &*self.env.clock, || self.sync_and_publish())?;
+            self.pipeline.wal_sync.wait_for(wanted, &*self.context.env.clock, || self.sync_and_publish())?;
         }
         // Whatever up to here asked for a sync has it; this write need not wait for a sync of its own.
         self.publish(last);
@@ -358,14 +360,14 @@ impl DbInner {
         if !options.disable_wal {
             // Nothing of an empty batch is to be synced: what was before it may have been, and then nobody writes its record.
             let joins_sync = asks_for_sync && !batch.is_empty()
-                || self.is_sync_awaited(commit) && self.settings.load().manual_wal_flush;
+                || self.is_sync_awaited(commit) && self.context.settings.load().manual_wal_flush;
             self.append_to_wal(commit, batch, joins_sync)?;
             commit.debt.unnumbered += u64::from(is_unnumbered);
             let wal = commit.log.number;
             let last = commit.last_sequence + u64::from(batch.count());
             commit.debt.blobs.note(blobs, wal, last);
         } else if !batch.is_empty() {
-            self.unlogged.store(true, Ordering::Release);
+            self.pipeline.unlogged.store(true, Ordering::Release);
         }
         let last = commit.last_sequence + u64::from(batch.count());
         if Mutant::PublishBeforeInsert.is_on() {
@@ -376,7 +378,7 @@ impl DbInner {
         self.insert(commit, batch, first);
         std::mem::forget(whole);
         commit.last_sequence = last;
-        let count = |ticker, count| self.statistics.add_committing(commit, ticker, count);
+        let count = |ticker, count| self.context.statistics.add_committing(commit, ticker, count);
         count(Ticker::Writes, 1);
         count(Ticker::LoggedWrites, u64::from(!options.disable_wal));
         count(Ticker::KeysWritten, u64::from(batch.count()));
@@ -398,19 +400,19 @@ impl DbInner {
     /// # Errors
     /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned it.
     pub(in crate::db) fn check_writable(&self) -> Result<()> {
-        if self.read_only {
+        if self.context.read_only {
             return Err(Error::not_supported("the database is open read-only; open it for writing"));
         }
-        if self.closing.load(Ordering::Acquire) {
+        if self.context.closing.load(Ordering::Acquire) {
             return Err(Error::new(Code::ShutdownInProgress, "the database is closed"));
         }
-        self.poison.check()
+        self.context.poison.check()
     }
 
     /// As [`DbInner::check_writable`], also while a full disk refuses writes: what was written before has its space.
     pub(in crate::db) fn check_syncable(&self) -> Result<()> {
         match self.check_writable() {
-            Err(error) if error.subcode() == SubCode::NoSpace => self.poison.check_fatal(),
+            Err(error) if error.subcode() == SubCode::NoSpace => self.context.poison.check_fatal(),
             outcome => outcome,
         }
     }
@@ -478,7 +480,7 @@ impl DbInner {
                 cut => cut.is_err(),
             };
             if !is_full(&error) || is_left || Mutant::PoisonOnFullLog.is_on() {
-                self.fail(&mut self.state.lock(), &error);
+                self.fail(&mut self.tree.state.lock(), &error);
             }
             return Err(error);
         }
@@ -486,10 +488,10 @@ impl DbInner {
         if is_first {
             commit.log.waiting_from = batch.sequence();
         }
-        self.statistics.add_committing(commit, Ticker::WalBytes, offset - before);
+        self.context.statistics.add_committing(commit, Ticker::WalBytes, offset - before);
         // Others need not have the line of memory, but where it matters.
-        if self.wal_bytes_cap.load(Ordering::Relaxed) < u64::MAX {
-            self.active_wal_bytes.store(offset, Ordering::Relaxed);
+        if self.pipeline.wal_space.cap.load(Ordering::Relaxed) < u64::MAX {
+            self.pipeline.wal_space.active_bytes.store(offset, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -530,8 +532,8 @@ impl DbInner {
 
     /// Poisons the database and wakes those who wait for its progress; they look at the poison under the same lock.
     pub(in crate::db) fn fail(&self, _state: &mut State, error: &Error) {
-        self.poison.record_fatal(error);
-        self.progress.notify_all();
+        self.context.poison.record_fatal(error);
+        self.tree.progress.notify_all();
     }
 
     pub(super) fn publish(&self, sequence: SequenceNumber) {

@@ -23,13 +23,13 @@ fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now(
     db.put("key", "value").unwrap();
     let inner = db.inner();
     // As far as a write with `sync` comes before it waits for its turn to sync.
-    let last = inner.commit.lock().last_sequence;
-    inner.poison.record(&full_disk());
+    let last = inner.pipeline.commit.lock().last_sequence;
+    inner.context.poison.record(&full_disk());
     assert_eq!(db.put("other", "value").unwrap_err().subcode(), SubCode::NoSpace);
-    let clock = &*inner.env.clock;
-    inner.wal_sync.wait_for(last, clock, || inner.sync_and_publish()).unwrap();
-    inner.poison.record_fatal(&full_disk());
-    let refused = inner.wal_sync.wait_for(last + 1, clock, || inner.sync_and_publish());
+    let clock = &*inner.context.env.clock;
+    inner.pipeline.wal_sync.wait_for(last, clock, || inner.sync_and_publish()).unwrap();
+    inner.context.poison.record_fatal(&full_disk());
+    let refused = inner.pipeline.wal_sync.wait_for(last + 1, clock, || inner.sync_and_publish());
     assert_eq!(refused.unwrap_err().subcode(), SubCode::Poisoned);
 }
 
@@ -37,7 +37,7 @@ fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now(
 fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
     let mut batch = WriteBatch::new();
     batch.put(key, b"value").unwrap();
-    let mut commit = inner.commit.lock();
+    let mut commit = inner.pipeline.commit.lock();
     let first = commit.last_sequence + 1;
     batch.set_sequence(first);
     inner.append_to_wal(&mut commit, &batch, true).unwrap();
@@ -55,8 +55,8 @@ fn a_switch_syncs_what_waits_for_a_sync() {
     let db = Db::open(directory.path().join("db"), &options).unwrap();
     let inner = db.inner();
     write_up_to_sync(inner, b"key");
-    let mut commit = inner.commit.lock();
-    inner.sync_pending_writes(&mut commit, &mut inner.state.lock()).unwrap();
+    let mut commit = inner.pipeline.commit.lock();
+    inner.sync_pending_writes(&mut commit, &mut inner.tree.state.lock()).unwrap();
     let wal = commit.wal().unwrap();
     assert_eq!(wal.written(), wal.offset());
 }
@@ -71,7 +71,7 @@ fn a_write_that_closing_has_synced_is_acknowledged() {
     let inner = db.inner();
     let last = write_up_to_sync(inner, b"key");
     db.close().unwrap();
-    inner.wal_sync.wait_for(last, &*inner.env.clock, || inner.sync_and_publish()).unwrap();
+    inner.pipeline.wal_sync.wait_for(last, &*inner.context.env.clock, || inner.sync_and_publish()).unwrap();
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     let again = Db::open("/db", &options).unwrap();
     assert_eq!(again.get("key").unwrap().unwrap(), "value");
@@ -123,12 +123,12 @@ fn a_sync_may_be_tried_again_where_there_was_no_room_for_what_waited() {
     let (disk, db) = small();
     let inner = db.inner();
     db.put("before", "value").unwrap();
-    inner.flush_log(&mut inner.commit.lock()).unwrap();
+    inner.flush_log(&mut inner.pipeline.commit.lock()).unwrap();
     // Between the two steps of `sync_wal`.
     db.put("meanwhile", "value").unwrap();
     disk.is_full.store(true, Ordering::Relaxed);
     assert_eq!(inner.sync_and_publish().unwrap_err().subcode(), SubCode::NoSpace);
-    assert!(!inner.poison.is_fatal());
+    assert!(!inner.context.poison.is_fatal());
     disk.is_full.store(false, Ordering::Relaxed);
     db.sync_wal().unwrap();
     db.put("later", "value").unwrap();
@@ -143,7 +143,7 @@ fn a_full_disk_refuses_what_comes_behind_a_write_that_waits_for_its_sync() {
     let last = write_up_to_sync(inner, b"key");
     disk.is_full.store(true, Ordering::Relaxed);
     assert_eq!(db.put("meanwhile", "value").unwrap_err().subcode(), SubCode::NoSpace);
-    inner.wal_sync.wait_for(last, &*inner.env.clock, || inner.sync_and_publish()).unwrap();
+    inner.pipeline.wal_sync.wait_for(last, &*inner.context.env.clock, || inner.sync_and_publish()).unwrap();
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     assert!(db.get("meanwhile").unwrap().is_none());
 }

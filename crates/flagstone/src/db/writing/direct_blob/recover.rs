@@ -84,9 +84,9 @@ impl Checks for BlobChecks {
             }
         };
         if self.inner.has_workers() {
-            let jobs = self.inner.settings.load().max_background_jobs.max(1) as usize;
+            let jobs = self.inner.context.settings.load().max_background_jobs.max(1) as usize;
             let tasks = (0..jobs.min(named.len())).map(|_| -> Task<'_> { Box::new(work) }).collect();
-            self.inner.env.spawner.run_all("flagstone-replay", tasks);
+            self.inner.context.env.spawner.run_all("flagstone-replay", tasks);
         } else {
             work();
         }
@@ -121,7 +121,7 @@ impl DbInner {
             // The writer of the index knew what it is compressed with: the file's header is damaged.
             let is_damage = error.code() == Code::NotSupported;
             if is_damage {
-                Error::corruption(error.message()).at(error.path().unwrap_or(&self.path))
+                Error::corruption(error.message()).at(error.path().unwrap_or(&self.context.path))
             } else {
                 error
             }
@@ -142,7 +142,7 @@ impl DbInner {
             return Ok(());
         }
         let reader = self.unsealed_reader(family, index.file)?;
-        if self.holds_nothing_else(family, key, &index, &reader)? && !self.read_only {
+        if self.holds_nothing_else(family, key, &index, &reader)? && !self.context.read_only {
             self.adopt(family, mem, key, &index, reader.compression())
         } else {
             Sometimes::BlobRecovered.reached();
@@ -183,12 +183,12 @@ impl DbInner {
         Sometimes::WholeBlobRecovered.reached();
         let number = index.file;
         let paths = &family.paths;
-        let file = self.env.fs.open(&paths.blob(number), OpenMode::Update)?;
+        let file = self.context.env.fs.open(&paths.blob(number), OpenMode::Update)?;
         // Its maker may have died before that.
-        self.names.before_making(paths.of_blobs()).sync()?;
+        self.context.names.before_making(paths.of_blobs()).sync()?;
         let total_bytes = index.record_bytes(key.len());
         let summary = BlobFileSummary { number, count: 1, total_bytes };
-        let claim = BlobFileClaim::new(number, paths, &self.obsolete);
+        let claim = BlobFileClaim::new(number, paths, &self.disk.obsolete);
         mem.blobs.attach(Arc::new(DirectFile::whole(file, compression, summary, true, claim)));
         Ok(())
     }

@@ -151,7 +151,7 @@ impl DbInner {
     }
 
     fn check_families(&self, source: &Source<'_>, ignore_missing: bool) -> Result<()> {
-        let families = self.families.read();
+        let families = self.tree.families.read();
         source.each(|_, operation, _| {
             let family = family_of(&operation).and_then(|id| families.get(&id));
             check_operation(&operation, family.map(|family| &**family), ignore_missing)
@@ -160,7 +160,7 @@ impl DbInner {
 
     fn large_values<'a>(&self, source: &Source<'a>, synced: bool) -> Result<LargeValues<'a>> {
         let mut large = LargeValues::default();
-        let smallest = self.direct_blob_min.load(Ordering::Relaxed);
+        let smallest = self.limits.direct_blob_min.load(Ordering::Relaxed);
         source.each(|place, operation, _| {
             let (cf, key, value) = match operation {
                 Operation::Put { cf, key, value } => (cf, key, value),
@@ -174,7 +174,7 @@ impl DbInner {
             let known = large.groups.iter().find(|group| group.family.id == cf);
             let family = match known {
                 Some(group) => Some(group.family.clone()),
-                None => self.families.read().get(&cf).cloned(),
+                None => self.tree.families.read().get(&cf).cloned(),
             };
             let Some(family) = family.filter(|family| family.separates(value.len(), synced)) else {
                 return Ok(());
@@ -250,7 +250,7 @@ impl DbInner {
             if let Some((file, indexes)) = appended {
                 let sizes = indexes.iter().zip(&group.blobs);
                 let bytes = sizes.map(|(index, blob)| index.record_bytes(blob.user_key.len())).sum();
-                self.statistics.add(Ticker::BlobWriteBytes, bytes);
+                self.context.statistics.add(Ticker::BlobWriteBytes, bytes);
                 if family.options.load().prepopulate_blob_cache == PrepopulateBlobCache::FlushOnly {
                     for (index, blob) in indexes.iter().zip(&group.blobs) {
                         self.tables.prepopulate_blob(family, blob.user_key, index, blob.value);
@@ -260,7 +260,7 @@ impl DbInner {
             }
             match &mut commit {
                 Some(commit) => self.prepare_for_blobs(commit, family)?,
-                None => self.prepare_for_blobs(&mut self.commit.lock(), family)?,
+                None => self.prepare_for_blobs(&mut self.pipeline.commit.lock(), family)?,
             }
         }
         Ok(None)
@@ -286,7 +286,7 @@ impl DbInner {
     }
 
     fn create_direct_file(&self, family: &Family) -> Result<DirectFile> {
-        let number = self.file_numbers.allocate();
+        let number = self.tree.file_numbers.allocate();
         let path = family.paths.blob(number);
         let options = family.options.load();
         let settings = BlobBuilderSettings {
@@ -294,17 +294,17 @@ impl DbInner {
             compression: options.blob_compression(),
             ..BlobBuilderSettings::default()
         };
-        let name = self.names.before_making(family.paths.of_blobs());
+        let name = self.context.names.before_making(family.paths.of_blobs());
         let create = || {
-            let file = self.range_synced(self.env.fs.open(&path, OpenMode::Create)?);
+            let file = self.range_synced(self.context.env.fs.open(&path, OpenMode::Create)?);
             name.sync()?;
             BlobAppender::new(file, number, settings)
         };
         let appender = create().inspect_err(|_| {
             // On a full disk this is tried again with every write.
-            let _ = self.env.fs.remove(&path);
+            let _ = self.context.env.fs.remove(&path);
         })?;
-        let claim = BlobFileClaim::new(number, &family.paths, &self.obsolete);
+        let claim = BlobFileClaim::new(number, &family.paths, &self.disk.obsolete);
         let file = DirectFile::appended(appender, claim);
         self.tables.keep_blob_file(number, file.reader(family));
         Ok(file)

@@ -39,7 +39,7 @@ impl Db {
     ) -> Result<BlobWriter> {
         let key = key.as_ref().to_vec();
         WriteBatch::check_put(&key, &[])?;
-        family.0.check_owner(&self.inner().obsolete)?;
+        family.0.check_owner(&self.inner().disk.obsolete)?;
         family.0.check_alive()?;
         self.inner().check_writable()?;
         Ok(BlobWriter {
@@ -203,15 +203,15 @@ impl io::Write for BlobWriter {
 
 impl DbInner {
     fn create_own_file(self: &Arc<Self>, family: &Family, key: &[u8]) -> Result<OwnFile> {
-        let number = self.file_numbers.allocate();
-        let claim = BlobFileClaim::new(number, &family.paths, &self.obsolete);
+        let number = self.tree.file_numbers.allocate();
+        let claim = BlobFileClaim::new(number, &family.paths, &self.disk.obsolete);
         let mut own = OwnFile { inner: self.clone(), stream: None, claim: Some(claim) };
-        let name = self.names.before_making(family.paths.of_blobs());
+        let name = self.context.names.before_making(family.paths.of_blobs());
         let file = {
             // Keeps the directory from being let go meanwhile.
-            let mut commit = self.commit.lock();
+            let mut commit = self.pipeline.commit.lock();
             commit.wal()?;
-            self.range_synced(self.env.fs.open(&family.paths.blob(number), OpenMode::Create)?)
+            self.range_synced(self.context.env.fs.open(&family.paths.blob(number), OpenMode::Create)?)
         };
         name.sync()?;
         own.stream = Some(BlobStream::new(file, number, family.id, key)?);
@@ -241,11 +241,11 @@ impl DbInner {
         let reader = file.sealed_reader(file.file().clone(), family, &summary);
         self.tables.keep_blob_file(summary.number, reader);
         let blobs = BlobsOfBatch::Whole(family.id, file.clone());
-        self.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
+        self.context.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
         let committed = self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {
             // No memtable has it, so neither has the WAL; unless what a failed write left there could not be cut off.
             if let Some(file) = Arc::into_inner(file)
-                && !self.poison.is_fatal()
+                && !self.context.poison.is_fatal()
             {
                 file.give_up();
             }

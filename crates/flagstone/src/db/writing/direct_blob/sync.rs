@@ -82,10 +82,10 @@ impl DbInner {
 
     /// Syncs files. A failure poisons: whoever syncs a file next would not be told.
     pub(super) fn sync_direct_files(&self, files: &[Arc<DirectFile>]) -> Result<()> {
-        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
+        let _one_at_a_time = self.pipeline.wal_sync.one_at_a_time.lock();
         let sync = || files.iter().filter(|file| file.sealed().is_none()).try_for_each(|file| file.sync());
-        self.poison.check_fatal()?;
-        sync().inspect_err(|error| self.poison.record_fatal(error))
+        self.context.poison.check_fatal()?;
+        sync().inspect_err(|error| self.context.poison.record_fatal(error))
     }
 }
 
