@@ -130,39 +130,35 @@ impl Facts {
 impl DbInner {
     /// What the system does not tell is a fault, too.
     fn database_facts(&self, strays: u64, facts: &mut Facts) -> DatabaseFacts {
-        let settings = self.context.settings.load();
+        let (context, control) = (&*self.context, &self.pipeline.control);
+        let (settings, statistics) = (context.settings.load(), &context.statistics);
         let mut known = |outcome: Result<u64>, otherwise: u64| {
             outcome.unwrap_or_else(|error| {
                 facts.note(&error, error.to_string());
                 otherwise
             })
         };
-        let free_bytes = known(
-            self.context.env.fs.free_space(&self.context.path).map(|free| free.unwrap_or(u64::MAX)),
-            u64::MAX,
-        );
+        let free_bytes =
+            known(context.env.fs.free_space(&context.path).map(|free| free.unwrap_or(u64::MAX)), u64::MAX);
         let wal_bytes = known(self.wal_bytes(), 0);
-        let moved = self.context.statistics.get(Ticker::BlobGcRelocatedBytes);
+        let moved = statistics.get(Ticker::BlobGcRelocatedBytes);
         let pins = self.pins(usize::MAX);
         let snapshot = pins.snapshots.first();
         let heaviest = pins.iterators.iter().filter(|iterator| iterator.kept.bytes() > 0);
         let heaviest = heaviest.max_by_key(|iterator| iterator.kept.bytes());
-        let keys_written = self.context.statistics.get(Ticker::KeysWritten);
-        let write_size =
-            self.context.statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
+        let keys_written = statistics.get(Ticker::KeysWritten);
+        let write_size = statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
         let snapshot_writes = snapshot.map_or(0, |snapshot| snapshot.writes_since);
         let cache = self.tables.caches().blocks();
         let looked_up = cache.statistics();
-        let now_us = self.context.env.clock.now_us();
+        let now_us = context.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
-        let memtable_bytes =
-            if memtable_bytes_max == 0 { 0 } else { self.tree.state.lock().memtable_bytes() };
-        let held_up_by_all_memtables = self.tree.state.lock().memtables.stops;
+        let (held_up_by_all_memtables, memtable_bytes) = self.memtables_together(memtable_bytes_max > 0);
         DatabaseFacts {
-            state: self.context.poison.describe(),
-            is_running: !self.context.read_only,
-            open_seconds: now_us.saturating_sub(self.context.opened_at_us) / 1_000_000,
-            writers: self.pipeline.control.condition().to_string(),
+            state: context.poison.describe(),
+            is_running: !context.read_only,
+            open_seconds: now_us.saturating_sub(context.opened_at_us) / 1_000_000,
+            writers: control.condition().to_string(),
             free_bytes,
             reserved_disk_space: settings.reserved_disk_space,
             wal_reserve_missing: self.missing_reserve(&settings, free_bytes),
@@ -173,19 +169,19 @@ impl DbInner {
             max_background_compactions: jobs_apart(&settings).map_or(0, |apart| apart.by_role[1] as u64),
             db_write_buffer_size: settings.db_write_buffer_size,
             rate_limit: settings.rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second()),
-            rate_limiter_us: self.context.statistics.get(Ticker::RateLimiterMicros),
+            rate_limiter_us: statistics.get(Ticker::RateLimiterMicros),
             memory_bytes: memory_limit().unwrap_or(u64::MAX),
             max_open_files: settings.max_open_files.max(0) as u64,
             files: 0,
             file_reopens: self.tables.file_reopens(),
             keys_written,
-            wal_syncs: self.context.statistics.get(Ticker::WalSyncs),
-            stall_us: self.pipeline.control.held_up_us(now_us),
-            stopped_seconds: self.pipeline.control.stopped_us(now_us) / 1_000_000,
+            wal_syncs: statistics.get(Ticker::WalSyncs),
+            stall_us: control.held_up_us(now_us),
+            stopped_seconds: control.stopped_us(now_us) / 1_000_000,
             memtable_bytes,
             memtable_bytes_max,
             held_up_by_all_memtables,
-            blob_written_bytes: self.context.statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
+            blob_written_bytes: statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
             blob_moved_bytes: moved,
             snapshot_seconds: snapshot.map_or(0, |snapshot| snapshot.age_seconds),
             snapshot_writes,
@@ -194,13 +190,19 @@ impl DbInner {
             iterator_kept_bytes: heaviest.map_or(0, |iterator| iterator.kept.bytes()),
             iterator_seconds: heaviest.map_or(0, |iterator| iterator.age_us / 1_000_000),
             iterator_made_at: heaviest.map_or(String::new(), |iterator| iterator.made_at.to_string()),
-            knows_cache: !self.context.read_only,
+            knows_cache: !context.read_only,
             cache_bytes: cache.capacity() as u64,
             cache_hits: looked_up.hits,
             cache_misses: looked_up.misses,
             cache_evictions: looked_up.evictions,
             cached_index_bytes: 0,
         }
+    }
+
+    /// How often all memtables together stopped writers, and their bytes where those are limited.
+    fn memtables_together(&self, are_limited: bool) -> (u64, u64) {
+        let state = self.tree.state.lock();
+        (state.memtables.stops, if are_limited { state.memtable_bytes() } else { 0 })
     }
 
     /// Bytes that a WAL wants to reserve and does not get.
@@ -253,7 +255,7 @@ impl DbInner {
         let (universal, fifo) = (&options.compaction_options_universal, &options.compaction_options_fifo);
         let activity = self.activity(family);
         let times = |cause| activity.times_held_up_by(cause);
-        let fifo_counts_blobs = fifo.max_data_files_size > 0;
+        let (fifo_counts_blobs, table_limit) = (fifo.max_data_files_size > 0, fifo.max_table_files_size);
         let blobs_counted = if fifo_counts_blobs { sum(BlobFileState::bytes_on_disk) } else { 0 };
         FamilyFacts {
             name: family.name().to_string(),
@@ -292,11 +294,7 @@ impl DbInner {
             fifo_bytes: version.table_bytes().saturating_add(blobs_counted),
             largest_drop_bytes: largest_dropped(version, fifo_counts_blobs),
             oldest_are_gone: oldest_are_gone(version),
-            fifo_limit_bytes: if fifo_counts_blobs {
-                fifo.max_data_files_size
-            } else {
-                fifo.max_table_files_size
-            },
+            fifo_limit_bytes: if fifo_counts_blobs { fifo.max_data_files_size } else { table_limit },
             fifo_counts_blobs,
             oldest_seconds: tables.oldest_seconds,
             ttl: options.ttl,
@@ -413,190 +411,4 @@ fn oldest_run_bytes(version: &Version) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::ErrorKind;
-    use std::path::Path;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use super::Facts;
-    use crate::base::{Error, Result};
-    use crate::db::Db;
-    use crate::env::os::OsFileSystem;
-    use crate::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
-    use crate::options::Options;
-
-    /// Once it is mute it tells neither what is free nor what a directory holds.
-    #[derive(Default)]
-    struct Mute(AtomicBool);
-
-    impl Mute {
-        fn unless_mute<T>(&self, directory: &Path, ask: impl FnOnce() -> Result<T>) -> Result<T> {
-            if self.0.load(Ordering::Relaxed) {
-                Err(Error::io("look at", directory, std::io::Error::other("broken")))
-            } else {
-                ask()
-            }
-        }
-    }
-
-    impl FileSystemAround for Mute {
-        fn inner(&self) -> &dyn FileSystem {
-            &OsFileSystem
-        }
-
-        fn list(&self, directory: &Path) -> Result<Vec<String>> {
-            self.unless_mute(directory, || OsFileSystem.list(directory))
-        }
-
-        fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
-            self.unless_mute(directory, || OsFileSystem.free_space(directory))
-        }
-    }
-
-    /// No file of a table may be opened.
-    struct Forbidden;
-
-    impl FileSystemAround for Forbidden {
-        fn inner(&self) -> &dyn FileSystem {
-            &OsFileSystem
-        }
-
-        fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-            if path.extension().is_some_and(|kind| kind == "sst") {
-                Err(Error::io("open", path, ErrorKind::PermissionDenied.into()))
-            } else {
-                OsFileSystem.open(path, mode)
-            }
-        }
-    }
-
-    /// Whoever asked as another user was told to restore the table from a copy.
-    #[test]
-    fn a_table_that_this_user_may_not_read_is_not_to_be_restored() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut options = Options::default();
-        options.create_if_missing = true;
-        let db = Db::open(directory.path(), &options).unwrap();
-        db.put("key", "value").unwrap();
-        db.flush_all().unwrap();
-        db.close().unwrap();
-        drop(db);
-        options.paranoid_checks = false;
-        options.env = Env::os().with_fs(Arc::new(Forbidden));
-        let db = Db::open_read_only(directory.path(), &options).unwrap();
-        let facts = db.facts().unwrap();
-        assert!(facts.faults.is_empty() && facts.refused.len() == 1, "{facts:?}");
-        let found = db.doctor().unwrap();
-        assert!(found[0].what.contains(".sst") && found[0].advice().contains("owner"), "{found:?}");
-        assert!(!found[0].advice().contains("restore"), "{found:?}");
-    }
-
-    /// The tables that a compaction is writing were said to be left over.
-    #[test]
-    fn files_of_a_running_database_are_not_left_over() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut options = Options::default();
-        options.create_if_missing = true;
-        let db = Db::open(directory.path(), &options).unwrap();
-        let stray = directory.path().join("999999.sst");
-        options.env.fs.open(&stray, OpenMode::Create).unwrap().write_at(0, b"being written").unwrap();
-        assert_eq!(db.facts().unwrap().database.strays, 0);
-        db.close().unwrap();
-        drop(db);
-        let db = Db::open_read_only(directory.path(), &options).unwrap();
-        assert_eq!(db.facts().unwrap().database.strays, 1);
-    }
-
-    #[test]
-    fn what_the_system_does_not_tell_is_a_fault_and_not_nothing() {
-        let directory = tempfile::tempdir().unwrap();
-        let fs = Arc::new(Mute::default());
-        let mut options = Options::default();
-        options.create_if_missing = true;
-        options.env = Env::os().with_fs(fs.clone());
-        let db = Db::open(directory.path(), &options).unwrap();
-        db.put("key", "value").unwrap();
-        db.close().unwrap();
-        drop(db);
-        let db = Db::open_read_only(directory.path(), &options).unwrap();
-        let look = || {
-            let mut facts = Facts::default();
-            (db.inner().database_facts(0, &mut facts).wal_bytes > 0, facts.faults.len())
-        };
-        assert_eq!(look(), (true, 0));
-        fs.0.store(true, Ordering::Relaxed);
-        assert_eq!(look(), (false, 2), "the free space, and the WALs");
-    }
-
-    /// Partitions that nobody had asked for counted, and what is held beside the cache.
-    #[test]
-    fn of_indexes_and_filters_those_count_that_the_cache_holds_as_a_whole() {
-        let cached = |settings: &str| {
-            let mut options = Options { env: Env::memory(), ..Options::default() };
-            let settings = format!(
-                "create_if_missing=true;disable_auto_compactions=true;table.cache_index_and_filter_blocks=true;\
-                 table.filter_policy=bloomfilter:10:false;{settings}"
-            );
-            options.set_all(&settings).unwrap();
-            let db = Db::open("/db", &options).unwrap();
-            (0..2000).for_each(|key| db.put(format!("key{key}"), [b'v'; 100]).unwrap());
-            db.flush_all().unwrap();
-            let facts = db.facts().unwrap().database;
-            assert!(facts.is_running);
-            facts.cached_index_bytes
-        };
-        let whole = cached("");
-        let filter = 2000 * 10 / 8;
-        assert!(whole > filter, "{whole}");
-        assert_eq!(cached("table.pin_l0_filter_and_index_blocks_in_cache=true"), 0);
-        let beside_partitions = cached("table.index_type=kTwoLevelIndexSearch");
-        assert!((filter..whole).contains(&beside_partitions), "{beside_partitions}");
-        assert_eq!(cached("table.index_type=kTwoLevelIndexSearch;table.partition_filters=true"), 0);
-    }
-
-    #[test]
-    fn filters_are_weighed_by_the_keys_that_they_are_over() {
-        let mut options = Options { env: Env::memory(), ..Options::default() };
-        options.set_all("create_if_missing=true;table.filter_policy=bloomfilter:10:false").unwrap();
-        let db = Db::open("/db", &options).unwrap();
-        (0..2000).for_each(|key| db.put(format!("key{key}"), "value").unwrap());
-        db.flush_all().unwrap();
-        let facts = &db.facts().unwrap().families[0];
-        assert_eq!(facts.filtered_entries, 2000);
-        assert!((2500..2800).contains(&facts.filter_bytes), "{}", facts.filter_bytes);
-    }
-
-    #[test]
-    fn memtables_are_counted_where_they_have_a_limit() {
-        let facts = |settings: &str| {
-            let mut options = Options { env: Env::memory(), ..Options::default() };
-            let always = "create_if_missing=true;memory_budget=0;enable_blob_files=false";
-            options.set_all(&format!("{always};{settings}")).unwrap();
-            let db = Db::open("/db", &options).unwrap();
-            let family = db.create_column_family("family", &options.cf).unwrap();
-            db.put("key", [b'v'; 100_000]).unwrap();
-            db.put_cf(&family, "key", [b'v'; 100_000]).unwrap();
-            let facts = db.facts().unwrap().database;
-            (facts.memtable_bytes >= 200_000, facts.memtable_bytes_max)
-        };
-        assert_eq!(facts("db_write_buffer_size=8000000"), (true, 8_000_000));
-        assert_eq!(facts(""), (false, 0));
-    }
-
-    /// Only how many writes were made was counted, and few large values take as much as many small ones.
-    #[test]
-    fn what_a_snapshot_keeps_is_known_by_its_size() {
-        let mut options = Options::default();
-        options.create_if_missing = true;
-        options.env = Env::memory();
-        let db = Db::open("/db", &options).unwrap();
-        let snapshot = db.snapshot();
-        (0..50).for_each(|key| db.put(format!("key{key}"), [b'v'; 10_000]).unwrap());
-        let facts = db.facts().unwrap().database;
-        assert_eq!(facts.snapshot_writes, 50);
-        assert!((500_000..520_000).contains(&facts.snapshot_write_bytes), "{}", facts.snapshot_write_bytes);
-        drop(snapshot);
-        assert_eq!(db.facts().unwrap().database.snapshot_write_bytes, 0);
-    }
-}
+mod tests;

@@ -71,13 +71,7 @@ impl DbInner {
             "rocksdb.num-running-compactions" => self.tree.state.lock().running.compactions as u64,
             "rocksdb.num-running-flushes" => self.tree.state.lock().running.flushes as u64,
             "rocksdb.actual-delayed-write-rate" => self.pipeline.control.delayed_rate(),
-            "flagstone.rate-limiter-bytes-per-second" => self
-                .context
-                .settings
-                .load()
-                .rate_limiter
-                .as_ref()
-                .map_or(0, |limiter| limiter.bytes_per_second()),
+            "flagstone.rate-limiter-bytes-per-second" => self.rate_limit(),
             "flagstone.wal-reserve-missing" => {
                 self.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed)
             }
@@ -88,6 +82,10 @@ impl DbInner {
             "rocksdb.live-blob-file-garbage-size" => blob_file_totals(version).garbage,
             _ => return self.cache_property(family, name),
         })
+    }
+
+    fn rate_limit(&self) -> u64 {
+        self.context.settings.load().rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second())
     }
 
     fn cache_property(&self, family: &Family, name: &str) -> Option<u64> {

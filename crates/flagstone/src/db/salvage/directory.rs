@@ -214,14 +214,14 @@ impl Directory {
                 || namers.families.iter().any(|name| families.is_known(name));
             is_any_lost |= is_needed;
             if is_needed {
-                report.lose_whole(error, None)
-            } else {
-                report.note(format!(
+                report.lose_whole(error, None);
+                continue;
+            }
+            report.note(format!(
                 "{} is not there, where older options say that tables of family '{}' lie, which may have been dropped since.",
                 error.path().unwrap_or(Path::new("")).display(),
                 namers.families.join("', '")
             ))
-            }
         }
         is_any_lost
     }
@@ -537,15 +537,11 @@ impl History {
     /// for tables that are newer than the last edit, which are the torn one's.
     fn agrees_with(&self, directory: &Directory) -> bool {
         let is_missing = self.live.keys().any(|number| !directory.tables.contains_key(number));
-        let strangers = || {
-            let tables = directory.tables.keys();
-            tables.filter(|number| !self.live.contains_key(number) && !self.removed.contains(number))
-        };
-        let lacks_edits = if !self.ends_torn {
-            is_missing && strangers().next().is_some()
-        } else {
-            is_missing || strangers().any(|number| *number < self.next_file)
-        };
+        let is_known = |number| self.live.contains_key(number) || self.removed.contains(number);
+        let mut strangers = directory.tables.keys().filter(|number| !is_known(*number));
+        let are_strangers = strangers.any(|number| !self.ends_torn || *number < self.next_file);
+        let lacks_edits =
+            if self.ends_torn { is_missing || are_strangers } else { is_missing && are_strangers };
         self.next_file > FileNumber(0) && !lacks_edits
     }
 
