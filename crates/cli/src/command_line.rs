@@ -12,7 +12,9 @@ use crate::{bench, cache_sim, commands, stress};
     name = "flagstone",
     version,
     about,
-    after_help = "Exit code 0: done. 1: a fault was found, the operation failed, or the key, file or database is not there.\n\
+    after_help = "Exit code 0: done.\n\
+        1: a fault was found, the operation failed, the key, file or database is not there,\n   \
+        or import, export or load left something out.\n\
         2: wrong usage, as of the name of a column family that the database does not have, or has already.\n\
         3: salvaged with losses; slow, and not broken; changed by another process while faults were looked for.\n\n\
         Example:\n  flagstone put --db /data/photos hello world\n  flagstone get --db /data/photos hello"

@@ -2,8 +2,8 @@
 //! database that was salvaged with losses, is slow and not broken, or was changed while faults were looked for.
 //!
 //! Wrong usage is what cannot be meant, as such or of this database: a flag, a setting, a range, the name of a column family
-//! that it does not have, or of a new one that it has. A key, a file or a database that is not there is a failure, as is one
-//! that is in the way: that depends on what others do.
+//! that it does not have, or of a new one that it has, or an import of nothing. A key, a file or a database that is not there is
+//! a failure, as is one that is in the way: that depends on what others do.
 
 use std::error::Error as _;
 use std::fmt;

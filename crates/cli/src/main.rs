@@ -18,6 +18,7 @@ mod dump_lines;
 mod failure;
 mod input;
 mod ldb;
+mod left_out;
 mod opening;
 mod output;
 mod pieces;

@@ -84,7 +84,8 @@ fn the_database_s_own_files_are_not_imported_by_name() {
         symlink(at(target), at(link)).unwrap();
     }
     let none = import(&["db/LOCK", "db/CURRENT", "db/../db/IDENTITY", "again", "current", "db"]);
-    assert!(none.starts_with("0 files, ") && !none.contains("left out"), "{none}");
+    assert!(none.starts_with("0 files, "), "{none}");
+    assert!(none.ends_with("6 paths of the database itself left out\n"), "{none}");
     // What lies beside them, or elsewhere under such a name, is taken.
     let some = import(&["db/beside.jpg", "LOCK", "album"]);
     assert!(some.starts_with("3 files, ") && !some.contains("left out"), "{some}");
@@ -112,8 +113,17 @@ fn files_of_the_database_are_left_out_wherever_they_lie() {
     }
     write(Path::new(&at("photos/tables/beside.jpg")), b"2");
     write(Path::new(&at("photos/copy/LOCK")), b"3");
-    let said = printed(&format!("import --db {} {}", at("db"), at("photos")));
-    assert!(!said.contains("left out"), "{said}");
+    let output = run(&format!("import --json --db {} {}", at("db"), at("photos")));
+    let said = String::from_utf8(output.stderr).unwrap();
+    // Nothing told that the copy was not whole.
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("copy/db-IDENTITY is a hard link to a file of the database that is written to"),
+        "{said}"
+    );
+    let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(facts["left_out"], said.matches("is a hard link").count(), "{said}");
+    assert!(facts["own"].as_u64().unwrap() >= 4, "{facts}");
     let keys = printed(&format!("scan --db {} --keys-only", at("db")));
     // What the opening itself has replaced is not the database's any longer: its links are files like others.
     let kept = keys.lines().filter(|key| !key.starts_with("copy/")).collect::<Vec<_>>();
@@ -171,10 +181,52 @@ fn what_cannot_be_imported_is_named_and_the_rest_is_stored() {
     }
     let (_, told) = import(&format!("--threads 1 --db {}-2", db.display()));
     assert!(told.contains("4 files") && told.contains("3 paths not stored, as said above"), "{told}");
-    let (said, _) = import(&format!("--db {}-3 /nowhere", db.display()));
-    assert!(said.contains("/nowhere") && !scratch.path().join("db-3").exists(), "a PATH is misspelt: {said}");
     closed.iter().for_each(|path| permit(path, 0o700));
     assert_eq!(printed(&format!("scan --db {} --keys-only", db.display())), "a\nb\ny\nz\n");
+}
+
+/// One misspelt PATH of several ended the import before anything was stored.
+#[test]
+fn a_path_where_nothing_is_is_named_and_the_others_are_imported() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    write(Path::new(&at("photos/a")), b"1");
+    symlink("nowhere", at("dangling")).unwrap();
+    let output =
+        run(&format!("import --db {} {} {} {}", at("db"), at("fotos"), at("photos"), at("dangling")));
+    let (said, told) = (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for name in ["fotos", "dangling"] {
+        assert!(said.lines().any(|line| line.contains("left out: ") && line.contains(&at(name))), "{said}");
+    }
+    assert!(told.starts_with("1 file, ") && told.contains("2 paths not stored, as said above"), "{told}");
+    for paths in [at("fotos"), format!("{} {}", at("fotos"), at("photos/a/b")), at("dangling")] {
+        let (code, said) = failed(&format!("import --db {} {paths}", at("new")));
+        assert!(
+            code == 2 && said.contains("there is nothing at ") && said.contains(&at("")),
+            "{code}: {said}"
+        );
+        assert!(!Path::new(&at("new")).exists());
+    }
+}
+
+/// Of a thousand files that could not be stored each had its lines.
+#[test]
+fn ten_of_many_that_are_left_out_are_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let missing: Vec<String> = (0..13).map(|number| at(&format!("missing-{number}"))).collect();
+    write(Path::new(&at("a")), b"1");
+    for (json, named) in [("", 10), (" --json", 13)] {
+        let (code, said) =
+            failed(&format!("import --db {}{json} {} {}", at("db"), at("a"), missing.join(" ")));
+        assert_eq!((code, said.matches("left out: ").count()), (1, named), "{said}");
+        assert_eq!(
+            said.contains("and 3 more paths are left out; --json names each"),
+            json.is_empty(),
+            "{said}"
+        );
+    }
 }
 
 /// Runs the program as an unprivileged user where the test runs as the superuser, which may read everything.

@@ -1,7 +1,8 @@
 //! `flagstone import`
 
+use std::error::Error as _;
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +18,8 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::arguments::{CF_ALIASES, Common};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict, reported, say};
+use crate::failure::{Failure, Outcome, Verdict, reported};
+use crate::left_out::LeftOut;
 use crate::output::Output;
 use crate::pieces::PIECE_SIZE;
 use crate::progress::Progress;
@@ -35,12 +37,13 @@ const BATCH_SIZE: usize = 256 << 10;
 
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
-/// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links and special files
-/// are left out and counted. The database's own directory is left out, and so are its files wherever they lie, hard links to them
-/// included; they are not counted. Makes the database if there is none, with contents of 4 KiB and more in compressed blob files
-/// (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under two PATHs with
-/// the same relative path is stored once. A file that cannot be read or is too large for a value, and a directory that cannot be
-/// listed, is named and left out, with exit code 1. Everything is on the device when the command ends.
+/// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links, special files, and the
+/// database's own directories and files are left out and counted. Makes the database if there is none, with contents of 4 KiB and
+/// more in compressed blob files (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed.
+/// A file under two PATHs with the same relative path is stored once. Left out and named, with exit code 1, are: a file that
+/// cannot be read or is too large for a value, a directory that cannot be listed, a PATH where nothing is, and a hard link to a
+/// file of the database, which the import itself writes to. Ten of them are named, with --json all. If nothing is at any PATH, no
+/// database is made, with exit code 2. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
@@ -65,13 +68,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let env = Env::os();
     let start_us = env.clock.now_us();
     database::check_may_have(&arguments.db, &arguments.cf)?;
-    let Listed { mut files, skipped, unlisted } = list(&arguments.paths, &arguments.db, &*env.fs)?;
+    let left_out = LeftOut::new("path", common);
+    let mut listed = list(&arguments.paths, &arguments.db, &*env.fs, &left_out)?;
     let opened = arguments.ttl.open(common, &arguments.db, Access::CreateForFiles)?;
     let db = opened.db();
     let family = database::family(db, &arguments.cf)?;
-    // It changes them meanwhile, and so they are left out wherever they lie, by whatever name.
-    let own = OpenFiles::of_this_process()?;
-    files.retain(|file| !own.contains(&*env.fs, &file.path));
+    listed.leave_out_own(&*env.fs, &left_out)?;
+    let Listed { files, skipped, own } = listed;
     // Sparse files may say anything; those that are too large are refused when their turn comes.
     let bytes = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size));
     let import = Import {
@@ -82,7 +85,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         next: AtomicU64::new(0),
         stored: AtomicU64::new(0),
         stored_files: AtomicU64::new(0),
-        left_out: AtomicU64::new(unlisted),
+        left_out,
         failed: AtomicBool::new(false),
         progress: Progress::bytes(bytes),
     };
@@ -95,7 +98,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let summary = Summary {
         files: import.stored_files.load(Ordering::Relaxed),
         skipped,
-        left_out: import.left_out.load(Ordering::Relaxed),
+        own,
+        left_out: import.left_out.count(),
         bytes: import.stored.load(Ordering::Relaxed),
         seconds: (env.clock.now_us() - start_us) as f64 / 1e6,
         written: bytes_written(db),
@@ -111,8 +115,8 @@ struct Listed {
     files: Vec<Found>,
     /// Links and special files.
     skipped: u64,
-    /// What could not be listed, and was named.
-    unlisted: u64,
+    /// What belongs to the database itself: its directory, and files in others of its directories.
+    own: u64,
 }
 
 /// A file to store.
@@ -123,56 +127,98 @@ struct Found {
 }
 
 /// The regular files under `paths`, and how many other things there are. The directory of the database in `db` is not entered.
-fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem) -> Result<Listed, Failure> {
-    let Listed { mut files, mut skipped, mut unlisted } = Listed::default();
+///
+/// # Errors
+/// Nothing is at any of the paths, or none of them can be read.
+fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem, left_out: &LeftOut) -> Result<Listed, Failure> {
+    check_any_is_there(paths, fs)?;
+    let mut listed = Listed::default();
     let progress = Progress::count("files found");
     let id_of = |path: &Path| fs.metadata(path).ok().and_then(|found| found.id);
     // Where it is still to be made it has none.
     let db = id_of(db);
     let is_database = |path: &Path| db.is_some() && id_of(path) == db;
-    let is_left_out = |entry: &DirEntry| entry.file_type().is_dir() && is_database(entry.path());
+    let mut unread = 0;
     for root in paths {
         // Also a link to it, which the walk would follow.
         if is_database(root) {
+            listed.own += 1;
             continue;
         }
-        for entry in
-            WalkDir::new(root).follow_root_links(true).into_iter().filter_entry(|entry| !is_left_out(entry))
-        {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    let is_misspelt = error.depth() == 0 && is_not_there(&error);
-                    let failure = why_not_listed(error, root);
-                    // A PATH that is not there is a mistake in the command line.
-                    if is_misspelt {
-                        return Err(failure);
-                    }
-                    unlisted += 1;
-                    say(format_args!("left out: {failure}"));
-                    continue;
+        let mut walk = WalkDir::new(root).follow_root_links(true).into_iter();
+        while let Some(entry) = walk.next() {
+            match entry {
+                Ok(entry) if entry.file_type().is_dir() && is_database(entry.path()) => {
+                    listed.own += 1;
+                    walk.skip_current_dir();
                 }
-            };
-            // A link that was named stands for what it leads to.
-            let is_named = entry.depth() == 0;
-            if entry.file_type().is_dir() || is_named && entry.path().is_dir() {
-                continue;
+                Ok(entry) => {
+                    listed.add(root, entry);
+                    progress.set(listed.files.len() as u64);
+                }
+                Err(error) => {
+                    unread += usize::from(error.depth() == 0);
+                    left_out.add(format_args!("left out: {}", why_not_listed(error, root)));
+                }
             }
-            let named_link = is_named && entry.path().is_file();
-            if !entry.file_type().is_file() && !named_link {
-                skipped += 1;
-                continue;
-            }
-            let size = entry.metadata().map_or(0, |metadata| metadata.len());
-            files.push(Found { key: key_of(root, entry.path()), path: entry.into_path(), size });
-            progress.set(files.len() as u64);
         }
     }
-    Ok(Listed { files, skipped, unlisted })
+    if unread == paths.len() {
+        return Err(Failure::Other("nothing is imported: no PATH can be read".to_string()));
+    }
+    Ok(listed)
 }
 
-fn is_not_there(error: &walkdir::Error) -> bool {
-    error.io_error().is_some_and(|error| error.kind() == ErrorKind::NotFound)
+impl Listed {
+    /// Adds what was found under `root`, unless it is a directory.
+    fn add(&mut self, root: &Path, entry: DirEntry) {
+        // A link that was named stands for what it leads to.
+        let is_named = entry.depth() == 0;
+        if entry.file_type().is_dir() || is_named && entry.path().is_dir() {
+            return;
+        }
+        if entry.file_type().is_file() || is_named && entry.path().is_file() {
+            let size = entry.metadata().map_or(0, |metadata| metadata.len());
+            self.files.push(Found { key: key_of(root, entry.path()), path: entry.into_path(), size });
+        } else {
+            self.skipped += 1;
+        }
+    }
+
+    /// Takes out the files of the database: it changes them meanwhile. A hard link to one from elsewhere is a user's file that is
+    /// not stored, and so is named.
+    fn leave_out_own(&mut self, fs: &dyn FileSystem, left_out: &LeftOut) -> Result<(), Failure> {
+        let open = OpenFiles::of_this_process()?;
+        self.files.retain(|file| {
+            let is_own = open.contains(fs, &file.path);
+            // A link that was named may lead into the database's directory.
+            let place = file.path.canonicalize();
+            match is_own && open.has_directory_of(fs, place.as_ref().unwrap_or(&file.path)) {
+                true => self.own += 1,
+                false if is_own => left_out.add(format_args!(
+                    "left out: {} is a hard link to a file of the database that is written to; to store it, copy it without \
+                     links (cp -a)",
+                    file.path.display()
+                )),
+                false => {}
+            }
+            !is_own
+        });
+        Ok(())
+    }
+}
+
+/// Checks that there is something at one of the paths: a database is not made for a mistake.
+fn check_any_is_there(paths: &[PathBuf], fs: &dyn FileSystem) -> Result<(), Failure> {
+    let is_nothing = |error: Error| {
+        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        source.is_some_and(|source| matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+    };
+    if !paths.iter().all(|path| fs.metadata(path).is_err_and(is_nothing)) {
+        return Ok(());
+    }
+    let named: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    Err(Failure::Usage(format!("there is nothing at {}: see whether PATH is right", named.join(", "))))
 }
 
 fn why_not_listed(error: walkdir::Error, root: &Path) -> Failure {
@@ -203,8 +249,7 @@ struct Import<'a> {
     /// Bytes of the files stored, and how many these are.
     stored: AtomicU64,
     stored_files: AtomicU64,
-    /// How many were named and left out.
-    left_out: AtomicU64,
+    left_out: LeftOut,
     failed: AtomicBool,
     progress: Progress,
 }
@@ -257,9 +302,8 @@ impl Import<'_> {
     }
 
     fn leave_out(&self, error: Error, path: &Path) {
-        self.left_out.fetch_add(1, Ordering::Relaxed);
         let error = if error.path().is_some() { error } else { error.at(path) };
-        say(format_args!("left out: {}", Failure::Engine(error)));
+        self.left_out.add(format_args!("left out: {}", Failure::Engine(error)));
     }
 
     fn store_in_pieces(&self, found: &Found) -> Result<(), Failure> {
@@ -365,6 +409,7 @@ fn space_on_disk(fs: &dyn FileSystem, directory: &Path, elsewhere: &[PathBuf]) -
 struct Summary {
     files: u64,
     skipped: u64,
+    own: u64,
     left_out: u64,
     bytes: u64,
     seconds: f64,
@@ -380,6 +425,7 @@ impl Summary {
             let facts = json!({
                 "files": self.files,
                 "skipped": self.skipped,
+                "own": self.own,
                 "left_out": self.left_out,
                 "bytes": self.bytes,
                 "seconds": self.seconds,
@@ -399,7 +445,14 @@ impl Summary {
                 text::bytes(self.on_disk)
             ))?;
             if self.skipped > 0 {
-                output.line(format!("{} symbolic links and special files left out", self.skipped))?;
+                let which = match self.skipped {
+                    1 => "symbolic link or special file",
+                    _ => "symbolic links and special files",
+                };
+                output.line(format!("{} {which} left out", self.skipped))?;
+            }
+            if self.own > 0 {
+                output.line(format!("{} of the database itself left out", text::count(self.own, "path")))?;
             }
             if self.left_out > 0 {
                 output.line(format!("{} not stored, as said above", text::count(self.left_out, "path")))?;

@@ -68,8 +68,12 @@ impl OpenFiles {
             return true;
         }
         let name = path.file_name().and_then(|name| name.to_str());
-        name.and_then(FileKind::parse).is_some()
-            && Identity::of(fs, &directory_of(path)).is_ok_and(|id| self.directories.contains(&id))
+        name.and_then(FileKind::parse).is_some() && self.has_directory_of(fs, path)
+    }
+
+    /// Whether the file at `path` lies in a directory of one of the databases, which a hard link to their files need not.
+    pub fn has_directory_of(&self, fs: &dyn FileSystem, path: &Path) -> bool {
+        Identity::of(fs, &directory_of(path)).is_ok_and(|id| self.directories.contains(&id))
     }
 }
 
