@@ -74,7 +74,7 @@ pub struct Place {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default", aliases = CF_ALIASES)]
     pub cf: String,
-    /// Keys and values are hexadecimal
+    /// Keys and values are hexadecimal, in arguments and in what is printed
     #[arg(long)]
     pub hex: bool,
 }

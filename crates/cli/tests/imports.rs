@@ -294,3 +294,30 @@ fn a_damaged_value_is_named_and_the_rest_is_exported() {
         assert_eq!(names, ["a", "d", "z"], "no part of a value is left");
     }
 }
+
+/// `--hex` was for the bounds alone, and a thousand keys that name no file took a thousand lines.
+#[test]
+fn keys_that_name_no_file_are_shown_as_asked_for_and_ten_of_them() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = format!("--db {}", scratch.path().join("db").display());
+    let dump: String = (0..12).map(|number| format!("default 6100{number:02} 31\n")).collect();
+    let output = common::run_with_input(&format!("load {db}"), (dump + "default ff2f62 31\n").as_bytes());
+    assert!(output.status.success());
+    for (flags, shown, named) in
+        [("", r"'a\x00\x03'", 10), (" --hex", "'610003'", 10), (" --json", r"'a\x00\x03'", 12)]
+    {
+        let target = scratch.path().join(format!("target{flags}").replace(' ', ""));
+        let (code, said) = failed(&format!("export {db} {}{flags}", target.display()));
+        assert!(
+            code == 1
+                && said.contains(&format!("key {shown} is left out: no file's name can have a zero byte")),
+            "{said}"
+        );
+        assert_eq!(said.matches(" is left out: ").count(), named, "{said}");
+        assert_eq!(said.contains("and 2 more keys are left out"), named == 10, "{said}");
+        // Names of files are the keys' bytes with and without --hex, and are read back.
+        let again = format!("--db {}-again", target.display());
+        printed(&format!("import {again} {}", target.display()));
+        assert_eq!(printed(&format!("scan {again} --hex --keys-only")), "ff2f62\n");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -14,17 +15,20 @@ use serde_json::json;
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, reported, say};
+use crate::left_out::LeftOut;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::stamped::{Cursor, Ttl};
-use crate::text;
+use crate::text::{self, Notation};
 
 /// Write every value to a file in DIR, named by its key: the inverse of import.
 ///
-/// DIR must be empty or not exist. A key that names no place within DIR (empty, absolute, with '..', '.' or empty
-/// parts), or a file below what is a file already (key 'a/b' after key 'a'), or that the file system has no room for in a
-/// name, is reported and left out, with exit code 1; so is a value that cannot be read, of which no file is left. A large value
-/// that lies uncompressed in a blob file need not fit into memory.
+/// DIR must be empty or not exist. A file's name is the bytes of its key, with nothing escaped, so that import reads back the
+/// same keys. Left out and named, with exit code 1, are: a key that no file within DIR can have as its name (it is empty, has a
+/// zero byte, or a part between '/' that is empty, '.' or '..'), a key below what is a file already (key 'a/b' after key 'a'), a
+/// key that is too long for the file system, and a value that cannot be read. Ten of each kind are named, with --json all; get
+/// and dump print the values of such keys. With --hex the bounds and the keys that are named are hexadecimal, and no names of
+/// files. A large value that lies uncompressed in a blob file need not fit into memory.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone export --db /data/photos ~/restored --prefix cats/")]
 pub struct Arguments {
@@ -62,7 +66,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let is_bounded = bounds.0.is_some() || bounds.1.is_some();
     let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded);
     let mut iter = db.cursor(&family, bounds, false)?;
-    let mut done = Done::default();
+    let mut done = Done::new(place.notation(), common);
     if let Err(failure) = write_all(fs, &arguments.dir, &mut iter, &progress, &mut done) {
         drop(progress);
         // Else whoever repeats the command is refused for it.
@@ -78,23 +82,33 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 /// How far an export is.
-#[derive(Default)]
 struct Done {
     files: u64,
     bytes: u64,
     /// Keys that name no place for a file.
-    refused: u64,
-    /// Values that could not be read.
-    unread: u64,
+    refused: LeftOut,
+    /// Keys whose values cannot be read.
+    unread: LeftOut,
+    notation: Notation,
 }
 
 impl Done {
+    fn new(notation: Notation, common: &Common) -> Self {
+        let none = || LeftOut::new("key", common);
+        Self { files: 0, bytes: 0, refused: none(), unread: none(), notation }
+    }
+
     fn is_whole(&self) -> bool {
-        self.refused + self.unread == 0
+        self.refused.count() + self.unread.count() == 0
+    }
+
+    fn leave_out(&self, kind: &LeftOut, key: &[u8], why: impl Display) {
+        kind.add(format_args!("key '{}' is left out: {why}", self.notation.show(key)));
     }
 
     fn summary(&self, seconds: f64, json: bool) -> String {
-        let Self { files, bytes, refused, unread } = *self;
+        let Self { files, bytes, .. } = *self;
+        let (refused, unread) = (self.refused.count(), self.unread.count());
         if json {
             let facts = json!({
                 "files": files, "bytes": bytes, "refused": refused, "unread": unread, "seconds": seconds,
@@ -129,23 +143,17 @@ fn write_all(
     let mut directory = PathBuf::new();
     while iter.valid() {
         let key = iter.key().to_vec();
-        let left_out = match safe_path(&key) {
-            None => Some((&mut done.refused, "names no file within the directory".to_string())),
-            Some(relative) => match write_value(fs, &dir.join(relative), iter, &mut directory) {
-                Ok(size) => {
-                    (done.files, done.bytes) = (done.files + 1, done.bytes + size);
-                    None
-                }
+        match safe_path(&key) {
+            Err(why) => done.leave_out(&done.refused, &key, why),
+            Ok(relative) => match write_value(fs, &dir.join(relative), iter, &mut directory) {
+                Ok(size) => (done.files, done.bytes) = (done.files + 1, done.bytes + size),
                 Err(Obstacle::File(error)) if names_no_place(&error) => {
-                    Some((&mut done.refused, format!("has no place there: {}", Failure::Engine(error))))
+                    let why = Failure::Engine(error);
+                    done.leave_out(&done.refused, &key, format_args!("it has no place there: {why}"));
                 }
                 Err(Obstacle::File(error)) => return Err(error.into()),
-                Err(Obstacle::Value(failure)) => Some((&mut done.unread, format!("is left out: {failure}"))),
+                Err(Obstacle::Value(failure)) => done.leave_out(&done.unread, &key, failure),
             },
-        };
-        if let Some((count, why)) = left_out {
-            *count += 1;
-            say(format_args!("key '{}' {why}", key.escape_ascii()));
         }
         progress.add(1);
         progress.say(text::bytes(done.bytes));
@@ -192,13 +200,22 @@ fn write_value(
     }
 }
 
-/// The file that a key names below any directory, if it names one.
-fn safe_path(key: &[u8]) -> Option<PathBuf> {
-    if key.contains(&0) || key.split(|byte| *byte == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {
-        return None;
+/// The file that a key names below any directory; or why it names none.
+fn safe_path(key: &[u8]) -> Result<PathBuf, &'static str> {
+    if key.is_empty() {
+        return Err("an empty key is no file's name");
+    }
+    if key.contains(&0) {
+        return Err("no file's name can have a zero byte");
     }
     let path = Path::new(OsStr::from_bytes(key));
-    path.components().all(|part| matches!(part, Component::Normal(_))).then(|| path.to_path_buf())
+    let is_odd = |part: &[u8]| matches!(part, b"" | b"." | b"..");
+    if key.split(|byte| *byte == b'/').any(is_odd)
+        || path.components().any(|part| !matches!(part, Component::Normal(_)))
+    {
+        return Err("it names no file within the directory: a part of it is empty, '.' or '..'");
+    }
+    Ok(path.to_path_buf())
 }
 
 /// Whether it is for the key's name, or the value's size, that it cannot be written: the next one can.
@@ -224,13 +241,13 @@ mod tests {
     #[test]
     fn only_keys_within_the_directory_become_files() {
         for good in ["a", "a/b.jpg", "..a", "a..b/c", " ", "a\\b"] {
-            assert_eq!(safe_path(good.as_bytes()), Some(PathBuf::from(good)), "{good}");
+            assert_eq!(safe_path(good.as_bytes()), Ok(PathBuf::from(good)), "{good}");
         }
         for bad in
             ["", "/", "/etc/passwd", "..", "a/../b", "a/..", "../a", "a//b", "a/", ".", "a/./b", "a\0b"]
         {
-            assert_eq!(safe_path(bad.as_bytes()), None, "{bad}");
+            assert!(safe_path(bad.as_bytes()).is_err(), "{bad}");
         }
-        assert!(safe_path(b"\xff\xfe/x").is_some());
+        assert!(safe_path(b"\xff\xfe/x").is_ok());
     }
 }
