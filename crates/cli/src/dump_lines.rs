@@ -2,14 +2,13 @@
 
 use std::io::{BufRead, ErrorKind, Read, StdinLock, stdin};
 
-use crate::failure::{Failure, say};
+use crate::arguments::Common;
+use crate::failure::Failure;
+use crate::left_out::LeftOut;
 use crate::text::{DumpLine, DumpStart, is_hex_start};
 
 /// Longer lines are read piece by piece.
 const WHOLE_MAX: usize = 16 << 20;
-
-/// How many lines that cannot be read are named.
-const NAMED_MAX: u64 = 1000;
 
 /// What is said of a line without an end: what is left of a value is hexadecimal, too.
 pub const CUT: &str = "it does not end, as where a dump was cut off; if it is whole, end it";
@@ -52,15 +51,22 @@ pub struct Lines {
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// How many could not be read.
-    pub left_out: u64,
+    /// Those that could not be read.
+    pub left_out: LeftOut,
 }
 
 impl Lines {
     /// Begins with the first.
-    pub fn new() -> Self {
-        let input = stdin().lock();
-        Self { input, line: Vec::new(), is_ended: true, is_at_return: false, count: 0, bytes: 0, left_out: 0 }
+    pub fn new(common: &Common) -> Self {
+        Self {
+            input: stdin().lock(),
+            line: Vec::new(),
+            is_ended: true,
+            is_at_return: false,
+            count: 0,
+            bytes: 0,
+            left_out: LeftOut::new("line", common),
+        }
     }
 
     /// Goes to the next line.
@@ -144,12 +150,7 @@ impl Lines {
 
     /// Names the line as one that cannot be read, and goes to its end.
     pub fn leave_out(&mut self, why: &str) -> Result<(), Failure> {
-        self.left_out += 1;
-        match self.left_out {
-            ..=NAMED_MAX => say(format_args!("line {} of standard input: {why}", self.count)),
-            left_out if left_out == NAMED_MAX + 1 => say("more lines cannot be read; they are counted only"),
-            _ => {}
-        }
+        self.left_out.add(format_args!("line {} of standard input: {why}", self.count));
         while !self.is_ended && self.next_digits(|_| {})? != Rest::Cut {}
         Ok(())
     }

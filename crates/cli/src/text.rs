@@ -214,9 +214,14 @@ pub fn order_line(family: &str, comparator: &str) -> String {
 impl<'a> DumpLine<'a> {
     /// Takes a line apart.
     pub fn parse(line: &'a str) -> Option<Self> {
-        Self::entry(line).or_else(|| {
+        let order = || {
             let (family, comparator) = line.rsplit_once(COMPARATOR)?;
             Some(Self::Order(family, comparator))
+        };
+        Self::entry(line).or_else(order).filter(|line| {
+            let (Self::Entry(family, ..) | Self::Order(family, _)) = line;
+            // No family has an empty name.
+            !family.is_empty()
         })
     }
 
@@ -244,7 +249,8 @@ impl<'a> DumpStart<'a> {
     pub fn parse(start: &'a str) -> Option<Self> {
         let (rest, value) = start.rsplit_once(' ')?;
         let (family, key) = rest.rsplit_once(' ')?;
-        Some(Self { family, key: from_hex(key)?, value }).filter(|start| is_hex_start(start.value))
+        let start = Self { family, key: from_hex(key)?, value };
+        Some(start).filter(|start| is_hex_start(start.value) && !family.is_empty())
     }
 }
 
@@ -420,7 +426,7 @@ mod tests {
             let start = DumpStart::parse(line.trim_end_matches('\n')).unwrap();
             assert_eq!(start, DumpStart { family, key: key.to_vec(), value: &hex(value) });
         }
-        for family in ["default", "two words", "a comparator=b", ""] {
+        for family in ["default", "two words", "a comparator=b", " "] {
             let line = order_line(family, "c");
             assert_eq!(DumpLine::parse(line.trim_end_matches('\n')), Some(DumpLine::Order(family, "c")));
         }
@@ -428,7 +434,10 @@ mod tests {
             DumpLine::parse("a comparator=b 61 "),
             Some(DumpLine::Entry("a comparator=b", b"a".into(), vec![]))
         );
-        assert_eq!(DumpLine::parse("default 61"), None);
+        for line in ["default 61", " 61 62", " comparator=c"] {
+            assert_eq!(DumpLine::parse(line), None);
+        }
+        assert_eq!(DumpStart::parse(" 61 62"), None);
         assert_eq!(DumpLine::parse("default 6x 61"), None);
     }
 

@@ -248,3 +248,27 @@ fn long_lines_are_loaded_whole_or_not_at_all() {
     assert_eq!(printed(&format!("get --db {db} {}", "f")), "6");
     assert_eq!(printed(&format!("count --db {db}")), "3\n");
 }
+
+/// A blank before a line ended the load, and left an empty database behind; a thousand lines of another file were all named.
+#[test]
+fn a_line_without_a_family_is_left_out_and_ten_of_many_are_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    let output = run_with_input(&format!("load --db {db}"), b" 61 31\n comparator=c\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!scratch.path().join("db").exists(), "{output:?}");
+    let dump = " 61 31\n".repeat(12) + "default 62 32\n";
+    for (flags, named, told) in
+        [("", 10, "1 key loaded, 12 lines left out\n"), (" --json", 12, "{\"keys\":1,\"left_out\":12}\n")]
+    {
+        let output = run_with_input(&format!("load --db {db}{flags}"), dump.as_bytes());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), said.matches("of standard input: ").count()),
+            (Some(1), named),
+            "{said}"
+        );
+        assert_eq!(said.contains("and 2 more lines are left out; --json names each"), named == 10, "{said}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), told);
+    }
+}

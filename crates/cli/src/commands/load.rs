@@ -24,10 +24,10 @@ const BATCH_SIZE: usize = 1 << 20;
 /// Read what `dump` printed from standard input and store it.
 ///
 /// Makes the database and column families that do not exist, with the comparators that the dump names, unless --set says
-/// another. Everything is on the device when the command ends. A line that cannot be read, or has lost its end, is named and
-/// left out, with exit code 1; where there is no other, no database is made. A value of 8 MiB and more need not fit into memory,
-/// and lies in a blob file of its own, uncompressed. With --ttl values get the time of the loading: for a dump that was made with
-/// --ttl, too.
+/// another. Everything is on the device when the command ends. A line that cannot be read, or has lost its end, is left out, with
+/// exit code 1; ten of them are named, with --json all. Where there is no other, no database is made. A comparator that is not
+/// built in ends the load. A value of 8 MiB and more need not fit into memory, and lies in a blob file of its own, uncompressed.
+/// With --ttl values get the time of the loading: for a dump that was made with --ttl, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -40,7 +40,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     tell_if_typed("a dump");
-    let mut lines = Lines::new();
+    let mut lines = Lines::new(common);
     let is_order_set = common.settings.iter().any(|(name, _)| name == "comparator");
     // Before there is a database: what is no dump leaves none behind. One of an empty database names its families.
     let (mut found, order) = first_line(&mut lines, is_order_set)?;
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     db.db().sync_wal()?;
     db.db().close()?;
     drop(progress);
-    let (keys, left_out) = (loader.keys, lines.left_out);
+    let (keys, left_out) = (loader.keys, lines.left_out.count());
     let mut output = Output::new();
     output.line(match (common.json, left_out) {
         (true, _) => json!({ "keys": keys, "left_out": left_out }).to_string(),
@@ -92,7 +92,7 @@ fn first_line(lines: &mut Lines, is_order_set: bool) -> Result<(Found, Option<Co
     loop {
         let found = lines.next()?;
         let checked = match found {
-            Found::End if lines.left_out > 0 => {
+            Found::End if lines.left_out.count() > 0 => {
                 let none = "nothing was loaded: standard input has no line that can be read";
                 return Err(Failure::Other(none.to_string()));
             }
