@@ -18,7 +18,8 @@ const COMMON: &str = "Common options";
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
     /// Set a RocksDB option by its name, as in write_buffer_size=128M; may be given several times. A command that writes to the
-    /// database also notes it in the OPTIONS file, from which every later command has it
+    /// database also notes it in the OPTIONS file, from which every later command has it; but for paranoid_checks=false and
+    /// wal_recovery_mode=kSkipAnyCorruptedRecords, which pass over damage and hold for that command
     #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value, help_heading = COMMON)]
     pub settings: Vec<(String, String)>,
     /// Print facts as JSON, lists with an object a line

@@ -9,7 +9,7 @@ use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::manifest;
 use flagstone::options::{
-    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, load_latest,
+    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, RecoveryMode, load_latest,
 };
 
 use crate::arguments::Common;
@@ -112,7 +112,7 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
     options.create_missing_column_families = false;
     options.error_if_exists = false;
     if access == Access::Inspect {
-        options.paranoid_checks = false;
+        options.set_for_one_opening("paranoid_checks", "false")?;
     }
 
     // There may be thousands.
@@ -152,7 +152,12 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
     };
     let were_possible = are_possible(&options, &families).is_ok();
     for (name, value) in &common.settings {
-        let set = options.set_everywhere(&mut families, name, value);
+        let set = match name.strip_prefix("db.").unwrap_or(name) {
+            plain if PASSING_OVER_DAMAGE.contains(&plain) => {
+                set_over_damage(&mut options, plain, value, access)
+            }
+            _ => options.set_everywhere(&mut families, name, value),
+        };
         set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
     }
     // What was so already the opening says.
@@ -160,6 +165,29 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
         are_possible(&options, &families).map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     }
     Ok((options, families))
+}
+
+/// Settings of which one value passes over damage at each opening.
+const PASSING_OVER_DAMAGE: [&str; 2] = ["paranoid_checks", "wal_recovery_mode"];
+
+/// Sets one of these. A value that passes over damage holds for this command: if every later one had it, too, it would pass over
+/// later damage unnoticed.
+fn set_over_damage(options: &mut Options, name: &str, value: &str, access: Access) -> Result<(), Error> {
+    options.set_for_one_opening(name, value)?;
+    let passes_over = match name {
+        "paranoid_checks" => !options.paranoid_checks,
+        _ => options.wal_recovery_mode == RecoveryMode::SkipAnyCorruptedRecords,
+    };
+    if !passes_over {
+        return options.set(name, value);
+    }
+    if access.writes() {
+        let kept = options.as_kept().get(name).unwrap_or_default();
+        say(format_args!(
+            "note: {name}={value} holds for this command; the OPTIONS file keeps {name}={kept}"
+        ));
+    }
+    Ok(())
 }
 
 /// Whether there is one; an error where the system does not tell, as of a directory that others may not read.

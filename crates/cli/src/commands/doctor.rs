@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use flagstone::base::{Remedy, SubCode};
 use flagstone::db::{Facts, Finding, LogFate, Severity, diagnose};
-use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
@@ -70,7 +69,7 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
                 Ok(db) => return found(db.facts()?, told),
                 Err(refused) => {
                     let mode = options.wal_recovery_mode;
-                    options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
+                    options.set_for_one_opening("wal_recovery_mode", "kSkipAnyCorruptedRecords")?;
                     // Where WALs are the reason, they say more than the opening could.
                     if let Ok(db) = database::open_with((options, families), path, Access::Inspect) {
                         let facts = db.facts_under(mode)?;

@@ -7,7 +7,6 @@ use flagstone::base::{Error, Remedy, SubCode};
 use flagstone::db::{Db, Fault, VerifyReport};
 use flagstone::env::Env;
 use flagstone::manifest::read_current;
-use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
@@ -54,7 +53,7 @@ fn examine(common: &Common, path: &Path) -> Result<VerifyReport, Failure> {
         Ok(db) => Ok(read(&db, &env)),
         Err(failure) => {
             // Where WALs are the reason, the rest can be read all the same.
-            options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
+            options.set_for_one_opening("wal_recovery_mode", "kSkipAnyCorruptedRecords")?;
             let opened = database::open_with((options, families), path, Access::Inspect);
             let failure = database::of_setting(common, failure);
             refused(failure, opened.ok().map(|db| read(&db, &env)))

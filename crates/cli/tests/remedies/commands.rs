@@ -193,6 +193,27 @@ pub fn restore_wal() -> Tried {
     Tried { before, after: advised(&path, "", &Remedy::RestoreWal) }
 }
 
+/// Settings that pass over damage, as a program has left them.
+pub fn set_back() -> Tried {
+    let scratch = tempfile::tempdir().unwrap();
+    let (mut options, path, _) = logged(scratch.path());
+    options.set_all("paranoid_checks=false;wal_recovery_mode=kSkipAnyCorruptedRecords").unwrap();
+    Db::open(&path, &options).unwrap().close().unwrap();
+    let remedies = [("paranoid_checks", "true"), ("wal_recovery_mode", "kPointInTimeRecovery")];
+    let remedies = remedies.map(|(option, to)| Remedy::SetBack { option, to, is_running: false });
+    let advised = || {
+        let (_, said) = doctor(&path, "");
+        remedies.iter().filter(|remedy| said.contains(&remedy.to_string())).cloned().collect::<Vec<_>>()
+    };
+    let before = advised();
+    assert_eq!(before.len(), remedies.len(), "{before:?}");
+    for remedy in &remedies {
+        let Remedy::SetBack { option, to, .. } = remedy else { unreachable!() };
+        printed(&format!("flush --set {option}={to} --db {}", path.display()));
+    }
+    Tried { before, after: advised() }
+}
+
 pub fn move_options_away() -> Tried {
     let scratch = tempfile::tempdir().unwrap();
     let (_, path, _) = logged(scratch.path());

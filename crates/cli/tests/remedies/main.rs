@@ -50,6 +50,7 @@ fn said<T>(outcome: Result<T, Error>) -> Vec<Remedy> {
 fn state_of(kind: RemedyKind) -> fn() -> Tried {
     match kind {
         RemedyKind::Set => findings::set,
+        RemedyKind::SetBack => commands::set_back,
         RemedyKind::MoreMemory => facts::more_memory,
         RemedyKind::MindRateLimit => facts::mind_rate_limit,
         RemedyKind::SeeBelow => facts::see_below,

@@ -47,6 +47,15 @@ remedies! {
         /// What else is to be known, or can be done instead.
         but: Cow<'static, str>,
     },
+    /// A setting that passes over damage, back to one that does not.
+    SetBack {
+        /// The option.
+        option: &'static str,
+        /// The value that notices damage.
+        to: &'static str,
+        /// The database is open.
+        is_running: bool,
+    },
     /// More memory for all memtables, or for all caches.
     MoreMemory {
         /// As that of `Set`.
@@ -330,6 +339,14 @@ impl fmt::Display for Remedy {
                 write!(f, "{when}set {option} from {from} to {to}{but}")
             }
             Self::Set { when, option, from: None, to, but } => write!(f, "{when}set {option}={to}{but}"),
+            Self::SetBack { option, to, is_running: true } => {
+                write!(f, "open the database with {option}={to}")
+            }
+            Self::SetBack { option, to, is_running: false } => write!(
+                f,
+                "set it back: flagstone flush --set {option}={to}; and in each program that opens the database with options of its \
+                 own"
+            ),
             Self::MoreMemory { when, what, but } => write!(f, "{when}{what}{but}"),
             Self::MindRateLimit { bytes_per_second } => {
                 write!(f, "they may have no more than rate_limiter_bytes_per_sec={bytes_per_second}")

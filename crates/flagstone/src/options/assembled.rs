@@ -82,6 +82,8 @@ pub struct Options {
     pub open_progress: Option<OpenProgressCallback>,
     /// Are told of flushes, compactions, errors and stalls.
     pub listeners: Listeners,
+    /// Settings that hold for one opening, each with the value that the OPTIONS file keeps: see [`Options::set_for_one_opening`].
+    pub kept_values: Vec<(String, String)>,
     /// What an OPTIONS file said that is not acted on.
     pub kept: Vec<KeptSetting>,
     /// Sections of an OPTIONS file that are not known.
@@ -107,6 +109,7 @@ impl Default for Options {
             background_threads: None,
             open_progress: None,
             listeners: Listeners::new(),
+            kept_values: Vec::new(),
             kept: Vec::new(),
             kept_sections: Vec::new(),
         }

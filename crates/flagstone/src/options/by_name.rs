@@ -147,6 +147,7 @@ impl Options {
         };
         result.map_err(|error| error.context(format!("option '{plain}'")))?;
         note(&mut self.kept, plain, value);
+        self.kept_values.retain(|(name, _)| name != plain);
         Ok(())
     }
 
@@ -162,6 +163,30 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    /// Sets a setting of the database for one opening: the OPTIONS file that the opening writes keeps the value that the setting
+    /// has now. This is for settings that pass over damage, which should not pass over later damage unnoticed.
+    ///
+    /// # Errors
+    /// As [`Options::set`]; `InvalidArgument` for a name that is not a setting of the database.
+    pub fn set_for_one_opening(&mut self, name: &str, value: &str) -> Result<()> {
+        let name = name.strip_prefix("db.").unwrap_or(name);
+        let known = self.kept_values.iter().find(|(known, _)| known == name).map(|(_, kept)| kept.clone());
+        let kept = known.or_else(|| self.db.text(name)).ok_or_else(|| unknown_name(name))?;
+        self.set(name, value)?;
+        self.kept_values.push((name.to_string(), kept));
+        Ok(())
+    }
+
+    /// The options as the OPTIONS file has them: without what was set for one opening.
+    #[must_use]
+    pub fn as_kept(&self) -> Self {
+        let mut options = Self { kept_values: Vec::new(), ..self.clone() };
+        for (name, value) in &self.kept_values {
+            options.set(name, value).expect("a value that the setting had");
+        }
+        options
     }
 
     /// As [`Options::set`], and what concerns column families also in each of `families`.

@@ -184,6 +184,7 @@ impl Findings {
             let what = format!("{} files that nothing names lie in the directory", facts.strays);
             self.add(Severity::Note, what, Remedy::LeaveStrays);
         }
+        self.passing_over_damage(facts);
         self.held_up(all);
         let often = facts.wal_syncs >= SYNCS_PER_SECOND.saturating_mul(facts.open_seconds);
         let alone = facts.keys_written < facts.wal_syncs.saturating_mul(2);
@@ -193,6 +194,25 @@ impl Findings {
                 facts.wal_syncs, facts.keys_written
             );
             self.add(Severity::Slow, what, Remedy::ShareSyncs);
+        }
+    }
+
+    /// Settings that let every opening pass over damage.
+    fn passing_over_damage(&mut self, facts: &DatabaseFacts) {
+        let is_running = facts.is_running;
+        if !facts.paranoid_checks {
+            let what = "paranoid_checks=false stays set: an opening does not notice that a table or blob file is missing";
+            self.add(
+                Severity::Note,
+                what,
+                Remedy::SetBack { option: "paranoid_checks", to: "true", is_running },
+            );
+        }
+        if facts.wal_recovery_mode == "kSkipAnyCorruptedRecords" {
+            let what = "wal_recovery_mode=kSkipAnyCorruptedRecords stays set: an opening does not notice that a WAL is missing or \
+                        damaged";
+            let to = "kPointInTimeRecovery";
+            self.add(Severity::Note, what, Remedy::SetBack { option: "wal_recovery_mode", to, is_running });
         }
     }
 

@@ -94,6 +94,10 @@ facts! {
         open_seconds: u64 = 0,
         /// Whether writers are held up now: `normal`, `delayed` or `stopped`.
         writers: String = "normal".to_string(),
+        /// The option, as the OPTIONS file keeps it.
+        paranoid_checks: bool = true,
+        /// The option, as the OPTIONS file keeps it.
+        wal_recovery_mode: String = "kPointInTimeRecovery".to_string(),
         /// Bytes that are free on the disk; the maximum where nobody knows.
         free_bytes: u64 = u64::MAX,
         /// The option.

@@ -154,11 +154,14 @@ impl DbInner {
         let now_us = context.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
         let (held_up_by_all_memtables, memtable_bytes) = self.memtables_together(memtable_bytes_max > 0);
+        let kept = settings.as_kept();
         DatabaseFacts {
             state: context.poison.describe(),
             is_running: !context.read_only,
             open_seconds: now_us.saturating_sub(context.opened_at_us) / 1_000_000,
             writers: control.condition().to_string(),
+            paranoid_checks: kept.paranoid_checks,
+            wal_recovery_mode: kept.get("wal_recovery_mode").unwrap_or_default(),
             free_bytes,
             reserved_disk_space: settings.reserved_disk_space,
             wal_reserve_missing: self.missing_reserve(&settings, free_bytes),

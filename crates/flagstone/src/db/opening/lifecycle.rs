@@ -100,7 +100,7 @@ impl DbInner {
 
     /// The options in force as the text of an OPTIONS file; `change` may say otherwise of the database's own.
     pub(in crate::db) fn options_text(&self, of_copy: bool) -> String {
-        let mut options = (*self.context.settings.load_full()).clone();
+        let mut options = self.context.settings.load_full().as_kept();
         let mut families: Vec<(Arc<Family>, ColumnFamilyOptions)> = self
             .tree
             .families

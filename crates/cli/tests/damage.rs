@@ -1,0 +1,60 @@
+//! What commands say and do where files of a database are missing or damaged.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+#[expect(dead_code, reason = "each binary of tests uses some of it")]
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{failed, printed, run};
+use flagstone::db::Db;
+use flagstone::options::Options;
+
+/// A database with a table of 20 keys, and `settings`.
+fn with_table(path: &Path, settings: &str) {
+    let mut options = Options::default();
+    options.set_all(&format!("create_if_missing=true;compression=kNoCompression;{settings}")).unwrap();
+    let db = Db::open(path, &options).unwrap();
+    (10..30).for_each(|key| db.put(format!("key{key}"), [b'v'; 100]).unwrap());
+    db.flush_all().unwrap();
+    db.close().unwrap();
+}
+
+fn last_file(directory: &Path, part: &str) -> PathBuf {
+    let all = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    all.filter(|path| path.file_name().unwrap().to_str().unwrap().contains(part)).max().unwrap()
+}
+
+fn options_file(path: &Path) -> String {
+    std::fs::read_to_string(last_file(path, "OPTIONS")).unwrap()
+}
+
+/// The setting that got one command past a lost WAL stood in the OPTIONS file, and the next lost WAL was passed over, too.
+#[test]
+fn a_setting_that_passes_over_damage_holds_for_one_command() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    with_table(&path, "");
+    let db = path.display();
+    std::fs::remove_file(last_file(&path, ".log")).unwrap();
+    let (code, said) = failed(&format!("put --db {db} a b"));
+    assert!(code == 1 && said.contains("kSkipAnyCorruptedRecords"), "{said}");
+    let skipping = "--set wal_recovery_mode=kSkipAnyCorruptedRecords";
+    let put = run(&format!("put --db {db} {skipping} a b"));
+    let said = String::from_utf8_lossy(&put.stderr);
+    assert!(put.status.success() && said.contains("holds for this command"), "{said}");
+    assert!(options_file(&path).contains("wal_recovery_mode=kPointInTimeRecovery"));
+
+    std::fs::remove_file(last_file(&path, ".log")).unwrap();
+    let (code, said) = failed(&format!("put --db {db} a b"));
+    assert!(code == 1 && said.contains(".log"), "{said}");
+
+    // What notices damage is noted, as are other settings.
+    let settings = "--set db.paranoid_checks=false --set max_open_files=77";
+    printed(&format!("put --db {db} {skipping} {settings} a b"));
+    let kept = options_file(&path);
+    assert!(kept.contains("paranoid_checks=true") && kept.contains("max_open_files=77"), "{kept}");
+    printed(&format!("put --db {db} --set wal_recovery_mode=kAbsoluteConsistency a b"));
+    assert!(options_file(&path).contains("wal_recovery_mode=kAbsoluteConsistency"));
+}
