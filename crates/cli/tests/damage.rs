@@ -58,3 +58,31 @@ fn a_setting_that_passes_over_damage_holds_for_one_command() {
     printed(&format!("put --db {db} --set wal_recovery_mode=kAbsoluteConsistency a b"));
     assert!(options_file(&path).contains("wal_recovery_mode=kAbsoluteConsistency"));
 }
+
+/// It read as a slip in a path on the command line, though the MANIFEST names the file; and verify counted it as read.
+#[test]
+fn a_file_that_is_missing_is_named_with_what_helps() {
+    let scratch = tempfile::tempdir().unwrap();
+    for (settings, kind) in [("enable_blob_files=false", ".sst"), ("min_blob_size=50", ".blob")] {
+        let path = scratch.path().join(&kind[1..]);
+        with_table(&path, settings);
+        let file = last_file(&path, kind);
+        std::fs::remove_file(&file).unwrap();
+        let db = path.display();
+        for command in ["scan", "get key10"] {
+            let (code, said) = failed(&format!("{command} --db {db} --set paranoid_checks=false"));
+            assert!(code == 1 && said.contains(file.to_str().unwrap()), "{command}: {said}");
+            assert!(
+                said.contains("it is missing") && said.contains("flagstone salvage"),
+                "{command}: {said}"
+            );
+            assert!(!said.contains("nothing by that name"), "{command}: {said}");
+        }
+        let verified = run(&format!("verify --db {db}"));
+        let said = String::from_utf8(verified.stdout).unwrap();
+        assert!(verified.status.code() == Some(1) && said.matches("FAULT").count() == 1, "{said}");
+        assert!(said.contains("it is missing") && said.contains("flagstone salvage"), "{said}");
+        let read = if kind == ".sst" { "0 tables, 0 blob files" } else { "1 table, 0 blob files" };
+        assert!(said.contains(read), "{said}");
+    }
+}

@@ -11,7 +11,7 @@ use super::jobs::quarantine::Suspects;
 use super::reading::level_files::ReadThrough;
 use super::reading::live_cursors::LiveCursors;
 use crate::base::sync::{AtomicBool, Mutex};
-use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, Temperature};
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Remedy, Result, Temperature};
 use crate::blob::BlobFileReader;
 use crate::cache::{Holder, MemoryAccount};
 use crate::env::{Clock, File, FilePool, OpenMode};
@@ -26,6 +26,14 @@ const OPEN_FILES_AT_LEAST: usize = 20;
 
 /// Of `max_open_files`, those left to WALs, MANIFEST and the like (RocksDB's `kNumberReservedFiles`).
 const OPEN_FILES_RESERVED: usize = 10;
+
+/// The error of a file that the MANIFEST names; where that is missing, with what helps.
+pub(super) fn of_named_file(error: Error) -> Error {
+    if !error.is_not_found() {
+        return error;
+    }
+    error.context("the MANIFEST names this file, but it is missing").advise(Remedy::RestoreOrSalvage)
+}
 
 /// Opens tables and blob files, each once, and holds the caches that they share.
 pub(crate) struct Tables {
@@ -208,13 +216,14 @@ impl Tables {
         self.prepopulated.lock().remove(&number);
     }
 
+    /// Opens a file that the MANIFEST names.
     fn open_table_file(&self, file: &TableFile, mode: OpenMode) -> Result<Arc<dyn File>> {
         let (path, temperature) = (file.path(), file.meta.temperature);
         match self.files.open(&path, mode, temperature) {
             // LevelDB's name for the same thing.
             Err(error) if error.is_not_found() => {
                 let ldb = path.with_extension("ldb");
-                let opened = self.files.open(&ldb, mode, temperature).map_err(|_| error)?;
+                let opened = self.files.open(&ldb, mode, temperature).map_err(|_| of_named_file(error))?;
                 file.note_leveldb_name();
                 Ok(opened)
             }
@@ -278,7 +287,7 @@ impl Tables {
         if let Some(reader) = self.blob_files.lock().get(&number) {
             return Ok(reader.clone());
         }
-        let file = self.open_file(&family.paths.blob(number))?;
+        let file = self.open_file(&family.paths.blob(number)).map_err(of_named_file)?;
         let reader = Arc::new(BlobFileReader::open(file, family.id)?.with_order(family.comparator()));
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
@@ -290,7 +299,8 @@ impl Tables {
         number: FileNumber,
     ) -> Result<BlobFileReader> {
         let path = family.paths.blob(number);
-        let file = self.files.open(&path, OpenMode::ReadDirect, Temperature::UNKNOWN)?;
+        let opened = self.files.open(&path, OpenMode::ReadDirect, Temperature::UNKNOWN);
+        let file = opened.map_err(of_named_file)?;
         Ok(BlobFileReader::open(file, family.id)?.with_order(family.comparator()))
     }
 

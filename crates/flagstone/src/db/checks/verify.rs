@@ -9,6 +9,7 @@ use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, Valu
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
 use crate::db::family::{ColumnFamily, Family};
+use crate::db::files::of_named_file;
 use crate::db::{Db, DbInner};
 use crate::env::OpenMode;
 use crate::iter::lookup::locate_value;
@@ -117,10 +118,13 @@ impl Db {
 impl DbInner {
     fn verify_table(&self, family: &Family, version: &Version, file: &TableFile, report: &mut VerifyReport) {
         let range = key_range(file);
-        report.tables += 1;
-        report.bytes = report.bytes.saturating_add(file.meta.size);
         let known = report.faults.len();
-        match self.tables.open(family, file) {
+        let opened = self.tables.open(family, file);
+        if !opened.as_ref().is_err_and(is_unread) {
+            report.tables += 1;
+            report.bytes = report.bytes.saturating_add(file.meta.size);
+        }
+        match opened {
             Ok(table) => {
                 let mut astray = Astray::default();
                 let note = &mut |fault: BlockFault| {
@@ -146,10 +150,17 @@ impl DbInner {
     /// Whether the file has holes: what lay there, those must have who refer to the file.
     fn verify_blob_file(&self, family: &Family, blob: &BlobFileState, report: &mut VerifyReport) -> bool {
         let known = report.faults.len();
+        let path = blob.file.path();
+        let file = match self.context.env.fs.open(&path, OpenMode::Read) {
+            Err(error) if is_unread(&error) => {
+                report.faults.push(Fault { error: of_named_file(error), key_range: None });
+                return false;
+            }
+            opened => opened,
+        };
         report.blob_files += 1;
         report.bytes = report.bytes.saturating_add(blob.file.meta.total_bytes);
-        let path = blob.file.path();
-        let scan = self.context.env.fs.open(&path, OpenMode::Read).and_then(BlobFileScan::new);
+        let scan = file.and_then(BlobFileScan::new);
         let (mut count, mut has_holes) = (0, false);
         match scan {
             Ok(mut records) => {
@@ -265,10 +276,15 @@ impl DbInner {
                 let message = format!("file has {} bytes, the MANIFEST says {expected}", found.size);
                 Error::corruption(message).at(path)
             }
-            Err(error) => error.context("the MANIFEST names this file"),
+            Err(error) => of_named_file(error),
         };
         faults.push(Fault { error, key_range });
     }
+}
+
+/// Whether a file is not there, or this user may not read it: no byte of it was checked.
+fn is_unread(error: &Error) -> bool {
+    error.is_not_found() || error.is_refused()
 }
 
 /// Values of a table that lie nowhere.

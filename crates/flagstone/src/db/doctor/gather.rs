@@ -76,13 +76,15 @@ impl Db {
         let mut facts = Facts::default();
         let checked = self.check()?;
         for fault in checked.faults {
+            // A finding says apart what helps.
+            let error = fault.error.without_remedy();
             let words = match &fault.key_range {
-                None => fault.error.to_string(),
+                None => error.to_string(),
                 Some((from, to)) => {
-                    format!("{}; keys '{}' to '{}'", fault.error, from.escape_ascii(), to.escape_ascii())
+                    format!("{error}; keys '{}' to '{}'", from.escape_ascii(), to.escape_ascii())
                 }
             };
-            facts.note(&fault.error, words);
+            facts.note(&error, words);
         }
         let inner = self.inner();
         let (mut cached_index_bytes, mut files) = (0, 0);
@@ -93,14 +95,12 @@ impl Db {
             facts.families.push(inner.family_facts(&family, &tables));
         }
         for file in self.damaged_files() {
-            match file.error.code() {
-                Code::NotSupported if file.waits_for_snapshots() => {
-                    let remedies = file.error.remedies().to_vec();
-                    let bare = DamagedFile { error: file.error.without_remedy(), ..file };
-                    facts.aside.push((bare.to_string(), remedies));
-                }
-                Code::NotSupported => facts.unsupported.push(file.to_string()),
-                _ => facts.faults.push(file.to_string()),
+            let (waits, remedies) = (file.waits_for_snapshots(), file.error.remedies().to_vec());
+            let bare = DamagedFile { error: file.error.without_remedy(), ..file };
+            match bare.error.code() {
+                Code::NotSupported if waits => facts.aside.push((bare.to_string(), remedies)),
+                Code::NotSupported => facts.unsupported.push(bare.to_string()),
+                _ => facts.faults.push(bare.to_string()),
             }
         }
         facts.key_faults.extend(inner.key_faults_in_words());
