@@ -151,20 +151,29 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
         families.iter().try_for_each(|(_, family)| family.validate()).and_then(|()| options.validate())
     };
     let were_possible = are_possible(&options, &families).is_ok();
-    for (name, value) in &common.settings {
-        let set = match name.strip_prefix("db.").unwrap_or(name) {
-            plain if PASSING_OVER_DAMAGE.contains(&plain) => {
-                set_over_damage(&mut options, plain, value, access)
-            }
-            _ => options.set_everywhere(&mut families, name, value),
-        };
-        set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
-    }
+    set_all(common, &mut options, &mut families, access)?;
     // What was so already the opening says.
     if were_possible {
         are_possible(&options, &families).map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     }
     Ok((options, families))
+}
+
+/// Sets what `--set` says.
+fn set_all(
+    common: &Common,
+    options: &mut Options,
+    families: &mut [(String, ColumnFamilyOptions)],
+    access: Access,
+) -> Result<(), Failure> {
+    for (name, value) in &common.settings {
+        let set = match name.strip_prefix("db.").unwrap_or(name) {
+            plain if PASSING_OVER_DAMAGE.contains(&plain) => set_over_damage(options, plain, value, access),
+            _ => options.set_everywhere(families, name, value),
+        };
+        set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
+    }
+    Ok(())
 }
 
 /// Settings of which one value passes over damage at each opening.

@@ -209,8 +209,8 @@ impl Findings {
             );
         }
         if facts.wal_recovery_mode == "kSkipAnyCorruptedRecords" {
-            let what = "wal_recovery_mode=kSkipAnyCorruptedRecords stays set: an opening does not notice that a WAL is missing or \
-                        damaged";
+            let what = "wal_recovery_mode=kSkipAnyCorruptedRecords stays set: an opening does not notice that a WAL is \
+                        missing or damaged";
             let to = "kPointInTimeRecovery";
             self.add(Severity::Note, what, Remedy::SetBack { option: "wal_recovery_mode", to, is_running });
         }

@@ -113,6 +113,9 @@ impl Db {
         // Where files are being written, and old ones are kept for readers, nothing is known of what is left over.
         let strays = if inner.context.read_only { checked.strays.len() as u64 } else { 0 };
         facts.database = inner.database_facts(strays, &mut facts);
+        let kept = inner.context.settings.load().as_kept();
+        facts.database.paranoid_checks = kept.paranoid_checks;
+        facts.database.wal_recovery_mode = kept.get("wal_recovery_mode").unwrap_or_default();
         facts.database.cached_index_bytes = cached_index_bytes;
         facts.database.files = files;
         facts.faults.dedup();
@@ -154,14 +157,11 @@ impl DbInner {
         let now_us = context.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
         let (held_up_by_all_memtables, memtable_bytes) = self.memtables_together(memtable_bytes_max > 0);
-        let kept = settings.as_kept();
         DatabaseFacts {
             state: context.poison.describe(),
             is_running: !context.read_only,
             open_seconds: now_us.saturating_sub(context.opened_at_us) / 1_000_000,
             writers: control.condition().to_string(),
-            paranoid_checks: kept.paranoid_checks,
-            wal_recovery_mode: kept.get("wal_recovery_mode").unwrap_or_default(),
             free_bytes,
             reserved_disk_space: settings.reserved_disk_space,
             wal_reserve_missing: self.missing_reserve(&settings, free_bytes),
@@ -198,7 +198,7 @@ impl DbInner {
             cache_hits: looked_up.hits,
             cache_misses: looked_up.misses,
             cache_evictions: looked_up.evictions,
-            cached_index_bytes: 0,
+            ..DatabaseFacts::default()
         }
     }
 
