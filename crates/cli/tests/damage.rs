@@ -1,6 +1,10 @@
 //! What commands say and do where files of a database are missing or damaged.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
 
 #[expect(dead_code, reason = "each binary of tests uses some of it")]
 mod common;
@@ -84,5 +88,57 @@ fn a_file_that_is_missing_is_named_with_what_helps() {
         assert!(said.contains("it is missing") && said.contains("flagstone salvage"), "{said}");
         let read = if kind == ".sst" { "0 tables, 0 blob files" } else { "1 table, 0 blob files" };
         assert!(said.contains(read), "{said}");
+    }
+}
+
+/// A byte of the table's first data block.
+fn damage_data(path: &Path) {
+    let table = last_file(path, ".sst");
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+}
+
+/// A damaged table that needed no rewriting was passed over without a word, and the doctor called the database healthy.
+#[test]
+fn a_command_says_which_tables_it_has_not_read() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    with_table(&path, "enable_blob_files=false");
+    damage_data(&path);
+    let db = path.display();
+    let said = printed(&format!("compact --db {db}"));
+    assert!(said.contains("1 table needed no rewriting, and was not read: flagstone verify"), "{said}");
+    assert_eq!(printed(&format!("compact --db {db} --json")), "{\"unread_tables\":1}\n");
+    let elsewhere = printed(&format!("compact --db {db} --from x"));
+    assert!(elsewhere.is_empty(), "{elsewhere}");
+    let said = printed(&format!("doctor --db {db}"));
+    assert!(said.contains("healthy; not read: data blocks of tables"), "{said}");
+    let (code, said) = failed(&format!("compact --db {db} --force-bottommost"));
+    assert!(code == 1 && said.contains(".sst"), "{said}");
+}
+
+/// Wherever the damage lies that an opening of the table meets, with or without a cache for the index.
+#[test]
+fn the_doctor_finds_tables_whose_footer_or_index_is_damaged() {
+    for settings in ["", "table.cache_index_and_filter_blocks=true", "table.index_type=kTwoLevelIndexSearch"]
+    {
+        for from_end in [5, 70] {
+            let scratch = tempfile::tempdir().unwrap();
+            let path = scratch.path().join("db");
+            with_table(&path, &format!("enable_blob_files=false;{settings}"));
+            let table = last_file(&path, ".sst");
+            let mut bytes = std::fs::read(&table).unwrap();
+            let place = bytes.len() - from_end;
+            bytes[place] ^= 1;
+            std::fs::write(&table, bytes).unwrap();
+            let output = run(&format!("doctor --db {}", path.display()));
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert!(
+                output.status.code() == Some(1) && said.contains("BROKEN"),
+                "{settings} {from_end}: {said}"
+            );
+            assert!(said.contains(table.to_str().unwrap()), "{settings} {from_end}: {said}");
+        }
     }
 }

@@ -1,12 +1,16 @@
 //! `flagstone compact`
 
+use std::collections::BTreeSet;
+
 use clap::Args;
+use flagstone::base::FileNumber;
+use flagstone::db::{ColumnFamily, Db, LiveFile};
 use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::progress::following;
 use crate::stamped::Ttl;
@@ -14,7 +18,9 @@ use crate::text;
 
 /// Compact a range of keys, or all of them, down to the last level.
 ///
-/// Without a range the command also collects garbage in blob files, until they take no more than max_space_amplification.
+/// Without a range the command also collects garbage in blob files, until they take no more than max_space_amplification. A
+/// table that needs no rewriting is moved or left where it is, without being read: it may be damaged, and flagstone verify reads
+/// it. The command says how many those are; --force-bottommost rewrites them, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone compact --db /data/photos --prefix cats/")]
 pub struct Arguments {
@@ -79,6 +85,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         output.finish()?;
         return Ok(Verdict::Sound);
     }
+    let before = tables(db, &family, range);
     // They take down again what has been moved up, where levels grow from the last.
     let held = arguments.change_level.then(|| db.hold_automatic_compactions(&family)).transpose()?;
     following(|control| {
@@ -88,7 +95,38 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if held.is_none() && (range.0, range.1) == (None, None) {
         following(|control| db.collect_blob_garbage(&family, Some(control.clone())))?;
     }
+    let after = tables(db, &family, range);
     db.close()?;
     drop(held);
+    let mut output = Output::new();
+    tell_unread(before.intersection(&after).count() as u64, common, &mut output)?;
+    output.finish()?;
     Ok(Verdict::Sound)
+}
+
+/// The tables of the family that may hold keys of the range.
+fn tables(db: &Db, family: &ColumnFamily, range: (Option<&[u8]>, Option<&[u8]>)) -> BTreeSet<FileNumber> {
+    let order = family.comparator();
+    let is_in_range = |file: &LiveFile| {
+        range.0.is_none_or(|from| order.compare(&file.largest, from).is_ge())
+            && range.1.is_none_or(|to| order.compare(&file.smallest, to).is_lt())
+    };
+    let files = db.live_files().into_iter();
+    let files = files.filter(|file| file.column_family == family.name() && file.level.is_some());
+    files.filter(is_in_range).map(|file| file.number).collect()
+}
+
+/// Says how many tables were not read: whether these are sound is not known.
+fn tell_unread(count: u64, common: &Common, output: &mut Output) -> Result<(), Failure> {
+    if common.json {
+        return output.line(json!({ "unread_tables": count }).to_string());
+    }
+    match count {
+        0 => Ok(()),
+        1 => output.line("1 table needed no rewriting, and was not read: flagstone verify reads it"),
+        _ => output.line(format!(
+            "{} needed no rewriting, and were not read: flagstone verify reads them",
+            text::count(count, "table")
+        )),
+    }
 }

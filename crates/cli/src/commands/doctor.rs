@@ -21,8 +21,9 @@ use crate::text;
 /// Say in words what is wrong with a database, why its writes are slow, and what to change.
 ///
 /// Looks at MANIFEST, OPTIONS, the directory, the properties of tables, and reads the WALs that an opening would replay: what
-/// is damaged in them, what lies behind it, and what the next opening would make of it under wal_recovery_mode. verify reads
-/// tables and blob files, too. Nothing is changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is
+/// is damaged in them, what lies behind it, and what the next opening would make of it under wal_recovery_mode. Of a table it
+/// reads footer, index and properties, of a blob file its size: damage elsewhere in them is for verify to find. Nothing is
+/// changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is
 /// slow only, or another process was changing the database during two looks and it is not certain what is broken. The files do
 /// not tell why writers of a running database wait: its program asks by Db::doctor, or logs the property rocksdb.stats, which
 /// --statistics reads, as it does the LOG of RocksDB.
@@ -38,6 +39,9 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     statistics: Option<PathBuf>,
 }
+
+/// What a verdict says nothing of.
+const NOT_READ: [&str; 2] = ["data blocks of tables", "values in blob files"];
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
@@ -155,20 +159,21 @@ fn print(findings: &[Finding], is_doubtful: bool, common: &Common) -> Result<(),
     let mut output = Output::new();
     if common.json {
         let findings: Vec<Value> = findings.iter().map(finding_json).collect();
-        output.line(json!({ "findings": findings, "doubtful": is_doubtful }).to_string())?;
+        let facts = json!({ "findings": findings, "doubtful": is_doubtful, "not_read": NOT_READ });
+        output.line(facts.to_string())?;
         return output.finish();
     }
     for finding in findings {
         output.line(text::lines(&finding.to_string()))?;
     }
     let (broken, slow) = (count(findings, Severity::Broken), count(findings, Severity::Slow));
-    output.line(match (broken, slow) {
+    let verdict = match (broken, slow) {
         (0, 0) if is_doubtful => "doubtful".to_string(),
         (0, 0) => "healthy".to_string(),
         _ => format!("{broken} broken, {slow} slow"),
-    })?;
-    // Who reads that nothing is wrong would else take it for all of the database.
-    output.line("not read: the blocks of tables, and values in blob files; flagstone verify reads them")?;
+    };
+    // A reader would otherwise take it for all of the database.
+    output.line(format!("{verdict}; not read: {}; flagstone verify reads them", NOT_READ.join(", ")))?;
     output.finish()
 }
 
