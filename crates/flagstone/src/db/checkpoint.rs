@@ -28,7 +28,7 @@ impl Db {
         let (inner, target) = (self.inner(), target.as_ref());
         inner.check_absent(target)?;
         if !inner.context.read_only {
-            inner.check_writable()?;
+            inner.context.check_writable()?;
             self.flush_all()?;
         }
         // Until the last file is written, removed, or known to stay: who closes waits for it.
@@ -62,7 +62,7 @@ impl<'a> RunningCheckpoint<'a> {
     /// `ShutdownInProgress`.
     fn begin(inner: &'a DbInner) -> Result<Self> {
         let mut state = inner.tree.state.lock();
-        inner.check_open()?;
+        inner.context.check_open()?;
         state.running.checkpoints += 1;
         Ok(Self(inner))
     }

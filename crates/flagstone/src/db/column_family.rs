@@ -41,7 +41,7 @@ impl Db {
         families: &[(&str, ColumnFamilyOptions)],
     ) -> Result<Vec<ColumnFamily>> {
         let inner = self.inner();
-        inner.check_writable()?;
+        inner.context.check_writable()?;
         if families.is_empty() {
             return Ok(Vec::new());
         }
@@ -63,7 +63,7 @@ impl Db {
     /// `InvalidArgument` for `default`; `ColumnFamilyDropped`; `IoError`.
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let inner = self.inner();
-        inner.check_may_free()?;
+        inner.disk.check_may_free()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         let outcome = inner.drop_family(&family.0).and_then(|()| inner.write_options_of_families());
         outcome.inspect_err(|error| inner.refused(error))
@@ -77,7 +77,7 @@ impl Db {
     /// be written: the change is in force then, and the file is tried again later, at the latest when the database is closed.
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
-        inner.check_writable()?;
+        inner.context.check_writable()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         let changed = || {
             family.0.check_alive()?;
@@ -106,7 +106,7 @@ impl Db {
     /// force then, and in the OPTIONS file, and the next change tries again to start what is missing.
     pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
-        inner.check_writable()?;
+        inner.context.check_writable()?;
         let resizes_caches = {
             let _one_at_a_time = inner.tree.state.lock();
             let mut settings = (*inner.context.settings.load_full()).clone();
@@ -157,7 +157,7 @@ impl DbInner {
         self.check_direct_writes(&written_directly)?;
         let mut commit = self.pipeline.commit.lock();
         let mut state = self.tree.state.lock();
-        self.check_writable()?;
+        self.context.check_writable()?;
         let created = state.versions.create_column_families(specs, commit.log.number);
         let ids = self.after_manifest_change(&mut state, created)?;
         let mut families = Vec::with_capacity(ids.len());
@@ -199,7 +199,7 @@ impl DbInner {
         family.check_alive()?;
         let mut commit = self.pipeline.commit.lock();
         let mut state = self.tree.state.lock();
-        self.check_may_free()?;
+        self.disk.check_may_free()?;
         family.check_alive()?;
         let dropped = state.versions.drop_column_family(family.id);
         self.after_manifest_change(&mut state, dropped).inspect_err(|_| {

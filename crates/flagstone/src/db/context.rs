@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::events::Events;
 use super::poison::Poison;
 use super::statistics::Statistics;
-use crate::base::sync::{ArcSwap, AtomicBool};
+use crate::base::sync::{ArcSwap, AtomicBool, Ordering};
+use crate::base::{Code, Error, Result, SubCode};
 use crate::env::{Env, Names};
 use crate::options::Options;
 
@@ -28,4 +29,36 @@ pub(super) struct Context {
     pub(super) poison: Poison,
     /// Somebody closes the database.
     pub(super) closing: AtomicBool,
+}
+
+impl Context {
+    /// # Errors
+    /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned it.
+    pub(in crate::db) fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::not_supported("the database is open read-only; open it for writing"));
+        }
+        if self.closing.load(Ordering::Acquire) {
+            return Err(Error::new(Code::ShutdownInProgress, "the database is closed"));
+        }
+        self.poison.check()
+    }
+
+    /// # Errors
+    /// `ShutdownInProgress`, once somebody closes the database.
+    pub(in crate::db) fn check_open(&self) -> Result<()> {
+        if self.closing.load(Ordering::Acquire) {
+            Err(Error::new(Code::ShutdownInProgress, "the database is closing"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// As [`DbInner::check_writable`], also while a full disk refuses writes: what was written before has its space.
+    pub(in crate::db) fn check_syncable(&self) -> Result<()> {
+        match self.check_writable() {
+            Err(error) if error.subcode() == SubCode::NoSpace => self.poison.check_fatal(),
+            outcome => outcome,
+        }
+    }
 }

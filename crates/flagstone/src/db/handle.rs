@@ -38,7 +38,7 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         // Whoever has closed it knows how that went.
-        if self.inner.check_open().is_ok()
+        if self.inner.context.check_open().is_ok()
             && let Err(error) = self.inner.close()
         {
             tracing::error!(%error, "closing the database");
@@ -376,7 +376,7 @@ impl Db {
     /// # Errors
     /// `IoError`; the database then accepts no more writes.
     pub fn sync_wal(&self) -> Result<()> {
-        self.inner().check_syncable()?;
+        self.inner().context.check_syncable()?;
         self.inner().sync_wal().inspect_err(|error| self.inner().refused(error))
     }
 

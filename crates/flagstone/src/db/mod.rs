@@ -51,6 +51,7 @@ use crate::env::Sharer;
 use crate::memtable::ArenaPool;
 
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
+pub use disk::archive::WalFile;
 pub use disk::space::SpaceUsage;
 pub use doctor::{DatabaseFacts, Facts, FamilyFacts, Finding, LogFacts, LogFate, Severity, diagnose};
 pub use family::ColumnFamily;
@@ -75,7 +76,6 @@ pub use salvage::{
 };
 pub use statistics::{Statistics, Ticker};
 pub use ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};
-pub use writing::archive::WalFile;
 pub use writing::direct_blob::BlobWriter;
 
 /// The database behind its handles.
@@ -93,14 +93,14 @@ pub(crate) struct DbInner {
     records_cache: AtomicBool,
     /// What `rocksdb.dbstats` said last.
     last_report: Mutex<properties::db_stats::DbFigures>,
-    limits: limits::Limits,
+    limits: Arc<limits::Limits>,
     /// Memory of flushed memtables, for the next ones.
     arenas: Arc<ArenaPool>,
     /// Its part of the memory of all databases of the process, while it is open.
     memory_share: Mutex<Option<Sharer>>,
     background: jobs::background::Background,
     lifecycle: opening::Lifecycle,
-    disk: disk::Disk,
+    disk: Arc<disk::Disk>,
     /// Declared last: what all others had is free by then.
     released: ReleasedAtEnd,
 }

@@ -31,12 +31,12 @@ impl Db {
         include_end: bool,
     ) -> Result<()> {
         let inner = self.inner();
-        inner.check_may_free()?;
+        inner.disk.check_may_free()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
         let job = {
             let mut state = inner.tree.state.lock();
-            inner.check_may_free()?;
+            inner.disk.check_may_free()?;
             let version = family.0.current.load().version.clone();
             let Some(plan) = files_within(&version, ranges, include_end) else { return Ok(()) };
             let mut job = CompactionJob::new(family.0.clone(), version, plan);
@@ -62,7 +62,7 @@ impl Db {
         end: Option<&[u8]>,
     ) -> Result<()> {
         let inner = self.inner();
-        inner.check_writable()?;
+        inner.context.check_writable()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
         let mut state = inner.tree.state.lock();

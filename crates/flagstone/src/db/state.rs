@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Weak;
 
+use super::disk::archive::Archive;
 use super::family::FamilyState;
 use super::jobs::agenda::Agenda;
 use super::jobs::key_faults::KeyFaults;
-use super::writing::archive::Archive;
 use crate::base::{ColumnFamilyId, FileNumber, SequenceNumber};
 use crate::compaction::pick::Speedometer;
 use crate::manifest::{ObsoleteFile, VersionSet};

@@ -23,7 +23,7 @@ impl Db {
     /// `ShutdownInProgress`.
     pub fn start_block_cache_trace(&self, path: impl AsRef<Path>, options: &TraceOptions) -> Result<()> {
         let inner = self.inner();
-        inner.check_open()?;
+        inner.context.check_open()?;
         inner.tables.caches().blocks().start_trace(&inner.context.env, path.as_ref(), options)?;
         inner.records_cache.store(true, Ordering::Release);
         Ok(())

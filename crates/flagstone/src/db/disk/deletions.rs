@@ -35,7 +35,7 @@ impl DbInner {
     /// # Errors
     /// What has poisoned the database.
     pub(in crate::db) fn flush_waiting_deletions(&self) -> Result<bool> {
-        if self.check_writable().is_err() {
+        if self.context.check_writable().is_err() {
             return Ok(false);
         }
         let due: Vec<_> = {

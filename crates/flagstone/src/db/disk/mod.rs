@@ -1,5 +1,6 @@
 //! What the database takes on the disk, and how it is given back.
 
+pub(super) mod archive;
 pub(super) mod deletions;
 pub(super) mod hole_speed;
 pub(super) mod obsolete;
@@ -13,11 +14,15 @@ pub(super) mod space;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex};
+use crate::db::context::Context;
+use crate::db::limits::Limits;
 use crate::env::FileLock;
 use crate::manifest::ObsoleteFiles;
 
 /// The database's directory, and what is given back to it.
 pub(super) struct Disk {
+    context: Arc<Context>,
+    limits: Arc<Limits>,
     /// The directory's lock, while the database is open.
     pub(super) lock: Mutex<Option<Box<dyn FileLock>>>,
     pub(super) obsolete: Arc<ObsoleteFiles>,
@@ -31,8 +36,12 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Nobody has the lock yet.
-    pub(super) fn new(obsolete: Arc<ObsoleteFiles>, reserve: reserve::Reserve) -> Self {
+    pub(super) fn new(context: Arc<Context>, limits: Arc<Limits>, obsolete: Arc<ObsoleteFiles>) -> Self {
+        let wanted = if context.read_only { 0 } else { context.settings.load().reserved_disk_space };
+        let reserve = reserve::Reserve::new(wanted);
         Self {
+            context,
+            limits,
             lock: Mutex::default(),
             obsolete,
             removal_awaited: AtomicBool::new(false),

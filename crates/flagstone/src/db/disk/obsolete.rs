@@ -10,6 +10,7 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
 use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode};
 use crate::db::DbInner;
+use crate::db::disk::Disk;
 use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::env::FileLock;
@@ -111,7 +112,7 @@ impl DbInner {
                 ObsoleteFile::Table { number, .. } => self.tables.forget_table(*number),
                 ObsoleteFile::Blob { number, .. } => self.tables.forget_blob_file(*number),
             }
-            if let Err(error) = self.remove(&file.path()) {
+            if let Err(error) = self.disk.remove(&file.path()) {
                 // Only space is lost until it is tried again.
                 tracing::warn!(%error, "cannot remove an obsolete file");
                 failed.push(file);
@@ -120,19 +121,6 @@ impl DbInner {
             }
         }
         self.disk.obsolete.put_back(taken, failed);
-    }
-
-    /// A file that is gone already is as good as removed.
-    pub(in crate::db) fn remove(&self, path: &Path) -> Result<()> {
-        let is_table = path.extension().is_some_and(|extension| extension == "sst");
-        match self.context.env.fs.remove(path) {
-            // LevelDB's name for a table.
-            Err(error) if error.subcode() == SubCode::PathNotFound && is_table => {
-                self.remove(&path.with_extension("ldb"))
-            }
-            Err(error) if error.subcode() != SubCode::PathNotFound => Err(error),
-            _ => Ok(()),
-        }
     }
 
     /// Removes (or keeps for recycling, or archives) the WALs below `needed`; the MANIFEST must say so already.
@@ -157,9 +145,9 @@ impl DbInner {
                 }
                 // Where WALs are recycled there is no archive.
                 let surplus = state.wals.recyclable.pop_front().unwrap_or(number);
-                self.remove(&file_name::wal(&self.context.wal_directory, surplus))
+                self.disk.remove(&file_name::wal(&self.context.wal_directory, surplus))
             } else {
-                self.retire_wal(&mut state.wals.archive, number, bytes)
+                self.disk.retire_wal(&mut state.wals.archive, number, bytes)
             };
             if let Err(error) = retired {
                 tracing::warn!(%error, "cannot remove or archive an obsolete WAL");
@@ -173,7 +161,7 @@ impl DbInner {
         // Not in the head of the loop: the lock would be held to its end.
         let recyclable = std::mem::take(&mut self.tree.state.lock().wals.recyclable);
         for number in recyclable {
-            if let Err(error) = self.remove(&file_name::wal(&self.context.wal_directory, number)) {
+            if let Err(error) = self.disk.remove(&file_name::wal(&self.context.wal_directory, number)) {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
             }
         }
@@ -211,7 +199,7 @@ impl DbInner {
         for name in self.context.env.fs.list(&self.context.path)? {
             match FileKind::parse(&name) {
                 Some(FileKind::Manifest(number)) if number < manifest => {
-                    self.remove(&self.context.path.join(&name))?
+                    self.disk.remove(&self.context.path.join(&name))?
                 }
                 Some(FileKind::Options(number)) => options.push(number),
                 _ => {}
@@ -220,7 +208,7 @@ impl DbInner {
         options.sort_unstable();
         let surplus = options.len().saturating_sub(KEPT_OPTIONS_FILES);
         for number in &options[..surplus] {
-            self.remove(&file_name::options(&self.context.path, *number))?;
+            self.disk.remove(&file_name::options(&self.context.path, *number))?;
         }
         Ok(())
     }
@@ -241,10 +229,10 @@ impl DbInner {
                 if let FileKind::Blob(number) = kind {
                     self.tables.forget_blob_file(number);
                 }
-                self.remove(&path)?;
+                self.disk.remove(&path)?;
             }
         }
-        state.wals.archive = self.load_archive()?;
+        state.wals.archive = self.disk.load_archive()?;
         let names = self.context.env.fs.list(&self.context.wal_directory)?;
         let is_obsolete = |number: &FileNumber| {
             *number < commit.log.number && !state.wals.live.iter().any(|wal| wal.number == *number)
@@ -258,7 +246,7 @@ impl DbInner {
         for number in obsolete {
             let size =
                 self.context.env.fs.metadata(&file_name::wal(&self.context.wal_directory, number))?.size;
-            match self.retire_wal(&mut state.wals.archive, number, size) {
+            match self.disk.retire_wal(&mut state.wals.archive, number, size) {
                 // Recovery needs none of them.
                 Err(error) if self.context.settings.load().archives_wals() => {
                     tracing::warn!(%error, "cannot archive an obsolete WAL");
@@ -267,7 +255,7 @@ impl DbInner {
             }
         }
         state.wals.archive.sort();
-        self.tidy_archive(&mut state.wals.archive)?;
+        self.disk.tidy_archive(&mut state.wals.archive)?;
         self.remove_old_metadata(&state)
     }
 }
@@ -276,6 +264,21 @@ impl DbInner {
 /// reason why compactions stand still: half as many may gather, so that they become fewer each time.
 fn is_behind(gathered: usize, taken: usize) -> bool {
     gathered > UNREMOVED_MAX.max(taken / 2)
+}
+
+impl Disk {
+    /// A file that is gone already is as good as removed.
+    pub(in crate::db) fn remove(&self, path: &Path) -> Result<()> {
+        let is_table = path.extension().is_some_and(|extension| extension == "sst");
+        match self.context.env.fs.remove(path) {
+            // LevelDB's name for a table.
+            Err(error) if error.subcode() == SubCode::PathNotFound && is_table => {
+                self.remove(&path.with_extension("ldb"))
+            }
+            Err(error) if error.subcode() != SubCode::PathNotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
 use crate::cache::Holder;
 use crate::compaction::pick::{holes_are_slow, pick_punch, refers_to};
 use crate::db::DbInner;
+use crate::db::disk::Disk;
 use crate::db::family::{Family, FamilyState, SuperVersion};
 use crate::db::reading::level_files::ReadThrough;
 use crate::db::settings::{compacts_by_itself, leveled_settings};
@@ -111,13 +112,13 @@ impl DbInner {
     pub(in crate::db) fn punch_one(&self) -> Result<bool> {
         let mut state = self.tree.state.lock();
         if let Some((family, promise)) = take_promise(&mut state, |_, known, promise| {
-            !promise.is_put_off() || !self.has_slow_holes(&known.family)
+            !promise.is_put_off() || !self.disk.has_slow_holes(&known.family)
         }) {
             drop(state);
             return self.go_on(&family, promise, |promise| {
                 promise.take_up();
-                self.punch_some(promise);
-                if self.has_slow_holes(&family) {
+                self.disk.punch_some(promise);
+                if self.disk.has_slow_holes(&family) {
                     promise.put_off();
                     self.disk.hole_speed.rest(self.context.env.clock.now_us(), TIME_AT_REST_US);
                 }
@@ -148,10 +149,10 @@ impl DbInner {
         self.go_on(&family, promise, |promise| {
             let (clock, begun_us) = (&self.context.env.clock, self.context.env.clock.now_us());
             loop {
-                self.punch_some(promise);
+                self.disk.punch_some(promise);
                 let took_us = clock.now_us().saturating_sub(begun_us);
                 let is_called = self.background.announced.load(Ordering::Acquire) != announced
-                    || self.check_open().is_err();
+                    || self.context.check_open().is_err();
                 if promise.is_fulfilled() || took_us >= TIME_AT_REST_US || is_called {
                     self.disk.hole_speed.rest(clock.now_us(), took_us);
                     return;
@@ -169,13 +170,8 @@ impl DbInner {
         is_at_rest
             && promise.is_put_off()
             && self.disk.hole_speed.has_rested(self.context.env.clock.now_us())
-            && self.has_slow_holes(&known.family)
+            && self.disk.has_slow_holes(&known.family)
             && self.hole_size_of(state, known).is_some()
-    }
-
-    fn has_slow_holes(&self, family: &Family) -> bool {
-        let speed = self.disk.hole_speed.lately(self.context.env.clock.now_us());
-        holes_are_slow(family.options.load().max_space_amplification, speed)
     }
 
     /// Does some work for a promise that was taken.
@@ -200,7 +196,9 @@ impl DbInner {
     pub(in crate::db) fn punch_wanted(&self, state: &State) -> bool {
         families_with_garbage(state).any(|known| match &known.punching {
             Punching::Surveying | Punching::Begun => false,
-            Punching::Promised(promise) if promise.is_put_off() && self.has_slow_holes(&known.family) => {
+            Punching::Promised(promise)
+                if promise.is_put_off() && self.disk.has_slow_holes(&known.family) =>
+            {
                 self.goes_on_at_rest(state, known, promise)
             }
             Punching::Promised(promise) => !known.has_readers_before(promise.installed),
@@ -262,9 +260,9 @@ impl DbInner {
         for number in &survey.files {
             let blob = &version.blob_files[number].file;
             // A map of what the MANIFEST says of a file that is not there might not fit into any memory.
-            if self.is_linked(blob) || self.is_read_elsewhere(blob) {
-                self.leave(blob);
-            } else if self.has_its_size(blob) {
+            if self.disk.is_linked(blob) || self.disk.is_read_elsewhere(blob) {
+                self.disk.leave(blob);
+            } else if self.disk.has_its_size(blob) {
                 let (total_bytes, total_count) = (blob.meta.total_bytes, blob.meta.total_count);
                 maps.insert(*number, BlockMap::new(total_bytes, total_count, survey.block_size));
             } else {
@@ -316,41 +314,12 @@ impl DbInner {
                 entries.next();
                 count += 1;
                 if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
-                    self.check_open()?;
+                    self.context.check_open()?;
                 }
             }
             entries.status()?;
         }
         Ok(())
-    }
-
-    /// Whether a file has a second name. What cannot be told, [`Self::has_its_size`] says.
-    fn is_linked(&self, blob: &BlobFile) -> bool {
-        self.context.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
-    }
-
-    /// Whether a read-only handle, here or in another process, holds a file. What cannot be told, the punch says.
-    fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
-        let claimed = self.context.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
-        claimed.is_ok_and(|is_free| !is_free)
-    }
-
-    /// A file with a second name, or with readers that have no other, is looked at again in a while.
-    fn leave(&self, blob: &BlobFile) {
-        Sometimes::HeldFileKeptWhole.reached();
-        blob.holes.leave_until(self.context.env.clock.unix_seconds().saturating_add(HELD_FOR_S));
-    }
-
-    /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
-    fn has_its_size(&self, blob: &BlobFile) -> bool {
-        let (path, recorded) = (blob.path(), file_size(blob));
-        match self.context.env.fs.metadata(&path) {
-            Ok(found) if found.size == recorded => true,
-            found => {
-                tracing::warn!(?path, ?found, recorded, "a blob file of another size gets no holes");
-                false
-            }
-        }
     }
 
     /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so the files stay whole.
@@ -381,72 +350,6 @@ impl DbInner {
             blob.file.holes.refuse();
         }
         agrees
-    }
-
-    /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
-    fn punch_some(&self, promise: &mut Promise) {
-        let offset = promise.offset;
-        let Some((file, map)) = promise.at_hand() else { return };
-        let path = file.path();
-        match self.punch(&path, &file, map, offset) {
-            Ok(Some(next)) => {
-                promise.offset = next;
-                return;
-            }
-            Ok(None) => {}
-            // It has left the tree meanwhile, and the disk.
-            Err(error) if error.is_not_found() => {}
-            Err(error) => {
-                // What holes cannot be punched in is emptied.
-                Sometimes::HoleNotPunched.reached();
-                tracing::warn!(%error, "cannot punch holes in a blob file");
-                file.holes.refuse();
-            }
-        }
-        file.holes.expect(0);
-        promise.next_file();
-    }
-
-    /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
-    fn punch(&self, path: &Path, file: &BlobFile, map: &BlockMap, offset: u64) -> Result<Option<u64>> {
-        let before = self.context.env.fs.metadata(path)?;
-        let size = file_size(file);
-        if before.size != size {
-            let message = format!("file has {} bytes, the MANIFEST says {size}", before.size);
-            return Err(Error::corruption(message).at(path));
-        }
-        if before.links > 1 {
-            self.leave(file);
-            return Ok(None);
-        }
-        let opened = self.context.env.fs.open(path, OpenMode::Update)?;
-        if !opened.claim()? {
-            self.leave(file);
-            return Ok(None);
-        }
-        let mut holes = map.holes(offset);
-        let (mut end, mut asked) = (offset, 0);
-        let begun = self.context.env.clock.now_us();
-        for hole in holes.by_ref().take(HOLES_AT_ONCE) {
-            end = hole.end;
-            asked += hole.end - hole.start;
-            if !opened.punch_hole(hole)? {
-                // Nobody asks again while the database is open.
-                self.disk.hole_size.store(0, Ordering::Relaxed);
-                let message = "the file system punches no holes; blob files are emptied instead";
-                return Err(Error::not_supported(message).at(path));
-            }
-            if self.context.env.clock.now_us().saturating_sub(begun) >= TIME_AT_ONCE_US {
-                break;
-            }
-        }
-        let after = self.context.env.fs.metadata(path)?;
-        Sometimes::HolePunched.reached();
-        let given_back = before.allocated.saturating_sub(after.allocated);
-        self.context.statistics.add(Ticker::BlobPunchedBytes, given_back);
-        self.disk.hole_speed.note(asked, given_back, begun, self.context.env.clock.now_us());
-        file.holes.set_punched(size.saturating_sub(after.allocated));
-        Ok(holes.next().map(|_| end))
     }
 
     fn end_punch(&self, family: &Family, next: Punching, is_at_rest: bool) {
@@ -499,6 +402,114 @@ fn take_promise(
     let family = known.family.clone();
     state.running.compactions += 1;
     Some((family, promise))
+}
+
+impl Disk {
+    /// Whether a file has a second name. What cannot be told, [`Self::has_its_size`] says.
+    pub(in crate::db) fn is_linked(&self, blob: &BlobFile) -> bool {
+        self.context.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
+    }
+
+    /// Whether a read-only handle, here or in another process, holds a file. What cannot be told, the punch says.
+    pub(in crate::db) fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
+        let claimed = self.context.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
+        claimed.is_ok_and(|is_free| !is_free)
+    }
+
+    /// A file with a second name, or with readers that have no other, is looked at again in a while.
+    pub(in crate::db) fn leave(&self, blob: &BlobFile) {
+        Sometimes::HeldFileKeptWhole.reached();
+        blob.holes.leave_until(self.context.env.clock.unix_seconds().saturating_add(HELD_FOR_S));
+    }
+
+    /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
+    pub(in crate::db) fn has_its_size(&self, blob: &BlobFile) -> bool {
+        let (path, recorded) = (blob.path(), file_size(blob));
+        match self.context.env.fs.metadata(&path) {
+            Ok(found) if found.size == recorded => true,
+            found => {
+                tracing::warn!(?path, ?found, recorded, "a blob file of another size gets no holes");
+                false
+            }
+        }
+    }
+
+    /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
+    pub(in crate::db) fn punch(
+        &self,
+        path: &Path,
+        file: &BlobFile,
+        map: &BlockMap,
+        offset: u64,
+    ) -> Result<Option<u64>> {
+        let before = self.context.env.fs.metadata(path)?;
+        let size = file_size(file);
+        if before.size != size {
+            let message = format!("file has {} bytes, the MANIFEST says {size}", before.size);
+            return Err(Error::corruption(message).at(path));
+        }
+        if before.links > 1 {
+            self.leave(file);
+            return Ok(None);
+        }
+        let opened = self.context.env.fs.open(path, OpenMode::Update)?;
+        if !opened.claim()? {
+            self.leave(file);
+            return Ok(None);
+        }
+        let mut holes = map.holes(offset);
+        let (mut end, mut asked) = (offset, 0);
+        let begun = self.context.env.clock.now_us();
+        for hole in holes.by_ref().take(HOLES_AT_ONCE) {
+            end = hole.end;
+            asked += hole.end - hole.start;
+            if !opened.punch_hole(hole)? {
+                // Nobody asks again while the database is open.
+                self.hole_size.store(0, Ordering::Relaxed);
+                let message = "the file system punches no holes; blob files are emptied instead";
+                return Err(Error::not_supported(message).at(path));
+            }
+            if self.context.env.clock.now_us().saturating_sub(begun) >= TIME_AT_ONCE_US {
+                break;
+            }
+        }
+        let after = self.context.env.fs.metadata(path)?;
+        Sometimes::HolePunched.reached();
+        let given_back = before.allocated.saturating_sub(after.allocated);
+        self.context.statistics.add(Ticker::BlobPunchedBytes, given_back);
+        self.hole_speed.note(asked, given_back, begun, self.context.env.clock.now_us());
+        file.holes.set_punched(size.saturating_sub(after.allocated));
+        Ok(holes.next().map(|_| end))
+    }
+
+    /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
+    pub(in crate::db) fn punch_some(&self, promise: &mut Promise) {
+        let offset = promise.offset;
+        let Some((file, map)) = promise.at_hand() else { return };
+        let path = file.path();
+        match self.punch(&path, &file, map, offset) {
+            Ok(Some(next)) => {
+                promise.offset = next;
+                return;
+            }
+            Ok(None) => {}
+            // It has left the tree meanwhile, and the disk.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                // What holes cannot be punched in is emptied.
+                Sometimes::HoleNotPunched.reached();
+                tracing::warn!(%error, "cannot punch holes in a blob file");
+                file.holes.refuse();
+            }
+        }
+        file.holes.expect(0);
+        promise.next_file();
+    }
+
+    pub(in crate::db) fn has_slow_holes(&self, family: &Family) -> bool {
+        let speed = self.hole_speed.lately(self.context.env.clock.now_us());
+        holes_are_slow(family.options.load().max_space_amplification, speed)
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result, Sometimes, SubCode, file_name};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::DbInner;
+use crate::db::disk::Disk;
 use crate::db::jobs::background::Role;
 use crate::env::{File, OpenMode};
 
@@ -47,54 +48,6 @@ impl Reserve {
 }
 
 impl DbInner {
-    /// At the beginning of opening: lets recovery have the space. An open without a reserve removes an earlier one's file.
-    pub(in crate::db) fn open_reserve(&self) -> Result<()> {
-        let path = file_name::reserve(&self.context.path);
-        let is_there = match self.context.env.fs.metadata(&path) {
-            Err(error) if !error.is_not_found() => return Err(error),
-            found => found.is_ok(),
-        };
-        if self.disk.reserve.size == 0 {
-            return if is_there { self.context.env.fs.remove(&path) } else { Ok(()) };
-        }
-        let mode = if is_there { OpenMode::Update } else { OpenMode::Create };
-        let file = self.context.env.fs.open(&path, mode)?;
-        file.truncate(0)?;
-        self.disk.reserve.is_released.store(true, Ordering::Release);
-        *self.disk.reserve.file.lock() = Some(file);
-        Ok(())
-    }
-
-    /// At the end of opening. If there is no space for it, the database is open, and writes are suspended.
-    pub(in crate::db) fn fill_reserve(&self) -> Result<()> {
-        let file = self.disk.reserve.file.lock();
-        let Some(opened) = &*file else { return Ok(()) };
-        match opened.allocate(self.disk.reserve.size, false) {
-            Err(error) if error.subcode() == SubCode::NoSpace => {
-                opened.truncate(0)?;
-                self.disk.reserve.deletions.store(self.disk.reserve.size / DELETIONS_PART, Ordering::Release);
-                self.context.poison.record(&self.refusal(&error));
-                Ok(())
-            }
-            outcome => {
-                outcome?;
-                if opened.size()? < self.disk.reserve.size {
-                    return Err(Error::not_supported(
-                        "reserved_disk_space: this file system cannot reserve space; set it to 0",
-                    )
-                    .at(&self.context.path));
-                }
-                self.disk.reserve.is_released.store(false, Ordering::Release);
-                Ok(())
-            }
-        }
-    }
-
-    /// At close: the space stays reserved, for the recovery of the next open.
-    pub(in crate::db) fn close_reserve(&self) {
-        *self.disk.reserve.file.lock() = None;
-    }
-
     /// Takes note of an error of a writer, a flush or a compaction: where it was a full disk, gives up the reserve. No lock
     /// may be held.
     pub(in crate::db) fn note_full_disk(&self, error: &Error) {
@@ -102,19 +55,7 @@ impl DbInner {
             return;
         }
         self.remove_recyclable_wals();
-        let file = self.disk.reserve.file.lock();
-        let Some(file) = &*file else { return };
-        if self.disk.reserve.is_released() {
-            return;
-        }
-        if let Err(error) = file.truncate(0) {
-            tracing::warn!(%error, "cannot give up the reserve");
-            return;
-        }
-        Sometimes::ReserveReleased.reached();
-        self.disk.reserve.deletions.store(self.disk.reserve.size / DELETIONS_PART, Ordering::Release);
-        self.disk.reserve.is_released.store(true, Ordering::Release);
-        self.context.poison.record(&self.refusal(error));
+        self.disk.give_up_reserve(error);
     }
 
     /// A write failed, or the drop of a family; no lock may be held.
@@ -126,37 +67,111 @@ impl DbInner {
 
     /// A flush or compaction failed, perhaps for want of space.
     pub(in crate::db) fn note_starved(&self, role: Role, error: &Error) {
-        if role == Role::Flush && error.subcode() == SubCode::NoSpace && self.disk.reserve.is_released() {
-            *self.disk.reserve.exhausted.lock() = Some(error.clone());
+        if role == Role::Flush {
+            self.disk.note_exhausted(error);
         }
         self.note_full_disk(error);
+    }
+}
+
+impl Disk {
+    /// At the beginning of opening: lets recovery have the space. An open without a reserve removes an earlier one's file.
+    pub(in crate::db) fn open_reserve(&self) -> Result<()> {
+        let path = file_name::reserve(&self.context.path);
+        let is_there = match self.context.env.fs.metadata(&path) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            found => found.is_ok(),
+        };
+        if self.reserve.size == 0 {
+            return if is_there { self.context.env.fs.remove(&path) } else { Ok(()) };
+        }
+        let mode = if is_there { OpenMode::Update } else { OpenMode::Create };
+        let file = self.context.env.fs.open(&path, mode)?;
+        file.truncate(0)?;
+        self.reserve.is_released.store(true, Ordering::Release);
+        *self.reserve.file.lock() = Some(file);
+        Ok(())
+    }
+
+    /// At the end of opening. If there is no space for it, the database is open, and writes are suspended.
+    pub(in crate::db) fn fill_reserve(&self) -> Result<()> {
+        let file = self.reserve.file.lock();
+        let Some(opened) = &*file else { return Ok(()) };
+        match opened.allocate(self.reserve.size, false) {
+            Err(error) if error.subcode() == SubCode::NoSpace => {
+                opened.truncate(0)?;
+                self.reserve.deletions.store(self.reserve.size / DELETIONS_PART, Ordering::Release);
+                self.context.poison.record(&self.refusal(&error));
+                Ok(())
+            }
+            outcome => {
+                outcome?;
+                if opened.size()? < self.reserve.size {
+                    return Err(Error::not_supported(
+                        "reserved_disk_space: this file system cannot reserve space; set it to 0",
+                    )
+                    .at(&self.context.path));
+                }
+                self.reserve.is_released.store(false, Ordering::Release);
+                Ok(())
+            }
+        }
+    }
+
+    /// At close: the space stays reserved, for the recovery of the next open.
+    pub(in crate::db) fn close_reserve(&self) {
+        *self.reserve.file.lock() = None;
+    }
+
+    /// Gives the reserve up for the sake of flushes and compactions, after this error of a full disk; unless that was done.
+    pub(in crate::db) fn give_up_reserve(&self, error: &Error) {
+        let file = self.reserve.file.lock();
+        let Some(file) = &*file else { return };
+        if self.reserve.is_released() {
+            return;
+        }
+        if let Err(error) = file.truncate(0) {
+            tracing::warn!(%error, "cannot give up the reserve");
+            return;
+        }
+        Sometimes::ReserveReleased.reached();
+        self.reserve.deletions.store(self.reserve.size / DELETIONS_PART, Ordering::Release);
+        self.reserve.is_released.store(true, Ordering::Release);
+        self.context.poison.record(&self.refusal(error));
+    }
+
+    /// A flush failed, perhaps although the reserve was given up for it.
+    pub(in crate::db) fn note_exhausted(&self, error: &Error) {
+        if error.subcode() == SubCode::NoSpace && self.reserve.is_released() {
+            *self.reserve.exhausted.lock() = Some(error.clone());
+        }
     }
 
     /// A flush succeeded, or there was nothing to flush: resumes writes, if the reserve is there or can be had again.
     pub(in crate::db) fn resume_writes(&self) {
-        *self.disk.reserve.exhausted.lock() = None;
-        let file = self.disk.reserve.file.lock();
+        *self.reserve.exhausted.lock() = None;
+        let file = self.reserve.file.lock();
         if let Some(file) = &*file
-            && self.disk.reserve.is_released()
+            && self.reserve.is_released()
         {
             let known = self.context.env.fs.free_space(&self.context.path);
             if known.is_ok_and(|free| free.is_some_and(|free| free < self.wanted_space())) {
                 return;
             }
-            if file.allocate(self.disk.reserve.size, false).is_err() {
+            if file.allocate(self.reserve.size, false).is_err() {
                 // Some file systems keep what they could give.
                 let _ = file.truncate(0);
                 return;
             }
             Sometimes::ReserveRegained.reached();
-            self.disk.reserve.is_released.store(false, Ordering::Release);
+            self.reserve.is_released.store(false, Ordering::Release);
         }
         self.context.poison.resume();
     }
 
     /// After what may have made space.
     pub(in crate::db) fn regain_reserve(&self) {
-        if self.disk.reserve.is_released() {
+        if self.reserve.is_released() {
             self.resume_writes();
         }
     }
@@ -164,15 +179,15 @@ impl DbInner {
     /// What must be free for writes to go on: the reserve, and enough that they do not stop at once.
     pub(in crate::db) fn wanted_space(&self) -> u64 {
         let more = self.limits.largest_write_buffer.load(Ordering::Relaxed);
-        self.disk.reserve.size.saturating_add(self.disk.reserve.size / 4).saturating_add(more)
+        self.reserve.size.saturating_add(self.reserve.size / 4).saturating_add(more)
     }
 
-    fn refusal(&self, error: &Error) -> Error {
+    pub(in crate::db) fn refusal(&self, error: &Error) -> Error {
         error.clone().context(format!(
             "{} bytes must be free in {}, {} of them for flushes and compactions (reserved_disk_space)",
             self.wanted_space(),
             self.context.path.display(),
-            self.disk.reserve.size
+            self.reserve.size
         ))
     }
 
@@ -188,12 +203,12 @@ impl DbInner {
     /// deletions may have.
     pub(in crate::db) fn admit_deletions(&self, batch: &WriteBatch, error: &Error) -> bool {
         let bytes = batch.byte_size() as u64;
-        let left = &self.disk.reserve.deletions;
+        let left = &self.reserve.deletions;
         self.may_make_space(batch, error)
             && left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).is_ok()
     }
 
-    fn may_make_space(&self, batch: &WriteBatch, error: &Error) -> bool {
+    pub(in crate::db) fn may_make_space(&self, batch: &WriteBatch, error: &Error) -> bool {
         let deletes = |operation: Result<Operation<'_>>| {
             matches!(
                 operation,
@@ -203,14 +218,14 @@ impl DbInner {
                     | Operation::LogData(_))
             )
         };
-        error.subcode() == SubCode::NoSpace && self.disk.reserve.is_released() && batch.iter().all(deletes)
+        error.subcode() == SubCode::NoSpace && self.reserve.is_released() && batch.iter().all(deletes)
     }
 
     /// [`DbInner::check_writable`], for a flush or compaction that somebody asks for: they go on while the reserve lasts.
     pub(in crate::db) fn check_changeable(&self) -> Result<()> {
-        match self.check_writable() {
-            Err(error) if error.subcode() == SubCode::NoSpace && self.disk.reserve.is_released() => {
-                self.disk.reserve.exhausted.lock().clone().map_or(Ok(()), Err)
+        match self.context.check_writable() {
+            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
+                self.reserve.exhausted.lock().clone().map_or(Ok(()), Err)
             }
             outcome => outcome,
         }
@@ -218,8 +233,8 @@ impl DbInner {
 
     /// The same for what needs next to no space, and gives back much at once: also where flushes found no room in the reserve.
     pub(in crate::db) fn check_may_free(&self) -> Result<()> {
-        match self.check_writable() {
-            Err(error) if error.subcode() == SubCode::NoSpace && self.disk.reserve.is_released() => Ok(()),
+        match self.context.check_writable() {
+            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => Ok(()),
             outcome => outcome,
         }
     }

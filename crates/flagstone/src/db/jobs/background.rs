@@ -189,11 +189,11 @@ impl Db {
     /// Why writes are refused still: a full disk, or what only reopening helps against (subcode `Poisoned`).
     pub fn resume(&self) -> Result<()> {
         let inner = self.inner();
-        inner.check_open()?;
+        inner.context.check_open()?;
         let _asleep = inner.background.workers.sleep_for_them();
         while !inner.context.poison.is_fatal() && inner.attempt_one(Role::Flush)? {}
         inner.context.events.tell();
-        inner.check_writable()
+        inner.context.check_writable()
     }
 }
 
@@ -282,10 +282,10 @@ impl DbInner {
             Role::Flush if !worked && self.tree.state.lock().running.flushes > 0 => {}
             // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
             Role::Flush => {
-                self.resume_writes();
+                self.disk.resume_writes();
                 self.write_due_options_file();
             }
-            Role::Compaction => self.regain_reserve(),
+            Role::Compaction => self.disk.regain_reserve(),
         }
         Ok(worked)
     }

@@ -318,7 +318,7 @@ impl DbInner {
     /// What comes after a compaction that somebody asked for: its space is free and its events are told when the call returns.
     pub(in crate::db) fn end_asked_for<T>(&self, outcome: Result<T>) -> Result<T> {
         self.purge_all_obsolete_files();
-        self.regain_reserve();
+        self.disk.regain_reserve();
         let outcome = outcome.inspect_err(|error| self.note_full_disk(error));
         self.context.events.tell();
         outcome

@@ -50,12 +50,12 @@ impl Db {
         options: &CompactFilesOptions,
     ) -> Result<Vec<FileNumber>> {
         let inner = self.inner();
-        inner.check_changeable()?;
+        inner.disk.check_changeable()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
         let job = {
             let mut state = inner.tree.state.lock();
-            inner.check_changeable()?;
+            inner.disk.check_changeable()?;
             inner.take_back_outnumbered(&mut state);
             let job = self.job_for_files(&state, family, tables, output_level, options)?;
             inner.begin_compaction(&mut state, &job);

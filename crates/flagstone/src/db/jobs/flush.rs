@@ -91,10 +91,10 @@ impl DbInner {
     /// Switches the memtables of these families (with `atomic_flush`, of all) and, if asked, waits until they are in tables. A
     /// family that is dropped has nothing to flush.
     pub(in crate::db) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
-        self.check_changeable()?;
+        self.disk.check_changeable()?;
         let mut commit = self.pipeline.commit.lock();
         let mut state = self.tree.state.lock();
-        self.check_changeable()?;
+        self.disk.check_changeable()?;
         let ids: Vec<ColumnFamilyId> = if self.flushes_together() {
             state.families.keys().copied().collect()
         } else {
@@ -120,7 +120,7 @@ impl DbInner {
                 targets.pop();
                 continue;
             }
-            self.check_changeable()?;
+            self.disk.check_changeable()?;
             self.wait_for_progress(&mut state, None);
         }
         Ok(())
@@ -132,7 +132,7 @@ impl DbInner {
         let together = self.flushes_together();
         let mut state = self.tree.state.lock();
         loop {
-            self.check_changeable()?;
+            self.disk.check_changeable()?;
             let would_stall = |known: &&mut FamilyState| {
                 let most = known.family.options.load().max_write_buffer_number.max(2) as usize;
                 !known.mem.is_empty() && known.immutable.len() + 1 >= most
@@ -279,7 +279,7 @@ impl DbInner {
                 // back: whoever takes up the older memtables takes all.
                 Sometimes::FlushWaitedForOlder.reached();
                 drop(commit);
-                let hope = self.context.poison.check_fatal().and_then(|()| self.check_open());
+                let hope = self.context.poison.check_fatal().and_then(|()| self.context.check_open());
                 if matches!(before, Before::Taken) && hope.is_ok() {
                     drop(seat.take());
                     self.tree.progress.wait(&mut state);

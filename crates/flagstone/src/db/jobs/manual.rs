@@ -47,7 +47,7 @@ impl Db {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         let inner = self.inner();
-        inner.check_changeable()?;
+        inner.disk.check_changeable()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
         let paths = family.0.paths.directories().len();
@@ -326,7 +326,7 @@ impl Manual<'_> {
             }
             self.inner.take_back_outnumbered(state);
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
-            let plan = self.inner.check_changeable().and_then(|()| plan(state));
+            let plan = self.inner.disk.check_changeable().and_then(|()| plan(state));
             let plan = match plan {
                 Ok(RangePlan::Blocked) => {
                     self.inner.blocked_by_damage(state, self.family).map(|()| RangePlan::Blocked)

@@ -132,7 +132,7 @@ impl DbInner {
     /// # Errors
     /// `ShutdownInProgress` or `ColumnFamilyDropped`, if nobody waits for a job of the family any longer.
     pub(in crate::db) fn check_wanted(&self, family: &Family) -> Result<()> {
-        self.check_open()?;
+        self.context.check_open()?;
         family.check_alive()
     }
 

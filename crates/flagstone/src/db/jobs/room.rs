@@ -78,7 +78,7 @@ impl DbInner {
         let plan = &job.plan;
         let tables = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
         let blobs = bytes_of_blobs(&job.version, &plan.emptied);
-        let wanted = [tables, blobs, self.wanted_space()].into_iter().fold(in_work, u64::saturating_add);
+        let wanted = [tables, blobs, self.disk.wanted_space()].into_iter().fold(in_work, u64::saturating_add);
         let has_room = |directory: &Path| free.0.get(directory).is_some_and(|free| *free >= wanted);
         let (of_tables, of_blobs) = (job.family.paths.directory(plan.path_id), job.family.paths.of_blobs());
         let writes_blobs = job.family.options.load().separates_values() || !job.version.blob_files.is_empty();

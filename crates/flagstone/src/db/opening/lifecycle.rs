@@ -7,12 +7,11 @@ use std::sync::Arc;
 use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{ArcSwap, AtomicBool, Mutex, Ordering};
 use crate::base::unique_id::session_identity;
-use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, SubCode, file_name};
+use crate::base::{Code, ColumnFamilyId, Mutant, Result, SnapshotList, Sometimes, SubCode, file_name};
 use crate::compaction::pick::{Room, Runway};
 use crate::db::DbInner;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
-use crate::db::disk::reserve::Reserve;
 use crate::db::events::{Event, Events};
 use crate::db::family::{Family, FamilyState};
 use crate::db::files::Tables;
@@ -58,7 +57,6 @@ impl DbInner {
             directory => PathBuf::from(directory),
         };
         let events = Arc::new(Events::new(options.listeners.clone()));
-        let reserve = Reserve::new(if read_only { 0 } else { options.reserved_disk_space });
         let statistics = Arc::<Statistics>::default();
         let snapshots = SnapshotList::new();
         let obsolete = versions.obsolete_files().clone();
@@ -77,6 +75,7 @@ impl DbInner {
             closing: AtomicBool::new(false),
             settings: ArcSwap::from_pointee(options),
         };
+        let (context, limits) = (Arc::new(context), Arc::new(Limits::new()));
         let inner = Self {
             pipeline: Pipeline::new(),
             tree: Tree::new(versions, families),
@@ -85,14 +84,14 @@ impl DbInner {
             tables,
             records_cache: AtomicBool::new(false),
             last_report: Mutex::default(),
-            limits: Limits::new(),
+            limits: limits.clone(),
             arenas,
             memory_share: Mutex::default(),
             background: Background::new(&context.settings.load(), statistics),
             lifecycle: Lifecycle::default(),
-            disk: Disk::new(obsolete, reserve),
+            disk: Arc::new(Disk::new(context.clone(), limits, obsolete)),
             released: ReleasedAtEnd::default(),
-            context: Arc::new(context),
+            context,
         };
         inner.update_limits();
         inner
@@ -124,7 +123,7 @@ impl DbInner {
 
     /// One at a time, so that the file with the highest number says what is in force.
     fn write_options(&self, due: &mut DueOptions) -> Result<()> {
-        self.check_open()?;
+        self.context.check_open()?;
         let text = self.options_text(false);
         let number = self.tree.file_numbers.allocate();
         let temporary = file_name::temporary(&self.context.path, number);
@@ -322,7 +321,7 @@ impl DbInner {
     /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
     pub(in crate::db) fn flush_wal(&self, sync: bool) -> Result<()> {
         if sync || self.context.read_only {
-            self.check_syncable()?;
+            self.context.check_syncable()?;
             return self.sync_wal();
         }
         // Also while a full disk refuses writes: what waits has its space.
@@ -348,13 +347,13 @@ impl DbInner {
     /// Waits until no flush and no compaction is running or wanted. Where the database is open read-only nobody does what is.
     pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
         if self.context.read_only {
-            return self.check_open();
+            return self.context.check_open();
         }
         // Looked at under one lock with the waiting: what changes in between would be waited for in vain.
         let mut state = self.tree.state.lock();
         loop {
             self.context.poison.check()?;
-            self.check_open()?;
+            self.context.check_open()?;
             self.take_back_outnumbered(&mut state);
             if !flushes_go_on(&state) && state.running.compactions == 0 {
                 let wanted = self.compactions_wanted(&state);
@@ -371,16 +370,6 @@ impl DbInner {
         drop(state);
         self.purge_all_obsolete_files();
         Ok(())
-    }
-
-    /// # Errors
-    /// `ShutdownInProgress`, once somebody closes the database.
-    pub(in crate::db) fn check_open(&self) -> Result<()> {
-        if self.context.closing.load(Ordering::Acquire) {
-            Err(Error::new(Code::ShutdownInProgress, "the database is closing"))
-        } else {
-            Ok(())
-        }
     }
 
     /// Stops the workers and lets go of the directory. Once; whoever calls later hears, in the end, how that went.
@@ -419,7 +408,7 @@ impl DbInner {
         let ended = self.end_wal();
         self.tree.state.lock().versions.end();
         self.remove_recyclable_wals();
-        self.close_reserve();
+        self.disk.close_reserve();
         drop(self.lifecycle.options_file.lock());
         let share = self.memory_share.lock().take();
         drop(share);

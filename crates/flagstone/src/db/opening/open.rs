@@ -225,7 +225,7 @@ impl Opening<'_> {
         }
         *inner.disk.lock.lock() = lock;
         if !self.read_only {
-            inner.open_reserve()?;
+            inner.disk.open_reserve()?;
         }
 
         if !self.read_only {
@@ -242,7 +242,7 @@ impl Opening<'_> {
         }
         inner.write_options_file()?;
         inner.remove_leftovers()?;
-        inner.fill_reserve()?;
+        inner.disk.fill_reserve()?;
         Ok(inner)
     }
 

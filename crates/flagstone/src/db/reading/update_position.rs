@@ -15,7 +15,7 @@ use super::updates::{LOOKS_MAX, OpenWal, end_without_empty_ranges, ignoring_abse
 use crate::base::checksum::crc32c;
 use crate::base::{Code, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber, Sometimes};
 use crate::batch::BatchView;
-use crate::db::writing::archive::WalFile;
+use crate::db::disk::archive::WalFile;
 use crate::db::{Db, DbInner, Updates};
 use crate::wal::{Event, PredecessorWal};
 

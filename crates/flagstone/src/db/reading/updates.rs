@@ -21,7 +21,7 @@ use super::update_position::UpdatePosition;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
-use crate::db::writing::archive::WalFile;
+use crate::db::disk::archive::WalFile;
 use crate::db::writing::operations::takes_sequence;
 use crate::db::{Db, DbInner};
 use crate::env::{File, OpenMode};
@@ -150,7 +150,7 @@ impl Db {
     /// `IoError`.
     pub fn get_updates_since(&self, sequence: SequenceNumber) -> Result<Updates> {
         let inner = self.inner();
-        inner.check_open()?;
+        inner.context.check_open()?;
         if inner.context.read_only {
             return Err(Error::not_supported("the writes of a database that is open read-only"));
         }
@@ -434,7 +434,7 @@ impl Updates {
     }
 
     fn next_published(&mut self) -> Result<Option<Update>> {
-        self.inner.check_open()?;
+        self.inner.context.check_open()?;
         if self.waiting.is_none() {
             self.waiting = self.read()?;
         }
@@ -543,7 +543,7 @@ impl Updates {
                 return Ok(true);
             }
             let Some((next, limit)) = wals.iter().find(|(listed, _)| listed.number > wal.number) else {
-                self.inner.check_open()?;
+                self.inner.context.check_open()?;
                 return match (wal.left.take(), &self.damage) {
                     (Some(error), _) => Err(error),
                     (None, _) if self.next > published || may_wait => Ok(false),

@@ -86,7 +86,7 @@ impl DbInner {
                     let _asleep = self.background.workers.sleep_for_them();
                     Sometimes::WriteStopped.reached();
                     let mut state = self.tree.state.lock();
-                    self.check_writable()?;
+                    self.context.check_writable()?;
                     if self.pipeline.control.is_stopped() {
                         self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
                     }
@@ -96,7 +96,7 @@ impl DbInner {
                     }
                 }
             }
-            self.check_writable()?;
+            self.context.check_writable()?;
         }
     }
 }

@@ -135,7 +135,7 @@ impl DbInner {
     pub(in crate::db) fn create_wal(&self, number: FileNumber, state: &mut State) -> Result<wal::Writer> {
         // To recovery history may end at its zeros, or at what it holds of an earlier life: no WAL may come behind it.
         if let Some(unbegun) = state.wals.unbegun {
-            self.remove(&file_name::wal(&self.context.wal_directory, unbegun))?;
+            self.disk.remove(&file_name::wal(&self.context.wal_directory, unbegun))?;
             state.wals.unbegun = None;
         }
         let path = file_name::wal(&self.context.wal_directory, number);
@@ -164,7 +164,7 @@ impl DbInner {
         }
         created.inspect_err(|_| {
             // A full disk is tried again with every write: do not leave a file behind each time.
-            state.wals.unbegun = self.remove(&path).is_err().then_some(number);
+            state.wals.unbegun = self.disk.remove(&path).is_err().then_some(number);
         })
     }
 
@@ -179,7 +179,7 @@ impl DbInner {
             }
             state.wals.recyclable.pop_front();
             Sometimes::HeldWalNotRecycled.reached();
-            if let Err(error) = self.remove(&path) {
+            if let Err(error) = self.disk.remove(&path) {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
             }
         }

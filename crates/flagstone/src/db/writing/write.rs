@@ -232,7 +232,7 @@ impl DbInner {
         let bytes = batch.byte_size() as u64;
         let _counted = self.tables.account().hold_large(Holder::Writes, batch.memory_usage());
         match self.admit(options, bytes) {
-            Err(error) if self.admit_deletions(batch, &error) => {}
+            Err(error) if self.disk.admit_deletions(batch, &error) => {}
             outcome => outcome?,
         }
         if bytes >= self.limits.direct_blob_min.load(Ordering::Relaxed)
@@ -280,7 +280,7 @@ impl DbInner {
                 "a write cannot be synced (sync) without the WAL (disable_wal)",
             ));
         }
-        self.check_writable()?;
+        self.context.check_writable()?;
         if options.low_pri && options.no_slowdown {
             self.check_gives_way()?;
         }
@@ -348,7 +348,7 @@ impl DbInner {
         if commit.asked.switch || self.wal_limit_reached(commit) || self.memtable_limit_reached(commit) {
             self.switch_wanted_memtables(commit)?;
         }
-        self.check_healthy_for(batch)?;
+        self.disk.check_healthy_for(batch)?;
         self.refresh_blobs(commit, batch, blobs)?;
         let first = commit.last_sequence + 1;
         if commit.last_sequence + u64::from(batch.count().max(1)) > MAX_SEQUENCE_NUMBER {
@@ -395,26 +395,6 @@ impl DbInner {
         }
         let wanted = commit.debt.target;
         Ok(Committed::Waits { wanted, last, for_its_own: asks_for_sync && is_unnumbered })
-    }
-
-    /// # Errors
-    /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned it.
-    pub(in crate::db) fn check_writable(&self) -> Result<()> {
-        if self.context.read_only {
-            return Err(Error::not_supported("the database is open read-only; open it for writing"));
-        }
-        if self.context.closing.load(Ordering::Acquire) {
-            return Err(Error::new(Code::ShutdownInProgress, "the database is closed"));
-        }
-        self.context.poison.check()
-    }
-
-    /// As [`DbInner::check_writable`], also while a full disk refuses writes: what was written before has its space.
-    pub(in crate::db) fn check_syncable(&self) -> Result<()> {
-        match self.check_writable() {
-            Err(error) if error.subcode() == SubCode::NoSpace => self.context.poison.check_fatal(),
-            outcome => outcome,
-        }
     }
 
     /// What would make replaying the batch fail must fail now, before anything is logged.

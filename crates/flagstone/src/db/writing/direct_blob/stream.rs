@@ -41,7 +41,7 @@ impl Db {
         WriteBatch::check_put(&key, &[])?;
         family.0.check_owner(&self.inner().disk.obsolete)?;
         family.0.check_alive()?;
-        self.inner().check_writable()?;
+        self.inner().context.check_writable()?;
         Ok(BlobWriter {
             inner: self.inner().clone(),
             family: family.0.clone(),

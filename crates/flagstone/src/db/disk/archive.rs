@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{FileNumber, Result, Sometimes};
+use crate::db::disk::Disk;
 use crate::db::{Db, DbInner};
 
 /// The archived WALs, oldest first. Behind the state lock.
@@ -82,7 +83,7 @@ impl DbInner {
         };
         let moved = state.wals.archive.wals.iter().map(|wal| {
             let (number, size) = (wal.number, wal.size);
-            WalFile { number, path: self.archived(number), size, archived: true }
+            WalFile { number, path: self.disk.archived(number), size, archived: true }
         });
         let waiting = state.wals.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
         let older = state.wals.live.iter().map(|wal| (wal.number, wal.bytes, false));
@@ -92,7 +93,9 @@ impl DbInner {
         files.sort_by_key(|file| file.number);
         (files, active.map(|(number, ..)| number))
     }
+}
 
+impl Disk {
     /// Finds what earlier lives of the database archived. WALs may lie there although nothing is archived any longer.
     pub(in crate::db) fn load_archive(&self) -> Result<Archive> {
         let directory = self.archive_directory();
@@ -141,7 +144,7 @@ impl DbInner {
     }
 
     /// `false` if somebody has removed the WAL.
-    fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<bool> {
+    pub(in crate::db) fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<bool> {
         let fs = &*self.context.env.fs;
         if archive.wals.is_empty() {
             // No more durable than the moves: recovery needs none of them.
@@ -170,7 +173,12 @@ impl DbInner {
         self.shorten_archive(archive, limits, self.context.env.clock.unix_seconds())
     }
 
-    fn shorten_archive(&self, archive: &mut Archive, limits: Limits, now: u64) -> Result<()> {
+    pub(in crate::db) fn shorten_archive(
+        &self,
+        archive: &mut Archive,
+        limits: Limits,
+        now: u64,
+    ) -> Result<()> {
         for _ in 0..archive.expired(limits, now) {
             // What cannot be removed is listed still, and tried again.
             let Some(oldest) = archive.wals.front() else { break };
@@ -181,17 +189,17 @@ impl DbInner {
         Ok(())
     }
 
-    fn archive_limits(&self) -> Option<Limits> {
+    pub(in crate::db) fn archive_limits(&self) -> Option<Limits> {
         let settings = self.context.settings.load();
         let limits = Limits { seconds: settings.WAL_ttl_seconds, bytes: settings.WAL_size_limit_MB << 20 };
         settings.archives_wals().then_some(limits)
     }
 
-    fn archived(&self, number: FileNumber) -> PathBuf {
+    pub(in crate::db) fn archived(&self, number: FileNumber) -> PathBuf {
         file_name::wal(&self.archive_directory(), number)
     }
 
-    fn archive_directory(&self) -> PathBuf {
+    pub(in crate::db) fn archive_directory(&self) -> PathBuf {
         file_name::archive(&self.context.wal_directory)
     }
 }
