@@ -110,8 +110,8 @@ impl DbInner {
         if commit.log.writer.is_some() {
             commit.ask_again_for_wals();
             let needed = state.versions.oldest_log_number();
-            self.remove_old_wals(&mut state, needed);
-            self.update_stall(&mut state);
+            self.tree.remove_old_wals(&mut state, needed);
+            self.tree.update_stall(&mut state);
         }
     }
 

@@ -95,7 +95,7 @@ impl Db {
         }
         state.note(family.0.id);
         drop(state);
-        inner.family_changed(family.0.id);
+        inner.tree.family_changed(family.0.id);
         inner.write_changed_options()
     }
 
@@ -124,7 +124,7 @@ impl Db {
             inner.tables.account().tell_again();
         }
         let started = inner.start_workers();
-        inner.tree_changed();
+        inner.tree.tree_changed();
         inner.write_changed_options().and(started)
     }
 }
@@ -159,7 +159,7 @@ impl DbInner {
         let mut state = self.tree.state.lock();
         self.context.check_writable()?;
         let created = state.versions.create_column_families(specs, commit.log.number);
-        let ids = self.after_manifest_change(&mut state, created)?;
+        let ids = self.tree.after_manifest_change(&mut state, created)?;
         let mut families = Vec::with_capacity(ids.len());
         for (id, (name, options)) in ids.into_iter().zip(wanted) {
             families.push(self.add_family(&mut commit, &mut state, id, &name, &options));
@@ -202,7 +202,7 @@ impl DbInner {
         self.disk.check_may_free()?;
         family.check_alive()?;
         let dropped = state.versions.drop_column_family(family.id);
-        self.after_manifest_change(&mut state, dropped).inspect_err(|_| {
+        self.tree.after_manifest_change(&mut state, dropped).inspect_err(|_| {
             if let Some(target) = commit.targets.get_mut(&family.id) {
                 target.drop_in_doubt = true;
                 commit.asked.settle_drop = true;
@@ -215,8 +215,8 @@ impl DbInner {
             known.generations().for_each(|generation| generation.blobs.give_up());
         }
         self.tree.families.write().remove(&family.id);
-        self.update_stall(&mut state);
-        self.announce_work(&mut state);
+        self.tree.update_stall(&mut state);
+        self.tree.announce_work(&mut state);
         self.tree.progress.notify_all();
         drop((state, commit));
         self.update_limits();
@@ -234,7 +234,8 @@ impl DbInner {
         let mut state = self.tree.state.lock();
         if state.versions.is_in_doubt() {
             let settled = state.versions.log_and_apply(Vec::new());
-            self.after_manifest_change(&mut state, settled)
+            self.tree
+                .after_manifest_change(&mut state, settled)
                 .map_err(|error| error.context("the column family could not be dropped, nor kept"))?;
         }
         commit.targets.values_mut().for_each(|target| target.drop_in_doubt = false);

@@ -9,7 +9,6 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::DbInner;
 use super::family::Family;
 use super::jobs::job::JobOutput;
 use crate::base::sync::Mutex;
@@ -153,37 +152,9 @@ fn tell_of_files(listener: &dyn EventListener, job: &JobInfo) {
     job.tables.iter().for_each(|file| listener.on_table_file_created(file));
 }
 
-impl DbInner {
-    /// What is told of a job whose output is in place.
-    pub(super) fn job_info(
-        &self,
-        family: &Family,
-        inputs: Vec<FileNumber>,
-        output_level: usize,
-        output: &JobOutput,
-    ) -> JobInfo {
-        let table = |meta: &FileMetadata| {
-            let path = file_name::table(family.paths.directory(meta.path_id), meta.number);
-            FileInfo { number: meta.number, path, size: meta.size }
-        };
-        let blob = |number, size| FileInfo { number, path: family.paths.blob(number), size };
-        JobInfo {
-            family: family.id,
-            family_name: family.name.clone(),
-            inputs,
-            output_level,
-            tables: output.tables.iter().map(table).collect(),
-            blob_files: output
-                .blob_files
-                .iter()
-                .chain(&output.direct_files)
-                .map(|meta| blob(meta.number, meta.total_bytes))
-                .collect(),
-        }
-    }
-
+impl Events {
     pub(super) fn note_deleted(&self, file: &ObsoleteFile) {
-        self.context.events.note(|| match file {
+        self.note(|| match file {
             ObsoleteFile::Table { number, .. } => {
                 Event::TableDeleted(FileInfo { number: *number, path: file.path(), size: 0 })
             }
@@ -191,5 +162,32 @@ impl DbInner {
                 Event::BlobFileDeleted(FileInfo { number: *number, path: file.path(), size: 0 })
             }
         });
+    }
+}
+
+/// What is told of a job whose output is in place.
+pub(super) fn job_info(
+    family: &Family,
+    inputs: Vec<FileNumber>,
+    output_level: usize,
+    output: &JobOutput,
+) -> JobInfo {
+    let table = |meta: &FileMetadata| {
+        let path = file_name::table(family.paths.directory(meta.path_id), meta.number);
+        FileInfo { number: meta.number, path, size: meta.size }
+    };
+    let blob = |number, size| FileInfo { number, path: family.paths.blob(number), size };
+    JobInfo {
+        family: family.id,
+        family_name: family.name.clone(),
+        inputs,
+        output_level,
+        tables: output.tables.iter().map(table).collect(),
+        blob_files: output
+            .blob_files
+            .iter()
+            .chain(&output.direct_files)
+            .map(|meta| blob(meta.number, meta.total_bytes))
+            .collect(),
     }
 }

@@ -84,7 +84,7 @@ pub use writing::direct_blob::BlobWriter;
 pub(crate) struct DbInner {
     context: Arc<context::Context>,
     pipeline: writing::pipeline::Pipeline,
-    tree: tree::Tree,
+    tree: Arc<tree::Tree>,
     /// The last sequence number that readers see, and the snapshots taken of it.
     snapshots: Arc<SnapshotList>,
     tables: Arc<files::Tables>,
@@ -98,7 +98,7 @@ pub(crate) struct DbInner {
     arenas: Arc<ArenaPool>,
     /// Its part of the memory of all databases of the process, while it is open.
     memory_share: Mutex<Option<Sharer>>,
-    background: jobs::background::Background,
+    background: Arc<jobs::background::Background>,
     lifecycle: opening::Lifecycle,
     disk: Arc<disk::Disk>,
     /// Declared last: what all others had is free by then.

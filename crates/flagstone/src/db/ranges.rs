@@ -41,7 +41,7 @@ impl Db {
             let Some(plan) = files_within(&version, ranges, include_end) else { return Ok(()) };
             let mut job = CompactionJob::new(family.0.clone(), version, plan);
             job.is_manual = true;
-            inner.begin_compaction(&mut state, &job);
+            inner.tree.begin_compaction(&mut state, &job);
             job
         };
         let outcome = inner.run_compaction(&job).map(drop);
@@ -73,7 +73,7 @@ impl Db {
             }
         }
         state.note(family.0.id);
-        inner.announce_work(&mut state);
+        inner.tree.announce_work(&mut state);
         Ok(())
     }
 

@@ -42,7 +42,7 @@ impl DbInner {
             let mut state = self.tree.state.lock();
             let now = self.context.env.clock.unix_seconds();
             // Without workers nobody would come again.
-            if !state.agenda.is_another_second(now) && self.has_workers() {
+            if !state.agenda.is_another_second(now) && self.tree.has_workers() {
                 return Ok(false);
             }
             let families = state.families.values_mut();

@@ -58,7 +58,7 @@ impl HoleSpeed {
     }
 
     /// Whether slow holes may go on.
-    pub(super) fn has_rested(&self, now_us: u64) -> bool {
+    pub(in crate::db) fn has_rested(&self, now_us: u64) -> bool {
         self.rests_until_us.load(Ordering::Relaxed) <= now_us
     }
 }

@@ -4,7 +4,7 @@ pub(super) mod archive;
 pub(super) mod deletions;
 pub(super) mod hole_speed;
 pub(super) mod obsolete;
-mod promise;
+pub(super) mod promise;
 pub(super) mod punch;
 #[cfg(test)]
 mod recycling_tests;

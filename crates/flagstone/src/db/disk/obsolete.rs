@@ -8,16 +8,11 @@ use std::path::Path;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode};
+use crate::base::{FileNumber, Result, Sometimes, SubCode};
 use crate::db::DbInner;
 use crate::db::disk::Disk;
-use crate::db::state::State;
-use crate::db::statistics::Ticker;
 use crate::env::FileLock;
 use crate::manifest::ObsoleteFile;
-
-/// OPTIONS files that are kept, the newest.
-const KEPT_OPTIONS_FILES: usize = 2;
 
 /// So many files a thread removes between two flushes: the next memtable may be waiting for it.
 const REMOVED_BETWEEN_FLUSHES: usize = 8;
@@ -82,7 +77,7 @@ impl DbInner {
     fn end_purge(&self) {
         if self.disk.removal_awaited.swap(false, Ordering::AcqRel) {
             Sometimes::RemovalBehind.reached();
-            self.announce_work(&mut self.tree.state.lock());
+            self.tree.announce_work(&mut self.tree.state.lock());
         }
     }
 
@@ -117,43 +112,10 @@ impl DbInner {
                 tracing::warn!(%error, "cannot remove an obsolete file");
                 failed.push(file);
             } else {
-                self.note_deleted(&file);
+                self.context.events.note_deleted(&file);
             }
         }
         self.disk.obsolete.put_back(taken, failed);
-    }
-
-    /// Removes (or keeps for recycling, or archives) the WALs below `needed`; the MANIFEST must say so already.
-    ///
-    /// The newest are kept: who has lost the MANIFEST takes what lies there for history, and in one with a hole there are writes
-    /// whose deletions are gone.
-    pub(in crate::db) fn remove_old_wals(&self, state: &mut State, needed: FileNumber) {
-        if state.paused.deletions > 0 {
-            return;
-        }
-        let recycle = self.context.settings.load().recycled_wals();
-        while let Some(oldest) = state.wals.live.front() {
-            if oldest.number > needed || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on() {
-                break;
-            }
-            let (number, bytes, created_here) = (oldest.number, oldest.bytes, oldest.created_here);
-            state.wals.live.pop_front();
-            let retired = if created_here && recycle > 0 {
-                state.wals.recyclable.push_back(number);
-                if state.wals.recyclable.len() <= recycle {
-                    continue;
-                }
-                // Where WALs are recycled there is no archive.
-                let surplus = state.wals.recyclable.pop_front().unwrap_or(number);
-                self.disk.remove(&file_name::wal(&self.context.wal_directory, surplus))
-            } else {
-                self.disk.retire_wal(&mut state.wals.archive, number, bytes)
-            };
-            if let Err(error) = retired {
-                tracing::warn!(%error, "cannot remove or archive an obsolete WAL");
-            }
-        }
-        self.note_live_wals(state);
     }
 
     /// At close: a database that nobody uses takes no space for what it may write one day.
@@ -165,52 +127,6 @@ impl DbInner {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
             }
         }
-    }
-
-    /// Removes the MANIFESTs that a new one has replaced: a full disk makes one with every attempt.
-    pub(in crate::db) fn remove_replaced_manifests(&self, state: &mut State) {
-        let current = state.versions.manifest_number();
-        if current == state.leftovers.manifest_seen || state.paused.deletions > 0 {
-            return;
-        }
-        if self.tidy_metadata(state) {
-            state.leftovers.manifest_seen = current;
-        }
-    }
-
-    /// Removes MANIFESTs and OPTIONS files that were replaced; whether they are gone. What cannot be removed harms nobody, and is
-    /// tried again, at the latest when the database is opened.
-    pub(in crate::db) fn tidy_metadata(&self, state: &State) -> bool {
-        let removed = self.remove_old_metadata(state);
-        if let Err(error) = &removed {
-            tracing::warn!(%error, "cannot remove a MANIFEST or OPTIONS file that was replaced");
-            self.context.statistics.add(Ticker::RemovalsPutOff, 1);
-        }
-        removed.is_ok()
-    }
-
-    /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
-    fn remove_old_metadata(&self, state: &State) -> Result<()> {
-        if state.paused.deletions > 0 {
-            return Ok(());
-        }
-        let manifest = state.versions.manifest_number();
-        let mut options = Vec::new();
-        for name in self.context.env.fs.list(&self.context.path)? {
-            match FileKind::parse(&name) {
-                Some(FileKind::Manifest(number)) if number < manifest => {
-                    self.disk.remove(&self.context.path.join(&name))?
-                }
-                Some(FileKind::Options(number)) => options.push(number),
-                _ => {}
-            }
-        }
-        options.sort_unstable();
-        let surplus = options.len().saturating_sub(KEPT_OPTIONS_FILES);
-        for number in &options[..surplus] {
-            self.disk.remove(&file_name::options(&self.context.path, *number))?;
-        }
-        Ok(())
     }
 
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
@@ -256,7 +172,7 @@ impl DbInner {
         }
         state.wals.archive.sort();
         self.disk.tidy_archive(&mut state.wals.archive)?;
-        self.remove_old_metadata(&state)
+        self.tree.remove_old_metadata(&state)
     }
 }
 

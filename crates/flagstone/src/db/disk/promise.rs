@@ -11,6 +11,9 @@ use crate::blob::BlockMap;
 use crate::cache::Held;
 use crate::manifest::BlobFile;
 
+/// Writers who fill up the disk wait for readers who stand in the way of holes, but no longer: one who stays may do so for hours.
+const READERS_PASS_US: u64 = 1_000_000;
+
 /// Blocks that go when the last reader of an older version does.
 pub(in crate::db) struct Promise {
     /// A file that leaves the tree meanwhile goes from the disk as a whole: it is not kept for the sake of its holes.
@@ -20,7 +23,7 @@ pub(in crate::db) struct Promise {
     /// Whether the readers are gone.
     pub(super) has_begun: bool,
     /// The version that was surveyed.
-    pub(super) installed: u64,
+    pub(in crate::db) installed: u64,
     pub(super) made_at_us: u64,
     /// Whether readers are in the way for so long that nobody waits for them.
     pub(super) is_kept: bool,
@@ -47,6 +50,14 @@ impl Promise {
             is_put_off: false,
             _memory: memory,
         }
+    }
+
+    /// Whether readers have been in the way for so long by now that nobody waits for them any longer; said once.
+    pub(in crate::db) fn note_readers_who_stay(&mut self, now_us: u64) -> bool {
+        let is_new =
+            !(self.is_kept || self.has_begun) && now_us.saturating_sub(self.made_at_us) >= READERS_PASS_US;
+        self.is_kept |= is_new;
+        is_new
     }
 
     /// Whether nothing is left to do.
@@ -79,7 +90,7 @@ impl Promise {
     }
 
     /// Whether nobody waits for these holes.
-    pub(super) fn is_put_off(&self) -> bool {
+    pub(in crate::db) fn is_put_off(&self) -> bool {
         self.is_put_off
     }
 

@@ -26,17 +26,16 @@ use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
 use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
 use crate::cache::Holder;
-use crate::compaction::pick::{holes_are_slow, pick_punch, refers_to};
+use crate::compaction::pick::{holes_are_slow, refers_to};
 use crate::db::DbInner;
 use crate::db::disk::Disk;
-use crate::db::family::{Family, FamilyState, SuperVersion};
+use crate::db::family::{Family, FamilyState};
 use crate::db::reading::level_files::ReadThrough;
-use crate::db::settings::{compacts_by_itself, leveled_settings};
 use crate::db::state::State;
 use crate::db::statistics::Ticker;
+use crate::db::tree::pressure::{Survey, families_with_garbage};
 use crate::env::{IoPriority, OpenMode};
 use crate::manifest::{BlobFile, BlobFileState};
-use crate::options::CompactionStyle;
 use crate::sst::{IterSettings, ReadSettings};
 
 /// Bytes that the tables are read ahead by.
@@ -49,9 +48,6 @@ const TIME_AT_ONCE_US: u64 = 5000;
 
 /// For so long slow holes are punched at rest.
 const TIME_AT_REST_US: u64 = 200_000;
-
-/// Writers who fill up the disk wait for readers who stand in the way of holes, but no longer: one who stays may do so for hours.
-const READERS_PASS_US: u64 = 1_000_000;
 
 /// A file with a second name, or that a read-only handle holds, is left alone for so many seconds.
 const HELD_FOR_S: u64 = 60;
@@ -74,7 +70,7 @@ pub(in crate::db) enum Punching {
 }
 
 impl Punching {
-    fn waits_for_readers(&self) -> bool {
+    pub(in crate::db) fn waits_for_readers(&self) -> bool {
         matches!(self, Self::Promised(promise) if !promise.has_begun)
     }
 
@@ -84,30 +80,7 @@ impl Punching {
     }
 }
 
-/// What is to be done, taken under the state lock.
-struct Survey {
-    family: Arc<Family>,
-    current: Arc<SuperVersion>,
-    installed: u64,
-    files: BTreeSet<FileNumber>,
-    block_size: u64,
-}
-
 impl DbInner {
-    /// The smallest hole that a family's blob files can be given now; `None` if they are to have none.
-    pub(in crate::db) fn hole_size_of(&self, state: &State, known: &FamilyState) -> Option<u64> {
-        let options = known.family.options.load();
-        let is_wanted = options.blob_punch_holes
-            && options.max_space_amplification > 0.0
-            && options.compaction_style != CompactionStyle::Fifo
-            && compacts_by_itself(&options);
-        let is_possible = state.paused.deletions == 0
-            && state.paused.compactions == 0
-            && !known.punching.waits_for_readers();
-        let hole_size = self.disk.hole_size.load(Ordering::Relaxed);
-        (is_wanted && is_possible && hole_size > 0).then_some(hole_size)
-    }
-
     /// Looks for dead blobs, or punches holes where some were found, for one family; whether there was anything to do.
     pub(in crate::db) fn punch_one(&self) -> Result<bool> {
         let mut state = self.tree.state.lock();
@@ -124,8 +97,8 @@ impl DbInner {
                 }
             });
         }
-        self.note_readers_who_stay(&mut state);
-        let Some(survey) = self.take_survey(&mut state) else { return Ok(false) };
+        self.tree.note_readers_who_stay(&mut state);
+        let Some(survey) = self.tree.take_survey(&mut state) else { return Ok(false) };
         drop(state);
         let outcome = self.guarded("survey of blob files", || self.survey(&survey));
         let (next, outcome) = match outcome {
@@ -141,7 +114,7 @@ impl DbInner {
     pub(in crate::db) fn punch_at_rest(&self) -> Result<bool> {
         let mut state = self.tree.state.lock();
         let may_go_on = |state: &State, known: &FamilyState, promise: &Promise| {
-            self.goes_on_at_rest(state, known, promise)
+            self.tree.goes_on_at_rest(state, known, promise)
         };
         let Some((family, promise)) = take_promise(&mut state, may_go_on) else { return Ok(false) };
         let announced = self.background.announced.load(Ordering::Acquire);
@@ -161,19 +134,6 @@ impl DbInner {
         })
     }
 
-    /// Whether holes that were put off are to go on now. Nothing was announced for them: it is looked at when there is nothing
-    /// else to do.
-    fn goes_on_at_rest(&self, state: &State, known: &FamilyState, promise: &Promise) -> bool {
-        let is_at_rest = state.running.compactions == 0
-            && state.running.flushes == 0
-            && state.agenda.waiting().next().is_none();
-        is_at_rest
-            && promise.is_put_off()
-            && self.disk.hole_speed.has_rested(self.context.env.clock.now_us())
-            && self.disk.has_slow_holes(&known.family)
-            && self.hole_size_of(state, known).is_some()
-    }
-
     /// Does some work for a promise that was taken.
     fn go_on(&self, family: &Family, mut promise: Promise, work: impl FnOnce(&mut Promise)) -> Result<bool> {
         let was_put_off = promise.is_put_off();
@@ -190,67 +150,6 @@ impl DbInner {
         };
         self.end_punch(family, next, is_at_rest);
         outcome
-    }
-
-    /// Whether a worker would find something to do.
-    pub(in crate::db) fn punch_wanted(&self, state: &State) -> bool {
-        families_with_garbage(state).any(|known| match &known.punching {
-            Punching::Surveying | Punching::Begun => false,
-            Punching::Promised(promise)
-                if promise.is_put_off() && self.disk.has_slow_holes(&known.family) =>
-            {
-                self.goes_on_at_rest(state, known, promise)
-            }
-            Punching::Promised(promise) => !known.has_readers_before(promise.installed),
-            Punching::Idle => !self.files_to_punch(state, known).is_empty(),
-        })
-    }
-
-    /// Lets writers go on where readers have kept garbage on the disk for long.
-    pub(in crate::db) fn note_readers_who_stay(&self, state: &mut State) {
-        let now_us = self.context.env.clock.now_us();
-        let State { families, agenda, .. } = state;
-        let mut have_stayed = Vec::new();
-        for id in agenda.with_garbage() {
-            if let Some(known) = families.get_mut(&id)
-                && let Punching::Promised(promise) = &mut known.punching
-                && !(promise.is_kept || promise.has_begun)
-                && now_us.saturating_sub(promise.made_at_us) >= READERS_PASS_US
-            {
-                promise.is_kept = true;
-                have_stayed.push(id);
-            }
-        }
-        if !have_stayed.is_empty() {
-            have_stayed.into_iter().for_each(|id| state.note(id));
-            self.update_stall(state);
-        }
-    }
-
-    fn files_to_punch(&self, state: &State, known: &FamilyState) -> BTreeSet<FileNumber> {
-        let context = self.pick_context(state, known);
-        if context.hole_size.is_none() {
-            return BTreeSet::new();
-        }
-        let version = known.family.current.load().version.clone();
-        let settings = leveled_settings(&known.family.options.load(), &version.paths);
-        let mut files = pick_punch(&version, &settings, &context);
-        files.retain(|number| !known.generations().any(|memtable| memtable.blobs.names(*number)));
-        files
-    }
-
-    fn take_survey(&self, state: &mut State) -> Option<Survey> {
-        let (id, files) = families_with_garbage(state).find_map(|known| {
-            let is_idle = matches!(known.punching, Punching::Idle);
-            let files = is_idle.then(|| self.files_to_punch(state, known))?;
-            (!files.is_empty()).then_some((known.family.id, files))
-        })?;
-        state.running.compactions += 1;
-        let known = state.families.get_mut(&id)?;
-        known.punching = Punching::Surveying;
-        let (family, current) = (known.family.clone(), known.family.current.load_full());
-        let block_size = self.disk.hole_size.load(Ordering::Relaxed);
-        Some(Survey { family, current, installed: known.installed(), files, block_size })
     }
 
     /// Reads the tables, and notes which blocks of the files are in use.
@@ -325,7 +224,7 @@ impl DbInner {
     /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so the files stay whole.
     fn give_up_survey(&self, survey: &Survey, error: Error) -> Result<bool> {
         self.note_damage(&survey.family, &error);
-        if !self.is_set_aside(&error) {
+        if !self.tree.is_set_aside(&error) {
             return Err(error);
         }
         let blobs = &survey.current.version.blob_files;
@@ -364,9 +263,9 @@ impl DbInner {
             known.punching = next;
         }
         state.note(family.id);
-        self.update_stall(&mut state);
+        self.tree.update_stall(&mut state);
         if !is_at_rest {
-            self.announce_work(&mut state);
+            self.tree.announce_work(&mut state);
         }
         self.tree.progress.notify_all();
     }
@@ -375,10 +274,6 @@ impl DbInner {
 /// What a sealed file's size has to be.
 fn file_size(file: &BlobFile) -> u64 {
     file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)
-}
-
-fn families_with_garbage(state: &State) -> impl Iterator<Item = &FamilyState> {
-    state.agenda.with_garbage().filter_map(|id| state.families.get(&id))
 }
 
 /// A promise that nobody stands in the way of any longer, and that may go on.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::io_limit::IoState;
-use crate::base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
-use crate::db::state::State;
 use crate::db::statistics::Statistics;
+use crate::db::tree::Steps;
 use crate::db::{Db, DbInner};
 pub(in crate::db) use crate::env::Role;
 use crate::env::{
@@ -77,7 +77,7 @@ impl Workers {
         Ok(())
     }
 
-    fn announce(&self, role: Role) {
+    pub(in crate::db) fn announce(&self, role: Role) {
         if let Some(member) = *self.member.lock() {
             self.threads.announce(member, role);
         }
@@ -133,6 +133,12 @@ pub(in crate::db) fn jobs_apart(settings: &DbSettings) -> Option<JobLimits> {
     let [flushes, compactions] = [settings.max_background_flushes, settings.max_background_compactions];
     let is_said = flushes != -1 || compactions != -1;
     is_said.then(|| JobLimits::apart(flushes.max(1) as usize, compactions.max(1) as usize))
+}
+
+impl Steps for DbInner {
+    fn background_step(&self) -> Result<bool> {
+        self.do_background_step()
+    }
 }
 
 impl Member for DbInner {
@@ -203,15 +209,12 @@ impl DbInner {
     /// # Errors
     /// `IoError` if the system has no thread left.
     pub(in crate::db) fn start_workers(self: &Arc<Self>) -> Result<()> {
-        if !self.has_workers() {
+        if !self.tree.has_workers() {
+            let steps: std::sync::Weak<Self> = Arc::downgrade(self);
+            self.tree.set_steps(steps);
             return Ok(());
         }
         self.background.workers.join(self)
-    }
-
-    /// Whether threads do the work, and not steps.
-    pub(in crate::db) fn has_workers(&self) -> bool {
-        self.context.env.spawner.choose_step(1).is_none()
     }
 
     /// [`Self::run_one`], whose failures and panics are noted for the writers.
@@ -221,7 +224,7 @@ impl DbInner {
         outcome.inspect_err(|error| self.background_failed(role, error))
     }
 
-    fn background_step(&self) -> Result<bool> {
+    fn do_background_step(&self) -> Result<bool> {
         let Some(choice) = self.context.env.spawner.choose_step(2) else { return Ok(false) };
         let mut roles = [Role::Flush, Role::Compaction];
         roles.rotate_left(choice);
@@ -231,28 +234,6 @@ impl DbInner {
         }
         self.context.events.tell();
         outcome
-    }
-
-    /// Waits until a worker changed the tree or failed, at most for `timeout`; without workers, does their work.
-    ///
-    /// # Panics
-    /// In a world without threads, if there is nothing that would ever end the waiting.
-    pub(in crate::db) fn wait_for_progress(
-        &self,
-        state: &mut MutexGuard<'_, State>,
-        timeout: Option<Duration>,
-    ) {
-        if self.has_workers() {
-            match timeout {
-                Some(timeout) => {
-                    self.tree.progress.wait_for(state, timeout);
-                }
-                None => self.tree.progress.wait(state),
-            }
-            return;
-        }
-        let worked = MutexGuard::unlocked(state, || self.background_step());
-        assert!(!matches!(worked, Ok(false)), "somebody waits for work that nobody has");
     }
 
     /// Does one piece of work of that role; whether there was any. Where the database is open read-only there is none.
@@ -296,20 +277,9 @@ impl DbInner {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Sometimes::JobPanicked.reached();
             let error = Error::new(Code::Aborted, format!("a {what} panicked"));
-            self.fail(&mut self.tree.state.lock(), &error);
+            self.tree.fail(&mut self.tree.state.lock(), &error);
             Err(error)
         })
-    }
-
-    /// Announces that there may be something to flush or compact; the state lock is held.
-    pub(in crate::db) fn announce_work(&self, _state: &mut State) {
-        self.background.announced.fetch_add(1, Ordering::AcqRel);
-        Role::ALL.iter().for_each(|role| self.announce(*role));
-    }
-
-    /// The same, of one kind: the thread that took some found that there may be more.
-    pub(in crate::db) fn announce(&self, role: Role) {
-        self.background.workers.announce(role);
     }
 
     /// Nobody writes much now. Enough memory is kept for the next memtable.

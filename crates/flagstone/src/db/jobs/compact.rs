@@ -9,28 +9,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::background::Role;
 use super::job::{Inherited, JobOutput, JobPace, JobSpec, OutputPlace};
 use super::part::{PartRange, epochs};
 use super::quarantine::release_inputs;
-use super::room::{FreeSpace, passes};
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
-    ColumnFamilyId, CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
-    Sometimes, TableFileCreationReason, TruncatedRangeTombstones,
+    CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
+    TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
-use crate::compaction::pick::{self, BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext};
+use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::DbInner;
-use crate::db::events::Event;
-use crate::db::family::{Family, FamilyState};
-use crate::db::settings::{compacts_by_itself, pick_compaction};
-use crate::db::state::State;
+use crate::db::family::Family;
 use crate::db::statistics::Ticker;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::IoPriority;
-use crate::manifest::{CompactCursor, Version, VersionEdit};
-use crate::options::{CompactionControl, CompactionPri, CompactionStyle};
+use crate::manifest::Version;
+use crate::options::{CompactionControl, CompactionStyle};
 
 /// A plan on its way.
 pub(in crate::db) struct CompactionJob {
@@ -53,7 +48,7 @@ pub(in crate::db) struct CompactionJob {
     /// The oldest snapshot when it began to read.
     pub(in crate::db) oldest_snapshot: AtomicU64,
     /// Others wait for it, which finds out whether there is space.
-    pub(super) finds_out: Option<Arc<()>>,
+    pub(in crate::db) finds_out: Option<Arc<()>>,
 }
 
 impl CompactionJob {
@@ -89,21 +84,23 @@ impl DbInner {
     /// Does one compaction if any family wants one; whether one did.
     pub(in crate::db) fn compact_one(&self) -> Result<bool> {
         let free = self.free_space();
-        let Some(job) = self.take_compaction(&mut self.tree.state.lock(), &free) else { return Ok(false) };
+        let Some(job) = self.tree.take_compaction(&mut self.tree.state.lock(), &free) else {
+            return Ok(false);
+        };
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
         let outcome = self.guarded("compaction", || self.run_and_install(&job));
         // Nobody else picks these inputs, and the next plan is another one.
         let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
         // Who waits for compactions to end removes their inputs then: the job must not hold them any longer.
         drop(job);
-        self.end_compaction();
-        if outcome.is_ok() && (takes_turn || self.goes_on_in_pieces(family)) {
+        self.tree.end_compaction();
+        if outcome.is_ok() && (takes_turn || self.tree.goes_on_in_pieces(family)) {
             // The next takes the room that this one frees: also where another thread is about to remove its inputs.
             self.purge_all_obsolete_files();
         }
         if takes_turn {
             // What failed is tried again in a while.
-            self.end_turn(family, outcome.is_ok() || is_given_up);
+            self.tree.end_turn(family, outcome.is_ok() || is_given_up);
         }
         if is_given_up { Ok(true) } else { outcome.map(|_| true) }
     }
@@ -112,125 +109,7 @@ impl DbInner {
     pub(in crate::db) fn is_given_up(&self, job: &CompactionJob, error: &Error) -> bool {
         // What was set aside for the sake of snapshots, another thread may have taken back since.
         let waits_for_snapshots = job.is_outnumbered.load(Ordering::Relaxed);
-        waits_for_snapshots || job.is_in_vain.load(Ordering::Relaxed) || self.is_set_aside(error)
-    }
-
-    /// Whether all runs are merged in pieces, or blob files emptied by way of a few tables at a time, for the sake of scratch.
-    fn goes_on_in_pieces(&self, family: ColumnFamilyId) -> bool {
-        let state = self.tree.state.lock();
-        let known = state.families.get(&family);
-        known.is_some_and(|known| {
-            known.compacting.merging.is_some() || !known.compacting.collecting.is_empty()
-        })
-    }
-
-    /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was `free` just before.
-    pub(super) fn take_compaction(&self, state: &mut State, free: &FreeSpace) -> Option<CompactionJob> {
-        if state.paused.compactions > 0 {
-            return None;
-        }
-        state.note_time(self.context.env.clock.now_us());
-        self.take_back_outnumbered(state);
-        let mut job = self.find_compaction(state, free);
-        if job.is_none() && !self.has_workers() {
-            // Nobody would come again in a while.
-            state.note_all();
-            job = self.find_compaction(state, free);
-        }
-        let Some(mut job) = job else {
-            self.note_nothing_to_do(state);
-            return None;
-        };
-        self.find_out(state, &mut job);
-        self.begin_compaction(state, &job);
-        // There may be one for another thread, too.
-        self.announce(Role::Compaction);
-        Some(job)
-    }
-
-    /// The first plan of the families that may want one. Those that do not are not asked again until something changes.
-    fn find_compaction(&self, state: &mut State, free: &FreeSpace) -> Option<CompactionJob> {
-        let waits = self.waits_for_space(state);
-        let in_work = if waits { Self::bytes_in_work(state) } else { 0 };
-        let mut idle = Vec::new();
-        let job = state.agenda.to_compact().find_map(|id| {
-            let known = state.families.get(&id)?;
-            // Who holds it lets it go with a word.
-            let job = if known.compacting.manual == 0 { self.compaction_of(state, known) } else { None };
-            idle.extend(job.is_none().then_some(id));
-            // It is asked again, since nothing of it changes when there is space.
-            job.filter(|job| !waits || passes(&job.plan) || self.has_room_beside(job, in_work, free))
-        });
-        self.context.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
-        idle.into_iter().for_each(|id| state.wants_none(id));
-        job
-    }
-
-    fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
-        let options = known.family.options.load();
-        if known.family.is_held() || !compacts_by_itself(&options) {
-            return None;
-        }
-        let version = known.family.current.load().version.clone();
-        let context =
-            PickContext { makes_room: known.compacting.in_turn > 0, ..self.pick_context(state, known) };
-        let mut plan = pick_compaction(&options, &version, &context)?;
-        if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
-            // What passes by anyway need not be rewritten for their sake.
-            let live =
-                known.compacting.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
-            plan.emptied = live.copied().collect();
-        }
-        Some(CompactionJob::new(known.family.clone(), version, plan))
-    }
-
-    /// What the picker needs to know of the moment.
-    pub(in crate::db) fn pick_context<'a>(
-        &self,
-        state: &'a State,
-        known: &'a FamilyState,
-    ) -> PickContext<'a> {
-        let cursors =
-            state.versions.family(known.family.id).map_or(&[][..], |family| &family.compact_cursors);
-        PickContext {
-            running: &known.compacting.running,
-            bottommost_threshold: self.snapshots.released(),
-            now_unix_seconds: self.context.env.clock.unix_seconds(),
-            cursors,
-            forced_gc_below: known.compacting.forced_gc_below,
-            merging: known.compacting.merging.as_ref(),
-            collecting: &known.compacting.collecting,
-            oldest_snapshot: self.oldest_snapshot(),
-            deleted: &known.deleted,
-            unflushed_blob_bytes: known.unflushed_blob_bytes(),
-            hole_size: self.hole_size_of(state, known),
-            hole_speed: self.disk.hole_speed.lately(self.context.env.clock.now_us()),
-            ..PickContext::default()
-        }
-    }
-
-    /// What the oldest snapshot sees; all there is, if there is none.
-    pub(in crate::db) fn oldest_snapshot(&self) -> SequenceNumber {
-        self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence)
-    }
-
-    /// Marks the inputs of a plan as taken.
-    pub(in crate::db) fn begin_compaction(&self, state: &mut State, job: &CompactionJob) {
-        let running = state.families.get(&job.family.id).map_or(0, |known| known.compacting.running.len());
-        // Where none runs, a marked file is set aside.
-        let takes_marked = job.plan.drops_oldest() && running == 0;
-        for (_, file) in job.plan.files() {
-            let was = file.being_compacted.swap(true, Ordering::AcqRel);
-            assert!(!was || takes_marked, "a file is an input of one compaction at a time");
-        }
-        state.running.compactions += 1;
-        if let Some(known) = state.families.get_mut(&job.family.id) {
-            known.compacting.running.push(job.plan.running());
-            known.compacting.in_turn += usize::from(job.plan.takes_turn);
-            if !job.plan.emptied.is_empty() {
-                known.compacting.collecting.clone_from(&job.plan.emptied);
-            }
-        }
+        waits_for_snapshots || job.is_in_vain.load(Ordering::Relaxed) || self.tree.is_set_aside(error)
     }
 
     /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote. A comparator of the application may panic
@@ -238,13 +117,8 @@ impl DbInner {
     /// for them. The compaction itself has ended all the same, for which closing waits.
     pub(in crate::db) fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         let outcome = self.guarded("compaction", || self.run_and_install(job));
-        self.end_compaction();
+        self.tree.end_compaction();
         outcome
-    }
-
-    fn end_compaction(&self) {
-        self.tree.state.lock().running.compactions -= 1;
-        self.tree.progress.notify_all();
     }
 
     fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
@@ -267,14 +141,15 @@ impl DbInner {
                 self.discard(&job.family, &output);
                 return Ok(Vec::new());
             }
-            self.install_compaction(&mut state, job, &output)?;
+            self.tree.install_compaction(&mut state, job, &output)?;
             Ok(output.tables.iter().map(|table| table.number).collect())
         });
         if outcome.is_ok() && job.plan.rewrites() {
-            self.found_space(&mut state);
+            self.tree.found_space(&mut state);
         }
-        let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
-        self.note_apart(&mut state, job);
+        let aside =
+            outcome.as_ref().err().map_or(Vec::new(), |error| self.tree.set_aside(&mut state, job, error));
+        self.tree.note_apart(&mut state, job);
         release_inputs(job, &aside);
         if let Some(known) = state.families.get_mut(&job.family.id) {
             let ended = job.plan.running();
@@ -283,36 +158,16 @@ impl DbInner {
             }
         }
         state.note(job.family.id);
-        self.update_stall(&mut state);
+        self.tree.update_stall(&mut state);
         // What failed is tried again by the thread that met that, and in a while: unless it was another's.
         if outcome.is_ok() || job.is_manual || !aside.is_empty() || job.is_in_vain.load(Ordering::Relaxed) {
-            self.announce_work(&mut state);
+            self.tree.announce_work(&mut state);
         }
         // Writers that wait for it need not wait for the opening of its tables as well.
         self.tree.progress.notify_all();
         drop(state);
         self.open_tables(&job.family, &to_open);
         outcome
-    }
-
-    /// If a compaction was in vain, its inputs, tables of level 0, are not merged with one another again before the oldest
-    /// snapshot is another than when it began. Writers do not wait for that, but do again once there are no such tables.
-    fn note_apart(&self, state: &mut State, job: &CompactionJob) {
-        let oldest = self.oldest_snapshot();
-        let (id, family) = (job.family.id, &job.family.name);
-        if job.is_in_vain.load(Ordering::Relaxed) {
-            Sometimes::Level0KeptApart.reached();
-            state.damage.apart.insert(id);
-            tracing::warn!(
-                family,
-                "range deletions of level 0 do not fit into fewer tables, which stay as they are"
-            );
-        } else if state.damage.apart.contains(&id) {
-            let version = &job.family.current.load().version;
-            if !version.levels[0].iter().any(|file| file.is_kept_apart(oldest)) {
-                state.damage.apart.remove(&id);
-            }
-        }
     }
 
     /// What comes after a compaction that somebody asked for: its space is free and its events are told when the call returns.
@@ -362,7 +217,7 @@ impl DbInner {
         let spec = self.spec_of(job, self.tombstones_of_inputs(job)?, self.inputs_flushed_until(job)?);
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
-        let (oldest, begun_us) = (self.oldest_snapshot(), self.context.env.clock.now_us());
+        let (oldest, begun_us) = (self.tree.oldest_snapshot(), self.context.env.clock.now_us());
         job.oldest_snapshot.store(oldest, Ordering::Relaxed);
         let (mut output, subcompactions) = self.run_in_parts(job, &spec).inspect_err(|_| {
             if job.is_in_vain.load(Ordering::Relaxed) {
@@ -481,83 +336,6 @@ impl DbInner {
         }
         emptied
     }
-
-    pub(in crate::db) fn install_compaction(
-        &self,
-        state: &mut State,
-        job: &CompactionJob,
-        output: &JobOutput,
-    ) -> Result<()> {
-        let mut edit = VersionEdit::new(job.family.id);
-        for LevelInput { level, files } in &job.plan.inputs {
-            for file in files {
-                edit.delete_file(*level, file.number());
-                if job.plan.trivial_move {
-                    edit.add_file(job.plan.output_level, file.meta.clone());
-                }
-            }
-        }
-        output.describe(&mut edit, job.plan.output_level);
-        if let Some(cursor) = round_robin_cursor(job) {
-            edit.compact_cursors.push(cursor);
-        }
-        if job.plan.trivial_move {
-            self.context.statistics.add(Ticker::TrivialMoves, 1);
-        }
-        let before = job.family.current.load().version.clone();
-        self.apply_edits(state, vec![edit], &[(&job.family, output)])?;
-        self.context.events.note(|| {
-            let inputs = job.plan.files().map(|(_, file)| file.number()).collect();
-            Event::Compacted(self.job_info(&job.family, inputs, job.plan.output_level, output))
-        });
-        let version = state.versions.family(job.family.id).expect("open").current.clone();
-        let outputs = version.levels[job.plan.output_level].iter();
-        outputs
-            .filter(|file| output.settled.contains(&file.number()))
-            .for_each(|file| file.settled.store(true, Ordering::Relaxed));
-        if let Some(known) = state.families.get_mut(&job.family.id) {
-            known.activity.note_compaction(&job.plan, output);
-            known.note_deleted(&output.deleted, &version);
-            let next = self.tree.file_numbers.next();
-            known.compacting.merging =
-                job.plan.merging_after(known.compacting.merging.take(), &version, next);
-            let is_limited = job.family.options.load().max_space_amplification > 0.0;
-            if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
-                known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
-            }
-            let now_us = self.context.env.clock.now_us();
-            if job.plan.drops_keys() || output.is_filtered {
-                known.install_another_past(version, now_us)
-            } else {
-                known.install(version, now_us)
-            }
-            if job.plan.reason != CompactionReason::BlobGarbage {
-                known.compacting.forced_gc_below = self.tree.file_numbers.next();
-            }
-        }
-        state.note(job.family.id);
-        Ok(())
-    }
-
-    /// Whether any plan is waiting for a family.
-    pub(in crate::db) fn compaction_pending(&self, family: &Family) -> bool {
-        let state = self.tree.state.lock();
-        state.families.get(&family.id).is_some_and(|known| self.has_plan(&state, known))
-    }
-
-    /// The families that want a compaction.
-    pub(in crate::db) fn compactions_wanted(&self, state: &State) -> Vec<ColumnFamilyId> {
-        let wants = |known: &FamilyState| {
-            let family = &known.family;
-            !family.is_held() && compacts_by_itself(&family.options.load()) && self.has_plan(state, known)
-        };
-        state.families.values().filter(|known| wants(known)).map(|known| known.family.id).collect()
-    }
-
-    fn has_plan(&self, state: &State, known: &FamilyState) -> bool {
-        let version = known.family.current.load().version.clone();
-        pick_compaction(&known.family.options.load(), &version, &self.pick_context(state, known)).is_some()
-    }
 }
 
 fn note_kind(plan: &CompactionPlan) {
@@ -580,14 +358,4 @@ fn kept_creation_time(job: &CompactionJob) -> u64 {
     let times = || job.plan.files().map(|(_, file)| file.meta.file_creation_time);
     let newest = times().max().unwrap_or(0);
     if times().any(|time| time == 0) { 0 } else { newest }
-}
-
-/// Where the next compaction of the start level begins, if its tables take turns.
-fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCursor> {
-    let level = job.plan.start_level();
-    if level == 0 || job.family.options.load().compaction_pri != CompactionPri::RoundRobin {
-        return None;
-    }
-    let last = job.plan.inputs[0].files.last()?;
-    Some(CompactCursor { level, key: last.meta.largest.clone() })
 }

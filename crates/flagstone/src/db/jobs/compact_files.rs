@@ -56,9 +56,9 @@ impl Db {
         let job = {
             let mut state = inner.tree.state.lock();
             inner.disk.check_changeable()?;
-            inner.take_back_outnumbered(&mut state);
+            inner.tree.take_back_outnumbered(&mut state);
             let job = self.job_for_files(&state, family, tables, output_level, options)?;
-            inner.begin_compaction(&mut state, &job);
+            inner.tree.begin_compaction(&mut state, &job);
             job
         };
         if let Some(control) = &options.control {
@@ -70,7 +70,7 @@ impl Db {
         if takes_turn {
             // Its turn ends when what it replaced is removed, and before anybody is told of it, who may ask for another.
             inner.purge_all_obsolete_files();
-            inner.end_turn(family, true);
+            inner.tree.end_turn(family, true);
         }
         inner.end_asked_for(outcome)
     }
@@ -99,7 +99,7 @@ impl Db {
             )));
         }
         let chosen: BTreeSet<_> = tables.iter().copied().collect();
-        let context = self.inner().pick_context(state, known);
+        let context = self.inner().tree.pick_context(state, known);
         let mut plan = plan_files(&version, &common, &context, &chosen, (output_level, path_id))?;
         if settings.compaction_style == CompactionStyle::Universal && plan.rewrites() {
             plan.takes_turn = holds_oldest(&plan, &version);

@@ -8,13 +8,13 @@
 
 use super::compact::CompactionJob;
 use super::job::JobOutput;
-use super::quarantine::may_be_damage;
 use crate::base::{InternalIterator, Result, ValueType};
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::cache::Holder;
 use crate::db::DbInner;
 use crate::db::reading::level_files::ReadThrough;
 use crate::db::statistics::Ticker;
+use crate::db::tree::compactions::may_be_damage;
 use crate::manifest::TableFile;
 use crate::sst::IterSettings;
 

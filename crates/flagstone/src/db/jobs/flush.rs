@@ -7,54 +7,17 @@
 //!    still needs; readers get the new version in place of the memtables; WALs that no family needs go. Where the flush of what
 //!    is older has failed, the memtables are given back, to be taken together.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::background::Role;
-use super::job::JobOutput;
-use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes, SubCode};
+use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes};
 use crate::db::DbInner;
-use crate::db::events::Event;
-use crate::db::family::{ColumnFamily, Family, Immutable};
+use crate::db::family::{ColumnFamily, Family};
 use crate::db::generation::Generation;
 use crate::db::state::State;
 use crate::db::statistics::Ticker;
+use crate::db::tree::flushes::{Before, FlushJob, FlushPart, Flushed};
 use crate::db::{Db, family::FamilyState};
-use crate::manifest::VersionEdit;
 use crate::options::FlushOptions;
-
-/// Memtables taken for one flush: of one family, or, with `atomic_flush`, of all.
-pub(super) struct FlushJob {
-    pub(super) parts: Vec<FlushPart>,
-    /// The oldest seal among them.
-    seal: u64,
-}
-
-/// Those of one family.
-pub(super) struct FlushPart {
-    pub(super) family: Arc<Family>,
-    /// Oldest first.
-    pub(super) memtables: Vec<Arc<Generation>>,
-}
-
-/// What became of a flush that has not failed.
-#[derive(PartialEq, Eq)]
-enum Flushed {
-    /// It is in the tree, or its family is gone.
-    Done,
-    /// What is older was not flushed: its memtables are to be taken together with that.
-    GivenBack,
-}
-
-/// What a flush waits for.
-enum Before {
-    Nothing,
-    /// Another flush has what is older.
-    Taken,
-    /// Nobody has: its flush failed.
-    GivenBack,
-}
 
 impl Db {
     /// Writes what a family has in memory to a table; with `atomic_flush`, what all families have.
@@ -95,7 +58,7 @@ impl DbInner {
         let mut commit = self.pipeline.commit.lock();
         let mut state = self.tree.state.lock();
         self.disk.check_changeable()?;
-        let ids: Vec<ColumnFamilyId> = if self.flushes_together() {
+        let ids: Vec<ColumnFamilyId> = if self.tree.flushes_together() {
             state.families.keys().copied().collect()
         } else {
             families.iter().map(|family| family.id).collect()
@@ -112,7 +75,7 @@ impl DbInner {
                 known.flush_requested = true;
             }
         }
-        self.announce_work(&mut state);
+        self.tree.announce_work(&mut state);
         let _asleep = wait.then(|| self.background.workers.sleep_for_them());
         // One after the other: what has come into a table stays there.
         while wait && let Some((id, mem)) = targets.last() {
@@ -121,7 +84,7 @@ impl DbInner {
                 continue;
             }
             self.disk.check_changeable()?;
-            self.wait_for_progress(&mut state, None);
+            self.tree.wait_for_progress(&mut state, None);
         }
         Ok(())
     }
@@ -129,7 +92,7 @@ impl DbInner {
     /// Waits until one more full memtable of the family, or of any that is flushed with it, would not stop writers.
     pub(in crate::db) fn wait_until_a_flush_stalls_nobody(&self, family: &Family) -> Result<()> {
         let _asleep = self.background.workers.sleep_for_them();
-        let together = self.flushes_together();
+        let together = self.tree.flushes_together();
         let mut state = self.tree.state.lock();
         loop {
             self.disk.check_changeable()?;
@@ -144,15 +107,15 @@ impl DbInner {
             };
             let Some(known) = concerned else { return Ok(()) };
             known.flush_requested = true;
-            self.announce_work(&mut state);
-            self.wait_for_progress(&mut state, None);
+            self.tree.announce_work(&mut state);
+            self.tree.wait_for_progress(&mut state, None);
         }
     }
 
     /// Flushes one family if any waits for it; whether one did.
     pub(in crate::db) fn flush_one(&self) -> Result<bool> {
         loop {
-            let Some(job) = self.take_flush(&mut self.tree.state.lock()) else { return Ok(false) };
+            let Some(job) = self.tree.take_flush(&mut self.tree.state.lock()) else { return Ok(false) };
             if self.flush(job)? == Flushed::Done {
                 return Ok(true);
             }
@@ -175,88 +138,11 @@ impl DbInner {
         if !Mutant::ForgetWakeUp.is_on() {
             // What failed is tried again by whoever met that, and in a while.
             if outcome.is_ok() {
-                self.announce_work(&mut state);
+                self.tree.announce_work(&mut state);
             }
             self.tree.progress.notify_all();
         }
         outcome
-    }
-
-    /// Whether all families are flushed together.
-    pub(in crate::db) fn flushes_together(&self) -> bool {
-        self.context.settings.load().atomic_flush && !Mutant::ForgetAtomicFlush.is_on()
-    }
-
-    /// Takes what has waited longest.
-    fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
-        // Whoever closes waits for those that have begun.
-        if self.context.closing.load(Ordering::Acquire) {
-            return None;
-        }
-        let (job, is_more) =
-            if self.flushes_together() { self.take_sealed(state)? } else { self.take_family(state)? };
-        if job.parts.iter().any(|part| part.memtables.len() > 1) {
-            Sometimes::SeveralMemtablesFlushed.reached();
-        }
-        state.running.flushes += 1;
-        if state.running.flushes == 1 {
-            state.pace.begin_flushes(self.context.env.clock.now_us());
-        }
-        if is_more {
-            self.announce(Role::Flush);
-        }
-        Some(job)
-    }
-
-    /// The memtables of the family that has waited longest; and whether there is more to flush.
-    fn take_family(&self, state: &mut State) -> Option<(FlushJob, bool)> {
-        let mut looked_at = 0;
-        // In the one thread of a world without workers this one would wait for the flush that it interrupts.
-        let is_ready =
-            |known: &FamilyState| known.is_ready_to_flush() && (!known.is_flushing() || self.has_workers());
-        let waiting = state.agenda.waiting().inspect(|_| looked_at += 1);
-        let mut ready = waiting.filter(|(_, id)| is_ready(&state.families[id])).map(|(_, id)| id);
-        let (first, is_another) = (ready.next(), ready.next().is_some());
-        drop(ready);
-        debug_assert!(first.is_some() || !state.families.values().any(is_ready), "who waits is listed");
-        self.context.statistics.add(Ticker::FamiliesLookedAt, looked_at);
-        let known = state.families.get_mut(&first?)?;
-        let seal = known.immutable.iter().find(|waiting| !waiting.flushing)?.seal;
-        let part = FlushPart { family: known.family.clone(), memtables: known.take_waiting() };
-        // Behind those that another flush has, more may wait, for the sake of which it was asked for.
-        known.flush_requested &= known.waiting() > 0;
-        let is_more = is_another || known.is_ready_to_flush();
-        Some((FlushJob { parts: vec![part], seal }, is_more))
-    }
-
-    /// The memtables of all families, from the oldest on that no flush has, up to those that were sealed with one that another
-    /// flush has: whatever was sealed together is in one flush. And whether there is more to flush.
-    fn take_sealed(&self, state: &mut State) -> Option<(FlushJob, bool)> {
-        if state.running.flushes > 0 && !self.has_workers() {
-            return None;
-        }
-        let ids: Vec<ColumnFamilyId> = state.agenda.waiting().map(|(_, id)| id).collect();
-        self.context.statistics.add(Ticker::FamiliesLookedAt, ids.len() as u64);
-        let seals = |flushing: bool| {
-            let immutable = ids.iter().flat_map(|id| &state.families[id].immutable);
-            immutable.filter(move |waiting| waiting.flushing == flushing).map(|waiting| waiting.seal)
-        };
-        let first = seals(false).min()?;
-        let end = seals(true).filter(|seal| *seal > first).min().unwrap_or(u64::MAX);
-        let mut parts = Vec::new();
-        for id in ids {
-            let Some(known) = state.families.get_mut(&id) else { continue };
-            let memtables = known.take_sealed(first..end);
-            known.flush_requested &= known.waiting() > 0;
-            if !memtables.is_empty() {
-                parts.push(FlushPart { family: known.family.clone(), memtables });
-            }
-        }
-        if parts.len() > 1 {
-            Sometimes::SeveralFamiliesFlushed.reached();
-        }
-        let is_more = end < u64::MAX && state.families.values().any(|known| known.waiting() > 0);
-        Some((FlushJob { parts, seal: first }, is_more))
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
@@ -273,7 +159,7 @@ impl DbInner {
                 self.discard_all(job, &outputs);
                 return Ok(Flushed::Done);
             }
-            let before = self.before(&state, job);
+            let before = self.tree.before(&state, job);
             if !matches!(before, Before::Nothing) {
                 // Another flush has what is older, and readers would look there first. If that failed, this one gives its own
                 // back: whoever takes up the older memtables takes all.
@@ -307,7 +193,7 @@ impl DbInner {
                 job.parts.iter().zip(outputs).partition(|(part, _)| is_lost(part));
             let to_open: Vec<_> =
                 kept.iter().map(|(part, output)| (&part.family, output.to_open.clone())).collect();
-            let installed = self.install_flush(&mut state, kept);
+            let installed = self.tree.install_flush(&mut state, kept);
             drop((state, seat));
             for (part, output) in lost {
                 Sometimes::DroppedWhileFlushing.reached();
@@ -316,111 +202,6 @@ impl DbInner {
             to_open.iter().for_each(|(family, tables)| self.open_tables(family, tables));
             return installed.map(|()| Flushed::Done);
         }
-    }
-
-    /// Whether something older must be in tables first: of the same family; of all, where these are flushed together, for a
-    /// crash must not leave what was written later without what was written before.
-    fn before(&self, state: &State, job: &FlushJob) -> Before {
-        let is_older = |oldest: &&Immutable| oldest.seal < job.seal;
-        let fronts = |id: ColumnFamilyId| state.families.get(&id).and_then(|known| known.immutable.front());
-        let older = if self.flushes_together() && !Mutant::InstallFlushOutOfTurn.is_on() {
-            let fronts = state.agenda.waiting().filter_map(|(_, id)| fronts(id));
-            fronts.filter(is_older).min_by_key(|oldest| oldest.seal)
-        } else {
-            job.parts.iter().find_map(|part| fronts(part.family.id).filter(is_older))
-        };
-        match older {
-            None => Before::Nothing,
-            Some(oldest) if oldest.flushing => Before::Taken,
-            Some(_) => Before::GivenBack,
-        }
-    }
-
-    /// Makes the edits of a job durable and visible, all or none: one of each family, with what was written for it. After a
-    /// failure nothing has changed, but what the MANIFEST holds is unknown: where the disk was only full the next change begins
-    /// a new one, else the database is poisoned.
-    pub(in crate::db) fn apply_edits(
-        &self,
-        state: &mut State,
-        edits: Vec<VersionEdit>,
-        outputs: &[(&Family, &JobOutput)],
-    ) -> Result<()> {
-        let removed = state.damage.key_faults.tables_removed(&edits);
-        let outcome = state.versions.log_and_apply_atomically(edits);
-        self.after_manifest_change(state, outcome).inspect_err(|_| {
-            let files = outputs.iter().flat_map(|(family, output)| output.files(&family.paths));
-            state.leftovers.unsettled.extend(files);
-        })?;
-        self.note_key_faults(state, &removed, outputs);
-        Ok(())
-    }
-
-    pub(in crate::db) fn after_manifest_change<T>(&self, state: &mut State, outcome: Result<T>) -> Result<T> {
-        match &outcome {
-            // After a failure this was a new MANIFEST: what others may name no longer matters.
-            Ok(_) => {
-                state.leftovers.unsettled.drain(..).for_each(|file| self.disk.obsolete.push(file));
-                self.remove_replaced_manifests(state);
-            }
-            Err(_) if state.versions.poison().is_none() => {}
-            Err(error) if error.subcode() == SubCode::NoSpace => state.versions.resume(),
-            Err(error) => self.fail(state, error),
-        }
-        outcome
-    }
-
-    /// Makes a flush durable and visible: of several families in one atomic group, so that a crash leaves all or none.
-    fn install_flush(&self, state: &mut State, flushed: Vec<(&FlushPart, JobOutput)>) -> Result<()> {
-        let mut log_numbers = BTreeMap::new();
-        for (part, _) in &flushed {
-            let known =
-                state.families.get(&part.family.id).expect("a family that is not dropped has a state");
-            let next = known.immutable.get(part.memtables.len());
-            log_numbers.insert(part.family.id, next.map_or(known.mem_wal, |next| next.wal));
-        }
-        let needed = state.oldest_needed_wal(&log_numbers);
-        let edits = flushed.iter().map(|(part, output)| {
-            let mut edit = VersionEdit::new(part.family.id);
-            output.describe(&mut edit, 0);
-            edit.log_number = Some(log_numbers[&part.family.id]);
-            edit.min_log_number_to_keep = Some(needed);
-            edit
-        });
-        let edits = edits.collect();
-        let memtables = flushed.iter().flat_map(|(part, _)| &part.memtables);
-        let last = memtables.filter_map(|mem| mem.largest_sequence()).max().unwrap_or(0);
-        state.versions.set_last_sequence(last.max(self.snapshots.published.load(Ordering::Acquire)));
-        if Mutant::RemoveWalBeforeManifest.is_on() {
-            self.remove_old_wals(state, needed);
-        }
-        let outputs: Vec<_> = flushed.iter().map(|(part, output)| (&*part.family, output)).collect();
-        self.apply_edits(state, edits, &outputs)?;
-        for (part, output) in &flushed {
-            self.show_flushed(state, part, output);
-        }
-        self.remove_old_wals(state, needed);
-        self.update_stall(state);
-        Ok(())
-    }
-
-    /// Shows readers the new version of a family in place of the memtables.
-    fn show_flushed(&self, state: &mut State, part: &FlushPart, output: &JobOutput) {
-        let id = part.family.id;
-        self.context.events.note(|| Event::Flushed(self.job_info(&part.family, Vec::new(), 0, output)));
-        output.unreferenced.iter().for_each(|file| file.give_up());
-        let version = state.versions.family(id).expect("still there").current.clone();
-        let known = state.families.get_mut(&id).expect("still there");
-        known.immutable.drain(..part.memtables.len());
-        known.activity.note_flush(output);
-        known.note_deleted(&output.deleted, &version);
-        let now_us = self.context.env.clock.now_us();
-        if output.is_filtered {
-            known.install_another_past(version, now_us)
-        } else {
-            known.install(version, now_us)
-        }
-        known.compacting.forced_gc_below = self.tree.file_numbers.next();
-        state.note(id);
     }
 }
 
@@ -439,6 +220,7 @@ mod tests {
     use super::*;
     use crate::base::ValueType;
     use crate::base::sync::{MutexGuard, yield_now};
+    use crate::db::family::Immutable;
     use crate::env::Env;
     use crate::options::Options;
 
@@ -461,11 +243,11 @@ mod tests {
         }));
         known.flush_requested = true;
         state.note(id);
-        let first = inner.take_flush(&mut state).unwrap();
+        let first = inner.tree.take_flush(&mut state).unwrap();
         assert_eq!(first.parts[0].memtables.len(), 1, "not past what another flush has");
-        let second = inner.take_flush(&mut state).unwrap();
+        let second = inner.tree.take_flush(&mut state).unwrap();
         assert_eq!(second.parts[0].memtables.len(), 1);
-        assert!(inner.take_flush(&mut state).is_none());
+        assert!(inner.tree.take_flush(&mut state).is_none());
         let known = state.families.get_mut(&id).unwrap();
         assert!(!known.flush_requested);
         known.immutable.clear();

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::flush::{FlushJob, FlushPart};
 use super::job::{JobOutput, JobSpec};
 use super::part::{Part, PartRange};
 use super::range_cuts::sequence_cuts;
@@ -13,6 +12,7 @@ use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::statistics::Ticker;
+use crate::db::tree::flushes::{FlushJob, FlushPart};
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::Task;
 use crate::sst;

@@ -30,9 +30,9 @@ impl Db {
         let mut state = inner.tree.state.lock();
         family.0.hold(&mut state, true);
         state.note(family.0.id);
-        inner.update_stall(&mut state);
+        inner.tree.update_stall(&mut state);
         // Who takes work tells listeners of it that writers go on.
-        inner.announce_work(&mut state);
+        inner.tree.announce_work(&mut state);
         drop(state);
         Ok(HeldCompactions { inner, family: family.0.clone() })
     }
@@ -45,7 +45,7 @@ impl Drop for HeldCompactions<'_> {
         // Before anybody else looks.
         state.note(self.family.id);
         drop(state);
-        self.inner.family_changed(self.family.id);
+        self.inner.tree.family_changed(self.family.id);
     }
 }
 

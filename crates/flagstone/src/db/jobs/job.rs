@@ -320,7 +320,7 @@ impl<'a> Unfinished<'a> {
             file = limit.around(file);
         }
         self.files.lock().push((number, path));
-        if directly && self.inner.has_workers() {
+        if directly && self.inner.tree.has_workers() {
             // The device is waited for: meanwhile the job goes on.
             Ok((number, Arc::new(WriteBehind::new(file, env.spawner.clone()))))
         } else {

@@ -16,9 +16,9 @@ use super::job::JobOutput;
 use crate::base::hash::hash64;
 use crate::base::{ColumnFamilyId, FileNumber};
 use crate::compaction::KeyError;
+use crate::db::context::Context;
 use crate::db::events::Event;
 use crate::db::family::Family;
-use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::db::{Db, DbInner};
 use crate::manifest::VersionEdit;
@@ -60,7 +60,7 @@ struct Known {
 
 impl KeyFaults {
     /// The tables that edits remove for good, if that matters.
-    pub(super) fn tables_removed(&self, edits: &[VersionEdit]) -> Vec<FileNumber> {
+    pub(in crate::db) fn tables_removed(&self, edits: &[VersionEdit]) -> Vec<FileNumber> {
         if self.known.is_empty() {
             return Vec::new();
         }
@@ -69,6 +69,50 @@ impl KeyFaults {
             edit.deleted_files.iter().map(|(_, number)| *number).filter(move |number| !stays(*number))
         });
         removed.collect()
+    }
+
+    /// Takes note of the faults that jobs have met, now that what they wrote counts, and these tables no longer do.
+    pub(in crate::db) fn note(
+        &mut self,
+        context: &Context,
+        removed: &[FileNumber],
+        outputs: &[(&Family, &JobOutput)],
+    ) {
+        let mut fresh = Vec::new();
+        for (family, output) in outputs.iter().filter(|(_, output)| output.counts.key_faults > 0) {
+            context.statistics.add(Ticker::KeyFaults, output.counts.key_faults);
+            self.unlisted += output.counts.key_faults - output.key_faults.len() as u64;
+            for KeyError { user_key, error } in &output.key_faults {
+                let user = family.comparator();
+                let may_have_it = output.tables.iter().filter(|table| {
+                    user.compare(table.smallest.user_key(), user_key).is_le()
+                        && user.compare(table.largest.user_key(), user_key).is_ge()
+                });
+                let tables: Vec<_> = may_have_it.map(|table| table.number).collect();
+                let key = user_key[..user_key.len().min(KEY_FAULT_KEY_MAX)].to_vec();
+                let at = (family.id, key, hash64(user_key));
+                match self.known.get_mut(&at) {
+                    Some(known) => known.tables.extend(tables),
+                    None => fresh.push((at, *family, error, tables)),
+                }
+            }
+        }
+        self.forget(removed);
+        for (at, family, error, tables) in fresh {
+            // It was met in several versions of the key.
+            if self.known.contains_key(&at) {
+                continue;
+            }
+            if !self.makes_room() {
+                self.unlisted += 1;
+                continue;
+            }
+            tracing::error!(family = family.name, %error, "a key cannot be treated as it should: the job goes on");
+            let family_name = family.name.clone();
+            let fault = KeyFault { family: family.id, family_name, key: at.1.clone(), error: error.clone() };
+            context.events.note(|| Event::KeyFault(fault.clone()));
+            self.known.insert(at, Known { fault, tables });
+        }
     }
 
     /// Forgets those whose tables were among these.
@@ -108,50 +152,6 @@ impl KeyFaults {
 }
 
 impl DbInner {
-    /// Takes note of the faults that jobs have met, now that what they wrote counts, and these tables no longer do.
-    pub(in crate::db) fn note_key_faults(
-        &self,
-        state: &mut State,
-        removed: &[FileNumber],
-        outputs: &[(&Family, &JobOutput)],
-    ) {
-        let mut fresh = Vec::new();
-        for (family, output) in outputs.iter().filter(|(_, output)| output.counts.key_faults > 0) {
-            self.context.statistics.add(Ticker::KeyFaults, output.counts.key_faults);
-            state.damage.key_faults.unlisted += output.counts.key_faults - output.key_faults.len() as u64;
-            for KeyError { user_key, error } in &output.key_faults {
-                let user = family.comparator();
-                let may_have_it = output.tables.iter().filter(|table| {
-                    user.compare(table.smallest.user_key(), user_key).is_le()
-                        && user.compare(table.largest.user_key(), user_key).is_ge()
-                });
-                let tables: Vec<_> = may_have_it.map(|table| table.number).collect();
-                let key = user_key[..user_key.len().min(KEY_FAULT_KEY_MAX)].to_vec();
-                let at = (family.id, key, hash64(user_key));
-                match state.damage.key_faults.known.get_mut(&at) {
-                    Some(known) => known.tables.extend(tables),
-                    None => fresh.push((at, *family, error, tables)),
-                }
-            }
-        }
-        state.damage.key_faults.forget(removed);
-        for (at, family, error, tables) in fresh {
-            // It was met in several versions of the key.
-            if state.damage.key_faults.known.contains_key(&at) {
-                continue;
-            }
-            if !state.damage.key_faults.makes_room() {
-                state.damage.key_faults.unlisted += 1;
-                continue;
-            }
-            tracing::error!(family = family.name, %error, "a key cannot be treated as it should: the job goes on");
-            let family_name = family.name.clone();
-            let fault = KeyFault { family: family.id, family_name, key: at.1.clone(), error: error.clone() };
-            self.context.events.note(|| Event::KeyFault(fault.clone()));
-            state.damage.key_faults.known.insert(at, Known { fault, tables });
-        }
-    }
-
     /// The faults of keys in words, and how many there is no room for.
     pub(in crate::db) fn key_faults_in_words(&self) -> Vec<String> {
         self.tree.state.lock().damage.key_faults.lines().collect()

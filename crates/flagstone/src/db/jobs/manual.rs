@@ -76,7 +76,7 @@ impl Db {
         } else {
             run()
         };
-        inner.family_changed(family.0.id);
+        inner.tree.family_changed(family.0.id);
         if let (Some(control), Ok(())) = (&options.control, &outcome) {
             control.end();
         }
@@ -183,9 +183,9 @@ impl Manual<'_> {
         let planned = self.wait_for_plan(&mut state, |state| self.plan_refit(state))?;
         let Some((plan, _)) = planned else { return Ok(()) };
         let job = CompactionJob::new(self.family.clone(), self.version(), plan);
-        self.inner.install_compaction(&mut state, &job, &JobOutput::default())?;
-        self.inner.update_stall(&mut state);
-        self.inner.announce_work(&mut state);
+        self.inner.tree.install_compaction(&mut state, &job, &JobOutput::default())?;
+        self.inner.tree.update_stall(&mut state);
+        self.inner.tree.announce_work(&mut state);
         self.inner.tree.progress.notify_all();
         Ok(())
     }
@@ -290,7 +290,7 @@ impl Manual<'_> {
                 self.inner.purge_all_obsolete_files();
             }
             if takes_turn {
-                self.inner.end_turn(self.family.id, true);
+                self.inner.tree.end_turn(self.family.id, true);
             }
             outcome?;
             let Some(next) = rest else { return Ok(()) };
@@ -305,7 +305,7 @@ impl Manual<'_> {
         let Some((plan, rest)) = planned else { return Ok(None) };
         let mut job = CompactionJob::new(self.family.clone(), self.version(), plan);
         self.override_settings(&mut job);
-        self.inner.begin_compaction(&mut state, &job);
+        self.inner.tree.begin_compaction(&mut state, &job);
         Ok(Some((job, rest)))
     }
 
@@ -324,12 +324,12 @@ impl Manual<'_> {
                 }
                 return Err(canceled);
             }
-            self.inner.take_back_outnumbered(state);
+            self.inner.tree.take_back_outnumbered(state);
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
             let plan = self.inner.disk.check_changeable().and_then(|()| plan(state));
             let plan = match plan {
                 Ok(RangePlan::Blocked) => {
-                    self.inner.blocked_by_damage(state, self.family).map(|()| RangePlan::Blocked)
+                    self.inner.tree.blocked_by_damage(state, self.family).map(|()| RangePlan::Blocked)
                 }
                 plan => plan,
             };
@@ -339,7 +339,7 @@ impl Manual<'_> {
                     self.hold_automatic(state, 1);
                     Sometimes::ManualCompactionWaited.reached();
                 }
-                self.inner.wait_for_progress(state, control.map(|_| LOOKS_WHETHER_CANCELED));
+                self.inner.tree.wait_for_progress(state, control.map(|_| LOOKS_WHETHER_CANCELED));
                 continue;
             }
             if waiting.is_some() {
@@ -374,7 +374,7 @@ impl Manual<'_> {
             allow_trivial_move: moves && !options.filters_compactions(),
         };
         let settings = leveled_settings(&options, &version.paths);
-        plan_range(&version, &settings, &self.inner.pick_context(state, known), &request)
+        plan_range(&version, &settings, &self.inner.tree.pick_context(state, known), &request)
     }
 
     /// For universal compaction: all runs into one, whatever the range; in pieces, if that is too much for one compaction.
@@ -382,8 +382,10 @@ impl Manual<'_> {
         let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
         let options = self.family.options.load();
         let universal = &options.compaction_options_universal;
-        let context =
-            PickContext { makes_room: known.compacting.in_turn > 0, ..self.inner.pick_context(state, known) };
+        let context = PickContext {
+            makes_room: known.compacting.in_turn > 0,
+            ..self.inner.tree.pick_context(state, known)
+        };
         let version = self.version();
         let common = leveled_settings(&options, &version.paths);
         let output = (self.options.target_path_id, self.rewrites_last());
@@ -401,7 +403,7 @@ impl Manual<'_> {
             return RangePlan::Blocked;
         }
         let version = self.version();
-        let context = self.inner.pick_context(state, known);
+        let context = self.inner.tree.pick_context(state, known);
         let plan = pick_compaction(&self.family.options.load(), &version, &context);
         plan.map_or(RangePlan::Nothing, |plan| RangePlan::Ready { plan: Box::new(plan), rest: None })
     }

@@ -133,7 +133,7 @@ mod tests {
         let memtable = family.current.load().mem.clone();
         inner.sample_overwrites(family, &[memtable]);
         let mut state = inner.tree.state.lock();
-        inner.update_stall(&mut state);
+        inner.tree.update_stall(&mut state);
         assert!(state.agenda.pressures.is_felt(family.id));
     }
 

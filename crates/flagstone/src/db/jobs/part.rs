@@ -230,7 +230,7 @@ impl DbInner {
     pub(in crate::db) fn parts_of(&self, job: &CompactionJob, ranges: Vec<PartRange>) -> Result<Vec<Part>> {
         // Around the system's cache nothing comes by itself while the window before is used up.
         let reads_ahead =
-            self.context.settings.load().use_direct_io_for_flush_and_compaction && self.has_workers();
+            self.context.settings.load().use_direct_io_for_flush_and_compaction && self.tree.has_workers();
         let windows = if reads_ahead { 2 } else { 1 };
         let (settings, through) = self.reads_of(job, windows * ranges.len() * cursors_over(&job.plan));
         let readahead_size = windows * settings.readahead_size;

@@ -214,12 +214,12 @@ mod tests {
             let mut state = inner.tree.state.lock();
             let known = &state.families[&ColumnFamilyId::DEFAULT];
             let (family, version) = (known.family.clone(), known.family.current.load().version.clone());
-            let context = inner.pick_context(&state, known);
+            let context = inner.tree.pick_context(&state, known);
             let mut plan = pick_compaction(&family.options.load(), &version, &context).unwrap();
             // Nobody ends its turn.
             plan.takes_turn = false;
             let job = CompactionJob::new(family, version, plan);
-            inner.begin_compaction(&mut state, &job);
+            inner.tree.begin_compaction(&mut state, &job);
             job
         }
 
@@ -396,7 +396,7 @@ mod tests {
         }
         assert!(is_stopped(&world));
         world.db.inner().tree.state.lock().paused.compactions -= 1;
-        world.db.inner().tree_changed();
+        world.db.inner().tree.tree_changed();
         world.check();
         world.close();
     }
@@ -475,10 +475,10 @@ mod tests {
         let job = world.begin_compaction();
         let error = inner.run_compaction(&job).unwrap_err();
         assert_eq!(error.code(), Code::NotSupported);
-        assert!(inner.is_set_aside(&error) && inner.is_given_up(&job, &error));
+        assert!(inner.tree.is_set_aside(&error) && inner.is_given_up(&job, &error));
         world.snapshots.clear();
-        inner.take_back_outnumbered(&mut inner.tree.state.lock());
-        assert!(!inner.is_set_aside(&error) && inner.is_given_up(&job, &error));
+        inner.tree.take_back_outnumbered(&mut inner.tree.state.lock());
+        assert!(!inner.tree.is_set_aside(&error) && inner.is_given_up(&job, &error));
         world.close();
     }
 
@@ -507,7 +507,7 @@ mod tests {
         assert!(!world.db.damaged_files().is_empty());
         world.snapshots.clear();
         let inner = world.db.inner();
-        assert!(inner.compactions_wanted(&inner.tree.state.lock()).is_empty());
+        assert!(inner.tree.compactions_wanted(&inner.tree.state.lock()).is_empty());
         world.db.wait_for_compactions().unwrap();
         assert!(world.db.damaged_files().is_empty());
         assert!(world.tables(0) < 4, "{} tables", world.tables(0));
@@ -530,7 +530,7 @@ mod tests {
         let error = inner.run_compaction(&job).unwrap_err();
         assert_eq!(error.code(), Code::NotSupported);
         world.snapshots.clear();
-        inner.take_back_outnumbered(&mut inner.tree.state.lock());
+        inner.tree.take_back_outnumbered(&mut inner.tree.state.lock());
         assert_eq!(world.db.damaged_files().len(), known);
         world.close();
     }
@@ -559,7 +559,7 @@ mod tests {
             let mut edit = VersionEdit::new(id);
             edit.delete_file(5, meta.number);
             edit.add_file(5, meta);
-            inner.apply_edits(&mut state, vec![edit], &[]).unwrap();
+            inner.tree.apply_edits(&mut state, vec![edit], &[]).unwrap();
             let version = state.versions.family(id).unwrap().current.clone();
             state.families.get_mut(&id).unwrap().install(version, 0);
         }

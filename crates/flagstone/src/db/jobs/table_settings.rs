@@ -37,7 +37,7 @@ impl DbInner {
     /// Whether a flush of so many bytes has a thread more that compresses: writers wait for it as soon as the other memtable is
     /// full. Where there are more, these mostly have the processors busy by themselves.
     pub(super) fn compresses_in_parallel(&self, family: &Family, bytes: u64) -> bool {
-        let may_run = self.has_workers() && self.context.settings.load().max_background_jobs > 1;
+        let may_run = self.tree.has_workers() && self.context.settings.load().max_background_jobs > 1;
         may_run && bytes >= PARALLEL_FROM && family.options.load().max_write_buffer_number <= 2
     }
 

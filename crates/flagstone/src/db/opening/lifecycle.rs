@@ -8,11 +8,10 @@ use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{ArcSwap, AtomicBool, Mutex, Ordering};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Mutant, Result, SnapshotList, Sometimes, SubCode, file_name};
-use crate::compaction::pick::{Room, Runway};
 use crate::db::DbInner;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
-use crate::db::events::{Event, Events};
+use crate::db::events::Events;
 use crate::db::family::{Family, FamilyState};
 use crate::db::files::Tables;
 use crate::db::jobs::background::Background;
@@ -21,25 +20,13 @@ use crate::db::opening::Lifecycle;
 use crate::db::opening::due_options::DueOptions;
 use crate::db::poison::Poison;
 use crate::db::reading::Reader;
-use crate::db::settings::{compacts_by_itself, level0_files};
-use crate::db::state::State;
 use crate::db::statistics::{Statistics, Ticker};
-use crate::db::tree::Tree;
+use crate::db::tree::{Below, Tree};
 use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::pressure::{Asked, Filling, Space};
 use crate::db::writing::stall::flushes_go_on;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
-use crate::options::{self, ColumnFamilyOptions, Options, StallCondition};
-
-/// What writers are held to at first if the options do not say, in bytes per second.
-const DEFAULT_DELAYED_WRITE_RATE: u64 = 16 << 20;
-
-/// Of so many families a debug build makes sure that none was forgotten.
-const CHECKED_MAX: usize = 64;
-
-/// Writers are never held to less, in bytes per second.
-const MIN_DELAYED_WRITE_RATE: u64 = 16 << 10;
+use crate::options::{self, ColumnFamilyOptions, Options};
 
 impl DbInner {
     /// An engine over these versions, with nothing replayed and nothing running.
@@ -76,22 +63,33 @@ impl DbInner {
             settings: ArcSwap::from_pointee(options),
         };
         let (context, limits) = (Arc::new(context), Arc::new(Limits::new()));
+        let disk = Arc::new(Disk::new(context.clone(), limits.clone(), obsolete.clone()));
+        let background = Arc::new(Background::new(&context.settings.load(), statistics.clone()));
+        let pipeline = Pipeline::new();
+        let below = Below {
+            context: &context,
+            disk: &disk,
+            tables: &tables,
+            snapshots: &snapshots,
+            background: &background,
+            pipeline: &pipeline,
+        };
         let inner = Self {
-            pipeline: Pipeline::new(),
-            tree: Tree::new(versions, families),
-            reader: Reader::new(tables.clone(), snapshots.clone(), statistics.clone(), obsolete.clone()),
+            tree: Arc::new(Tree::new(&below, versions, families)),
+            reader: Reader::new(tables.clone(), snapshots.clone(), statistics, obsolete),
+            context,
+            pipeline,
             snapshots,
             tables,
             records_cache: AtomicBool::new(false),
             last_report: Mutex::default(),
-            limits: limits.clone(),
+            limits,
             arenas,
             memory_share: Mutex::default(),
-            background: Background::new(&context.settings.load(), statistics),
+            background,
             lifecycle: Lifecycle::default(),
-            disk: Arc::new(Disk::new(context.clone(), limits, obsolete)),
+            disk,
             released: ReleasedAtEnd::default(),
-            context,
         };
         inner.update_limits();
         inner
@@ -135,7 +133,7 @@ impl DbInner {
         })?;
         due.settle();
         // It stands whatever becomes of older ones.
-        self.tidy_metadata(&self.tree.state.lock());
+        self.tree.tidy_metadata(&self.tree.state.lock());
         Ok(())
     }
 
@@ -195,129 +193,6 @@ impl DbInner {
         written.inspect_err(|_| self.put_off_options(due))
     }
 
-    /// Works out what the trees ask of writers; after every change of a memtable or version.
-    pub(in crate::db) fn update_stall(&self, state: &mut State) {
-        let settings = self.context.settings.load();
-        let now = self.context.env.clock.now_us();
-        let written = self.context.statistics.get(Ticker::BytesWritten);
-        state.pace.note_writes(now, written, self.pipeline.control.lets_go_freely());
-        let speeds = state.pace.speeds();
-        let by_memtables = self.memtables_stop_writers(state);
-        state.memtables.stops += u64::from(by_memtables && !state.memtables.stop_writers);
-        state.memtables.stop_writers = by_memtables;
-        let stopped = by_memtables | self.wals_stop_writers(state);
-        self.note_pressures(state);
-        let Asked { is_stopped, severity, slowest, last_room, space } = state.agenda.pressures.asked();
-        let delayed_write_rate = delayed_write_rate(&settings);
-        let waits_for_flush = slowest.and_then(|Filling { room, waiting, .. }| {
-            state.pace.rate_while_flushing(room, waiting, delayed_write_rate)
-        });
-        let mut rate = waits_for_flush.unwrap_or(u64::MAX);
-        let pace = &state.pace;
-        let last_room = last_room.map(|(left, whole)| Room {
-            left: pace.written(left),
-            whole: pace.written(whole),
-            writing: speeds.writing,
-        });
-        let in_debt = severity.map_or(u64::MAX, |severity| speeds.rate_in_debt(severity, delayed_write_rate));
-        let is_hard = speeds.is_hard(in_debt, delayed_write_rate);
-        rate = rate.min(in_debt);
-        // Which of the two is nearer to its end.
-        let space = space.into_iter().chain(self.wal_space(state)).max_by_key(Space::closeness);
-        let runway =
-            space.map(|Space { left, brakes_at }| Runway { left, brakes_at, speeds, delayed_write_rate });
-        let before = self.pipeline.control.condition();
-        match (stopped || is_stopped, rate) {
-            (true, _) => self.pipeline.control.set_stopped(now),
-            (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
-            (false, u64::MAX) => match runway {
-                Some(runway) => self.pipeline.control.set_watched(runway),
-                None => self.pipeline.control.set_normal(),
-            },
-            (false, rate) => {
-                let rate = rate.max(MIN_DELAYED_WRITE_RATE);
-                self.pipeline.control.set_delayed(rate, last_room, runway, is_hard);
-            }
-        }
-        self.background.io.set_holds_writers_up(self.pipeline.control.condition() != StallCondition::Normal);
-        let after = self.pipeline.control.condition();
-        if after != before {
-            self.context.events.note(|| Event::Stalled(before, after));
-        }
-        if !Mutant::ForgetWakeUp.is_on() {
-            self.tree.progress.notify_all();
-        }
-    }
-
-    /// Works out again how much the blob files may take that are nearest to their limit, and with it what is asked of writers.
-    #[cold]
-    pub(in crate::db) fn measure_space(&self) {
-        let mut state = self.tree.state.lock();
-        // The threads that look for holes may all be busy for long.
-        self.note_readers_who_stay(&mut state);
-        if let Some(family) = state.agenda.pressures.shortest_of_space() {
-            state.note(family);
-        }
-        self.update_stall(&mut state);
-    }
-
-    /// Works out what the families ask in which something has changed.
-    fn note_pressures(&self, state: &mut State) {
-        let State { families, damage, agenda, .. } = state;
-        let is_crippled = |id: &ColumnFamilyId| damage.crippled.contains(id) || damage.apart.contains(id);
-        let moved = agenda.take_moved();
-        self.context.statistics.add(Ticker::FamiliesLookedAt, moved.len() as u64);
-        for id in moved {
-            let Some(known) = families.get_mut(&id) else { continue };
-            let pressure = known.pressure(is_crippled(&id));
-            let compacts_level0 = || known.compacting.running.iter().any(|running| running.start_level == 0);
-            known.activity.note_stall(pressure.stall, compacts_level0);
-            agenda.note_pressure(id, &pressure, known);
-        }
-        let is_known = |(id, known): (&ColumnFamilyId, &mut FamilyState)| {
-            agenda.knows_pressure(*id, &known.pressure(is_crippled(id)))
-        };
-        debug_assert!(
-            families.len() > CHECKED_MAX || families.iter_mut().all(is_known),
-            "who changes says so"
-        );
-    }
-
-    /// Looks again at what is to be done in a family, after an option of it changed, or when a call has ended that held its
-    /// compactions back.
-    pub(in crate::db) fn family_changed(&self, id: ColumnFamilyId) {
-        let mut state = self.tree.state.lock();
-        if let Some(known) = state.families.get_mut(&id) {
-            known.compacting.forced_gc_below = self.tree.file_numbers.next();
-        }
-        state.note(id);
-        self.update_stall(&mut state);
-        self.announce_work(&mut state);
-    }
-
-    /// The same in all families, after an option of the database changed.
-    pub(in crate::db) fn tree_changed(&self) {
-        let mut state = self.tree.state.lock();
-        state
-            .families
-            .values_mut()
-            .for_each(|known| known.compacting.forced_gc_below = self.tree.file_numbers.next());
-        state.note_all();
-        self.update_stall(&mut state);
-        self.announce_work(&mut state);
-    }
-
-    /// Whether compactions are behind enough for low-priority writes to give way.
-    pub(in crate::db) fn compactions_are_behind(&self) -> bool {
-        self.tree.families.read().values().any(|family| {
-            let options = family.options.load();
-            let left_alone = options.runs_left_alone() as usize;
-            compacts_by_itself(&options)
-                && !family.is_held()
-                && level0_files(&options, &family.current.load().version) > left_alone
-        })
-    }
-
     /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
     pub(in crate::db) fn flush_wal(&self, sync: bool) -> Result<()> {
         if sync || self.context.read_only {
@@ -354,17 +229,17 @@ impl DbInner {
         loop {
             self.context.poison.check()?;
             self.context.check_open()?;
-            self.take_back_outnumbered(&mut state);
+            self.tree.take_back_outnumbered(&mut state);
             if !flushes_go_on(&state) && state.running.compactions == 0 {
-                let wanted = self.compactions_wanted(&state);
-                if wanted.is_empty() && !self.punch_wanted(&state) {
+                let wanted = self.tree.compactions_wanted(&state);
+                if wanted.is_empty() && !self.tree.punch_wanted(&state) {
                     break;
                 }
                 // What it is may have come without a word.
                 wanted.into_iter().for_each(|family| state.note(family));
             }
-            self.announce_work(&mut state);
-            self.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
+            self.tree.announce_work(&mut state);
+            self.tree.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
             self.context.poison.check_starved()?;
         }
         drop(state);
@@ -397,7 +272,7 @@ impl DbInner {
         }
         {
             let mut state = self.tree.state.lock();
-            self.announce_work(&mut state);
+            self.tree.announce_work(&mut state);
             self.tree.progress.notify_all();
         }
         self.background.workers.leave();
@@ -422,7 +297,7 @@ impl DbInner {
     fn wait_for_callers_work(&self) {
         let mut state = self.tree.state.lock();
         while state.running.flushes + state.running.compactions + state.running.checkpoints > 0 {
-            self.wait_for_progress(&mut state, None);
+            self.tree.wait_for_progress(&mut state, None);
         }
     }
 
@@ -450,16 +325,5 @@ impl DbInner {
 impl Drop for DbInner {
     fn drop(&mut self) {
         self.released.expect(self.tables.freed_at_end());
-    }
-}
-
-/// Bytes a second at which delays of writers begin if these are slower of their own accord.
-fn delayed_write_rate(settings: &Options) -> u64 {
-    match settings.delayed_write_rate {
-        0 => {
-            let limited = settings.rate_limiter.as_ref().map(|limiter| limiter.bytes_per_second());
-            limited.unwrap_or(DEFAULT_DELAYED_WRITE_RATE)
-        }
-        rate => rate,
     }
 }

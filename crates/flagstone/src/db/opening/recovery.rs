@@ -57,7 +57,7 @@ impl DbInner {
         let piece_size = targets.piece_size(self);
         // Most databases were closed, and leave little or nothing: that is done before a thread has begun.
         let is_long = wals.iter().map(|wal| wal.bytes).sum::<u64>() > piece_size as u64;
-        let with_threads = is_long && self.has_workers();
+        let with_threads = is_long && self.tree.has_workers();
         let reading = Reading {
             piece_size,
             readahead_size: self.context.settings.load().log_readahead_size as usize,
@@ -173,7 +173,7 @@ impl DbInner {
         let (family, mem) = self.take_recovered(id);
         let output = self.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
-        self.note_key_faults(&mut self.tree.state.lock(), &[], &[(&family, &output)]);
+        self.tree.state.lock().damage.key_faults.note(&self.context, &[], &[(&family, &output)]);
         Ok(())
     }
 
@@ -240,8 +240,8 @@ impl DbInner {
         }
         state.note_all();
         state.wals.live = recovered.wals.into();
-        self.remove_old_wals(&mut state, oldest_kept);
-        self.update_stall(&mut state);
+        self.tree.remove_old_wals(&mut state, oldest_kept);
+        self.tree.update_stall(&mut state);
         Ok(())
     }
 

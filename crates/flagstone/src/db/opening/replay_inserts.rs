@@ -450,7 +450,7 @@ impl Shared {
         if self.inner.context.read_only {
             return Ok(());
         }
-        let largest = || self.inner.largest_beyond_limit(&self.inner.tree.state.lock());
+        let largest = || self.inner.tree.largest_beyond_limit(&self.inner.tree.state.lock());
         let Some(index) = largest().and_then(|id| self.targets.by_id.get(&id).copied()) else {
             return Ok(());
         };

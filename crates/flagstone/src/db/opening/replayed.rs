@@ -50,7 +50,7 @@ impl ReplayedTables {
     pub(in crate::db) fn write(&mut self, family: Arc<Family>, mem: Arc<Generation>) -> Result<()> {
         self.settle()?;
         let id = family.id;
-        if !self.inner.has_workers() {
+        if !self.inner.tree.has_workers() {
             let output = self.inner.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
             self.add(id, &output);
             return Ok(());

@@ -201,7 +201,7 @@ impl DbInner {
         let mut by_level = vec![0.0; version.levels.len()];
         match (options.compaction_style, state.families.get(&family.id)) {
             (CompactionStyle::Level, Some(known)) => {
-                let sizes = compensated_sizes(version, &self.pick_context(state, known));
+                let sizes = compensated_sizes(version, &self.tree.pick_context(state, known));
                 let targets = LevelTargets::new(version, &settings);
                 for wanted in scores(version, &settings, &targets, &sizes) {
                     by_level[wanted.level] = wanted.score;

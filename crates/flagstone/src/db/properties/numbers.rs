@@ -22,7 +22,7 @@ impl DbInner {
         Some(match name {
             "rocksdb.num-immutable-mem-table" => current.immutable.len() as u64,
             "rocksdb.mem-table-flush-pending" => u64::from(!current.immutable.is_empty()),
-            "rocksdb.compaction-pending" => u64::from(self.compaction_pending(family)),
+            "rocksdb.compaction-pending" => u64::from(self.tree.compaction_pending(family)),
             "rocksdb.background-errors" => self.context.poison.failures(),
             "rocksdb.cur-size-active-mem-table" => current.mem.memory_usage() as u64,
             "rocksdb.cur-size-all-mem-tables" | "rocksdb.size-all-mem-tables" => {

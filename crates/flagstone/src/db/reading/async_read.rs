@@ -162,7 +162,7 @@ impl DbInner {
         self: Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        if !self.has_workers() {
+        if !self.tree.has_workers() {
             return work(&self);
         }
         let inner = self.clone();

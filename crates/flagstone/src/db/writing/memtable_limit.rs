@@ -7,39 +7,15 @@
 use std::cmp::Reverse;
 
 use super::write::{Commit, WriteTarget};
+use crate::base::Sometimes;
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Sometimes};
-use crate::cache::Holder;
 use crate::db::DbInner;
-use crate::db::budget::memtable_bytes_max;
-use crate::db::state::State;
 
 impl DbInner {
     /// Whether the memtables that are written to have grown so large together that some are to be flushed.
     #[inline]
     pub(in crate::db) fn memtable_limit_reached(&self, commit: &Commit) -> bool {
         commit.memtable_bytes >= self.limits.memtable_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether writers are to wait for flushes, which are asked for.
-    pub(in crate::db) fn memtables_stop_writers(&self, state: &mut State) -> bool {
-        let Some(most) = memtable_bytes_max(&self.context.settings.load()) else { return false };
-        // Readers' memtables are in it, too: if all together are fewer, no family need be looked at.
-        if state.agenda.waiting().next().is_none()
-            || (self.tables.account().held(Holder::Memtables) as u64) < most
-        {
-            return false;
-        }
-        let is_any_waiting = state.families.values().any(|known| !known.immutable.is_empty());
-        if !is_any_waiting || state.memtable_bytes() < most {
-            return false;
-        }
-        Sometimes::MemtablesStoppedWriters.reached();
-        // Also those that would wait for more to be merged with.
-        let waiting = state.families.values_mut().filter(|known| !known.immutable.is_empty());
-        waiting.for_each(|known| known.flush_requested = true);
-        self.announce_work(state);
-        true
     }
 
     /// Chooses the largest memtables that are written to, until they have half of what all of these may have.
@@ -58,22 +34,11 @@ impl DbInner {
             target.switch_wanted = true;
         }
     }
-
-    /// During recovery, the family with the largest memtable, if all together have what they may have.
-    pub(in crate::db) fn largest_beyond_limit(&self, state: &State) -> Option<ColumnFamilyId> {
-        let most = memtable_bytes_max(&self.context.settings.load())?;
-        if (self.tables.account().held(Holder::Memtables) as u64) < most {
-            return None;
-        }
-        let active: u64 = state.families.values().map(|known| known.mem.bytes_in_use()).sum();
-        let known = state.families.values().filter(|known| active >= most && !known.mem.is_empty());
-        known.max_by_key(|known| known.mem.bytes_in_use()).map(|known| known.family.id)
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Holder;
+    use crate::cache::Holder;
     use crate::db::memory::tests::{fill, opened};
     use crate::db::{Db, Ticker};
     use crate::options::{ColumnFamilyOptions, ReadOptions};

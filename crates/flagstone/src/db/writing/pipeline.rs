@@ -1,5 +1,7 @@
 //! The commit pipeline: what writers share.
 
+use std::sync::Arc;
+
 use super::wal_space::WalSpace;
 use super::wal_sync::WalSync;
 use super::write::Commit;
@@ -11,9 +13,9 @@ use crate::base::sync::AtomicBool;
 pub(in crate::db) struct Pipeline {
     pub(in crate::db) commit: CombiningLock<Commit>,
     pub(in crate::db) wal_sync: WalSync,
-    pub(in crate::db) wal_space: WalSpace,
+    pub(in crate::db) wal_space: Arc<WalSpace>,
     /// How fast writers may be.
-    pub(in crate::db) control: WriteControl,
+    pub(in crate::db) control: Arc<WriteControl>,
     /// Something was written without the WAL since the database was opened, be it flushed by now or not.
     pub(in crate::db) unlogged: AtomicBool,
 }
@@ -23,8 +25,8 @@ impl Pipeline {
         Self {
             commit: CombiningLock::default(),
             wal_sync: WalSync::default(),
-            wal_space: WalSpace::new(),
-            control: WriteControl::default(),
+            wal_space: Arc::new(WalSpace::new()),
+            control: Arc::default(),
             unlogged: AtomicBool::new(false),
         }
     }

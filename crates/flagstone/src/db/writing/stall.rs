@@ -35,7 +35,7 @@ impl DbInner {
     /// Refuses a write of low priority that must not give way to compactions. Before it is paid for.
     #[cold]
     pub(in crate::db) fn check_gives_way(&self) -> Result<()> {
-        if self.compactions_are_behind() {
+        if self.tree.compactions_are_behind() {
             Err(Error::incomplete(
                 "the write would have to give way to compactions (low_pri), and no_slowdown is set",
             ))
@@ -56,7 +56,7 @@ impl DbInner {
         if !is_paid {
             self.wait_until_paid(options, bytes)?;
         }
-        if options.low_pri && !options.no_slowdown && self.compactions_are_behind() {
+        if options.low_pri && !options.no_slowdown && self.tree.compactions_are_behind() {
             self.context.env.clock.sleep(Duration::from_millis(1));
         }
         self.context.statistics.add(Ticker::StallMicros, self.context.env.clock.now_us() - start);
@@ -66,7 +66,7 @@ impl DbInner {
     fn wait_until_paid(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
         loop {
             if self.pipeline.control.wants_look() {
-                self.measure_space();
+                self.tree.measure_space();
             }
             match self.pipeline.control.charge(bytes, self.context.env.clock.now_us(), !options.no_slowdown) {
                 Verdict::Pass => return Ok(()),
@@ -88,7 +88,7 @@ impl DbInner {
                     let mut state = self.tree.state.lock();
                     self.context.check_writable()?;
                     if self.pipeline.control.is_stopped() {
-                        self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
+                        self.tree.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
                     }
                     // Who waits for a flush need not hear of a compaction that found no room.
                     if self.pipeline.control.is_stopped() && !flushes_go_on(&state) {

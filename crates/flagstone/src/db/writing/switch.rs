@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::pressure::Space;
 use super::wal_reserve::give_back;
 use super::write::Commit;
 use crate::base::compression::CompressionType;
@@ -19,9 +18,6 @@ use crate::db::state::{LiveWal, State};
 use crate::db::statistics::Ticker;
 use crate::env::{File, OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
-
-/// In so large a part of what all WALs may have, before its end, writers brake.
-const WAL_BRAKES: u64 = 8;
 
 impl DbInner {
     /// A new, empty memtable for a family.
@@ -45,7 +41,7 @@ impl DbInner {
         commit.asked.switch = true;
         self.switch_memtables(commit, &mut state, &wanted)?;
         commit.asked.switch = false;
-        self.announce_work(&mut state);
+        self.tree.announce_work(&mut state);
         Ok(())
     }
 
@@ -61,7 +57,7 @@ impl DbInner {
         }
         let together: Vec<ColumnFamilyId>;
         let mut families = families;
-        if self.flushes_together() {
+        if self.tree.flushes_together() {
             together = commit.targets.keys().copied().collect();
             families = &together;
         }
@@ -90,7 +86,7 @@ impl DbInner {
             let (first_wal, seal) = (family.mem_wal, state.memtables.seals);
             family.immutable.push_back(Immutable { mem: full, wal: first_wal, seal, flushing: false });
             // One that waited for more of its own would hold up the others.
-            family.flush_requested |= self.flushes_together();
+            family.flush_requested |= self.tree.flushes_together();
             family.mem_wal = wal;
             family.waiting_deletions = WaitingDeletions::default();
             target.mem = fresh;
@@ -103,14 +99,14 @@ impl DbInner {
             // All at once: what was written since the last switch is in all of them.
             state.pace.note_full(full_bytes, self.context.statistics.get(Ticker::BytesWritten));
         }
-        self.update_stall(state);
+        self.tree.update_stall(state);
         Ok(())
     }
 
     /// Ends the active WAL and starts the next.
     fn roll_wal(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
         // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
-        commit.wal()?.cut().inspect_err(|error| self.fail_unless_full(state, error))?;
+        commit.wal()?.cut().inspect_err(|error| self.tree.fail_unless_full(state, error))?;
         let number = self.tree.file_numbers.allocate();
         let writer = self.create_wal(number, state)?;
         let ended = std::mem::replace(commit.wal()?, writer);
@@ -119,7 +115,7 @@ impl DbInner {
         commit.debt.logs.retain(|(number, _)| state.wals.live.iter().any(|wal| wal.number == *number));
         commit.debt.logs.push((commit.log.number, ended.file().clone()));
         state.wals.live.push_back(LiveWal { number: commit.log.number, bytes, created_here: true });
-        self.note_live_wals(state);
+        self.tree.note_live_wals(state);
         commit.log.predecessor = Some(PredecessorWal {
             number: commit.log.number.0,
             size: bytes,
@@ -232,18 +228,6 @@ impl DbInner {
         Ok(writer)
     }
 
-    /// Tells writers how much the older WALs take, and which is the oldest.
-    pub(in crate::db) fn note_live_wals(&self, state: &State) {
-        self.pipeline
-            .wal_space
-            .older_bytes
-            .store(state.wals.live.iter().map(|wal| wal.bytes).sum(), Ordering::Relaxed);
-        self.pipeline
-            .wal_space
-            .oldest
-            .store(state.wals.live.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
-    }
-
     /// Whether the WALs together have grown so large that families which keep the oldest must be flushed, or, beyond the cap,
     /// all.
     /// Asks once for each oldest WAL.
@@ -259,38 +243,6 @@ impl DbInner {
             oldest if all > cap => oldest != commit.asked.wal_cap,
             oldest => oldest != commit.asked.wal_limit,
         }
-    }
-
-    /// Bytes that WALs may take until writers have to wait, if that is limited, and a flush under way can change it.
-    pub(in crate::db) fn wal_space(&self, state: &State) -> Option<Space> {
-        let cap = Some(self.pipeline.wal_space.cap.load(Ordering::Relaxed)).filter(|cap| *cap < u64::MAX)?;
-        // While files must not be deleted, flushes change nothing.
-        if state.paused.deletions > 0 || state.agenda.waiting().next().is_none() {
-            return None;
-        }
-        let all = self.pipeline.wal_space.older_bytes.load(Ordering::Relaxed)
-            + self.pipeline.wal_space.active_bytes.load(Ordering::Relaxed);
-        Some(Space { left: cap.saturating_sub(all), brakes_at: cap / WAL_BRAKES })
-    }
-
-    /// Whether writers are to wait for flushes to let go of WALs, which are asked for.
-    pub(in crate::db) fn wals_stop_writers(&self, state: &mut State) -> bool {
-        let Some(newest) = state.wals.live.back().map(|wal| wal.number) else { return false };
-        if self.wal_space(state).is_none_or(|space| space.left > 0) {
-            return false;
-        }
-        let waiting = state.agenda.waiting().take_while(|(wal, _)| *wal <= newest);
-        let waiting: Vec<_> = waiting.map(|(_, id)| id).collect();
-        if waiting.is_empty() {
-            return false;
-        }
-        Sometimes::WalsStoppedWriters.reached();
-        for id in waiting {
-            // Also those that would wait for more to be merged with.
-            state.families.get_mut(&id).expect("it is listed").flush_requested = true;
-        }
-        self.announce_work(state);
-        true
     }
 
     fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {

@@ -147,7 +147,7 @@ impl DbInner {
     pub(in crate::db) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
         self.context.poison.check_fatal()?;
         let flushed = if Mutant::ForgetLogFlush.is_on() { Ok(()) } else { commit.wal()?.flush() };
-        flushed.inspect_err(|error| self.fail_unless_full(&mut self.tree.state.lock(), error))
+        flushed.inspect_err(|error| self.tree.fail_unless_full(&mut self.tree.state.lock(), error))
     }
 
     /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the sync: that write is in the
@@ -156,7 +156,7 @@ impl DbInner {
         let is_awaited = self.is_sync_awaited(commit);
         commit.wal()?.write_gathered().inspect_err(|error| {
             let state = &mut self.tree.state.lock();
-            if is_awaited { self.fail(state, error) } else { self.fail_unless_full(state, error) }
+            if is_awaited { self.tree.fail(state, error) } else { self.tree.fail_unless_full(state, error) }
         })
     }
 
@@ -179,7 +179,7 @@ impl DbInner {
         let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
             if !Mutant::ForgetFailedSync.is_on() {
-                self.fail(&mut self.tree.state.lock(), &error);
+                self.tree.fail(&mut self.tree.state.lock(), &error);
             }
             return Err(error);
         }
@@ -230,7 +230,7 @@ impl DbInner {
         let blobs = commit.debt.blobs.all(last);
         let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
-            self.fail(state, &error);
+            self.tree.fail(state, &error);
             return Err(error);
         }
         commit.debt.logs.clear();
@@ -264,7 +264,7 @@ impl DbInner {
             (commit.debt.blobs.before(active, last), files)
         };
         if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
-            self.fail(&mut self.tree.state.lock(), &error);
+            self.tree.fail(&mut self.tree.state.lock(), &error);
             return Err(error);
         }
         let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));

@@ -29,7 +29,6 @@ use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::settings::no_merge_operator;
-use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::env::File;
 use crate::iter::lookup::locate_value;
@@ -133,7 +132,7 @@ impl Drop for WholeOrPoisoned<'_> {
     #[cold]
     fn drop(&mut self) {
         let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
-        self.0.fail(&mut self.0.tree.state.lock(), &error);
+        self.0.tree.fail(&mut self.0.tree.state.lock(), &error);
     }
 }
 
@@ -460,7 +459,7 @@ impl DbInner {
                 cut => cut.is_err(),
             };
             if !is_full(&error) || is_left || Mutant::PoisonOnFullLog.is_on() {
-                self.fail(&mut self.tree.state.lock(), &error);
+                self.tree.fail(&mut self.tree.state.lock(), &error);
             }
             return Err(error);
         }
@@ -501,19 +500,6 @@ impl DbInner {
             }
         }
         commit.asked.switch |= full;
-    }
-
-    /// A write of the WAL that a full disk refused can be tried again.
-    pub(in crate::db) fn fail_unless_full(&self, state: &mut State, error: &Error) {
-        if error.subcode() != SubCode::NoSpace {
-            self.fail(state, error);
-        }
-    }
-
-    /// Poisons the database and wakes those who wait for its progress; they look at the poison under the same lock.
-    pub(in crate::db) fn fail(&self, _state: &mut State, error: &Error) {
-        self.context.poison.record_fatal(error);
-        self.tree.progress.notify_all();
     }
 
     pub(super) fn publish(&self, sequence: SequenceNumber) {

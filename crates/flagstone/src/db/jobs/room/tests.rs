@@ -1,11 +1,16 @@
 use std::sync::OnceLock;
 use std::sync::mpsc::{TryRecvError, channel};
 
+use std::sync::Weak;
+
 use super::*;
+use crate::base::ColumnFamilyId;
 use crate::base::sync::{AtomicU64, Ordering, yield_now};
 use crate::base::{Code, Error, Result, SubCode};
 use crate::compaction::pick::CompactionReason;
 use crate::db::jobs::background::Role;
+use crate::db::jobs::compact::CompactionJob;
+use crate::db::tree::Tree;
 use crate::db::{ColumnFamily, Db};
 use crate::env::{Env, FileSystem, FileSystemAround, Join, Spawn};
 use crate::options::{CompactFilesOptions, CompactRangeOptions, CompactionControl, DataPathList, Options};
@@ -22,7 +27,7 @@ fn take(inner: &DbInner) -> Option<CompactionJob> {
     let free = inner.free_space();
     let mut state = inner.tree.state.lock();
     state.paused.compactions = 0;
-    let job = inner.take_compaction(&mut state, &free);
+    let job = inner.tree.take_compaction(&mut state, &free);
     state.paused.compactions = 1;
     job
 }
@@ -116,7 +121,7 @@ fn what_is_set_aside_is_not_in_work() {
     let job = take(inner).unwrap();
     let in_work = [false, true].map(|is_aside| {
         job.plan.files().for_each(|(_, file)| file.set_aside.store(is_aside, Ordering::Relaxed));
-        DbInner::bytes_in_work(&inner.tree.state.lock())
+        Tree::bytes_in_work(&inner.tree.state.lock())
     });
     job.plan.files().for_each(|(_, file)| file.set_aside.store(false, Ordering::Relaxed));
     inner.run_compaction(&job).unwrap();
@@ -250,7 +255,7 @@ fn there_is_room_where_tables_and_where_blob_files_go() {
         let mut job = take(db.inner()).unwrap();
         let chosen = std::mem::replace(&mut job.plan.path_id, path_id);
         db.inner().context.poison.record_starved(Some(&full_disk()));
-        let found = db.inner().has_room_beside(&job, 0, &db.inner().free_space());
+        let found = db.inner().tree.has_room_beside(&job, 0, &db.inner().free_space());
         job.plan.path_id = chosen;
         db.inner().run_compaction(&job).unwrap();
         assert_eq!(found, has_room, "{full}, {path_id}, {changes}");
@@ -348,7 +353,7 @@ fn who_passes_over_what_waits_for_its_turn_knows_nothing_of_space() {
     inner.context.poison.record_starved(Some(&full_disk()));
     assert!(take(inner).is_none());
     assert!(inner.context.poison.check_starved().is_err());
-    inner.end_turn(piece.family.id, true);
+    inner.tree.end_turn(piece.family.id, true);
     drop(piece);
     assert_eq!(run_next(inner), Some(CompactionReason::SizeAmplification));
 }
@@ -386,7 +391,7 @@ fn who_asks_for_a_merging_waits_until_the_inputs_of_another_are_removed() {
         }
         let family = piece.family.id;
         drop(piece);
-        inner.end_turn(family, true);
+        inner.tree.end_turn(family, true);
     });
     ended.recv().unwrap().unwrap();
     assert_eq!(inner.tree.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.in_turn, 0);
@@ -412,12 +417,12 @@ fn a_compaction_of_chosen_tables_takes_its_turn() {
     db.compact_files(family, &tables(|level| level == 0), 0, &options).expect("newer runs alone");
     let id = piece.family.id;
     drop(piece);
-    inner.end_turn(id, true);
+    inner.tree.end_turn(id, true);
     let chosen = tables(|level| level > 0);
     let job = {
         let mut state = inner.tree.state.lock();
         let job = db.job_for_files(&state, family, &chosen[chosen.len() - 1..], last, &options).unwrap();
-        inner.begin_compaction(&mut state, &job);
+        inner.tree.begin_compaction(&mut state, &job);
         job
     };
     let others = || {
@@ -432,7 +437,7 @@ fn a_compaction_of_chosen_tables_takes_its_turn() {
     let had_turn = job.plan.takes_turn;
     drop(job);
     assert!(had_turn);
-    inner.end_turn(id, true);
+    inner.tree.end_turn(id, true);
     db.compact_files(family, &tables(|_| true), last, &options).unwrap();
     assert_eq!(inner.tree.state.lock().families[&id].compacting.in_turn, 0);
 }
@@ -449,13 +454,13 @@ fn the_last_piece_has_its_turn_until_its_inputs_are_removed() {
             break piece;
         }
         inner.run_compaction(&piece).unwrap();
-        inner.end_turn(piece.family.id, true);
+        inner.tree.end_turn(piece.family.id, true);
     };
     write(&db, 10);
     write(&db, 10);
     inner.run_compaction(&last).unwrap();
     let meanwhile = [run_next(inner), run_next(inner)];
     assert_eq!(meanwhile, [Some(CompactionReason::SizeRatio), None], "newer runs alone");
-    inner.end_turn(last.family.id, true);
+    inner.tree.end_turn(last.family.id, true);
     assert_eq!(run_next(inner), Some(CompactionReason::SizeAmplification));
 }

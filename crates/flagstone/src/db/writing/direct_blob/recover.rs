@@ -83,7 +83,7 @@ impl Checks for BlobChecks {
                 self.checked.fetch_add(1, Ordering::Relaxed);
             }
         };
-        if self.inner.has_workers() {
+        if self.inner.tree.has_workers() {
             let jobs = self.inner.context.settings.load().max_background_jobs.max(1) as usize;
             let tasks = (0..jobs.min(named.len())).map(|_| -> Task<'_> { Box::new(work) }).collect();
             self.inner.context.env.spawner.run_all("flagstone-replay", tasks);
