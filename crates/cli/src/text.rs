@@ -292,11 +292,6 @@ impl HexPieces {
     }
 }
 
-/// `1 table`, `2 tables`.
-pub fn count(count: u64, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
-}
-
 /// `12.3 MiB`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -1,6 +1,7 @@
 //! `flagstone check`
 
 use clap::Args;
+use flagstone::base::counted;
 use flagstone::db::CheckReport;
 use serde_json::{Value, json};
 
@@ -58,10 +59,9 @@ fn print(seen: &Seen<CheckReport>, common: &Common) -> Result<(), Failure> {
     }
     let verdict = match report.faults.len() {
         0 => "all there".to_string(),
-        faults => text::count(faults as u64, "fault"),
+        faults => counted(faults as u64, "fault"),
     };
-    let (live, strays) =
-        (text::count(report.live_files, "live file"), text::count(strays.len() as u64, "stray"));
+    let (live, strays) = (counted(report.live_files, "live file"), counted(strays.len() as u64, "stray"));
     output.line(format!("{live}, {strays}: {verdict}"))?;
     if seen.is_doubtful {
         output.line(DOUBTFUL.to_string())?;

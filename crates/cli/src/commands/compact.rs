@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use flagstone::base::FileNumber;
+use flagstone::base::{FileNumber, counted};
 use flagstone::db::{ColumnFamily, Db, LiveFile};
 use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
 use serde_json::json;
@@ -126,7 +126,7 @@ fn tell_unread(count: u64, common: &Common, output: &mut Output) -> Result<(), F
         1 => output.line("1 table needed no rewriting, and was not read: flagstone verify reads it"),
         _ => output.line(format!(
             "{} needed no rewriting, and were not read: flagstone verify reads them",
-            text::count(count, "table")
+            counted(count, "table")
         )),
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
-use flagstone::base::Error;
+use flagstone::base::{Error, counted};
 use flagstone::env::{Env, FileSystem, OpenMode, directory_of};
 use serde_json::json;
 
@@ -117,9 +117,9 @@ impl Done {
         }
         let unread = match unread {
             0 => String::new(),
-            some => format!(", {} not readable", text::count(some, "value")),
+            some => format!(", {} not readable", counted(some, "value")),
         };
-        let (files, refused) = (text::count(files, "file"), text::count(refused, "key"));
+        let (files, refused) = (counted(files, "file"), counted(refused, "key"));
         format!("{files}, {} in {seconds:.2} s, {refused} refused{unread}", text::bytes(bytes))
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::Args;
-use flagstone::base::{Code, Error};
+use flagstone::base::{Code, Error, counted};
 use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use flagstone::db::{ColumnFamily, Db, OpenFiles, Ticker};
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
@@ -437,7 +437,7 @@ impl Summary {
         } else {
             output.line(format!(
                 "{}, {} in {:.2} s ({}/s); {} written by the engine, {} on disk",
-                text::count(self.files, "file"),
+                counted(self.files, "file"),
                 text::bytes(self.bytes),
                 self.seconds,
                 text::bytes(rate as u64),
@@ -452,10 +452,10 @@ impl Summary {
                 output.line(format!("{} {which} left out", self.skipped))?;
             }
             if self.own > 0 {
-                output.line(format!("{} of the database itself left out", text::count(self.own, "path")))?;
+                output.line(format!("{} of the database itself left out", counted(self.own, "path")))?;
             }
             if self.left_out > 0 {
-                output.line(format!("{} not stored, as said above", text::count(self.left_out, "path")))?;
+                output.line(format!("{} not stored, as said above", counted(self.left_out, "path")))?;
             }
         }
         let verdict = if self.left_out == 0 { Verdict::Sound } else { Verdict::Faulty };

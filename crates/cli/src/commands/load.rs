@@ -3,7 +3,7 @@
 use std::io::stdin;
 
 use clap::Args;
-use flagstone::base::{Code, Comparator};
+use flagstone::base::{Code, Comparator, counted};
 use flagstone::batch::WriteBatch;
 use flagstone::db::ColumnFamily;
 use flagstone::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, WriteOptions};
@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome, Verdict, reported, say, tell_if_typed};
 use crate::output::Output;
 use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::{Opened, Ttl};
-use crate::text::{self, DumpLine, DumpStart, HexPieces};
+use crate::text::{DumpLine, DumpStart, HexPieces};
 
 /// Bytes of lines that one batch holds.
 const BATCH_SIZE: usize = 1 << 20;
@@ -75,9 +75,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut output = Output::new();
     output.line(match (common.json, left_out) {
         (true, _) => json!({ "keys": keys, "left_out": left_out }).to_string(),
-        (false, 0) => format!("{} loaded", text::count(keys, "key")),
+        (false, 0) => format!("{} loaded", counted(keys, "key")),
         (false, _) => {
-            format!("{} loaded, {} left out", text::count(keys, "key"), text::count(left_out, "line"))
+            format!("{} loaded, {} left out", counted(keys, "key"), counted(left_out, "line"))
         }
     })?;
     let verdict = if left_out == 0 { Verdict::Sound } else { Verdict::Faulty };

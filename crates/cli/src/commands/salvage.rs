@@ -3,7 +3,7 @@
 use std::path::{self, Path, PathBuf};
 
 use clap::Args;
-use flagstone::base::Error;
+use flagstone::base::{Error, counted};
 use flagstone::db::{
     Fault, LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage, salvage_with_older_options,
 };
@@ -150,7 +150,7 @@ fn first_of<T>(
         (listed, _) => format!("; --json has {listed} of them"),
     };
     if more > 0 {
-        lines.push(format!("... and {} {which}{in_json}", text::count(more, &format!("more {one}"))));
+        lines.push(format!("... and {} {which}{in_json}", counted(more, &format!("more {one}"))));
     }
     lines
 }
@@ -187,8 +187,7 @@ fn words(report: &SalvageReport) -> Vec<String> {
         Some(format!("{} gave nothing: {why}", file.path.display()))
     });
     lines.extend(left_out);
-    let count =
-        |kind, one| text::count(report.files.iter().filter(|file| file.kind == kind).count() as u64, one);
+    let count = |kind, one| counted(report.files.iter().filter(|file| file.kind == kind).count() as u64, one);
     lines.push(format!(
         "{}, {} and {} read, {}",
         count(SalvagedKind::Table, "table"),
@@ -200,17 +199,17 @@ fn words(report: &SalvageReport) -> Vec<String> {
         lines.push(format!(
             "family '{}': {}, {} of them with large values",
             text::name(&family.name),
-            text::count(family.keys, "key"),
+            counted(family.keys, "key"),
             family.large_values
         ));
     }
-    let recovered = text::count(report.records(), "record") + " recovered";
+    let recovered = counted(report.records(), "record") + " recovered";
     lines.push(match (report.places_lost(), report.values_lost()) {
         (0, 0) => recovered + "; nothing was lost",
         (places, values) => format!(
             "{recovered}; something was lost in {}, and {}",
-            text::count(places, "place"),
-            text::count(values, "large value")
+            counted(places, "place"),
+            counted(values, "large value")
         ),
     });
     lines

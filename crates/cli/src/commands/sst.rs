@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use flagstone::base::file_name::FileKind;
-use flagstone::base::{Comparator, InternalIterator, PrefixExtractor};
+use flagstone::base::{Comparator, InternalIterator, PrefixExtractor, counted};
 use flagstone::db::another_owner;
 use flagstone::env::{Env, OpenMode};
 use flagstone::manifest;
@@ -333,7 +333,7 @@ fn print_properties(
     let verdict = match faults {
         None => String::new(),
         Some(0) => ", every block read: sound".to_string(),
-        Some(faults) => format!(", every block read: {}", text::count(faults, "fault")),
+        Some(faults) => format!(", every block read: {}", counted(faults, "fault")),
     };
     output.line(format!("{size} bytes, format_version {}{verdict}", table.footer().format_version))?;
     for (name, value) in &properties {

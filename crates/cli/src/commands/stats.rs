@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Args;
+use flagstone::base::counted;
 use flagstone::db::{ColumnFamily, Db, PROPERTY_NAMES};
 use serde_json::{Map, Value, json};
 
@@ -203,7 +204,7 @@ fn print(db: &Db, family: &ColumnFamily, levels: &Levels, output: &mut Output) -
     for (level, (files, bytes)) in
         levels.of_family(family).iter().enumerate().filter(|(_, (files, _))| *files > 0)
     {
-        output.line(format!("  level {level}: {}, {}", text::count(*files, "table"), text::bytes(*bytes)))?;
+        output.line(format!("  level {level}: {}, {}", counted(*files, "table"), text::bytes(*bytes)))?;
     }
     for (property, name) in FIGURES {
         if let Some(figure) = db.int_property(family, property) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use flagstone::base::{Error, Remedy, SubCode};
+use flagstone::base::{Error, Remedy, SubCode, counted};
 use flagstone::db::{Db, Fault, VerifyReport};
 use flagstone::env::Env;
 use flagstone::manifest::read_current;
@@ -129,9 +129,9 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
     }
     output.line(format!(
         "{}, {} and {} read, {}: {}",
-        text::count(report.tables, "table"),
-        text::count(report.blob_files, "blob file"),
-        text::count(report.wals, "WAL"),
+        counted(report.tables, "table"),
+        counted(report.blob_files, "blob file"),
+        counted(report.wals, "WAL"),
         text::bytes(report.bytes),
         summary(&report.faults)
     ))?;
@@ -145,7 +145,7 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
 fn summary(faults: &[Fault]) -> String {
     let unread = faults.iter().filter(|fault| fault.error.is_refused()).count();
     let told = faults.len() - unread;
-    let faults = text::count(told as u64, "fault");
+    let faults = counted(told as u64, "fault");
     match (told, unread) {
         (0, 0) => "sound".to_string(),
         (0, unread) => format!("no fault, but {unread} not read"),

@@ -8,6 +8,7 @@ mod combining_lock;
 mod compaction_filter;
 pub mod comparator;
 pub mod compression;
+mod counted;
 mod covered_groups;
 mod covered_parts;
 mod data_paths;
@@ -43,6 +44,7 @@ pub use compaction_filter::{
     KeepEverything, TableFileCreationReason,
 };
 pub use comparator::{Comparator, UserComparator};
+pub use counted::counted;
 pub use data_paths::DataPaths;
 pub(crate) use error::path_in_words;
 pub use error::{Code, Error, Result, SubCode};

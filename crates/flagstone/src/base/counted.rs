@@ -1,0 +1,24 @@
+//! Numbers of things in words.
+
+/// `1 table`, `2 tables`, `0 entries`: a number and a noun, which ends in `s` where there is not one.
+pub fn counted(count: impl TryInto<u64>, one: &str) -> String {
+    let count: u64 = count.try_into().unwrap_or(u64::MAX);
+    match one.strip_suffix('y') {
+        _ if count == 1 => format!("1 {one}"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{count} {stem}ies"),
+        _ => format!("{count} {one}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn a_noun_goes_by_its_number() {
+        assert_eq!(counted(0u64, "table"), "0 tables");
+        assert_eq!(counted(1usize, "entry"), "1 entry");
+        assert_eq!(counted(2u64, "entry"), "2 entries");
+        assert_eq!(counted(2u64, "key"), "2 keys");
+    }
+}
