@@ -1,6 +1,7 @@
 //! `flagstone space`
 
 use clap::Args;
+use flagstone::base::counted;
 use flagstone::db::{ColumnFamily, SpaceUsage};
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,8 @@ use crate::text;
 
 /// Say where the space of each column family goes: live values, garbage, who holds it, what a compaction would return.
 ///
-/// Reads all tables, but no values: of those in blob files, only where they lie. The database is opened for reading, so that
+/// Reads all tables, but no values: of those in blob files, only where they lie. What entries in WALs overwrite counts as live
+/// until a flush, and the command says how many those are. The database is opened for reading, so that
 /// nobody else's snapshots and iterators are seen.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone space --db /data/photos --json")]
@@ -53,7 +55,7 @@ fn figures(usage: &SpaceUsage) -> [(&'static str, u64, &'static str); 11] {
         ("snapshot_bytes", usage.snapshot_bytes, "  pinned by snapshots"),
         ("punched_bytes", usage.punched_bytes, "given back by holes in blob files"),
         ("reader_bytes", usage.reader_bytes, "old files pinned by iterators"),
-        ("unflushed_bytes", usage.unflushed_bytes, "values not yet flushed"),
+        ("unflushed_bytes", usage.unflushed_bytes, "not yet flushed"),
         ("scratch_bytes", usage.scratch_bytes, "room that the largest compaction wants"),
         ("reclaimable_bytes", usage.reclaimable_bytes(), "reclaimable now"),
     ]
@@ -67,6 +69,7 @@ fn amplification(usage: &SpaceUsage) -> Option<f64> {
 fn facts(family: &ColumnFamily, usage: &SpaceUsage) -> Map<String, Value> {
     let mut facts: Map<String, Value> =
         figures(usage).into_iter().map(|(name, figure, _)| (name.to_string(), json!(figure))).collect();
+    facts.insert("unflushed_entries".to_string(), json!(usage.unflushed_entries));
     facts.insert("space_amplification".to_string(), json!(amplification(usage)));
     let options = family.options();
     facts.insert("max_space_amplification".to_string(), json!(options.max_space_amplification));
@@ -78,6 +81,12 @@ fn print(family: &ColumnFamily, usage: &SpaceUsage, output: &mut Output) -> Resu
     output.line(format!("column family '{}'", text::name(family.name())))?;
     for (_, figure, meaning) in figures(usage) {
         output.line(format!("  {meaning}: {}", text::bytes(figure)))?;
+    }
+    if usage.unflushed_entries > 0 {
+        output.line(format!(
+            "  not counted: garbage by {} that WALs hold; flagstone flush writes tables of them, then it counts",
+            counted(usage.unflushed_entries, "entry")
+        ))?;
     }
     if let Some(amplification) = amplification(usage) {
         let limit = match family.options().max_space_amplification {

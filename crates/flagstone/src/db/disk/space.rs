@@ -38,8 +38,10 @@ pub struct SpaceUsage {
     pub punched_bytes: u64,
     /// Tables and blob files that are no part of the database any longer, and that iterators and other readers keep.
     pub reader_bytes: u64,
-    /// Values of memtables in blob files.
+    /// Memtables, with their values in blob files. Opening for reading fills memtables from WALs.
     pub unflushed_bytes: u64,
+    /// Entries of memtables. What they overwrite or delete counts as live until they are flushed.
+    pub unflushed_entries: u64,
     /// The most that one compaction may write before it gives anything back, but for values in blob files: compactions need
     /// as much free space. Several that run at the same time need more.
     pub scratch_bytes: u64,
@@ -104,7 +106,8 @@ impl DbInner {
             garbage_bytes: all_garbage.saturating_sub(punched_bytes),
             punched_bytes,
             reader_bytes: self.pinned_bytes(family, &version),
-            unflushed_bytes: current.generations().map(|memtable| memtable.blobs.bytes()).sum(),
+            unflushed_bytes: unflushed_bytes(&current),
+            unflushed_entries: current.generations().map(|memtable| memtable.num_entries()).sum(),
             scratch_bytes: scratch_bytes(&family.options.load(), &version),
         })
     }
@@ -187,6 +190,11 @@ impl DbInner {
         let blobs = blob_file_bytes(version.blob_files.values());
         tables + self.total_blob_bytes(family).saturating_sub(blobs)
     }
+}
+
+/// Bytes that a flush of all memtables has to bring to the disk.
+pub(in crate::db) fn unflushed_bytes(current: &SuperVersion) -> u64 {
+    current.generations().filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.bytes()).sum()
 }
 
 /// Bytes of these files on the disk, headers and footers included.

@@ -9,6 +9,8 @@ use crate::options::CompactionStyle;
 
 /// Less garbage is not worth collecting: compactions leave it.
 const GARBAGE_LITTLE: u64 = 32 << 20;
+/// Less than this part of the blob files cannot make much garbage of them.
+const UNFLUSHED_PART: u64 = 10;
 /// With fewer bytes of values written it is not known what is moved for each.
 const WRITTEN_MIN: u64 = 256 << 20;
 /// What may be moved for each byte that is written without anybody's noticing.
@@ -73,6 +75,20 @@ impl Findings {
                 .but(", or enable_blob_garbage_collection from false to true");
             self.add(Severity::Slow, what, advice);
         }
+    }
+
+    /// Values that WALs hold overwrite others, which count as garbage only after a flush. A running database flushes them.
+    pub(super) fn unflushed(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
+        let FamilyFacts { name, unflushed_bytes: unflushed, blob_bytes, .. } = family;
+        let is_much = unflushed.saturating_mul(UNFLUSHED_PART) >= *blob_bytes && *blob_bytes > 0;
+        if database.is_running || *unflushed == 0 || !is_much {
+            return;
+        }
+        let what = format!(
+            "family '{name}': {} are not flushed: what they overwrite in blob files is not counted as garbage",
+            bytes(*unflushed)
+        );
+        self.add(Severity::Note, what, Remedy::Flush);
     }
 
     /// What the limit of space costs where values are too small for holes.

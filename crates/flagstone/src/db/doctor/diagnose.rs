@@ -120,6 +120,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         found.runs(family, &facts.database);
         found.fifo(family);
         found.blobs(family, &facts.database);
+        found.unflushed(family, &facts.database);
         found.moves(family, &facts.database);
     }
     found.0.sort_by_key(|finding| finding.severity);

@@ -215,6 +215,8 @@ facts! {
         soft_pending_compaction_bytes_limit: u64 = 64 << 30,
         /// See the option.
         hard_pending_compaction_bytes_limit: u64 = 256 << 30,
+        /// Bytes of memtables, with their values in blob files; where the database is not open for writing, what WALs hold.
+        unflushed_bytes: u64 = 0,
         /// Full memtables that are not flushed.
         unflushed_memtables: u64 = 0,
         /// See the option.

@@ -11,7 +11,7 @@ use crate::compaction::pick::{
     BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, StallCause, largest_dropped,
 };
 use crate::db::budget::memtable_bytes_max;
-use crate::db::disk::space::blob_file_bytes;
+use crate::db::disk::space::{blob_file_bytes, unflushed_bytes};
 use crate::db::family::ColumnFamily;
 use crate::db::jobs::background::jobs_apart;
 use crate::db::properties::activity::Activity;
@@ -278,6 +278,7 @@ impl DbInner {
             pending_compaction_bytes: input.pending_compaction_bytes,
             soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
             hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
+            unflushed_bytes: unflushed_bytes(&current),
             // Who only reads keeps what it replayed, and flushes nothing.
             unflushed_memtables: if self.context.read_only { 0 } else { current.immutable.len() as u64 },
             max_write_buffer_number: stalls.max_write_buffer_number as u64,
