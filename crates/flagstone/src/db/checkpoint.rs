@@ -4,14 +4,14 @@
 //! files of memtables grow, so they are copied up to what they hold at one moment under the locks. The MANIFEST is written
 //! anew: it must not name directories that the copy does not have. CURRENT comes last: a directory without it is no database.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::state::State;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
 use crate::env::{BufferedWriter, FileSystem, OpenMode};
-use crate::manifest::{ObsoleteFile, StateCopy};
+use crate::manifest::StateCopy;
 
 /// Copies go through a buffer of this many bytes.
 const COPY_BUFFER: usize = 1 << 20;
@@ -43,7 +43,7 @@ impl Db {
             })?;
         }
         let pause = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
-        inner.tree.state.lock().paused.deletions += pause;
+        inner.tree.pause_deletions(pause);
         let made = inner.copy_to(target);
         inner.end_pause(pause);
         inner.purge_obsolete_files();
@@ -61,17 +61,14 @@ impl<'a> RunningCheckpoint<'a> {
     /// # Errors
     /// `ShutdownInProgress`.
     fn begin(inner: &'a DbInner) -> Result<Self> {
-        let mut state = inner.tree.state.lock();
-        inner.context.check_open()?;
-        state.running.checkpoints += 1;
+        inner.tree.begin_checkpoint()?;
         Ok(Self(inner))
     }
 }
 
 impl Drop for RunningCheckpoint<'_> {
     fn drop(&mut self) {
-        self.0.tree.state.lock().running.checkpoints -= 1;
-        self.0.tree.progress.notify_all();
+        self.0.tree.end_checkpoint();
     }
 }
 
@@ -104,15 +101,12 @@ impl DbInner {
     /// Files may be deleted again, unless another checkpoint is made. WALs that flushes would have removed meanwhile go now.
     fn end_pause(&self, pause: usize) {
         let mut commit = self.pipeline.commit.lock();
-        let mut state = self.tree.state.lock();
-        state.paused.deletions -= pause;
         // Nobody is to be asked in a database that is closed by now, or open for reading only.
-        if commit.log.writer.is_some() {
+        let is_written = commit.log.writer.is_some();
+        if is_written {
             commit.ask_again_for_wals();
-            let needed = state.versions.oldest_log_number();
-            self.tree.remove_old_wals(&mut state, needed);
-            self.tree.update_stall(&mut state);
         }
+        self.tree.resume_deletions(pause, is_written);
     }
 
     /// Fills the new directory.
@@ -149,8 +143,8 @@ impl DbInner {
         if commit.log.writer.is_some() {
             self.flush_log(&mut commit)?;
         }
-        let state = self.tree.state.lock();
-        let linked = self.files_to_link(&state)?;
+        let copy = self.tree.copied_state(|| self.options_text(true));
+        let linked = self.files_to_link(copy.live)?;
         let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
             let size = self.context.env.fs.metadata(&source)?.size;
             Ok(Copied { source, size, may_shrink })
@@ -163,55 +157,36 @@ impl DbInner {
         }
         // Blob files of memtables still grow: the WALs name no more of them than what they have now. What lies behind that, zeros
         // and places of writes that fail, may be gone when they are copied.
-        for known in state.families.values() {
-            let numbers = known.generations().flat_map(|generation| generation.blobs.numbers());
-            for number in numbers {
-                copied.push(whole(known.family.paths.blob(number), true)?);
-            }
+        for blob in copy.growing {
+            copied.push(whole(blob, true)?);
         }
-        if !state.wals.live.is_empty() {
+        if !copy.wals.is_empty() {
             Sometimes::CheckpointWithOlderWals.reached();
         }
         let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written()));
-        let older = state.wals.live.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
-        for (number, size) in older.map(|wal| (wal.number, wal.bytes)).chain(active) {
+        let older = copy.wals.into_iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
+        for (number, size) in older.chain(active) {
             let source = file_name::wal(&self.context.wal_directory, number);
             // Another process cuts a WAL that it has done with off behind its last record.
             copied.push(Copied { source, size, may_shrink: self.context.read_only });
         }
-        // Under the same lock: families that are made or dropped later are in neither.
-        let options = self.options_text(true);
-        Ok(Contents { linked, copied, state: state.versions.copied_state(), options })
+        Ok(Contents { linked, copied, state: copy.state, options: copy.options })
     }
 
     /// The tables and blob files of the current versions, by the names that they have on the disk.
-    fn files_to_link(&self, state: &State) -> Result<Vec<PathBuf>> {
-        let mut missing = state.versions.live_files();
+    fn files_to_link(&self, mut missing: BTreeMap<FileNumber, PathBuf>) -> Result<Vec<PathBuf>> {
         let mut linked = Vec::new();
         for (path, kind) in self.data_files()? {
             if let FileKind::Table(number) | FileKind::Blob(number) = kind
-                && missing.remove(&number)
+                && missing.remove(&number).is_some()
             {
                 linked.push(path);
             }
         }
-        let Some(number) = missing.into_iter().min() else { return Ok(linked) };
+        let Some((_, place)) = missing.pop_first() else { return Ok(linked) };
         let message =
             "the MANIFEST lists this file, but it is missing; flagstone check says what else is missing";
-        Err(Error::corruption(message).at(self.place_of(state, number)))
-    }
-
-    /// Where the live table or blob file of that number should be.
-    fn place_of(&self, state: &State, number: FileNumber) -> PathBuf {
-        let found = state.versions.families().find_map(|family| {
-            let (version, paths) = (&family.current, &family.current.paths);
-            let table = version.files().find(|(_, file)| file.number() == number);
-            let table = table.map(|(_, file)| ObsoleteFile::table(paths, number, file.meta.path_id));
-            table.or_else(|| {
-                version.blob_files.contains_key(&number).then(|| ObsoleteFile::blob(paths, number))
-            })
-        });
-        found.map_or_else(|| self.context.path.clone(), |file| file.path())
+        Err(Error::corruption(message).at(place))
     }
 
     /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or `db_paths` in its OPTIONS file,

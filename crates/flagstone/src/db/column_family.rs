@@ -7,14 +7,15 @@ use super::budget::memtable_bytes_max;
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::generation::Generation;
 use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
-use super::state::State;
 use super::writing::operations::family_of;
 use super::writing::write::Commit;
 use super::{Db, DbInner};
+use crate::base::FileNumber;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
 use crate::batch::WriteBatch;
 use crate::manifest::FamilySpec;
+use crate::manifest::Version;
 use crate::options::ColumnFamilyOptions;
 use crate::options::names::check_live;
 
@@ -88,14 +89,10 @@ impl Db {
             }
             options.validate_for_writing().map(|()| options)
         };
-        let mut state = inner.tree.state.lock();
-        inner.apply_family_options(&family.0, &changed()?);
-        if let Some(known) = state.families.get_mut(&family.0.id) {
-            known.remembered_pressure = None;
-        }
-        state.note(family.0.id);
-        drop(state);
-        inner.tree.family_changed(family.0.id);
+        inner.tree.change_family(family.0.id, || {
+            inner.apply_family_options(&family.0, &changed()?);
+            Ok(())
+        })?;
         inner.write_changed_options()
     }
 
@@ -107,8 +104,7 @@ impl Db {
     pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.context.check_writable()?;
-        let resizes_caches = {
-            let _one_at_a_time = inner.tree.state.lock();
+        let resizes_caches = inner.tree.one_at_a_time(|| {
             let mut settings = (*inner.context.settings.load_full()).clone();
             for (name, value) in changes {
                 check_live(name, true)?;
@@ -118,8 +114,8 @@ impl Db {
             let resizes_caches = inner.tables.note_settings(&settings);
             inner.context.settings.store(Arc::new(settings));
             inner.update_limits();
-            resizes_caches
-        };
+            Ok(resizes_caches)
+        })?;
         if resizes_caches {
             inner.tables.account().tell_again();
         }
@@ -156,40 +152,35 @@ impl DbInner {
         }
         self.check_direct_writes(&written_directly)?;
         let mut commit = self.pipeline.commit.lock();
-        let mut state = self.tree.state.lock();
-        self.context.check_writable()?;
-        let created = state.versions.create_column_families(specs, commit.log.number);
-        let ids = self.tree.after_manifest_change(&mut state, created)?;
-        let mut families = Vec::with_capacity(ids.len());
-        for (id, (name, options)) in ids.into_iter().zip(wanted) {
-            families.push(self.add_family(&mut commit, &mut state, id, &name, &options));
+        let wal = commit.log.number;
+        let families = self.tree.create_families(specs, wal, |index, id, version| {
+            let (name, options) = &wanted[index];
+            self.new_family(id, name, options, version, wal)
+        })?;
+        for (family, mem) in &families {
+            commit.add_target(family.clone(), mem.clone());
         }
-        self.tree.families.write().extend(families.iter().map(|family| (family.id, family.clone())));
-        drop((state, commit));
+        drop(commit);
         self.update_limits();
-        Ok(families)
+        Ok(families.into_iter().map(|(family, _)| family).collect())
     }
 
     /// A family that the MANIFEST has, without anything in it.
-    fn add_family(
+    fn new_family(
         &self,
-        commit: &mut Commit,
-        state: &mut State,
         id: ColumnFamilyId,
         name: &str,
         options: &ColumnFamilyOptions,
-    ) -> Arc<Family> {
-        let version = state.versions.family(id).expect("just created").current.clone();
+        version: Arc<Version>,
+        wal: FileNumber,
+    ) -> FamilyState {
         let order = InternalKeyComparator::new(options.comparator.clone());
         let of_db = self.context.settings.load();
         let settings = memtable_settings(&of_db, options, &self.arenas);
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion::first(mem.clone(), version);
         let family = Family::new(id, name, options, first, self.disk.obsolete.clone(), of_db.archives_wals());
-        state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), commit.log.number));
-        state.note(id);
-        commit.add_target(family.clone(), mem);
-        family
+        FamilyState::new(family, mem, wal)
     }
 
     fn drop_family(&self, family: &Arc<Family>) -> Result<()> {
@@ -198,27 +189,17 @@ impl DbInner {
         }
         family.check_alive()?;
         let mut commit = self.pipeline.commit.lock();
-        let mut state = self.tree.state.lock();
         self.disk.check_may_free()?;
         family.check_alive()?;
-        let dropped = state.versions.drop_column_family(family.id);
-        self.tree.after_manifest_change(&mut state, dropped).inspect_err(|_| {
+        self.tree.drop_family(family).inspect_err(|_| {
             if let Some(target) = commit.targets.get_mut(&family.id) {
                 target.drop_in_doubt = true;
                 commit.asked.settle_drop = true;
             }
         })?;
-        family.mark_dropped();
         commit.remove_target(family.id);
         commit.ask_again_for_wals();
-        if let Some(known) = state.remove_family(family.id) {
-            known.generations().for_each(|generation| generation.blobs.give_up());
-        }
-        self.tree.families.write().remove(&family.id);
-        self.tree.update_stall(&mut state);
-        self.tree.announce_work(&mut state);
-        self.tree.progress.notify_all();
-        drop((state, commit));
+        drop(commit);
         self.update_limits();
         Ok(())
     }
@@ -231,13 +212,7 @@ impl DbInner {
         if !families.any(|id| commit.target(id).is_some_and(|target| target.drop_in_doubt)) {
             return Ok(());
         }
-        let mut state = self.tree.state.lock();
-        if state.versions.is_in_doubt() {
-            let settled = state.versions.log_and_apply(Vec::new());
-            self.tree
-                .after_manifest_change(&mut state, settled)
-                .map_err(|error| error.context("the column family could not be dropped, nor kept"))?;
-        }
+        self.tree.settle_drops()?;
         commit.targets.values_mut().for_each(|target| target.drop_in_doubt = false);
         commit.asked.settle_drop = false;
         Ok(())

@@ -204,17 +204,7 @@ impl DbInner {
             usage.wal_mapping = wal.mapped_bytes();
         }
         let now = self.context.env.clock.now_us();
-        let state = self.tree.state.lock();
-        for known in state.families.values() {
-            usage.active_memtables += known.mem.memory_reserved() as u64;
-            usage.immutable_memtables +=
-                known.immutable.iter().map(|waiting| waiting.mem.memory_reserved() as u64).sum::<u64>();
-            add_tables(&mut usage, &known.family.current.load().version);
-            let (count, since) = known.kept_by_readers();
-            usage.kept_versions += count as u64;
-            let age = since.map(|since| now.saturating_sub(since));
-            usage.oldest_kept_version_us = usage.oldest_kept_version_us.max(age);
-        }
+        self.tree.add_memory(&mut usage, now);
         let in_use = usage.active_memtables + usage.immutable_memtables;
         usage.kept_memtables = held(Holder::Memtables).saturating_sub(in_use);
         usage
@@ -240,7 +230,7 @@ fn memory_in(cache: &BlockCache, owner: &CacheOwner) -> CacheMemory {
     memory
 }
 
-fn add_tables(usage: &mut MemoryUsage, version: &Version) {
+pub(in crate::db) fn add_tables(usage: &mut MemoryUsage, version: &Version) {
     for table in version.files().filter_map(|(_, file)| file.table.get()) {
         usage.table_indexes += table.index_memory_usage() as u64;
         usage.table_filters += table.filter_memory_usage() as u64;

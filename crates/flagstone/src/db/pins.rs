@@ -171,10 +171,7 @@ impl DbInner {
         if Arc::ptr_eq(&current, reads) {
             return None;
         }
-        let mut others = match self.tree.state.lock().families.get(&family.id) {
-            Some(known) => known.replaced(),
-            None => Vec::new(),
-        };
+        let mut others = self.tree.replaced(family);
         others.retain(|other| !Arc::ptr_eq(other, reads));
         let mut parts = parts_of(reads);
         let of_current = parts_of(&current);

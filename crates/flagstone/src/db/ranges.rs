@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::family::{ColumnFamily, Family};
 use super::jobs::compact::CompactionJob;
 use super::{Db, DbInner};
-use crate::base::sync::Ordering;
 use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result};
 use crate::compaction::pick::{KeyRange, files_within};
 use crate::manifest::TableFile;
@@ -34,16 +33,15 @@ impl Db {
         inner.disk.check_may_free()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
-        let job = {
-            let mut state = inner.tree.state.lock();
+        let planned = inner.tree.begin_planned(|_| {
             inner.disk.check_may_free()?;
             let version = family.0.current.load().version.clone();
-            let Some(plan) = files_within(&version, ranges, include_end) else { return Ok(()) };
+            let Some(plan) = files_within(&version, ranges, include_end) else { return Ok(None) };
             let mut job = CompactionJob::new(family.0.clone(), version, plan);
             job.is_manual = true;
-            inner.tree.begin_compaction(&mut state, &job);
-            job
-        };
+            Ok(Some((job, ())))
+        })?;
+        let Some((job, ())) = planned else { return Ok(()) };
         let outcome = inner.run_compaction(&job).map(drop);
         drop(job);
         inner.end_asked_for(outcome)
@@ -65,15 +63,7 @@ impl Db {
         inner.context.check_writable()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
-        let mut state = inner.tree.state.lock();
-        let version = family.0.current.load().version.clone();
-        for level in 0..version.last_level_with_files().unwrap_or(0) {
-            for file in version.files_overlapping(level, begin, end) {
-                file.suggested.store(true, Ordering::Relaxed);
-            }
-        }
-        state.note(family.0.id);
-        inner.tree.announce_work(&mut state);
+        inner.tree.suggest(&family.0, begin, end);
         Ok(())
     }
 

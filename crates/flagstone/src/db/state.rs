@@ -27,8 +27,6 @@ pub(super) struct OldWals {
     pub(super) live: VecDeque<LiveWal>,
     /// Obsolete ones whose blocks the next ones will use.
     pub(super) recyclable: VecDeque<FileNumber>,
-    /// One that could be neither begun nor removed again.
-    pub(super) unbegun: Option<FileNumber>,
     /// Those that only the options keep.
     pub(super) archive: Archive,
 }
@@ -119,6 +117,12 @@ impl State {
         };
         state.note_all();
         state
+    }
+
+    /// Whether a flush runs, or is about to.
+    pub(super) fn flushes_go_on(&self) -> bool {
+        let mut waiting = self.agenda.waiting();
+        self.running.flushes > 0 || waiting.any(|(_, id)| self.families[&id].is_ready_to_flush())
     }
 
     /// Bytes of the memtables that no flush has written.

@@ -34,6 +34,12 @@ pub(in crate::db) struct Limits {
 }
 
 impl Archive {
+    /// The numbers and sizes of those that are archived, and of those that wait for it.
+    pub(in crate::db) fn contents(&self) -> [Vec<(FileNumber, u64)>; 2] {
+        let archived = self.wals.iter().map(|wal| (wal.number, wal.size));
+        [archived.collect(), self.waiting.iter().copied().collect()]
+    }
+
     /// The oldest first: after a power loss one may have come behind those that were moved after it.
     pub(in crate::db) fn sort(&mut self) {
         self.wals.make_contiguous().sort_unstable_by_key(|wal| wal.number);
@@ -76,19 +82,21 @@ impl DbInner {
     /// [`Db::wal_files`], and the number of the active one, if there is one.
     pub(in crate::db) fn wal_files(&self) -> (Vec<WalFile>, Option<FileNumber>) {
         let commit = self.pipeline.commit.lock();
-        let state = self.tree.state.lock();
+        let older = self.tree.older_wals();
         let here = |(number, size, archived): (FileNumber, u64, bool)| {
             let path = file_name::wal(&self.context.wal_directory, number);
             WalFile { number, path, size, archived }
         };
-        let moved = state.wals.archive.wals.iter().map(|wal| {
-            let (number, size) = (wal.number, wal.size);
-            WalFile { number, path: self.disk.archived(number), size, archived: true }
+        let moved = older.archived.iter().map(|(number, size)| WalFile {
+            number: *number,
+            path: self.disk.archived(*number),
+            size: *size,
+            archived: true,
         });
-        let waiting = state.wals.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
-        let older = state.wals.live.iter().map(|wal| (wal.number, wal.bytes, false));
+        let waiting = older.waiting.iter().map(|(number, size)| (*number, *size, true));
+        let live = older.live.iter().map(|(number, size)| (*number, *size, false));
         let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
-        let mut files: Vec<_> = moved.chain(waiting.chain(older).chain(active).map(here)).collect();
+        let mut files: Vec<_> = moved.chain(waiting.chain(live).chain(active).map(here)).collect();
         // What waits may be older than what was moved.
         files.sort_by_key(|file| file.number);
         (files, active.map(|(number, ..)| number))

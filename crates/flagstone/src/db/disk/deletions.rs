@@ -38,16 +38,7 @@ impl DbInner {
         if self.context.check_writable().is_err() {
             return Ok(false);
         }
-        let due: Vec<_> = {
-            let mut state = self.tree.state.lock();
-            let now = self.context.env.clock.unix_seconds();
-            // Without workers nobody would come again.
-            if !state.agenda.is_another_second(now) && self.tree.has_workers() {
-                return Ok(false);
-            }
-            let families = state.families.values_mut();
-            families.filter_map(|known| due(known, now).map(|due| (known.family.clone(), due))).collect()
-        };
+        let Some(due) = self.tree.take_due_deletions(due) else { return Ok(false) };
         let mut flushed = false;
         for (family, due) in due {
             let current = family.current.load_full();

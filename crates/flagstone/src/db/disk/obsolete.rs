@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
-use crate::base::file_name::{self, FileKind};
+use crate::base::file_name::{self};
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Result, Sometimes, SubCode};
+use crate::base::{Result, Sometimes, SubCode};
 use crate::db::DbInner;
 use crate::db::disk::Disk;
 use crate::env::FileLock;
@@ -77,7 +77,7 @@ impl DbInner {
     fn end_purge(&self) {
         if self.disk.removal_awaited.swap(false, Ordering::AcqRel) {
             Sometimes::RemovalBehind.reached();
-            self.tree.announce_work(&mut self.tree.state.lock());
+            self.tree.call();
         }
     }
 
@@ -86,14 +86,9 @@ impl DbInner {
         if self.context.read_only || directory.is_none() || self.disk.obsolete.is_empty() {
             return;
         }
-        // Taken under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
-        let files = {
-            let state = self.tree.state.lock();
-            if state.paused.deletions > 0 {
-                Sometimes::DeletionsPaused.reached();
-                return;
-            }
-            self.disk.obsolete.take(at_most)
+        let Some(files) = self.tree.take_obsolete(at_most) else {
+            Sometimes::DeletionsPaused.reached();
+            return;
         };
         // A table is closed before its file is removed.
         self.disk.obsolete.uncache_retired();
@@ -120,9 +115,7 @@ impl DbInner {
 
     /// At close: a database that nobody uses takes no space for what it may write one day.
     pub(in crate::db) fn remove_recyclable_wals(&self) {
-        // Not in the head of the loop: the lock would be held to its end.
-        let recyclable = std::mem::take(&mut self.tree.state.lock().wals.recyclable);
-        for number in recyclable {
+        for number in self.tree.take_recyclable_wals() {
             if let Err(error) = self.disk.remove(&file_name::wal(&self.context.wal_directory, number)) {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
             }
@@ -131,48 +124,8 @@ impl DbInner {
 
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
-        let commit = self.pipeline.commit.lock();
-        let mut state = self.tree.state.lock();
-        let live = state.versions.live_files();
-        for (path, kind) in self.data_files()? {
-            let stale = match kind {
-                FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
-                FileKind::Temporary(_) => true,
-                _ => false,
-            };
-            if stale {
-                Sometimes::LeftoverRemoved.reached();
-                if let FileKind::Blob(number) = kind {
-                    self.tables.forget_blob_file(number);
-                }
-                self.disk.remove(&path)?;
-            }
-        }
-        state.wals.archive = self.disk.load_archive()?;
-        let names = self.context.env.fs.list(&self.context.wal_directory)?;
-        let is_obsolete = |number: &FileNumber| {
-            *number < commit.log.number && !state.wals.live.iter().any(|wal| wal.number == *number)
-        };
-        let wals = names.iter().filter_map(|name| match FileKind::parse(name) {
-            Some(FileKind::Wal(number)) => Some(number),
-            _ => None,
-        });
-        let mut obsolete: Vec<FileNumber> = wals.filter(is_obsolete).collect();
-        obsolete.sort_unstable();
-        for number in obsolete {
-            let size =
-                self.context.env.fs.metadata(&file_name::wal(&self.context.wal_directory, number))?.size;
-            match self.disk.retire_wal(&mut state.wals.archive, number, size) {
-                // Recovery needs none of them.
-                Err(error) if self.context.settings.load().archives_wals() => {
-                    tracing::warn!(%error, "cannot archive an obsolete WAL");
-                }
-                outcome => outcome?,
-            }
-        }
-        state.wals.archive.sort();
-        self.disk.tidy_archive(&mut state.wals.archive)?;
-        self.tree.remove_old_metadata(&state)
+        let active = self.pipeline.commit.lock().log.number;
+        self.tree.remove_leftovers(active, self.data_files()?, |number| self.tables.forget_blob_file(number))
     }
 }
 

@@ -66,7 +66,7 @@ impl Promise {
     }
 
     /// From now on what is on the disk counts: it goes as fast as the disk lets it.
-    pub(super) fn begin(&mut self) {
+    pub(in crate::db) fn begin(&mut self) {
         (self.has_begun, self.is_kept) = (true, false);
         self.live_files().for_each(|file| file.holes.promise(0));
     }

@@ -29,11 +29,10 @@ use crate::cache::Holder;
 use crate::compaction::pick::{holes_are_slow, refers_to};
 use crate::db::DbInner;
 use crate::db::disk::Disk;
-use crate::db::family::{Family, FamilyState};
+use crate::db::family::Family;
 use crate::db::reading::level_files::ReadThrough;
-use crate::db::state::State;
 use crate::db::statistics::Ticker;
-use crate::db::tree::pressure::{Survey, families_with_garbage};
+use crate::db::tree::pressure::Survey;
 use crate::env::{IoPriority, OpenMode};
 use crate::manifest::{BlobFile, BlobFileState};
 use crate::sst::{IterSettings, ReadSettings};
@@ -83,11 +82,7 @@ impl Punching {
 impl DbInner {
     /// Looks for dead blobs, or punches holes where some were found, for one family; whether there was anything to do.
     pub(in crate::db) fn punch_one(&self) -> Result<bool> {
-        let mut state = self.tree.state.lock();
-        if let Some((family, promise)) = take_promise(&mut state, |_, known, promise| {
-            !promise.is_put_off() || !self.disk.has_slow_holes(&known.family)
-        }) {
-            drop(state);
+        if let Some((family, promise)) = self.tree.take_promise() {
             return self.go_on(&family, promise, |promise| {
                 promise.take_up();
                 self.disk.punch_some(promise);
@@ -97,28 +92,20 @@ impl DbInner {
                 }
             });
         }
-        self.tree.note_readers_who_stay(&mut state);
-        let Some(survey) = self.tree.take_survey(&mut state) else { return Ok(false) };
-        drop(state);
+        let Some(survey) = self.tree.take_survey() else { return Ok(false) };
         let outcome = self.guarded("survey of blob files", || self.survey(&survey));
         let (next, outcome) = match outcome {
             Ok(promise) if promise.is_fulfilled() => (Punching::Idle, Ok(true)),
             Ok(promise) => (Punching::Promised(promise), Ok(true)),
             Err(error) => (Punching::Idle, self.give_up_survey(&survey, error)),
         };
-        self.end_punch(&survey.family, next, false);
+        self.tree.end_punch(&survey.family, next, false);
         outcome
     }
 
     /// Punches some of the holes that were put off, since they are slow, if there is nothing else to do; whether there were any.
     pub(in crate::db) fn punch_at_rest(&self) -> Result<bool> {
-        let mut state = self.tree.state.lock();
-        let may_go_on = |state: &State, known: &FamilyState, promise: &Promise| {
-            self.tree.goes_on_at_rest(state, known, promise)
-        };
-        let Some((family, promise)) = take_promise(&mut state, may_go_on) else { return Ok(false) };
-        let announced = self.background.announced.load(Ordering::Acquire);
-        drop(state);
+        let Some((family, promise, announced)) = self.tree.take_promise_at_rest() else { return Ok(false) };
         self.go_on(&family, promise, |promise| {
             let (clock, begun_us) = (&self.context.env.clock, self.context.env.clock.now_us());
             loop {
@@ -148,7 +135,7 @@ impl DbInner {
             let is_at_rest = was_put_off && promise.is_put_off();
             (Punching::Promised(promise), is_at_rest)
         };
-        self.end_punch(family, next, is_at_rest);
+        self.tree.end_punch(family, next, is_at_rest);
         outcome
     }
 
@@ -250,53 +237,11 @@ impl DbInner {
         }
         agrees
     }
-
-    fn end_punch(&self, family: &Family, next: Punching, is_at_rest: bool) {
-        let mut state = self.tree.state.lock();
-        state.running.compactions -= 1;
-        if let Some(known) = state.families.get_mut(&family.id) {
-            if let Punching::Promised(promise) = &next
-                && known.has_readers_before(promise.installed)
-            {
-                Sometimes::HoleWaitedForReaders.reached();
-            }
-            known.punching = next;
-        }
-        state.note(family.id);
-        self.tree.update_stall(&mut state);
-        if !is_at_rest {
-            self.tree.announce_work(&mut state);
-        }
-        self.tree.progress.notify_all();
-    }
 }
 
 /// What a sealed file's size has to be.
 fn file_size(file: &BlobFile) -> u64 {
     file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)
-}
-
-/// A promise that nobody stands in the way of any longer, and that may go on.
-fn take_promise(
-    state: &mut State,
-    may_go_on: impl Fn(&State, &FamilyState, &Promise) -> bool,
-) -> Option<(Arc<Family>, Promise)> {
-    let id = families_with_garbage(state).find_map(|known| match &known.punching {
-        Punching::Promised(promise)
-            if !known.has_readers_before(promise.installed) && may_go_on(state, known, promise) =>
-        {
-            Some(known.family.id)
-        }
-        _ => None,
-    })?;
-    let known = state.families.get_mut(&id)?;
-    let Punching::Promised(mut promise) = std::mem::replace(&mut known.punching, Punching::Begun) else {
-        unreachable!("just seen")
-    };
-    promise.begin();
-    let family = known.family.clone();
-    state.running.compactions += 1;
-    Some((family, promise))
 }
 
 impl Disk {

@@ -93,7 +93,7 @@ fn as_many_as_are_asked_for_are_kept_the_newest_of_them_and_the_oldest_is_taken_
     let (db, other, wals) = with_four_obsolete(&world);
     let now = world.wals();
     let (active, obsolete) = wals.split_last().unwrap();
-    let kept: Vec<u64> = db.inner().tree.state.lock().wals.recyclable.iter().map(|number| number.0).collect();
+    let kept: Vec<u64> = db.inner().tree.lock().wals.recyclable.iter().map(|number| number.0).collect();
     assert_eq!(kept.len(), 2, "{now:?}");
     assert!(obsolete.ends_with(&kept), "the newest of {obsolete:?}: {kept:?}");
     assert_eq!(now, [&kept[..], &[*active]].concat(), "the others are gone");
@@ -152,7 +152,7 @@ fn wals_of_another_life_are_not_recycled() {
     let old = next.wals();
     let (found, other) = next.open();
     switch(&found, &other, "kept", 10);
-    let recyclable = found.inner().tree.state.lock().wals.recyclable.clone();
+    let recyclable = found.inner().tree.lock().wals.recyclable.clone();
     assert!(recyclable.iter().all(|number| !old.contains(&number.0)), "{old:?}: {recyclable:?}");
     assert!(next.wals().iter().all(|number| !old.contains(number)), "{old:?}: {:?}", next.wals());
     found.close().unwrap();
@@ -170,7 +170,7 @@ fn where_a_wal_may_not_be_recycled_none_is() {
     ] {
         let world = World::new(&[change]);
         let (db, other, _) = with_four_obsolete(&world);
-        assert!(db.inner().tree.state.lock().wals.recyclable.is_empty(), "{change:?}");
+        assert!(db.inner().tree.lock().wals.recyclable.is_empty(), "{change:?}");
         assert_eq!(world.wals().len(), 1, "{change:?}: {:?}", world.wals());
         drop(other);
         db.close().unwrap();

@@ -161,8 +161,7 @@ impl DbInner {
 
     /// The versions that readers still use, the current one first.
     pub(in crate::db) fn versions_in_use(&self, family: &Family) -> Vec<Arc<Version>> {
-        let state = self.tree.state.lock();
-        let replaced = state.families.get(&family.id).map_or(Vec::new(), |known| known.replaced());
+        let replaced = self.tree.replaced(family);
         let current = family.current.load().version.clone();
         std::iter::once(current)
             .chain(replaced.iter().map(|old: &Arc<SuperVersion>| old.version.clone()))

@@ -204,8 +204,7 @@ impl DbInner {
 
     /// How often all memtables together stopped writers, and their bytes where those are limited.
     fn memtables_together(&self, are_limited: bool) -> (u64, u64) {
-        let state = self.tree.state.lock();
-        (state.memtables.stops, if are_limited { state.memtable_bytes() } else { 0 })
+        (self.tree.memtable_stops(), if are_limited { self.tree.memtable_bytes() } else { 0 })
     }
 
     /// Bytes that a WAL wants to reserve and does not get.
@@ -316,16 +315,15 @@ impl DbInner {
 
     /// What its jobs did, and what held writers up.
     fn activity(&self, family: &ColumnFamily) -> Activity {
-        let state = self.tree.state.lock();
-        state.families.get(&family.0.id).map(|known| known.activity.clone()).unwrap_or_default()
+        self.tree.activity(&family.0).unwrap_or_default()
     }
 
     /// What writers are held up for; of a database that is only read, what memtables will add is not known.
     fn waste(&self, family: &ColumnFamily, options: &ColumnFamilyOptions, version: &Version) -> BlobWaste {
         if !self.context.read_only
-            && let Some(known) = self.tree.state.lock().families.get(&family.0.id)
+            && let Some(waste) = self.tree.blob_waste(&family.0, options, version)
         {
-            return known.blob_waste(options, version);
+            return waste;
         }
         let moment = BlobMoment {
             unflushed_bytes: 0,

@@ -150,9 +150,7 @@ impl DbInner {
     /// The oldest WAL that any family needs, and the newest that the MANIFEST knows of; that is older where a family that was
     /// dropped had been flushed last.
     pub(in crate::db) fn log_range(&self) -> (FileNumber, FileNumber) {
-        let state = self.tree.state.lock();
-        let newest = state.versions.newest_wal().map(|known| *known.start());
-        (state.versions.oldest_log_number(), newest.unwrap_or_default())
+        (self.tree.oldest_log_number(), self.tree.newest_recorded_wal())
     }
 
     /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a newer one. RocksDB's checkpoints

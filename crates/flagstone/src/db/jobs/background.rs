@@ -260,7 +260,7 @@ impl DbInner {
         }
         match role {
             // How that ends which goes on is not known yet.
-            Role::Flush if !worked && self.tree.state.lock().running.flushes > 0 => {}
+            Role::Flush if !worked && self.tree.is_flushing() => {}
             // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
             Role::Flush => {
                 self.disk.resume_writes();
@@ -277,7 +277,7 @@ impl DbInner {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Sometimes::JobPanicked.reached();
             let error = Error::new(Code::Aborted, format!("a {what} panicked"));
-            self.tree.fail(&mut self.tree.state.lock(), &error);
+            self.tree.fail(&error);
             Err(error)
         })
     }
@@ -310,7 +310,6 @@ impl DbInner {
             _ => self.context.poison.record(error),
         }
         // Writers that wait for room must see it.
-        let _state = self.tree.state.lock();
-        self.tree.progress.notify_all();
+        self.tree.wake_all();
     }
 }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use super::job::{Inherited, JobOutput, JobPace, JobSpec, OutputPlace};
 use super::part::{PartRange, epochs};
-use super::quarantine::release_inputs;
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
     CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
@@ -84,7 +83,7 @@ impl DbInner {
     /// Does one compaction if any family wants one; whether one did.
     pub(in crate::db) fn compact_one(&self) -> Result<bool> {
         let free = self.free_space();
-        let Some(job) = self.tree.take_compaction(&mut self.tree.state.lock(), &free) else {
+        let Some(job) = self.tree.take_compaction(&free) else {
             return Ok(false);
         };
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
@@ -134,38 +133,10 @@ impl DbInner {
             control.end_piece(outcome.is_ok());
         }
         let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
-        let mut state = self.tree.state.lock();
-        let outcome = outcome.and_then(|output| {
-            if job.family.is_dropped() {
-                Sometimes::DroppedWhileCompacting.reached();
-                self.discard(&job.family, &output);
-                return Ok(Vec::new());
-            }
-            self.tree.install_compaction(&mut state, job, &output)?;
-            Ok(output.tables.iter().map(|table| table.number).collect())
-        });
-        if outcome.is_ok() && job.plan.rewrites() {
-            self.tree.found_space(&mut state);
+        let (outcome, lost) = self.tree.install_or_let_go(job, outcome);
+        if let Some(output) = lost {
+            self.discard(&job.family, &output);
         }
-        let aside =
-            outcome.as_ref().err().map_or(Vec::new(), |error| self.tree.set_aside(&mut state, job, error));
-        self.tree.note_apart(&mut state, job);
-        release_inputs(job, &aside);
-        if let Some(known) = state.families.get_mut(&job.family.id) {
-            let ended = job.plan.running();
-            if let Some(at) = known.compacting.running.iter().position(|running| *running == ended) {
-                known.compacting.running.swap_remove(at);
-            }
-        }
-        state.note(job.family.id);
-        self.tree.update_stall(&mut state);
-        // What failed is tried again by the thread that met that, and in a while: unless it was another's.
-        if outcome.is_ok() || job.is_manual || !aside.is_empty() || job.is_in_vain.load(Ordering::Relaxed) {
-            self.tree.announce_work(&mut state);
-        }
-        // Writers that wait for it need not wait for the opening of its tables as well.
-        self.tree.progress.notify_all();
-        drop(state);
         self.open_tables(&job.family, &to_open);
         outcome
     }

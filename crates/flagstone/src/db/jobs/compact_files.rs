@@ -53,14 +53,11 @@ impl Db {
         inner.disk.check_changeable()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
-        let job = {
-            let mut state = inner.tree.state.lock();
+        let planned = inner.tree.begin_planned(|state| {
             inner.disk.check_changeable()?;
-            inner.tree.take_back_outnumbered(&mut state);
-            let job = self.job_for_files(&state, family, tables, output_level, options)?;
-            inner.tree.begin_compaction(&mut state, &job);
-            job
-        };
+            Ok(Some((self.job_for_files(state, family, tables, output_level, options)?, ())))
+        })?;
+        let Some((job, ())) = planned else { return Ok(Vec::new()) };
         if let Some(control) = &options.control {
             control.begin(job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add));
         }

@@ -14,7 +14,7 @@ use crate::cache::Holder;
 use crate::db::DbInner;
 use crate::db::reading::level_files::ReadThrough;
 use crate::db::statistics::Ticker;
-use crate::db::tree::compactions::may_be_damage;
+use crate::db::tree::damage::may_be_damage;
 use crate::manifest::TableFile;
 use crate::sst::IterSettings;
 

@@ -9,14 +9,13 @@
 
 use std::sync::Arc;
 
-use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes};
+use crate::base::{ColumnFamilyId, Result, Sometimes};
+use crate::db::Db;
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
-use crate::db::generation::Generation;
-use crate::db::state::State;
 use crate::db::statistics::Ticker;
-use crate::db::tree::flushes::{Before, FlushJob, FlushPart, Flushed};
-use crate::db::{Db, family::FamilyState};
+use crate::db::tree::flushes::Installed;
+use crate::db::tree::flushes::{Before, FlushJob, Flushed};
 use crate::options::FlushOptions;
 
 impl Db {
@@ -28,7 +27,7 @@ impl Db {
         family.0.check_owner(&self.inner().disk.obsolete)?;
         family.0.check_alive()?;
         if !options.allow_write_stall {
-            self.inner().wait_until_a_flush_stalls_nobody(&family.0)?;
+            self.inner().tree.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
         self.inner().flush_asked_for(std::slice::from_ref(&family.0), options.wait)
     }
@@ -56,66 +55,23 @@ impl DbInner {
     pub(in crate::db) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
         self.disk.check_changeable()?;
         let mut commit = self.pipeline.commit.lock();
-        let mut state = self.tree.state.lock();
         self.disk.check_changeable()?;
         let ids: Vec<ColumnFamilyId> = if self.tree.flushes_together() {
-            state.families.keys().copied().collect()
+            self.tree.families.read().keys().copied().collect()
         } else {
             families.iter().map(|family| family.id).collect()
         };
-        self.switch_memtables(&mut commit, &mut state, &ids)?;
+        self.switch_memtables(&mut commit, &ids)?;
+        // Before anybody writes to the new ones.
+        let wanted = self.tree.ask_for_flush(&ids);
         drop(commit);
-        // The newest memtable of each that must be gone.
-        let mut targets: Vec<(ColumnFamilyId, Arc<Generation>)> = Vec::new();
-        for id in ids {
-            if let Some(known) = state.families.get_mut(&id)
-                && let Some(newest) = known.immutable.back()
-            {
-                targets.push((id, newest.mem.clone()));
-                known.flush_requested = true;
-            }
-        }
-        self.tree.announce_work(&mut state);
-        let _asleep = wait.then(|| self.background.workers.sleep_for_them());
-        // One after the other: what has come into a table stays there.
-        while wait && let Some((id, mem)) = targets.last() {
-            if !is_waiting(&state, *id, mem) {
-                targets.pop();
-                continue;
-            }
-            self.disk.check_changeable()?;
-            self.tree.wait_for_progress(&mut state, None);
-        }
-        Ok(())
-    }
-
-    /// Waits until one more full memtable of the family, or of any that is flushed with it, would not stop writers.
-    pub(in crate::db) fn wait_until_a_flush_stalls_nobody(&self, family: &Family) -> Result<()> {
-        let _asleep = self.background.workers.sleep_for_them();
-        let together = self.tree.flushes_together();
-        let mut state = self.tree.state.lock();
-        loop {
-            self.disk.check_changeable()?;
-            let would_stall = |known: &&mut FamilyState| {
-                let most = known.family.options.load().max_write_buffer_number.max(2) as usize;
-                !known.mem.is_empty() && known.immutable.len() + 1 >= most
-            };
-            let concerned: Option<&mut FamilyState> = if together {
-                state.families.values_mut().find(would_stall)
-            } else {
-                state.families.get_mut(&family.id).filter(would_stall)
-            };
-            let Some(known) = concerned else { return Ok(()) };
-            known.flush_requested = true;
-            self.tree.announce_work(&mut state);
-            self.tree.wait_for_progress(&mut state, None);
-        }
+        if wait { self.tree.wait_for_flush(wanted) } else { Ok(()) }
     }
 
     /// Flushes one family if any waits for it; whether one did.
     pub(in crate::db) fn flush_one(&self) -> Result<bool> {
         loop {
-            let Some(job) = self.tree.take_flush(&mut self.tree.state.lock()) else { return Ok(false) };
+            let Some(job) = self.tree.take_flush() else { return Ok(false) };
             if self.flush(job)? == Flushed::Done {
                 return Ok(true);
             }
@@ -126,90 +82,56 @@ impl DbInner {
         let outcome = self.guarded("flush", || self.run_flush(&job));
         // Memory that is free is free before anybody hears of it.
         let unflushed = (!matches!(outcome, Ok(Flushed::Done))).then_some(job);
-        let mut state = self.tree.state.lock();
-        state.running.flushes -= 1;
-        if let Some(job) = unflushed {
-            for part in &job.parts {
-                if let Some(known) = state.families.get_mut(&part.family.id) {
-                    known.give_back(&part.memtables);
-                }
-            }
-        }
-        if !Mutant::ForgetWakeUp.is_on() {
-            // What failed is tried again by whoever met that, and in a while.
-            if outcome.is_ok() {
-                self.tree.announce_work(&mut state);
-            }
-            self.tree.progress.notify_all();
-        }
+        self.tree.end_flush(unflushed, outcome.is_ok());
         outcome
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
         let mut seat = Some(self.background.workers.seats().flush());
-        let outputs = self.write_parts(job)?;
+        let mut outputs = self.write_parts(job)?;
         self.context.statistics.add(Ticker::Flushes, 1);
         loop {
-            let commit = self.pipeline.commit.lock();
-            let mut state = self.tree.state.lock();
-            let is_lost = |part: &FlushPart| part.family.is_dropped() && !Mutant::FlushDroppedFamily.is_on();
-            if job.parts.iter().all(is_lost) {
-                Sometimes::DroppedWhileFlushing.reached();
-                drop((state, commit));
-                self.discard_all(job, &outputs);
-                return Ok(Flushed::Done);
-            }
-            let before = self.tree.before(&state, job);
-            if !matches!(before, Before::Nothing) {
-                // Another flush has what is older, and readers would look there first. If that failed, this one gives its own
-                // back: whoever takes up the older memtables takes all.
-                Sometimes::FlushWaitedForOlder.reached();
-                drop(commit);
-                let hope = self.context.poison.check_fatal().and_then(|()| self.context.check_open());
-                if matches!(before, Before::Taken) && hope.is_ok() {
-                    drop(seat.take());
-                    self.tree.progress.wait(&mut state);
-                    seat = Some(self.background.workers.seats().flush());
-                    continue;
+            // WALs that end later have nothing older than what is flushed here.
+            let owes_syncs = !self.pipeline.commit.lock().debt.logs.is_empty();
+            match self.tree.install_flush(job, outputs, owes_syncs) {
+                Installed::Lost(lost) => {
+                    Sometimes::DroppedWhileFlushing.reached();
+                    self.discard_all(job, &lost);
+                    return Ok(Flushed::Done);
                 }
-                drop(state);
-                self.discard_all(job, &outputs);
-                return hope.map(|()| Flushed::GivenBack);
+                Installed::NotYet(kept, before) => {
+                    outputs = kept;
+                    // Another flush has what is older, and readers would look there first. If that failed, this one gives its own
+                    // back: whoever takes up the older memtables takes all.
+                    Sometimes::FlushWaitedForOlder.reached();
+                    drop(seat.take());
+                    let goes_on = match before {
+                        Before::Taken => self.tree.wait_for_older(job),
+                        _ => self.tree.check_hope().map(|()| false),
+                    };
+                    if !matches!(goes_on, Ok(true)) {
+                        self.discard_all(job, &outputs);
+                        return goes_on.map(|_| Flushed::GivenBack);
+                    }
+                    seat = Some(self.background.workers.seats().flush());
+                }
+                Installed::OwesSyncs(kept) => {
+                    outputs = kept;
+                    Sometimes::OlderWalsSynced.reached();
+                    self.sync_older_wals()?;
+                }
+                Installed::Done { outcome, to_open, lost } => {
+                    drop(seat);
+                    for (family, output) in lost {
+                        Sometimes::DroppedWhileFlushing.reached();
+                        self.discard(&family, &output);
+                    }
+                    to_open.iter().for_each(|(family, tables)| self.open_tables(family, tables));
+                    return outcome.map(|()| Flushed::Done);
+                }
             }
-            // What these families keep must not outlive older writes to others.
-            let others_may_lose = state.families.len() > 1
-                && !commit.debt.logs.is_empty()
-                && !Mutant::SkipSyncOfOlderWals.is_on();
-            drop(commit);
-            if others_may_lose {
-                drop(state);
-                Sometimes::OlderWalsSynced.reached();
-                self.sync_older_wals()?;
-                continue;
-            }
-            let memtables = job.parts.iter().flat_map(|part| &part.memtables);
-            state.pace.note_flush(memtables.map(|mem| mem.bytes()).sum(), self.context.env.clock.now_us());
-            let (lost, kept): (Vec<_>, Vec<_>) =
-                job.parts.iter().zip(outputs).partition(|(part, _)| is_lost(part));
-            let to_open: Vec<_> =
-                kept.iter().map(|(part, output)| (&part.family, output.to_open.clone())).collect();
-            let installed = self.tree.install_flush(&mut state, kept);
-            drop((state, seat));
-            for (part, output) in lost {
-                Sometimes::DroppedWhileFlushing.reached();
-                self.discard(&part.family, &output);
-            }
-            to_open.iter().for_each(|(family, tables)| self.open_tables(family, tables));
-            return installed.map(|()| Flushed::Done);
         }
     }
-}
-
-fn is_waiting(state: &State, id: ColumnFamilyId, mem: &Arc<Generation>) -> bool {
-    state
-        .families
-        .get(&id)
-        .is_some_and(|known| known.immutable.iter().any(|waiting| Arc::ptr_eq(&waiting.mem, mem)))
 }
 
 #[cfg(test)]
@@ -234,7 +156,7 @@ mod tests {
         let db = Db::open("/db", &options).unwrap();
         let (inner, id) = (db.inner(), ColumnFamilyId::DEFAULT);
         // Held to the end, so that no worker takes part.
-        let mut state = inner.tree.state.lock();
+        let mut state = inner.tree.lock();
         let known = state.families.get_mut(&id).unwrap();
         known.immutable.extend([false, true, false].map(|flushing| {
             let mem = inner.new_memtable(&known.family);
@@ -243,11 +165,11 @@ mod tests {
         }));
         known.flush_requested = true;
         state.note(id);
-        let first = inner.tree.take_flush(&mut state).unwrap();
+        let first = inner.tree.take_flush_in(&mut state).unwrap();
         assert_eq!(first.parts[0].memtables.len(), 1, "not past what another flush has");
-        let second = inner.tree.take_flush(&mut state).unwrap();
+        let second = inner.tree.take_flush_in(&mut state).unwrap();
         assert_eq!(second.parts[0].memtables.len(), 1);
-        assert!(inner.tree.take_flush(&mut state).is_none());
+        assert!(inner.tree.take_flush_in(&mut state).is_none());
         let known = state.families.get_mut(&id).unwrap();
         assert!(!known.flush_requested);
         known.immutable.clear();
@@ -265,7 +187,7 @@ mod tests {
         let db = Db::open("/db", &options).unwrap();
         let (inner, id) = (db.inner().clone(), ColumnFamilyId::DEFAULT);
         let older = {
-            let mut state = inner.tree.state.lock();
+            let mut state = inner.tree.lock();
             let known = state.families.get_mut(&id).unwrap();
             known.immutable.extend([1, 2].map(|sequence| {
                 let mem = inner.new_memtable(&known.family);
@@ -284,7 +206,7 @@ mod tests {
             let _ = ended.send(flushing.flush_one().and_then(|_| flushing.wait_until_idle()));
         };
         inner.context.env.spawner.spawn("flush", Box::new(work)).unwrap();
-        let mut state = inner.tree.state.lock();
+        let mut state = inner.tree.lock();
         while state.running.flushes < 2 {
             MutexGuard::unlocked(&mut state, yield_now);
         }
@@ -294,9 +216,9 @@ mod tests {
         known.flush_requested = false;
         state.running.flushes -= 1;
         state.note(id);
-        inner.tree.progress.notify_all();
         drop(state);
+        inner.tree.wake_all();
         heard.recv_timeout(Duration::from_secs(60)).expect("it does not wait for ever").unwrap();
-        assert_eq!((inner.tree.state.lock().families[&id].immutable.len(), db.live_files().len()), (0, 1));
+        assert_eq!((inner.tree.lock().families[&id].immutable.len(), db.live_files().len()), (0, 1));
     }
 }

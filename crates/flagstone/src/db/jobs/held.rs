@@ -27,25 +27,14 @@ impl Db {
         let inner = self.inner();
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
-        let mut state = inner.tree.state.lock();
-        family.0.hold(&mut state, true);
-        state.note(family.0.id);
-        inner.tree.update_stall(&mut state);
-        // Who takes work tells listeners of it that writers go on.
-        inner.tree.announce_work(&mut state);
-        drop(state);
+        inner.tree.hold_compactions(&family.0);
         Ok(HeldCompactions { inner, family: family.0.clone() })
     }
 }
 
 impl Drop for HeldCompactions<'_> {
     fn drop(&mut self) {
-        let mut state = self.inner.tree.state.lock();
-        self.family.hold(&mut state, false);
-        // Before anybody else looks.
-        state.note(self.family.id);
-        drop(state);
-        self.inner.tree.family_changed(self.family.id);
+        self.inner.tree.let_compactions_go(&self.family);
     }
 }
 
@@ -76,7 +65,7 @@ mod tests {
         let outcomes =
             || [false, true].map(|low_pri| put(&db, &other, low_pri).map_err(|error| error.code()));
         // None begins that is not held either.
-        db.inner().tree.state.lock().paused.compactions = 1;
+        db.inner().tree.lock().paused.compactions = 1;
         for _ in 0..3 {
             put(&db, family, false).unwrap();
             db.flush_all().unwrap();
@@ -94,7 +83,7 @@ mod tests {
         drop(last);
         assert!(!db.facts().unwrap().families[0].compactions_are_held);
         assert_eq!(outcomes(), [Err(Code::Incomplete); 2], "they are behind");
-        db.inner().tree.state.lock().paused.compactions = 0;
+        db.inner().tree.lock().paused.compactions = 0;
         db.wait_for_compactions().unwrap();
         assert_eq!(outcomes(), [Ok(()); 2]);
         let mut tables = db.live_files();

@@ -28,16 +28,7 @@ impl Db {
     /// What is wrong with keys that flushes and compactions have met since the database was opened and that are still there, of
     /// at most [`KEY_FAULTS_MAX`] keys; `flagstone.key.faults` counts all.
     pub fn key_faults(&self) -> Vec<KeyFault> {
-        self.inner()
-            .tree
-            .state
-            .lock()
-            .damage
-            .key_faults
-            .known
-            .values()
-            .map(|known| known.fault.clone())
-            .collect()
+        self.inner().tree.key_faults()
     }
 }
 
@@ -139,8 +130,13 @@ impl KeyFaults {
         self.known.len() < KEY_FAULTS_MAX
     }
 
+    /// Those that are known.
+    pub(in crate::db) fn all(&self) -> Vec<KeyFault> {
+        self.known.values().map(|known| known.fault.clone()).collect()
+    }
+
     /// Those that are known, in words, and how many others there were.
-    fn lines(&self) -> impl Iterator<Item = String> {
+    pub(in crate::db) fn lines(&self) -> impl Iterator<Item = String> {
         let unlisted = (self.unlisted > 0).then(|| {
             format!(
                 "{} more faults of keys were met since the database was opened: too many to list them",
@@ -154,6 +150,6 @@ impl KeyFaults {
 impl DbInner {
     /// The faults of keys in words, and how many there is no room for.
     pub(in crate::db) fn key_faults_in_words(&self) -> Vec<String> {
-        self.tree.state.lock().damage.key_faults.lines().collect()
+        self.tree.key_faults_in_words()
     }
 }

@@ -10,20 +10,16 @@
 //! nobody empties; but while a piece waits for its turn none starts, and with `exclusive_manual_compaction` none at all.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::compact::CompactionJob;
-use super::job::JobOutput;
-use super::output::check_not_canceled;
-use crate::base::sync::MutexGuard;
-use crate::base::{Error, FileNumber, Result, Sometimes};
+use crate::base::{Error, FileNumber, Result};
 use crate::compaction::pick::{
-    CompactionPlan, LevelTargets, PickContext, RangePlan, RangeRequest, plan_full, plan_range, plan_refit,
-    sorted_runs,
+    LevelTargets, PickContext, RangePlan, RangeRequest, plan_full, plan_range, plan_refit, sorted_runs,
 };
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::settings::{leveled_settings, pick_compaction};
 use crate::db::state::State;
+use crate::db::tree::compactions::Piece;
 use crate::db::{Db, DbInner};
 use crate::manifest::{TableFile, Version};
 use crate::options::{
@@ -58,7 +54,7 @@ impl Db {
             )));
         }
         if !options.allow_write_stall {
-            inner.wait_until_a_flush_stalls_nobody(&family.0)?;
+            inner.tree.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
         inner.flush_asked_for(std::slice::from_ref(&family.0), true)?;
         let first_number = inner.tree.file_numbers.next();
@@ -69,9 +65,9 @@ impl Db {
         // A comparator of the application may panic anywhere in it, also while automatic compactions are held.
         let run = || inner.guarded("compaction", || manual.run_and_refit());
         let outcome = if options.exclusive_manual_compaction {
-            manual.hold_automatic(&mut inner.tree.state.lock(), 1);
+            inner.tree.hold_automatic(&family.0, 1);
             let outcome = run();
-            manual.hold_automatic(&mut inner.tree.state.lock(), -1);
+            inner.tree.hold_automatic(&family.0, -1);
             outcome
         } else {
             run()
@@ -113,12 +109,6 @@ impl Db {
     }
 }
 
-/// Who waits for another compaction looks so often whether he was canceled.
-const LOOKS_WHETHER_CANCELED: Duration = Duration::from_millis(50);
-
-/// A job, and where the next piece begins.
-type Piece = (CompactionJob, Option<Vec<u8>>);
-
 struct Manual<'a> {
     inner: &'a DbInner,
     family: &'a Arc<Family>,
@@ -130,13 +120,6 @@ struct Manual<'a> {
 }
 
 impl Manual<'_> {
-    fn hold_automatic(&self, state: &mut State, change: isize) {
-        if let Some(known) = state.families.get_mut(&self.family.id) {
-            known.compacting.manual = known.compacting.manual.saturating_add_signed(change);
-        }
-        state.note(self.family.id);
-    }
-
     fn run_and_refit(&self) -> Result<()> {
         self.run()?;
         if self.options.change_level { self.refit() } else { Ok(()) }
@@ -175,19 +158,12 @@ impl Manual<'_> {
         }
     }
 
-    /// Moves the level that the result lies in. From the look at the tree to the change of it the lock is held: nobody writes
-    /// to a level on the way.
+    /// Moves the level that the result lies in.
     fn refit(&self) -> Result<()> {
         self.family.check_alive()?;
-        let mut state = self.inner.tree.state.lock();
-        let planned = self.wait_for_plan(&mut state, |state| self.plan_refit(state))?;
-        let Some((plan, _)) = planned else { return Ok(()) };
-        let job = CompactionJob::new(self.family.clone(), self.version(), plan);
-        self.inner.tree.install_compaction(&mut state, &job, &JobOutput::default())?;
-        self.inner.tree.update_stall(&mut state);
-        self.inner.tree.announce_work(&mut state);
-        self.inner.tree.progress.notify_all();
-        Ok(())
+        let control = self.options.control.as_deref();
+        let job = |plan| CompactionJob::new(self.family.clone(), self.version(), plan);
+        self.inner.tree.move_when_free(self.family, control, |state| self.plan_refit(state), job)
     }
 
     fn plan_refit(&self, state: &State) -> Result<RangePlan> {
@@ -300,56 +276,13 @@ impl Manual<'_> {
 
     /// The next piece, its inputs marked; waits while a running compaction is in the way.
     fn take_piece(&self, plan: impl Fn(&State) -> RangePlan) -> Result<Option<Piece>> {
-        let mut state = self.inner.tree.state.lock();
-        let planned = self.wait_for_plan(&mut state, |state| Ok(plan(state)))?;
-        let Some((plan, rest)) = planned else { return Ok(None) };
-        let mut job = CompactionJob::new(self.family.clone(), self.version(), plan);
-        self.override_settings(&mut job);
-        self.inner.tree.begin_compaction(&mut state, &job);
-        Ok(Some((job, rest)))
-    }
-
-    /// What there is to do, as soon as nothing is in the way.
-    fn wait_for_plan(
-        &self,
-        state: &mut MutexGuard<'_, State>,
-        plan: impl Fn(&State) -> Result<RangePlan>,
-    ) -> Result<Option<(CompactionPlan, Option<Vec<u8>>)>> {
-        let mut waiting = None;
-        loop {
-            let control = self.options.control.as_deref();
-            if let Err(canceled) = check_not_canceled(control) {
-                if waiting.is_some() {
-                    self.hold_automatic(state, -1);
-                }
-                return Err(canceled);
-            }
-            self.inner.tree.take_back_outnumbered(state);
-            // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
-            let plan = self.inner.disk.check_changeable().and_then(|()| plan(state));
-            let plan = match plan {
-                Ok(RangePlan::Blocked) => {
-                    self.inner.tree.blocked_by_damage(state, self.family).map(|()| RangePlan::Blocked)
-                }
-                plan => plan,
-            };
-            if let Ok(RangePlan::Blocked) = plan {
-                if waiting.is_none() {
-                    waiting = Some(self.inner.background.workers.sleep_for_them());
-                    self.hold_automatic(state, 1);
-                    Sometimes::ManualCompactionWaited.reached();
-                }
-                self.inner.tree.wait_for_progress(state, control.map(|_| LOOKS_WHETHER_CANCELED));
-                continue;
-            }
-            if waiting.is_some() {
-                self.hold_automatic(state, -1);
-            }
-            return Ok(match plan? {
-                RangePlan::Ready { plan, rest } => Some((*plan, rest)),
-                _ => None,
-            });
-        }
+        let control = self.options.control.as_deref();
+        let job = |plan| {
+            let mut job = CompactionJob::new(self.family.clone(), self.version(), plan);
+            self.override_settings(&mut job);
+            job
+        };
+        self.inner.tree.begin_when_free(self.family, control, |state| Ok(plan(state)), job)
     }
 
     fn plan_piece(
@@ -442,7 +375,7 @@ mod tests {
             db.put("key", value).unwrap();
             db.flush_all().unwrap();
         }
-        let waiting = || inner.tree.state.lock().families[&family.id()].compacting.manual;
+        let waiting = || inner.tree.lock().families[&family.id()].compacting.manual;
         // As inputs of another compaction.
         let version = family.0.current.load().version.clone();
         version.files().for_each(|(_, file)| file.being_compacted.store(true, Ordering::Release));

@@ -141,7 +141,7 @@ impl DbInner {
     pub(in crate::db) fn sync_output(&self, file: &dyn File) -> Result<()> {
         file.sync().inspect_err(|error| {
             if error.subcode() != SubCode::NoSpace || Mutant::PoisonOnFullSync.is_on() {
-                self.tree.fail(&mut self.tree.state.lock(), error);
+                self.tree.fail(error);
             }
         })
     }

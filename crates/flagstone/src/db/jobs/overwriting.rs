@@ -30,11 +30,7 @@ impl DbInner {
             self.context.statistics.add(Ticker::TablesNotOpened, 1);
             return;
         };
-        let mut state = self.tree.state.lock();
-        if let Some(known) = state.families.get_mut(&family.id) {
-            known.overwriting.note_share(share);
-        }
-        state.note(family.id);
+        self.tree.note_share_of_overwrites(family, share);
     }
 
     /// About how many bytes of values in blob files become garbage with a memtable: some of its keys are looked up in what is
@@ -132,7 +128,7 @@ mod tests {
         let (inner, family) = (db.inner(), &db.default_column_family().0);
         let memtable = family.current.load().mem.clone();
         inner.sample_overwrites(family, &[memtable]);
-        let mut state = inner.tree.state.lock();
+        let mut state = inner.tree.lock();
         inner.tree.update_stall(&mut state);
         assert!(state.agenda.pressures.is_felt(family.id));
     }
@@ -150,7 +146,7 @@ mod tests {
         let put = |keys: std::ops::Range<u32>| {
             keys.for_each(|key| db.put(format!("key{key:03}"), vec![7; value_size]).unwrap());
             db.flush_all().unwrap();
-            let state = db.inner().tree.state.lock();
+            let state = db.inner().tree.lock();
             state.families.values().next().unwrap().overwriting
         };
         let seen = |share| {

@@ -16,11 +16,10 @@
 
 use std::sync::Arc;
 
-use super::compact::CompactionJob;
+use crate::base::Error;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{Error, FileNumber};
 use crate::db::family::{ColumnFamily, Family};
-use crate::db::tree::compactions::may_be_damage;
+use crate::db::tree::damage::may_be_damage;
 use crate::db::{Db, DbInner};
 use crate::options::DamagedFile;
 
@@ -32,7 +31,7 @@ impl Db {
     /// error says what helps, if anything does.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
         self.inner().note_suspects();
-        self.inner().tree.state.lock().damage.files.values().cloned().collect()
+        self.inner().tree.damaged_files()
     }
 
     /// Takes note of a damaged file that a lookup has met.
@@ -47,7 +46,7 @@ impl DbInner {
     pub(in crate::db) fn note_damage(&self, family: &Family, error: &Error) {
         if may_be_damage(error) {
             let version = family.current.load().version.clone();
-            self.tree.note_in(&mut self.tree.state.lock(), family, &version, error);
+            self.tree.note_damage(family, &version, error);
             self.context.events.tell();
         }
     }
@@ -62,8 +61,7 @@ impl DbInner {
     /// The damaged files in words, a line each.
     pub(in crate::db) fn damage_text(&self) -> String {
         self.note_suspects();
-        let state = self.tree.state.lock();
-        state.damage.files.values().map(|file| format!("{file}\n")).collect()
+        self.tree.damaged_files().iter().map(|file| format!("{file}\n")).collect()
     }
 }
 
@@ -99,12 +97,5 @@ impl Suspects {
         } else {
             Vec::new()
         }
-    }
-}
-
-/// Takes the marks off a compaction's inputs, but for those set aside.
-pub(in crate::db) fn release_inputs(job: &CompactionJob, aside: &[FileNumber]) {
-    for (_, file) in job.plan.files().filter(|(_, file)| !aside.contains(&file.number())) {
-        file.being_compacted.store(false, Ordering::Release);
     }
 }

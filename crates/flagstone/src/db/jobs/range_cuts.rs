@@ -211,7 +211,7 @@ mod tests {
         /// What a worker would take next.
         fn begin_compaction(&self) -> CompactionJob {
             let inner = self.db.inner();
-            let mut state = inner.tree.state.lock();
+            let mut state = inner.tree.lock();
             let known = &state.families[&ColumnFamilyId::DEFAULT];
             let (family, version) = (known.family.clone(), known.family.current.load().version.clone());
             let context = inner.tree.pick_context(&state, known);
@@ -341,7 +341,7 @@ mod tests {
         let (tables, inner) = (world.tables(0), world.db.inner());
         let job = world.begin_compaction();
         // What comes of it is noted under this lock.
-        let state = inner.tree.state.lock();
+        let state = inner.tree.lock();
         std::thread::scope(|scope| {
             let compaction = scope.spawn(|| inner.run_compaction(&job));
             while !job.is_in_vain.load(Ordering::Relaxed) {
@@ -389,13 +389,13 @@ mod tests {
         world.db.flush_all().unwrap();
         world.db.wait_for_compactions().unwrap();
         assert!(world.tables(0) < 4, "{} tables", world.tables(0));
-        world.db.inner().tree.state.lock().paused.compactions += 1;
+        world.db.inner().tree.lock().paused.compactions += 1;
         while world.tables(0) < 6 {
             world.put(1, "is more");
             world.db.flush_all().unwrap();
         }
         assert!(is_stopped(&world));
-        world.db.inner().tree.state.lock().paused.compactions -= 1;
+        world.db.inner().tree.lock().paused.compactions -= 1;
         world.db.inner().tree.tree_changed();
         world.check();
         world.close();
@@ -460,7 +460,7 @@ mod tests {
         assert!(world.db.damaged_files().is_empty());
         assert!(world.tables(0) < 4, "{} tables", world.tables(0));
         let inner = world.db.inner();
-        assert!(inner.tree.state.lock().damage.crippled.is_empty());
+        assert!(inner.tree.lock().damage.crippled.is_empty());
         world.check();
         world.close();
     }
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!(error.code(), Code::NotSupported);
         assert!(inner.tree.is_set_aside(&error) && inner.is_given_up(&job, &error));
         world.snapshots.clear();
-        inner.tree.take_back_outnumbered(&mut inner.tree.state.lock());
+        inner.tree.take_back_outnumbered(&mut inner.tree.lock());
         assert!(!inner.tree.is_set_aside(&error) && inner.is_given_up(&job, &error));
         world.close();
     }
@@ -507,7 +507,7 @@ mod tests {
         assert!(!world.db.damaged_files().is_empty());
         world.snapshots.clear();
         let inner = world.db.inner();
-        assert!(inner.tree.compactions_wanted(&inner.tree.state.lock()).is_empty());
+        assert!(inner.tree.compactions_wanted(&inner.tree.lock()).is_empty());
         world.db.wait_for_compactions().unwrap();
         assert!(world.db.damaged_files().is_empty());
         assert!(world.tables(0) < 4, "{} tables", world.tables(0));
@@ -530,7 +530,7 @@ mod tests {
         let error = inner.run_compaction(&job).unwrap_err();
         assert_eq!(error.code(), Code::NotSupported);
         world.snapshots.clear();
-        inner.tree.take_back_outnumbered(&mut inner.tree.state.lock());
+        inner.tree.take_back_outnumbered(&mut inner.tree.lock());
         assert_eq!(world.db.damaged_files().len(), known);
         world.close();
     }
@@ -552,7 +552,7 @@ mod tests {
         let (inner, id) = (world.db.inner(), ColumnFamilyId::DEFAULT);
         {
             // As if the MANIFEST said of a table that it ends before its last keys.
-            let mut state = inner.tree.state.lock();
+            let mut state = inner.tree.lock();
             let version = state.versions.family(id).unwrap().current.clone();
             let mut meta = version.levels[5][0].meta.clone();
             meta.largest = meta.smallest.clone();

@@ -23,7 +23,6 @@ use crate::db::reading::Reader;
 use crate::db::statistics::{Statistics, Ticker};
 use crate::db::tree::{Below, Tree};
 use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::stall::flushes_go_on;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::{self, ColumnFamilyOptions, Options};
@@ -133,7 +132,7 @@ impl DbInner {
         })?;
         due.settle();
         // It stands whatever becomes of older ones.
-        self.tree.tidy_metadata(&self.tree.state.lock());
+        self.tree.tidy_metadata();
         Ok(())
     }
 
@@ -224,25 +223,7 @@ impl DbInner {
         if self.context.read_only {
             return self.context.check_open();
         }
-        // Looked at under one lock with the waiting: what changes in between would be waited for in vain.
-        let mut state = self.tree.state.lock();
-        loop {
-            self.context.poison.check()?;
-            self.context.check_open()?;
-            self.tree.take_back_outnumbered(&mut state);
-            if !flushes_go_on(&state) && state.running.compactions == 0 {
-                let wanted = self.tree.compactions_wanted(&state);
-                if wanted.is_empty() && !self.tree.punch_wanted(&state) {
-                    break;
-                }
-                // What it is may have come without a word.
-                wanted.into_iter().for_each(|family| state.note(family));
-            }
-            self.tree.announce_work(&mut state);
-            self.tree.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
-            self.context.poison.check_starved()?;
-        }
-        drop(state);
+        self.tree.wait_until_idle()?;
         self.purge_all_obsolete_files();
         Ok(())
     }
@@ -270,18 +251,17 @@ impl DbInner {
             }
             self.context.closing.store(true, Ordering::Release);
         }
-        {
-            let mut state = self.tree.state.lock();
-            self.tree.announce_work(&mut state);
-            self.tree.progress.notify_all();
-        }
+        self.tree.call_all();
         self.background.workers.leave();
-        self.wait_for_callers_work();
+        // Manual compactions run in their callers' threads, and so do checkpoints, and flushes of those who resume writes; none
+        // may change or read anything once the directory is let go. None begins any more, and each that runs ends, also with a
+        // panic.
+        self.tree.wait_for_callers();
         self.tree.families.read().values().for_each(|family| family.parked.close());
         self.end_traces();
         self.purge_all_obsolete_files();
         let ended = self.end_wal();
-        self.tree.state.lock().versions.end();
+        self.tree.end_manifest();
         self.remove_recyclable_wals();
         self.disk.close_reserve();
         drop(self.lifecycle.options_file.lock());
@@ -290,15 +270,6 @@ impl DbInner {
         self.unlist();
         *self.disk.lock.lock() = None;
         flushed.and(ended)
-    }
-
-    /// Manual compactions run in their callers' threads, and so do checkpoints, and flushes of those who resume writes; none may
-    /// change or read anything once the directory is let go. None begins any more, and each that runs ends, also with a panic.
-    fn wait_for_callers_work(&self) {
-        let mut state = self.tree.state.lock();
-        while state.running.flushes + state.running.compactions + state.running.checkpoints > 0 {
-            self.tree.wait_for_progress(&mut state, None);
-        }
     }
 
     /// What was written without the WAL would be lost at the end of the process, and what memtables have in blob files

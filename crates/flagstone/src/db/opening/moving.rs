@@ -64,7 +64,7 @@ pub(super) fn at_one_time(
                 let attempt = Attempt { fs, files: &files, has_changed: before != after, manifest: &after.0 };
                 match opened {
                     Ok(inner) if attempt.has_one_state(&inner)? => {
-                        let oldest = inner.tree.state.lock().versions.min_log_number_to_keep();
+                        let oldest = inner.tree.min_log_number_to_keep();
                         files.check_wals(oldest)?;
                         files.seal(oldest);
                         return Ok(inner);
@@ -115,12 +115,10 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// Whether what was opened is the history up to one point; the head of this file says why.
     fn has_one_state(&self, inner: &DbInner) -> Result<bool> {
-        let (manifest, oldest, wals) = {
-            let state = inner.tree.state.lock();
-            let number = state.versions.manifest_number();
-            let wals: Vec<_> = state.wals.live.iter().map(|wal| (wal.number, wal.bytes)).collect();
-            (file_name::manifest(&inner.context.path, number), state.versions.min_log_number_to_keep(), wals)
-        };
+        // Nobody changes it: it is only read.
+        let (tree, wals) = (&inner.tree, inner.tree.live_wals());
+        let (manifest, oldest) = (tree.manifest_number(), tree.min_log_number_to_keep());
+        let manifest = file_name::manifest(&inner.context.path, manifest);
         if !self.files.has_whole_wals(oldest)? {
             return Ok(false);
         }

@@ -25,7 +25,7 @@ use crate::batch::WriteBatch;
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
-use crate::db::state::{LiveWal, State};
+use crate::db::state::LiveWal;
 use crate::db::writing::direct_blob::BlobChecks;
 use crate::env::{File, OpenMode, read_until_end};
 use crate::manifest::VersionEdit;
@@ -45,10 +45,7 @@ pub(in crate::db) struct Recovered {
 
 impl DbInner {
     pub(in crate::db) fn replay_wals(self: &Arc<Self>, mut meter: ProgressMeter) -> Result<Recovered> {
-        let (oldest, kept_from) = {
-            let state = self.tree.state.lock();
-            (state.versions.oldest_log_number(), state.versions.min_log_number_to_keep())
-        };
+        let (oldest, kept_from) = (self.tree.oldest_log_number(), self.tree.min_log_number_to_keep());
         let (files, wals) = self.wals_to_replay(oldest, kept_from)?;
         self.take_numbers_of_blob_files()?;
         let mode = self.context.settings.load().wal_recovery_mode;
@@ -77,28 +74,23 @@ impl DbInner {
             tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
         }
         self.check_families_agree(&outcome)?;
-        let recorded = self.tree.state.lock().versions.last_sequence();
+        let recorded = self.tree.recorded_sequence();
         let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
         let last = replayed.map_or(recorded, |next| recorded.max(next.saturating_sub(1)));
         self.snapshots.published.store(last, Ordering::Release);
         self.pipeline.commit.lock().last_sequence = last;
-        self.tree.state.lock().versions.set_last_sequence(last);
+        self.tree.record_sequence(last);
         Ok(Recovered { outcome, wals, edits })
     }
 
     /// If history ends at damage, no family may hold, in tables, writes from behind it.
     pub(in crate::db) fn check_families_agree(&self, outcome: &RecoveryOutcome) -> Result<()> {
         let Some(stop) = outcome.stopped.as_ref().filter(|stop| !stop.is_expected) else { return Ok(()) };
-        let state = self.tree.state.lock();
-        let ahead = state
-            .versions
-            .families()
-            .find(|family| family.log_number > stop.wal && family.current.num_files() > 0);
-        let Some(family) = ahead else { return Ok(()) };
+        let Some(family) = self.tree.family_ahead_of(stop.wal) else { return Ok(()) };
         let error = Error::corruption(format!(
             "column family '{}' is ahead of WAL {}, which is damaged ({}); restore the WAL from a copy, or open with \
              wal_recovery_mode=kSkipAnyCorruptedRecords to give up what it held",
-            family.name, stop.wal, stop.error
+            family, stop.wal, stop.error
         ))
         .at(file_name::wal(&self.context.wal_directory, stop.wal));
         Err(stop.error.offset().into_iter().fold(error, Error::at_offset))
@@ -154,14 +146,7 @@ impl DbInner {
 
     /// Takes a family's memtable and gives the family an empty one.
     pub(in crate::db) fn take_recovered(&self, id: ColumnFamilyId) -> (Arc<Family>, Arc<Generation>) {
-        let mut state = self.tree.state.lock();
-        let known = state.families.get_mut(&id).expect("the caller found it");
-        let fresh = self.new_memtable(&known.family);
-        let mem = std::mem::replace(&mut known.mem, fresh);
-        let version = known.family.current.load().version.clone();
-        // What is flushed need not be kept in memory.
-        known.install(version, self.context.env.clock.now_us());
-        (known.family.clone(), mem)
+        self.tree.replace_memtable(id, |family| self.new_memtable(family))
     }
 
     /// Writes a family's memtable to a table of level 0 and gives the family an empty one.
@@ -173,7 +158,7 @@ impl DbInner {
         let (family, mem) = self.take_recovered(id);
         let output = self.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
-        self.tree.state.lock().damage.key_faults.note(&self.context, &[], &[(&family, &output)]);
+        self.tree.note_key_faults(&family, &output);
         Ok(())
     }
 
@@ -181,7 +166,7 @@ impl DbInner {
     pub(in crate::db) fn finish_recovery(&self, mut recovered: Recovered) -> Result<()> {
         let settings = self.context.settings.load();
         // What memtables have in blob files of a dead process must move to others before anything is synced.
-        let has_blobs = self.tree.state.lock().families.values().any(|known| !known.mem.blobs.is_empty());
+        let has_blobs = self.tree.has_blobs_in_memory();
         let keep_in_memory = settings.avoid_flush_during_recovery
             && !has_blobs
             && recovered.edits.is_empty()
@@ -189,19 +174,14 @@ impl DbInner {
         if keep_in_memory {
             self.sync_kept_wals(&recovered)?;
         } else {
-            let filled: Vec<_> = {
-                let state = self.tree.state.lock();
-                let filled = state.families.values().filter(|known| !known.mem.is_empty());
-                filled.map(|known| known.family.id).collect()
-            };
+            let filled = self.tree.filled_families();
             for id in filled {
                 self.flush_recovered(id, &mut recovered.edits)?;
             }
         }
         let number = self.tree.file_numbers.allocate();
         let mut commit = self.pipeline.commit.lock();
-        let mut state = self.tree.state.lock();
-        let mut writer = self.create_wal(number, &mut state)?;
+        let mut writer = self.create_wal(number, &mut commit.log.unbegun)?;
         // Behind the last number that there is nothing can follow.
         if !recovered.outcome.stops.is_empty() && commit.last_sequence < MAX_SEQUENCE_NUMBER {
             let mut marker = WriteBatch::new();
@@ -217,31 +197,10 @@ impl DbInner {
             (true, Some(oldest)) if !Mutant::ForgetKeptMemtables.is_on() => oldest.number,
             _ => number,
         };
-        let mut edits = Vec::new();
-        let State { versions, families, .. } = &mut *state;
-        for known in families.values_mut() {
-            let id = known.family.id;
-            let mut edit = recovered.edits.remove(&id).unwrap_or_else(|| VersionEdit::new(id));
-            known.mem_wal = if known.mem.is_empty() { number } else { oldest_kept };
-            // Never back: what the family's tables have would be replayed on top of them.
-            known.mem_wal = known.mem_wal.max(versions.family(id).map_or(number, |family| family.log_number));
-            edit.log_number = Some(known.mem_wal);
-            edits.push(edit);
+        let Recovered { edits, wals, .. } = recovered;
+        for (family, mem) in self.tree.begin_writing(edits, wals, number, oldest_kept)? {
+            commit.add_target(family, mem);
         }
-        // With the last, so that it cannot hold where an edit before it does not.
-        edits.last_mut().expect("there is a family").min_log_number_to_keep = Some(oldest_kept);
-        state.versions.log_and_apply(edits)?;
-        let State { versions, families, .. } = &mut *state;
-        for known in families.values_mut() {
-            let version = versions.family(known.family.id).expect("open").current.clone();
-            known.install(version, self.context.env.clock.now_us());
-            known.compacting.forced_gc_below = self.tree.file_numbers.next();
-            commit.add_target(known.family.clone(), known.mem.clone());
-        }
-        state.note_all();
-        state.wals.live = recovered.wals.into();
-        self.tree.remove_old_wals(&mut state, oldest_kept);
-        self.tree.update_stall(&mut state);
         Ok(())
     }
 
@@ -263,13 +222,7 @@ impl DbInner {
 
     /// Shows readers what was replayed; nothing is written.
     pub(in crate::db) fn finish_read_only(&self, recovered: Recovered) {
-        let mut state = self.tree.state.lock();
-        state.wals.live = recovered.wals.into();
-        let State { versions, families, .. } = &mut *state;
-        for known in families.values_mut() {
-            let version = versions.family(known.family.id).expect("open").current.clone();
-            known.install(version, self.context.env.clock.now_us());
-        }
+        self.tree.show_recovered(recovered.wals);
     }
 }
 

@@ -66,17 +66,11 @@ pub(in crate::db) struct Target {
 impl Targets {
     /// Those of a database; they stay the same throughout a replay.
     pub(in crate::db) fn new(inner: &DbInner) -> Self {
-        let state = inner.tree.state.lock();
         let (mut by_id, mut all) = (HashMap::new(), Vec::new());
-        for (id, known) in &state.families {
-            let Some(recorded) = state.versions.family(*id) else { continue };
-            by_id.insert(*id, all.len());
-            all.push(Target {
-                family: known.family.clone(),
-                log_number: recorded.log_number,
-                merges: known.family.options.load().merge_operator.is_some(),
-                inserting: Mutex::new(()),
-            });
+        for (family, log_number) in inner.tree.families_to_replay() {
+            by_id.insert(family.id, all.len());
+            let merges = family.options.load().merge_operator.is_some();
+            all.push(Target { family, log_number, merges, inserting: Mutex::new(()) });
         }
         Self { by_id, all }
     }
@@ -414,7 +408,7 @@ impl Shared {
             let target = &self.targets.all[entries[0].target as usize];
             let inserting = target.inserting.lock();
             let id = target.family.id;
-            let mem = self.inner.tree.state.lock().families.get(&id).expect("families stay").mem.clone();
+            let mem = self.inner.tree.memtable(id).expect("families stay");
             let mut writer = mem.writer();
             for entry in entries {
                 let (key, value) = (portion.key(entry), portion.value(entry));
@@ -450,7 +444,7 @@ impl Shared {
         if self.inner.context.read_only {
             return Ok(());
         }
-        let largest = || self.inner.tree.largest_beyond_limit(&self.inner.tree.state.lock());
+        let largest = || self.inner.tree.largest_beyond_limit();
         let Some(index) = largest().and_then(|id| self.targets.by_id.get(&id).copied()) else {
             return Ok(());
         };

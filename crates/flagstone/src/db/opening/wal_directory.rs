@@ -103,7 +103,7 @@ mod tests {
             edits.push(VersionEdit { min_log_number_to_keep, ..noted(db.default_column_family().id()) });
         }
         let inner = db.inner();
-        inner.tree.apply_edits(&mut inner.tree.state.lock(), edits, &[]).unwrap();
+        inner.tree.apply_edits(&mut inner.tree.lock(), edits, &[]).unwrap();
         db.close().unwrap();
         last
     }

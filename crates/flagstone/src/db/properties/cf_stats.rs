@@ -5,13 +5,11 @@ use std::fmt::Write as _;
 use super::activity::{Activity, LevelActivity};
 use super::human::{self, GB, MB};
 use super::tables::blob_file_totals;
-use crate::compaction::pick::{BlobWaste, LevelTargets, compensated_sizes, scores};
+use crate::compaction::pick::BlobWaste;
 use crate::db::DbInner;
 use crate::db::family::Family;
-use crate::db::settings::{level0_files, leveled_settings, stall_input};
-use crate::db::state::State;
+use crate::db::settings::stall_input;
 use crate::manifest::Version;
-use crate::options::CompactionStyle;
 
 /// One line of the table.
 struct Row {
@@ -127,19 +125,14 @@ pub(super) fn write_stalls(activity: &Activity) -> String {
 impl DbInner {
     /// `rocksdb.cf-write-stall-stats`.
     pub(super) fn cf_write_stalls(&self, family: &Family) -> String {
-        let state = self.tree.state.lock();
-        state.families.get(&family.id).map_or(String::new(), |known| write_stalls(&known.activity))
+        self.tree.activity(family).map_or(String::new(), |activity| write_stalls(&activity))
     }
 
     /// `rocksdb.cfstats-no-file-histogram`: the latencies of reads are not measured.
     pub(super) fn cf_stats(&self, family: &Family) -> String {
         let current = family.current.load();
         let version = &current.version;
-        let (activity, scores) = {
-            let state = self.tree.state.lock();
-            let activity = state.families.get(&family.id).map(|known| known.activity.clone());
-            (activity.unwrap_or_default(), self.level_scores(&state, family, version))
-        };
+        let (activity, scores) = self.tree.activity_and_scores(family, version);
         let mut text = head(&family.name, "Level");
         let rows = levels(version, &scores, &activity);
         text.extend(rows.iter().map(Row::text));
@@ -192,30 +185,5 @@ impl DbInner {
             );
         }
         text
-    }
-
-    /// How badly each level wants to be compacted, by level; other styles than leveled look at their runs alone.
-    fn level_scores(&self, state: &State, family: &Family, version: &Version) -> Vec<f64> {
-        let options = family.options.load();
-        let settings = leveled_settings(&options, &version.paths);
-        let mut by_level = vec![0.0; version.levels.len()];
-        match (options.compaction_style, state.families.get(&family.id)) {
-            (CompactionStyle::Level, Some(known)) => {
-                let sizes = compensated_sizes(version, &self.tree.pick_context(state, known));
-                let targets = LevelTargets::new(version, &settings);
-                for wanted in scores(version, &settings, &targets, &sizes) {
-                    by_level[wanted.level] = wanted.score;
-                }
-            }
-            (CompactionStyle::Fifo, _) => {
-                let most = options.compaction_options_fifo.max_table_files_size.max(1);
-                by_level[0] = version.table_bytes() as f64 / most as f64;
-            }
-            _ => {
-                let runs = level0_files(&options, version);
-                by_level[0] = runs as f64 / settings.level0_file_num_compaction_trigger.max(1) as f64;
-            }
-        }
-        by_level
     }
 }

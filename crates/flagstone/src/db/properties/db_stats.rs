@@ -87,7 +87,7 @@ impl DbInner {
 
     /// `rocksdb.db-write-stall-stats`.
     pub(super) fn db_write_stalls(&self) -> String {
-        let stops = self.tree.state.lock().memtables.stops;
+        let stops = self.tree.memtable_stops();
         format!("Write Stall (count): write-buffer-manager-limit-stops: {stops}\n")
     }
 }

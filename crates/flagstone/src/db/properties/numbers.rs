@@ -42,20 +42,20 @@ impl DbInner {
                 .filter_map(|(_, file)| file.table.get())
                 .map(|table| table.memory_usage() as u64)
                 .sum(),
-            "rocksdb.is-file-deletions-enabled" => u64::from(self.tree.state.lock().paused.deletions == 0),
+            "rocksdb.is-file-deletions-enabled" => u64::from(!self.tree.are_deletions_paused()),
             "rocksdb.num-immutable-mem-table-flushed" | "rocksdb.compaction-abort-count" => 0,
             "rocksdb.num-live-versions" => self.live_versions(family),
-            "rocksdb.current-super-version-number" => self.super_version_number(family),
+            "rocksdb.current-super-version-number" => self.tree.super_version_number(family),
             "rocksdb.base-level" => base_level(&family.options.load(), version),
             "rocksdb.obsolete-sst-files-size" => self.obsolete_table_bytes(),
-            "rocksdb.num-running-compaction-sorted-runs" => self.running_sorted_runs(),
+            "rocksdb.num-running-compaction-sorted-runs" => self.tree.running_sorted_runs(),
             "rocksdb.estimate-oldest-key-time" => self.oldest_key_time(family, version)?,
             "rocksdb.num-snapshots" => self.snapshots.count() as u64,
             "rocksdb.oldest-snapshot-time" => {
                 self.snapshots.oldest().map_or(0, |oldest| oldest.since_unix_seconds)
             }
             "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |oldest| oldest.sequence),
-            "rocksdb.min-log-number-to-keep" => self.tree.state.lock().versions.min_log_number_to_keep().0,
+            "rocksdb.min-log-number-to-keep" => self.tree.min_log_number_to_keep().0,
             "rocksdb.total-sst-files-size" => self.total_table_bytes(family),
             "rocksdb.live-sst-files-size" => version.table_bytes(),
             "rocksdb.estimate-live-data-size" => {
@@ -68,8 +68,8 @@ impl DbInner {
                 let (options, waiting) = (family.options.load(), current.immutable.len());
                 stall_input(&options, version, waiting, BlobWaste::default()).pending_compaction_bytes
             }
-            "rocksdb.num-running-compactions" => self.tree.state.lock().running.compactions as u64,
-            "rocksdb.num-running-flushes" => self.tree.state.lock().running.flushes as u64,
+            "rocksdb.num-running-compactions" => self.tree.running().1 as u64,
+            "rocksdb.num-running-flushes" => self.tree.running().0 as u64,
             "rocksdb.actual-delayed-write-rate" => self.pipeline.control.delayed_rate(),
             "flagstone.rate-limiter-bytes-per-second" => self.rate_limit(),
             "flagstone.wal-reserve-missing" => {
@@ -133,10 +133,6 @@ impl DbInner {
         versions.len() as u64
     }
 
-    fn super_version_number(&self, family: &Family) -> u64 {
-        self.tree.state.lock().families.get(&family.id).map_or(0, |known| known.installed() + 1)
-    }
-
     /// Bytes of the tables that are in use no longer and still on the disk.
     fn obsolete_table_bytes(&self) -> u64 {
         let sizes = self.disk.obsolete.tables().into_iter().filter_map(|path| {
@@ -144,13 +140,6 @@ impl DbInner {
             self.context.env.fs.metadata(&path).ok().map(|metadata| metadata.size)
         });
         sizes.fold(0, u64::saturating_add)
-    }
-
-    /// What the compactions under way merge: each table of level 0 by itself, other levels as a whole.
-    fn running_sorted_runs(&self) -> u64 {
-        let state = self.tree.state.lock();
-        let running = state.families.values().flat_map(|known| &known.compacting.running);
-        running.map(|compaction| compaction.sorted_runs as u64).sum()
     }
 
     /// As in RocksDB with FIFO compaction only, where no table is rewritten: elsewhere tables do not say.

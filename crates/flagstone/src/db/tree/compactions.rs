@@ -3,28 +3,36 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use crate::base::file_name::FileKind;
-use crate::base::sync::Ordering;
-use crate::base::{Code, ColumnFamilyId, Comparator, Error, FileNumber, Result, Sometimes, SubCode};
+use crate::base::sync::{MutexGuard, Ordering};
+use crate::base::{ColumnFamilyId, FileNumber, Result, Sometimes};
 use crate::compaction::pick::{
-    BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, kept_by_damage,
+    BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan,
 };
 use crate::db::events::{Event, job_info};
 use crate::db::family::{Family, FamilyState};
 use crate::db::jobs::compact::CompactionJob;
 use crate::db::jobs::job::JobOutput;
+use crate::db::jobs::output::check_not_canceled;
 use crate::db::settings::{compacts_by_itself, pick_compaction};
 use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
-use crate::env::{Role, is_out_of_descriptors};
+use crate::env::Role;
 use crate::manifest::{CompactCursor, TableFile, Version, VersionEdit};
-use crate::options::{CompactionPri, DamagedFile};
+use crate::options::{CompactionControl, CompactionPri};
+
+/// Who waits for another compaction looks so often whether he was canceled.
+const LOOKS_WHETHER_CANCELED: Duration = Duration::from_millis(50);
 
 impl Tree {
     /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was `free` just before.
-    pub(in crate::db) fn take_compaction(
+    pub(in crate::db) fn take_compaction(&self, free: &FreeSpace) -> Option<CompactionJob> {
+        self.take_compaction_in(&mut self.state.lock(), free)
+    }
+
+    pub(in crate::db) fn take_compaction_in(
         &self,
         state: &mut State,
         free: &FreeSpace,
@@ -197,24 +205,196 @@ impl Tree {
         Ok(())
     }
 
-    /// If a compaction was in vain, its inputs, tables of level 0, are not merged with one another again before the oldest
-    /// snapshot is another than when it began. Writers do not wait for that, but do again once there are no such tables.
-    pub(in crate::db) fn note_apart(&self, state: &mut State, job: &CompactionJob) {
-        let oldest = self.oldest_snapshot();
-        let (id, family) = (job.family.id, &job.family.name);
-        if job.is_in_vain.load(Ordering::Relaxed) {
-            Sometimes::Level0KeptApart.reached();
-            state.damage.apart.insert(id);
-            tracing::warn!(
-                family,
-                "range deletions of level 0 do not fit into fewer tables, which stay as they are"
-            );
-        } else if state.damage.apart.contains(&id) {
-            let version = &job.family.current.load().version;
-            if !version.levels[0].iter().any(|file| file.is_kept_apart(oldest)) {
-                state.damage.apart.remove(&id);
+    /// Makes what a compaction has written part of the tree, and lets its inputs go, but for those that are set aside; which
+    /// tables it wrote. Of a family that was dropped, what was written is handed back, for nobody needs it.
+    pub(in crate::db) fn install_or_let_go(
+        &self,
+        job: &CompactionJob,
+        outcome: Result<JobOutput>,
+    ) -> (Result<Vec<FileNumber>>, Option<JobOutput>) {
+        let mut lost = None;
+        let mut state = self.state.lock();
+        let outcome = outcome.and_then(|output| {
+            if job.family.is_dropped() {
+                Sometimes::DroppedWhileCompacting.reached();
+                lost = Some(output);
+                return Ok(Vec::new());
+            }
+            self.install_compaction(&mut state, job, &output)?;
+            Ok(output.tables.iter().map(|table| table.number).collect())
+        });
+        if outcome.is_ok() && job.plan.rewrites() {
+            self.found_space(&mut state);
+        }
+        let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
+        self.note_apart(&mut state, job);
+        release_inputs(job, &aside);
+        if let Some(known) = state.families.get_mut(&job.family.id) {
+            let ended = job.plan.running();
+            if let Some(at) = known.compacting.running.iter().position(|running| *running == ended) {
+                known.compacting.running.swap_remove(at);
             }
         }
+        state.note(job.family.id);
+        self.update_stall(&mut state);
+        // What failed is tried again by the thread that met that, and in a while: unless it was another's.
+        if outcome.is_ok() || job.is_manual || !aside.is_empty() || job.is_in_vain.load(Ordering::Relaxed) {
+            self.announce_work(&mut state);
+        }
+        // Writers that wait for it need not wait for the opening of its tables as well.
+        self.progress.notify_all();
+        (outcome, lost)
+    }
+
+    /// Begins a compaction that a caller has planned from what there is at this moment, if there is one.
+    ///
+    /// # Errors
+    /// Those of the planning.
+    pub(in crate::db) fn begin_planned<T>(
+        &self,
+        plan: impl FnOnce(&State) -> Result<Option<(CompactionJob, T)>>,
+    ) -> Result<Option<(CompactionJob, T)>> {
+        let mut state = self.state.lock();
+        self.take_back_outnumbered(&mut state);
+        let planned = plan(&state)?;
+        if let Some((job, _)) = &planned {
+            self.begin_compaction(&mut state, job);
+        }
+        Ok(planned)
+    }
+
+    /// The same for a compaction that waits until no other is in the way. Automatic ones are held back meanwhile.
+    ///
+    /// # Errors
+    /// Those of the planning; `Incomplete`: canceled; what lies in the way for good.
+    pub(in crate::db) fn begin_when_free(
+        &self,
+        family: &Family,
+        control: Option<&CompactionControl>,
+        plan: impl Fn(&State) -> Result<RangePlan>,
+        job: impl FnOnce(CompactionPlan) -> CompactionJob,
+    ) -> Result<Option<Piece>> {
+        let mut state = self.state.lock();
+        let Some((plan, rest)) = self.wait_for_plan(&mut state, family, control, plan)? else {
+            return Ok(None);
+        };
+        let job = job(plan);
+        self.begin_compaction(&mut state, &job);
+        Ok(Some((job, rest)))
+    }
+
+    /// Waits for such a plan, which rewrites nothing, and makes it part of the tree at once: from the look at the tree to the
+    /// change of it nobody writes to a level on the way.
+    ///
+    /// # Errors
+    /// As [`Self::begin_when_free`]; those of the MANIFEST.
+    pub(in crate::db) fn move_when_free(
+        &self,
+        family: &Family,
+        control: Option<&CompactionControl>,
+        plan: impl Fn(&State) -> Result<RangePlan>,
+        job: impl FnOnce(CompactionPlan) -> CompactionJob,
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        let Some((plan, _)) = self.wait_for_plan(&mut state, family, control, plan)? else { return Ok(()) };
+        self.install_compaction(&mut state, &job(plan), &JobOutput::default())?;
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+        self.progress.notify_all();
+        Ok(())
+    }
+
+    /// What there is to do, as soon as nothing is in the way.
+    fn wait_for_plan(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        family: &Family,
+        control: Option<&CompactionControl>,
+        plan: impl Fn(&State) -> Result<RangePlan>,
+    ) -> Result<Option<(CompactionPlan, Option<Vec<u8>>)>> {
+        let mut waiting = None;
+        loop {
+            if let Err(canceled) = check_not_canceled(control) {
+                if waiting.is_some() {
+                    self.hold_automatic_in(state, family, -1);
+                }
+                return Err(canceled);
+            }
+            self.take_back_outnumbered(state);
+            // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
+            let plan = self.disk.check_changeable().and_then(|()| plan(state));
+            let plan = match plan {
+                Ok(RangePlan::Blocked) => self.blocked_by_damage(state, family).map(|()| RangePlan::Blocked),
+                plan => plan,
+            };
+            if let Ok(RangePlan::Blocked) = plan {
+                if waiting.is_none() {
+                    waiting = Some(self.background.workers.sleep_for_them());
+                    self.hold_automatic_in(state, family, 1);
+                    Sometimes::ManualCompactionWaited.reached();
+                }
+                self.wait_for_progress(state, control.map(|_| LOOKS_WHETHER_CANCELED));
+                continue;
+            }
+            if waiting.is_some() {
+                self.hold_automatic_in(state, family, -1);
+            }
+            return Ok(match plan? {
+                RangePlan::Ready { plan, rest } => Some((*plan, rest)),
+                _ => None,
+            });
+        }
+    }
+
+    /// Holds automatic compactions of a family back for one more manual one, or for one less.
+    pub(in crate::db) fn hold_automatic(&self, family: &Family, change: isize) {
+        self.hold_automatic_in(&mut self.state.lock(), family, change);
+    }
+
+    fn hold_automatic_in(&self, state: &mut State, family: &Family, change: isize) {
+        if let Some(known) = state.families.get_mut(&family.id) {
+            known.compacting.manual = known.compacting.manual.saturating_add_signed(change);
+        }
+        state.note(family.id);
+    }
+
+    /// Asks for tables with keys from `begin` to `end` to be compacted soon.
+    pub(in crate::db) fn suggest(&self, family: &Family, begin: Option<&[u8]>, end: Option<&[u8]>) {
+        let mut state = self.state.lock();
+        let version = family.current.load().version.clone();
+        for level in 0..version.last_level_with_files().unwrap_or(0) {
+            for file in version.files_overlapping(level, begin, end) {
+                file.suggested.store(true, Ordering::Relaxed);
+            }
+        }
+        state.note(family.id);
+        self.announce_work(&mut state);
+    }
+
+    /// Notes which part of the values that are written overwrites others.
+    pub(in crate::db) fn note_share_of_overwrites(&self, family: &Family, share: f64) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.families.get_mut(&family.id) {
+            known.overwriting.note_share(share);
+        }
+        state.note(family.id);
+    }
+
+    /// Begins no more compactions of a family by itself.
+    pub(in crate::db) fn hold_compactions(&self, family: &Family) {
+        let mut state = self.state.lock();
+        family.hold(&mut state, true);
+        state.note(family.id);
+        self.update_stall(&mut state);
+        // Who takes work tells listeners of it that writers go on.
+        self.announce_work(&mut state);
+    }
+
+    /// What [`Self::hold_compactions`] began has ended.
+    pub(in crate::db) fn let_compactions_go(&self, family: &Family) {
+        let mut state = self.state.lock();
+        family.hold(&mut state, false);
+        self.changed_in(&mut state, family.id);
     }
 
     /// Whether all runs are merged in pieces, or blob files emptied by way of a few tables at a time, for the sake of scratch.
@@ -322,129 +502,6 @@ impl Tree {
         // Somebody may have asked for one.
         self.progress.notify_all();
     }
-
-    /// A compaction has failed: sets those of its inputs aside that could not be read, with the lock held under which their
-    /// marks would be taken off; which they are.
-    pub(in crate::db) fn set_aside(
-        &self,
-        state: &mut State,
-        job: &CompactionJob,
-        error: &Error,
-    ) -> Vec<FileNumber> {
-        if !may_be_damage(error) {
-            return Vec::new();
-        }
-        let inputs = || job.plan.files().map(|(_, file)| file);
-        let aside: Vec<FileNumber> = match file_of(error) {
-            Some(FileKind::Table(number)) => {
-                inputs().map(|file| file.number()).filter(|n| *n == number).collect()
-            }
-            Some(FileKind::Blob(number)) if job.version.blob_files.contains_key(&number) => {
-                inputs().filter(|file| refers_to(file, number)).map(|file| file.number()).collect()
-            }
-            _ => Vec::new(),
-        };
-        if !aside.is_empty() {
-            Sometimes::TableSetAside.reached();
-            self.note_in(state, &job.family, &job.version, error);
-            state.damage.crippled.insert(job.family.id);
-            if job.is_outnumbered.load(Ordering::Relaxed) {
-                let until = (job.family.id, job.oldest_snapshot.load(Ordering::Relaxed));
-                state.damage.outnumbered.extend(aside.iter().map(|number| (*number, until)));
-            }
-            let inputs = inputs().filter(|file| aside.contains(&file.number()));
-            inputs.for_each(|file| file.set_aside.store(true, Ordering::Relaxed));
-            if let Some(known) = state.families.get_mut(&job.family.id) {
-                let kept = kept_by_damage(&known.family.current.load().version);
-                known.compacting.collecting.retain(|file| !kept.contains(file));
-            }
-        }
-        aside
-    }
-
-    /// Takes back tables that were set aside for the sake of snapshots which are gone.
-    pub(in crate::db) fn take_back_outnumbered(&self, state: &mut State) {
-        if state.damage.outnumbered.is_empty() {
-            return;
-        }
-        let oldest = self.oldest_snapshot();
-        let mut ready = BTreeMap::new();
-        state.damage.outnumbered.retain(|number, (family, under)| {
-            let stays = oldest <= *under;
-            if !stays {
-                ready.insert(*number, *family);
-            }
-            stays
-        });
-        for (number, id) in &ready {
-            let Some(known) = state.families.get(id) else { continue };
-            let version = known.family.current.load().version.clone();
-            if let Some((_, file)) = version.files().find(|(_, file)| file.number() == *number) {
-                Sometimes::TableTakenBack.reached();
-                file.set_aside.store(false, Ordering::Relaxed);
-                file.being_compacted.store(false, Ordering::Release);
-            }
-            // What is wrong with it besides stays known.
-            if state.damage.files.get(number).is_some_and(DamagedFile::waits_for_snapshots) {
-                state.damage.files.remove(number);
-            }
-            if !version.files().any(|(_, file)| file.is_set_aside()) {
-                state.damage.crippled.remove(id);
-            }
-            state.note(*id);
-        }
-        if !ready.is_empty() {
-            self.update_stall(state);
-        }
-    }
-
-    /// Whether a compaction failed because an input is damaged, which is then set aside.
-    pub(in crate::db) fn is_set_aside(&self, error: &Error) -> bool {
-        let number = file_of(error).and_then(FileKind::number);
-        may_be_damage(error)
-            && number.is_some_and(|number| self.state.lock().damage.files.contains_key(&number))
-    }
-
-    /// What a manual compaction of the family would wait for in vain.
-    pub(in crate::db) fn blocked_by_damage(&self, state: &State, family: &Family) -> Result<()> {
-        let goes_on =
-            |known: &FamilyState| !known.compacting.running.is_empty() || known.compacting.in_turn > 0;
-        let is_running = state.families.get(&family.id).is_some_and(goes_on);
-        let damaged = state.damage.files.values().find(|file| file.family == family.id && !is_running);
-        match damaged {
-            None => Ok(()),
-            Some(file) => Err(file.error.clone().context("a damaged file is in the way of the compaction")),
-        }
-    }
-
-    pub(in crate::db) fn note_in(
-        &self,
-        state: &mut State,
-        family: &Family,
-        version: &Version,
-        error: &Error,
-    ) {
-        let Some(number) = file_of(error).and_then(FileKind::number) else { return };
-        let Some(range) = range_of(family.comparator(), version, number) else { return };
-        if state.damage.files.contains_key(&number) {
-            return;
-        }
-        let file = DamagedFile {
-            family: family.id,
-            family_name: family.name.clone(),
-            number,
-            path: error.path().map(Path::to_path_buf).unwrap_or_default(),
-            key_range: range,
-            error: error.clone(),
-        };
-        if file.waits_for_snapshots() {
-            tracing::warn!(%error, "a table is set aside")
-        } else {
-            tracing::error!(%error, "a file is damaged")
-        }
-        self.context.events.note(|| Event::Damaged(file.clone()));
-        state.damage.files.insert(number, file);
-    }
 }
 
 /// Where the next compaction of the start level begins, if its tables take turns.
@@ -455,47 +512,6 @@ pub(in crate::db) fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCu
     }
     let last = job.plan.inputs[0].files.last()?;
     Some(CompactCursor { level, key: last.meta.largest.clone() })
-}
-
-pub(in crate::db) fn file_of(error: &Error) -> Option<FileKind> {
-    FileKind::parse(error.path()?.file_name()?.to_str()?)
-}
-
-/// The smallest and the largest key that depend on a file; `None` if the version does not have it.
-pub(in crate::db) fn range_of(
-    user: &Comparator,
-    version: &Version,
-    number: FileNumber,
-) -> Option<(Vec<u8>, Vec<u8>)> {
-    let is_blob = version.blob_files.contains_key(&number);
-    let concerned = version
-        .files()
-        .map(|(_, file)| file)
-        .filter(|file| file.number() == number || is_blob && refers_to(file, number));
-    concerned.fold(None, |range: Option<(Vec<u8>, Vec<u8>)>, file| {
-        let (smallest, largest) = (file.meta.smallest.user_key(), file.meta.largest.user_key());
-        Some(match range {
-            None => (smallest.to_vec(), largest.to_vec()),
-            Some((low, high)) => (
-                if user.compare(smallest, &low).is_lt() { smallest.to_vec() } else { low },
-                if user.compare(largest, &high).is_gt() { largest.to_vec() } else { high },
-            ),
-        })
-    })
-}
-
-pub(in crate::db) fn refers_to(table: &TableFile, blob_file: FileNumber) -> bool {
-    match (&table.meta.blob_references, table.meta.oldest_blob_file) {
-        (Some(references), _) => references.bytes_in(blob_file) > 0,
-        (None, oldest) => oldest.is_some_and(|oldest| oldest <= blob_file),
-    }
-}
-
-/// Whether an error says that a file is not what was written, or cannot be read, be it only by this engine.
-pub(in crate::db) fn may_be_damage(error: &Error) -> bool {
-    matches!(error.code(), Code::Corruption | Code::IoError | Code::NotSupported)
-        && error.subcode() != SubCode::NoSpace
-        && !is_out_of_descriptors(error)
 }
 
 pub(in crate::db) fn bytes_of_blobs(version: &Version, files: &BTreeSet<FileNumber>) -> u64 {
@@ -514,3 +530,13 @@ pub(in crate::db) fn passes(plan: &CompactionPlan) -> bool {
 /// Bytes that are free in the directories of tables and blob files, as far as their file systems tell.
 #[derive(Debug, Default)]
 pub(in crate::db) struct FreeSpace(pub(in crate::db) BTreeMap<Arc<Path>, u64>);
+
+/// Takes the marks off a compaction's inputs, but for those set aside.
+fn release_inputs(job: &CompactionJob, aside: &[FileNumber]) {
+    for (_, file) in job.plan.files().filter(|(_, file)| !aside.contains(&file.number())) {
+        file.being_compacted.store(false, Ordering::Release);
+    }
+}
+
+/// A job, and where the next piece begins.
+pub(in crate::db) type Piece = (CompactionJob, Option<Vec<u8>>);

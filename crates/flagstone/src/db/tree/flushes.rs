@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes};
+use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
+use crate::db::disk::deletions::WaitingDeletions;
 use crate::db::events::{Event, job_info};
 use crate::db::family::{Family, FamilyState, Immutable};
 use crate::db::generation::Generation;
 use crate::db::jobs::job::JobOutput;
-use crate::db::state::State;
+use crate::db::state::{LiveWal, State};
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
 use crate::env::Role;
@@ -21,8 +22,186 @@ impl Tree {
         self.context.settings.load().atomic_flush && !Mutant::ForgetAtomicFlush.is_on()
     }
 
+    /// Takes new memtables for those that were written to, which wait for a flush from now on; with the WAL that ended before, if
+    /// one did, and the number of the active one. The commit lock is held.
+    pub(in crate::db) fn seal(
+        &self,
+        ended: Option<LiveWal>,
+        wal: FileNumber,
+        fresh: Vec<(ColumnFamilyId, Arc<Generation>)>,
+    ) {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        if let Some(ended) = ended {
+            state.wals.live.push_back(ended);
+            self.note_live_wals(state);
+        }
+        for family in state.families.values_mut() {
+            if family.mem.is_empty() || Mutant::LogNumberTooHigh.is_on() {
+                family.mem_wal = wal;
+            }
+        }
+        state.memtables.seals += 1;
+        let mut full_bytes = 0;
+        for (id, fresh) in fresh {
+            let family = state.families.get_mut(&id).expect("who is written to has a state");
+            let full = std::mem::replace(&mut family.mem, fresh);
+            full_bytes += full.bytes();
+            let (first_wal, seal) = (family.mem_wal, state.memtables.seals);
+            family.immutable.push_back(Immutable { mem: full, wal: first_wal, seal, flushing: false });
+            // One that waited for more of its own would hold up the others.
+            family.flush_requested |= self.flushes_together();
+            family.mem_wal = wal;
+            family.waiting_deletions = WaitingDeletions::default();
+            let version = state.versions.family(id).expect("its state exists").current.clone();
+            family.install(version, self.context.env.clock.now_us());
+            state.note(id);
+        }
+        if full_bytes > 0 {
+            // All at once: what was written since the last switch is in all of them.
+            state.pace.note_full(full_bytes, self.context.statistics.get(Ticker::BytesWritten));
+        }
+        self.update_stall(state);
+    }
+
+    /// Asks those for a flush that keep the oldest WAL, or, where all WALs are beyond their cap, any.
+    pub(in crate::db) fn ask_for_oldest_wal(
+        &self,
+        active: FileNumber,
+        is_beyond: bool,
+        memtables: &[WrittenTo],
+    ) -> OldestWal {
+        let state = &mut *self.state.lock();
+        let oldest = state.wals.live.front().map_or(active, |wal| wal.number);
+        let until = if is_beyond { active } else { oldest };
+        let (mut to_switch, mut is_kept) = (Vec::new(), false);
+        for written in memtables {
+            let family = state.families.get_mut(&written.id).expect("who is written to has a state");
+            let switches = family.mem_wal <= until && !written.is_empty;
+            if switches {
+                to_switch.push(written.id);
+            }
+            // A family that waits for more memtables to merge keeps the WAL, too.
+            let waits = switches || written.is_wanted || !family.immutable.is_empty();
+            let keeps = waits && family.oldest_needed_wal() <= until;
+            family.flush_requested |= keeps;
+            is_kept |= keeps;
+        }
+        // Whoever kept it was dropped: it goes with the next flush, of whomever.
+        let is_asked =
+            is_kept || state.paused.deletions > 0 || self.ask_any(state, memtables, &mut to_switch);
+        OldestWal { oldest, to_switch, is_asked }
+    }
+
+    /// Whether some family has something to flush, which is then wanted.
+    fn ask_any(
+        &self,
+        state: &mut State,
+        memtables: &[WrittenTo],
+        to_switch: &mut Vec<ColumnFamilyId>,
+    ) -> bool {
+        let mut first = state.agenda.waiting().map(|(_, id)| id).next();
+        if first.is_none()
+            && let Some(written) = memtables.iter().find(|written| !written.is_empty)
+        {
+            to_switch.push(written.id);
+            first = Some(written.id);
+        }
+        let known = first.and_then(|id| state.families.get_mut(&id));
+        known.is_some_and(|known| {
+            known.flush_requested = true;
+            true
+        })
+    }
+
+    /// The newest memtables of these families that wait for a flush, which they are to have at once.
+    pub(in crate::db) fn ask_for_flush(&self, ids: &[ColumnFamilyId]) -> Vec<Wanted> {
+        let mut state = self.state.lock();
+        let mut wanted = Vec::new();
+        for id in ids {
+            if let Some(known) = state.families.get_mut(id)
+                && let Some(newest) = known.immutable.back()
+            {
+                wanted.push((*id, newest.mem.clone()));
+                known.flush_requested = true;
+            }
+        }
+        self.announce_work(&mut state);
+        wanted
+    }
+
+    /// Waits until these memtables are in tables, or their families are dropped.
+    ///
+    /// # Errors
+    /// What keeps them from being flushed.
+    pub(in crate::db) fn wait_for_flush(&self, mut wanted: Vec<Wanted>) -> Result<()> {
+        let _asleep = self.background.workers.sleep_for_them();
+        let mut state = self.state.lock();
+        // One after the other: what has come into a table stays there.
+        while let Some((id, mem)) = wanted.last() {
+            if !is_waiting(&state, *id, mem) {
+                wanted.pop();
+                continue;
+            }
+            self.disk.check_changeable()?;
+            self.wait_for_progress(&mut state, None);
+        }
+        Ok(())
+    }
+
+    /// Waits until one more full memtable of the family, or of any that is flushed with it, would not stop writers.
+    ///
+    /// # Errors
+    /// What keeps memtables from being flushed.
+    pub(in crate::db) fn wait_until_a_flush_stalls_nobody(&self, family: &Family) -> Result<()> {
+        let _asleep = self.background.workers.sleep_for_them();
+        let together = self.flushes_together();
+        let mut state = self.state.lock();
+        loop {
+            self.disk.check_changeable()?;
+            let would_stall = |known: &&mut FamilyState| {
+                let most = known.family.options.load().max_write_buffer_number.max(2) as usize;
+                !known.mem.is_empty() && known.immutable.len() + 1 >= most
+            };
+            let concerned: Option<&mut FamilyState> = if together {
+                state.families.values_mut().find(would_stall)
+            } else {
+                state.families.get_mut(&family.id).filter(would_stall)
+            };
+            let Some(known) = concerned else { return Ok(()) };
+            known.flush_requested = true;
+            self.announce_work(&mut state);
+            self.wait_for_progress(&mut state, None);
+        }
+    }
+
+    /// The families whose memtables have had deletions for long enough, as `due` says at a second since 1970; `None` if that was
+    /// asked in this second.
+    pub(in crate::db) fn take_due_deletions<T>(
+        &self,
+        due: impl Fn(&mut FamilyState, u64) -> Option<T>,
+    ) -> Option<Vec<(Arc<Family>, T)>> {
+        let mut state = self.state.lock();
+        let now = self.context.env.clock.unix_seconds();
+        // Without workers nobody would come again.
+        if !state.agenda.is_another_second(now) && self.has_workers() {
+            return None;
+        }
+        let families = state.families.values_mut();
+        Some(families.filter_map(|known| due(known, now).map(|due| (known.family.clone(), due))).collect())
+    }
+
+    /// Whether a flush runs.
+    pub(in crate::db) fn is_flushing(&self) -> bool {
+        self.state.lock().running.flushes > 0
+    }
+
     /// Takes what has waited longest.
-    pub(in crate::db) fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
+    pub(in crate::db) fn take_flush(&self) -> Option<FlushJob> {
+        self.take_flush_in(&mut self.state.lock())
+    }
+
+    pub(in crate::db) fn take_flush_in(&self, state: &mut State) -> Option<FlushJob> {
         // Whoever closes waits for those that have begun.
         if self.context.closing.load(Ordering::Acquire) {
             return None;
@@ -40,6 +219,24 @@ impl Tree {
             self.announce(Role::Flush);
         }
         Some(job)
+    }
+
+    /// A flush has ended; what it has not flushed waits again.
+    pub(in crate::db) fn end_flush(&self, unflushed: Option<FlushJob>, is_ok: bool) {
+        let mut state = self.state.lock();
+        state.running.flushes -= 1;
+        for part in unflushed.iter().flat_map(|job| &job.parts) {
+            if let Some(known) = state.families.get_mut(&part.family.id) {
+                known.give_back(&part.memtables);
+            }
+        }
+        if !Mutant::ForgetWakeUp.is_on() {
+            // What failed is tried again by whoever met that, and in a while.
+            if is_ok {
+                self.announce_work(&mut state);
+            }
+            self.progress.notify_all();
+        }
     }
 
     /// The memtables of the family that has waited longest; and whether there is more to flush.
@@ -111,12 +308,65 @@ impl Tree {
         }
     }
 
-    /// Makes a flush durable and visible: of several families in one atomic group, so that a crash leaves all or none.
+    /// Makes what a flush has written part of the tree, if its turn has come. WALs before the active one may have to be synced
+    /// first.
     pub(in crate::db) fn install_flush(
         &self,
-        state: &mut State,
-        flushed: Vec<(&FlushPart, JobOutput)>,
-    ) -> Result<()> {
+        job: &FlushJob,
+        outputs: Vec<JobOutput>,
+        owes_syncs: bool,
+    ) -> Installed {
+        let mut state = self.state.lock();
+        let is_lost = |part: &FlushPart| part.family.is_dropped() && !Mutant::FlushDroppedFamily.is_on();
+        if job.parts.iter().all(is_lost) {
+            return Installed::Lost(outputs);
+        }
+        let before = self.before(&state, job);
+        if !matches!(before, Before::Nothing) {
+            return Installed::NotYet(outputs, before);
+        }
+        // What these families keep must not outlive older writes to others.
+        if state.families.len() > 1 && owes_syncs && !Mutant::SkipSyncOfOlderWals.is_on() {
+            return Installed::OwesSyncs(outputs);
+        }
+        let memtables = job.parts.iter().flat_map(|part| &part.memtables);
+        state.pace.note_flush(memtables.map(|mem| mem.bytes()).sum(), self.context.env.clock.now_us());
+        let (lost, kept): (Vec<_>, Vec<_>) =
+            job.parts.iter().zip(outputs).partition(|(part, _)| is_lost(part));
+        let to_open =
+            kept.iter().map(|(part, output)| (part.family.clone(), output.to_open.clone())).collect();
+        let outcome = self.install_parts(&mut state, kept);
+        let lost = lost.into_iter().map(|(part, output)| (part.family.clone(), output)).collect();
+        Installed::Done { outcome, to_open, lost }
+    }
+
+    /// Waits for another flush, which has what is older; whether it is worth going on.
+    ///
+    /// # Errors
+    /// What ends all hope.
+    pub(in crate::db) fn wait_for_older(&self, job: &FlushJob) -> Result<bool> {
+        let mut state = self.state.lock();
+        self.check_hope()?;
+        match self.before(&state, job) {
+            Before::Nothing => Ok(true),
+            Before::Taken => {
+                self.progress.wait(&mut state);
+                Ok(true)
+            }
+            Before::GivenBack => Ok(false),
+        }
+    }
+
+    /// Whether what another flush has may come into the tree yet.
+    ///
+    /// # Errors
+    /// What ends all hope.
+    pub(in crate::db) fn check_hope(&self) -> Result<()> {
+        self.context.poison.check_fatal().and_then(|()| self.context.check_open())
+    }
+
+    /// Makes a flush durable and visible: of several families in one atomic group, so that a crash leaves all or none.
+    fn install_parts(&self, state: &mut State, flushed: Vec<(&FlushPart, JobOutput)>) -> Result<()> {
         let mut log_numbers = BTreeMap::new();
         for (part, _) in &flushed {
             let known =
@@ -200,4 +450,47 @@ pub(in crate::db) enum Flushed {
     Done,
     /// What is older was not flushed: its memtables are to be taken together with that.
     GivenBack,
+}
+
+/// A memtable that somebody wants flushed.
+pub(in crate::db) type Wanted = (ColumnFamilyId, Arc<Generation>);
+
+/// What became of a flush whose output was to be part of the tree.
+pub(in crate::db) enum Installed {
+    /// All its families are dropped.
+    Lost(Vec<JobOutput>),
+    /// What is older must be in tables first.
+    NotYet(Vec<JobOutput>, Before),
+    /// The WALs before the active one must be synced first.
+    OwesSyncs(Vec<JobOutput>),
+    /// It is part of the tree, unless the MANIFEST refused it; but for what was written for families that are dropped.
+    Done {
+        outcome: Result<()>,
+        to_open: Vec<(Arc<Family>, Vec<FileNumber>)>,
+        lost: Vec<(Arc<Family>, JobOutput)>,
+    },
+}
+
+pub(in crate::db) fn is_waiting(state: &State, id: ColumnFamilyId, mem: &Arc<Generation>) -> bool {
+    state
+        .families
+        .get(&id)
+        .is_some_and(|known| known.immutable.iter().any(|waiting| Arc::ptr_eq(&waiting.mem, mem)))
+}
+
+/// A memtable that writers write to.
+pub(in crate::db) struct WrittenTo {
+    pub(in crate::db) id: ColumnFamilyId,
+    pub(in crate::db) is_empty: bool,
+    /// Whether it is to be switched already.
+    pub(in crate::db) is_wanted: bool,
+}
+
+/// What is done to let the oldest WAL go.
+pub(in crate::db) struct OldestWal {
+    pub(in crate::db) oldest: FileNumber,
+    /// The families whose memtables are to be switched.
+    pub(in crate::db) to_switch: Vec<ColumnFamilyId>,
+    /// Whether a flush that lets it go was asked for, or cannot.
+    pub(in crate::db) is_asked: bool,
 }

@@ -1,41 +1,34 @@
 //! The tree: versions, families, and the jobs that run on them. The state lock is taken here.
 
 pub(super) mod compactions;
+pub(super) mod damage;
 pub(super) mod edits;
 pub(super) mod flushes;
 pub(super) mod pressure;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::OnceLock;
-use std::sync::Weak;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::base::ColumnFamilyId;
-use crate::base::Error;
-use crate::base::MAX_SEQUENCE_NUMBER;
-use crate::base::Result;
-use crate::base::SequenceNumber;
-use crate::base::SnapshotList;
-use crate::base::SubCode;
-use crate::base::sync::Condvar;
-use crate::base::sync::Mutex;
-use crate::base::sync::MutexGuard;
-use crate::base::sync::Ordering;
-use crate::base::sync::RwLock;
+use crate::base::sync::{Condvar, Mutex, MutexGuard, Ordering, RwLock};
+use crate::base::{
+    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SnapshotList, SubCode,
+};
+use crate::compaction::pick::{BlobWaste, LevelTargets, compensated_sizes, scores};
 use crate::db::context::Context;
 use crate::db::disk::Disk;
-use crate::db::family::Family;
-use crate::db::family::FamilyState;
+use crate::db::family::{Family, FamilyState, SuperVersion};
 use crate::db::files::Tables;
-use crate::db::jobs::background::Background;
-use crate::db::jobs::background::Role;
+use crate::db::jobs::background::{Background, Role};
+use crate::db::memory::{MemoryUsage, add_tables};
+use crate::db::properties::activity::Activity;
+use crate::db::settings::{level0_files, leveled_settings};
 use crate::db::state::State;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::wal_space::WalSpace;
 use crate::db::writing::write_control::WriteControl;
-use crate::manifest::FileNumbers;
-use crate::manifest::VersionSet;
+use crate::manifest::{FileNumbers, Version, VersionSet};
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
 
 /// Does background work where there are no threads for it.
 pub(super) trait Steps: Send + Sync {
@@ -55,12 +48,12 @@ pub(super) struct Tree {
     background: Arc<Background>,
     wal_space: Arc<WalSpace>,
     control: Arc<WriteControl>,
-    pub(super) state: Mutex<State>,
+    state: Mutex<State>,
     /// By id; what handles and readers go through.
     pub(super) families: RwLock<BTreeMap<ColumnFamilyId, Arc<Family>>>,
     pub(super) file_numbers: Arc<FileNumbers>,
     /// Signalled when a worker changed the tree or failed.
-    pub(super) progress: Condvar,
+    progress: Condvar,
     steps: OnceLock<Weak<dyn Steps>>,
 }
 
@@ -95,6 +88,18 @@ impl Tree {
             progress: Condvar::new(),
             steps: OnceLock::new(),
         }
+    }
+
+    /// The state itself.
+    #[cfg(test)]
+    pub(in crate::db) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Whether somebody holds the state.
+    #[cfg(test)]
+    pub(in crate::db) fn is_locked(&self) -> bool {
+        self.state.try_lock().is_none()
     }
 
     /// Who does the work where no threads do.
@@ -148,28 +153,129 @@ impl Tree {
     }
 
     /// Poisons the database and wakes those who wait for its progress; they look at the poison under the same lock.
-    pub(in crate::db) fn fail(&self, _state: &mut State, error: &Error) {
+    pub(in crate::db) fn fail(&self, error: &Error) {
+        self.fail_in(&mut self.state.lock(), error);
+    }
+
+    fn fail_in(&self, _state: &mut State, error: &Error) {
         self.context.poison.record_fatal(error);
         self.progress.notify_all();
     }
 
     /// A write of the WAL that a full disk refused can be tried again.
-    pub(in crate::db) fn fail_unless_full(&self, state: &mut State, error: &Error) {
+    pub(in crate::db) fn fail_unless_full(&self, error: &Error) {
         if error.subcode() != SubCode::NoSpace {
-            self.fail(state, error);
+            self.fail(error);
         }
+    }
+
+    /// Has those look again who wait for a worker to change the tree or fail.
+    pub(in crate::db) fn wake_all(&self) {
+        let _state = self.state.lock();
+        self.progress.notify_all();
+    }
+
+    /// Announces that there may be something to flush or compact.
+    pub(in crate::db) fn call(&self) {
+        self.announce_work(&mut self.state.lock());
+    }
+
+    /// Announces that there may be something to do, and has those look again who wait.
+    pub(in crate::db) fn call_all(&self) {
+        self.announce_work(&mut self.state.lock());
+        self.progress.notify_all();
+    }
+
+    /// Waits until no flush and no compaction is running or wanted.
+    ///
+    /// # Errors
+    /// `ShutdownInProgress`, or what has poisoned the database.
+    pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
+        // Looked at under one lock with the waiting: what changes in between would be waited for in vain.
+        let mut state = self.state.lock();
+        loop {
+            self.context.poison.check()?;
+            self.context.check_open()?;
+            self.take_back_outnumbered(&mut state);
+            if !state.flushes_go_on() && state.running.compactions == 0 {
+                let wanted = self.compactions_wanted(&state);
+                if wanted.is_empty() && !self.punch_wanted(&state) {
+                    return Ok(());
+                }
+                // What it is may have come without a word.
+                wanted.into_iter().for_each(|family| state.note(family));
+            }
+            self.announce_work(&mut state);
+            self.wait_for_progress(&mut state, Some(Duration::from_millis(100)));
+            self.context.poison.check_starved()?;
+        }
+    }
+
+    /// Waits until no caller flushes, compacts or makes a checkpoint.
+    pub(in crate::db) fn wait_for_callers(&self) {
+        let mut state = self.state.lock();
+        while state.running.flushes + state.running.compactions + state.running.checkpoints > 0 {
+            self.wait_for_progress(&mut state, None);
+        }
+    }
+
+    /// Waits for what lets writers go on that have been stopped, at most for a second.
+    ///
+    /// # Errors
+    /// What keeps them from being written at all.
+    pub(in crate::db) fn wait_while_stopped(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        self.context.check_writable()?;
+        if self.control.is_stopped() {
+            self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
+        }
+        // Who waits for a flush need not hear of a compaction that found no room.
+        if self.control.is_stopped() && !state.flushes_go_on() {
+            self.context.poison.check_starved()?;
+        }
+        Ok(())
     }
 
     /// Looks again at what is to be done in a family, after an option of it changed, or when a call has ended that held its
     /// compactions back.
     pub(in crate::db) fn family_changed(&self, id: ColumnFamilyId) {
-        let mut state = self.state.lock();
+        self.changed_in(&mut self.state.lock(), id);
+    }
+
+    fn changed_in(&self, state: &mut State, id: ColumnFamilyId) {
         if let Some(known) = state.families.get_mut(&id) {
             known.compacting.forced_gc_below = self.file_numbers.next();
         }
         state.note(id);
-        self.update_stall(&mut state);
-        self.announce_work(&mut state);
+        self.update_stall(state);
+        self.announce_work(state);
+    }
+
+    /// Changes something of which there is one for all families, while nobody else does.
+    ///
+    /// # Errors
+    /// Those of the change.
+    pub(in crate::db) fn one_at_a_time<T>(&self, change: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _state = self.state.lock();
+        change()
+    }
+
+    /// Changes the options of a family, while nobody else does, and looks again at what is to be done in it.
+    ///
+    /// # Errors
+    /// Those of the change, which has not happened then.
+    pub(in crate::db) fn change_family(
+        &self,
+        id: ColumnFamilyId,
+        change: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let mut state = self.state.lock();
+        change()?;
+        if let Some(known) = state.families.get_mut(&id) {
+            known.remembered_pressure = None;
+        }
+        self.changed_in(&mut state, id);
+        Ok(())
     }
 
     /// The same in all families, after an option of the database changed.
@@ -187,5 +293,132 @@ impl Tree {
     /// What the oldest snapshot sees; all there is, if there is none.
     pub(in crate::db) fn oldest_snapshot(&self) -> SequenceNumber {
         self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence)
+    }
+}
+
+/// What is told of the tree.
+impl Tree {
+    /// What a family had before, and readers keep.
+    pub(in crate::db) fn replaced(&self, family: &Family) -> Vec<Arc<SuperVersion>> {
+        self.state.lock().families.get(&family.id).map_or(Vec::new(), |known| known.replaced())
+    }
+
+    /// Adds what memtables, tables and readers hold.
+    pub(in crate::db) fn add_memory(&self, usage: &mut MemoryUsage, now: u64) {
+        let state = self.state.lock();
+        for known in state.families.values() {
+            usage.active_memtables += known.mem.memory_reserved() as u64;
+            usage.immutable_memtables +=
+                known.immutable.iter().map(|waiting| waiting.mem.memory_reserved() as u64).sum::<u64>();
+            add_tables(usage, &known.family.current.load().version);
+            let (count, since) = known.kept_by_readers();
+            usage.kept_versions += count as u64;
+            let age = since.map(|since| now.saturating_sub(since));
+            usage.oldest_kept_version_us = usage.oldest_kept_version_us.max(age);
+        }
+    }
+
+    /// What the jobs of a family did, and what held writers up.
+    pub(in crate::db) fn activity(&self, family: &Family) -> Option<Activity> {
+        self.state.lock().families.get(&family.id).map(|known| known.activity.clone())
+    }
+
+    /// The same, and how much each level of a version wants to be compacted.
+    pub(in crate::db) fn activity_and_scores(
+        &self,
+        family: &Family,
+        version: &Version,
+    ) -> (Activity, Vec<f64>) {
+        let state = self.state.lock();
+        let Some(known) = state.families.get(&family.id) else { return Default::default() };
+        (known.activity.clone(), self.level_scores(&state, family, version))
+    }
+
+    /// How badly each level wants to be compacted, by level; other styles than leveled look at their runs alone.
+    fn level_scores(&self, state: &State, family: &Family, version: &Version) -> Vec<f64> {
+        let options = family.options.load();
+        let settings = leveled_settings(&options, &version.paths);
+        let mut by_level = vec![0.0; version.levels.len()];
+        match (options.compaction_style, state.families.get(&family.id)) {
+            (CompactionStyle::Level, Some(known)) => {
+                let sizes = compensated_sizes(version, &self.pick_context(state, known));
+                let targets = LevelTargets::new(version, &settings);
+                for wanted in scores(version, &settings, &targets, &sizes) {
+                    by_level[wanted.level] = wanted.score;
+                }
+            }
+            (CompactionStyle::Fifo, _) => {
+                let most = options.compaction_options_fifo.max_table_files_size.max(1);
+                by_level[0] = version.table_bytes() as f64 / most as f64;
+            }
+            _ => {
+                let runs = level0_files(&options, version);
+                by_level[0] = runs as f64 / settings.level0_file_num_compaction_trigger.max(1) as f64;
+            }
+        }
+        by_level
+    }
+
+    /// What a family's blob files waste; `None` if it is dropped.
+    pub(in crate::db) fn blob_waste(
+        &self,
+        family: &Family,
+        options: &ColumnFamilyOptions,
+        version: &Version,
+    ) -> Option<BlobWaste> {
+        self.state.lock().families.get(&family.id).map(|known| known.blob_waste(options, version))
+    }
+
+    /// How often all memtables together stopped writers.
+    pub(in crate::db) fn memtable_stops(&self) -> u64 {
+        self.state.lock().memtables.stops
+    }
+
+    /// Bytes of the memtables that no flush has written.
+    pub(in crate::db) fn memtable_bytes(&self) -> u64 {
+        self.state.lock().memtable_bytes()
+    }
+
+    /// Whether no file may be removed.
+    pub(in crate::db) fn are_deletions_paused(&self) -> bool {
+        self.state.lock().paused.deletions > 0
+    }
+
+    /// How many flushes and compactions run.
+    pub(in crate::db) fn running(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.running.flushes, state.running.compactions)
+    }
+
+    /// How many sorted runs the running compactions merge.
+    pub(in crate::db) fn running_sorted_runs(&self) -> u64 {
+        let state = self.state.lock();
+        let running = state.families.values().flat_map(|known| &known.compacting.running);
+        running.map(|compaction| compaction.sorted_runs as u64).sum()
+    }
+
+    /// The number of a family's newest super version, from 1 on; 0 if it is dropped.
+    pub(in crate::db) fn super_version_number(&self, family: &Family) -> u64 {
+        self.state.lock().families.get(&family.id).map_or(0, |known| known.installed() + 1)
+    }
+
+    /// The oldest WAL that two-phase commits or families need, as the MANIFEST says.
+    pub(in crate::db) fn min_log_number_to_keep(&self) -> FileNumber {
+        self.state.lock().versions.min_log_number_to_keep()
+    }
+
+    /// The oldest WAL that any family needs.
+    pub(in crate::db) fn oldest_log_number(&self) -> FileNumber {
+        self.state.lock().versions.oldest_log_number()
+    }
+
+    /// The newest WAL that the MANIFEST knows of; 0 for none.
+    pub(in crate::db) fn newest_recorded_wal(&self) -> FileNumber {
+        self.state.lock().versions.newest_wal().map(|known| *known.start()).unwrap_or_default()
+    }
+
+    /// The MANIFEST's number.
+    pub(in crate::db) fn manifest_number(&self) -> FileNumber {
+        self.state.lock().versions.manifest_number()
     }
 }

@@ -153,7 +153,8 @@ impl Tree {
     }
 
     /// During recovery, the family with the largest memtable, if all together have what they may have.
-    pub(in crate::db) fn largest_beyond_limit(&self, state: &State) -> Option<ColumnFamilyId> {
+    pub(in crate::db) fn largest_beyond_limit(&self) -> Option<ColumnFamilyId> {
+        let state = self.state.lock();
         let most = memtable_bytes_max(&self.context.settings.load())?;
         if (self.tables.account().held(Holder::Memtables) as u64) < most {
             return None;
@@ -260,6 +261,43 @@ impl Tree {
         })
     }
 
+    /// Holes that were promised, and may be punched now.
+    pub(in crate::db) fn take_promise(&self) -> Option<(Arc<Family>, Promise)> {
+        take_promise(&mut self.state.lock(), |_, known, promise| {
+            !promise.is_put_off() || !self.disk.has_slow_holes(&known.family)
+        })
+    }
+
+    /// Holes that were put off, if there is nothing else to do; and how often work had been announced by then.
+    pub(in crate::db) fn take_promise_at_rest(&self) -> Option<(Arc<Family>, Promise, u64)> {
+        let state = &mut *self.state.lock();
+        let may_go_on = |state: &State, known: &FamilyState, promise: &Promise| {
+            self.goes_on_at_rest(state, known, promise)
+        };
+        let (family, promise) = take_promise(state, may_go_on)?;
+        Some((family, promise, self.background.announced.load(Ordering::Acquire)))
+    }
+
+    /// What comes after a survey, or after some holes were punched.
+    pub(in crate::db) fn end_punch(&self, family: &Family, next: Punching, is_at_rest: bool) {
+        let mut state = self.state.lock();
+        state.running.compactions -= 1;
+        if let Some(known) = state.families.get_mut(&family.id) {
+            if let Punching::Promised(promise) = &next
+                && known.has_readers_before(promise.installed)
+            {
+                Sometimes::HoleWaitedForReaders.reached();
+            }
+            known.punching = next;
+        }
+        state.note(family.id);
+        self.update_stall(&mut state);
+        if !is_at_rest {
+            self.announce_work(&mut state);
+        }
+        self.progress.notify_all();
+    }
+
     pub(in crate::db) fn files_to_punch(&self, state: &State, known: &FamilyState) -> BTreeSet<FileNumber> {
         let context = self.pick_context(state, known);
         if context.hole_size.is_none() {
@@ -272,7 +310,10 @@ impl Tree {
         files
     }
 
-    pub(in crate::db) fn take_survey(&self, state: &mut State) -> Option<Survey> {
+    /// The blob files of a family that may get holes, if there are any.
+    pub(in crate::db) fn take_survey(&self) -> Option<Survey> {
+        let state = &mut *self.state.lock();
+        self.note_readers_who_stay(state);
         let (id, files) = families_with_garbage(state).find_map(|known| {
             let is_idle = matches!(known.punching, Punching::Idle);
             let files = is_idle.then(|| self.files_to_punch(state, known))?;
@@ -309,4 +350,27 @@ pub(in crate::db) struct Survey {
     pub(in crate::db) installed: u64,
     pub(in crate::db) files: BTreeSet<FileNumber>,
     pub(in crate::db) block_size: u64,
+}
+
+/// A promise that nobody stands in the way of any longer, and that may go on.
+fn take_promise(
+    state: &mut State,
+    may_go_on: impl Fn(&State, &FamilyState, &Promise) -> bool,
+) -> Option<(Arc<Family>, Promise)> {
+    let id = families_with_garbage(state).find_map(|known| match &known.punching {
+        Punching::Promised(promise)
+            if !known.has_readers_before(promise.installed) && may_go_on(state, known, promise) =>
+        {
+            Some(known.family.id)
+        }
+        _ => None,
+    })?;
+    let known = state.families.get_mut(&id)?;
+    let Punching::Promised(mut promise) = std::mem::replace(&mut known.punching, Punching::Begun) else {
+        unreachable!("just seen")
+    };
+    promise.begin();
+    let family = known.family.clone();
+    state.running.compactions += 1;
+    Some((family, promise))
 }

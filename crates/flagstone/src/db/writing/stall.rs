@@ -9,7 +9,6 @@ use super::write_control::{Charged, Verdict};
 use crate::base::{Error, Result, Sometimes};
 use crate::db::DbInner;
 use crate::db::events::is_telling;
-use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::options::WriteOptions;
 
@@ -85,26 +84,12 @@ impl DbInner {
                     let _held_up = self.pipeline.control.waits.begin(&*self.context.env.clock);
                     let _asleep = self.background.workers.sleep_for_them();
                     Sometimes::WriteStopped.reached();
-                    let mut state = self.tree.state.lock();
-                    self.context.check_writable()?;
-                    if self.pipeline.control.is_stopped() {
-                        self.tree.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
-                    }
-                    // Who waits for a flush need not hear of a compaction that found no room.
-                    if self.pipeline.control.is_stopped() && !flushes_go_on(&state) {
-                        self.context.poison.check_starved()?;
-                    }
+                    self.tree.wait_while_stopped()?;
                 }
             }
             self.context.check_writable()?;
         }
     }
-}
-
-/// Whether a flush runs, or is about to.
-pub(in crate::db) fn flushes_go_on(state: &State) -> bool {
-    let mut waiting = state.agenda.waiting();
-    state.running.flushes > 0 || waiting.any(|(_, id)| state.families[&id].is_ready_to_flush())
 }
 
 #[cfg(test)]

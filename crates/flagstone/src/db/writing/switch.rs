@@ -10,12 +10,11 @@ use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, file_name};
 use crate::cache::Holder;
 use crate::db::DbInner;
-use crate::db::disk::deletions::WaitingDeletions;
-use crate::db::family::{Family, Immutable};
+use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::settings::memtable_settings;
-use crate::db::state::{LiveWal, State};
-use crate::db::statistics::Ticker;
+use crate::db::state::LiveWal;
+use crate::db::tree::flushes::{OldestWal, WrittenTo};
 use crate::env::{File, OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
@@ -28,9 +27,8 @@ impl DbInner {
 
     /// Switches every memtable that wants it.
     pub(in crate::db) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
-        let mut state = self.tree.state.lock();
         if self.wal_limit_reached(commit) {
-            self.want_switch_of_oldest_wal(commit, &mut state);
+            self.want_switch_of_oldest_wal(commit);
         }
         if self.memtable_limit_reached(commit) {
             self.want_switch_of_largest(commit);
@@ -39,9 +37,9 @@ impl DbInner {
             commit.targets.iter().filter(|(_, target)| target.switch_wanted).map(|(id, _)| *id).collect();
         // Where the disk is full, the next writer tries again.
         commit.asked.switch = true;
-        self.switch_memtables(commit, &mut state, &wanted)?;
+        self.switch_memtables(commit, &wanted)?;
         commit.asked.switch = false;
-        self.tree.announce_work(&mut state);
+        self.tree.call();
         Ok(())
     }
 
@@ -49,7 +47,6 @@ impl DbInner {
     pub(in crate::db) fn switch_memtables(
         &self,
         commit: &mut Commit,
-        state: &mut State,
         families: &[ColumnFamilyId],
     ) -> Result<()> {
         if families.is_empty() {
@@ -61,61 +58,35 @@ impl DbInner {
             together = commit.targets.keys().copied().collect();
             families = &together;
         }
-        self.sync_pending_writes(commit, state)?;
-        if commit.wal_size() > 0 {
-            self.roll_wal(commit, state)?;
-        }
-        let wal = commit.log.number;
-        for family in state.families.values_mut() {
-            if family.mem.is_empty() || Mutant::LogNumberTooHigh.is_on() {
-                family.mem_wal = wal;
-            }
-        }
-        state.memtables.seals += 1;
-        let mut full_bytes = 0;
+        self.sync_pending_writes(commit)?;
+        let ended = if commit.wal_size() > 0 { Some(self.roll_wal(commit)?) } else { None };
+        let mut fresh = Vec::new();
         for id in families {
             let Some(target) = commit.targets.get_mut(id) else { continue };
             target.switch_wanted = false;
-            if target.mem.is_empty() {
-                continue;
+            if !target.mem.is_empty() {
+                target.mem = self.new_memtable(&target.family);
+                fresh.push((*id, target.mem.clone()));
+                target.count(&mut commit.memtable_bytes);
             }
-            let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
-            let fresh = self.new_memtable(&target.family);
-            let full = std::mem::replace(&mut family.mem, fresh.clone());
-            full_bytes += full.bytes();
-            let (first_wal, seal) = (family.mem_wal, state.memtables.seals);
-            family.immutable.push_back(Immutable { mem: full, wal: first_wal, seal, flushing: false });
-            // One that waited for more of its own would hold up the others.
-            family.flush_requested |= self.tree.flushes_together();
-            family.mem_wal = wal;
-            family.waiting_deletions = WaitingDeletions::default();
-            target.mem = fresh;
-            target.count(&mut commit.memtable_bytes);
-            let version = state.versions.family(target.family.id).expect("its state exists").current.clone();
-            family.install(version, self.context.env.clock.now_us());
-            state.note(target.family.id);
         }
-        if full_bytes > 0 {
-            // All at once: what was written since the last switch is in all of them.
-            state.pace.note_full(full_bytes, self.context.statistics.get(Ticker::BytesWritten));
-        }
-        self.tree.update_stall(state);
+        self.tree.seal(ended, commit.log.number, fresh);
         Ok(())
     }
 
-    /// Ends the active WAL and starts the next.
-    fn roll_wal(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
+    /// Ends the active WAL and starts the next; which ended.
+    fn roll_wal(&self, commit: &mut Commit) -> Result<LiveWal> {
         // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
-        commit.wal()?.cut().inspect_err(|error| self.tree.fail_unless_full(state, error))?;
+        commit.wal()?.cut().inspect_err(|error| self.tree.fail_unless_full(error))?;
         let number = self.tree.file_numbers.allocate();
-        let writer = self.create_wal(number, state)?;
+        let writer = self.create_wal(number, &mut commit.log.unbegun)?;
         let ended = std::mem::replace(commit.wal()?, writer);
         let bytes = ended.offset();
         // What flushes have made superfluous needs no sync; kept open, it would keep its space on the disk.
-        commit.debt.logs.retain(|(number, _)| state.wals.live.iter().any(|wal| wal.number == *number));
+        let live = self.tree.live_wals();
+        commit.debt.logs.retain(|(number, _)| live.iter().any(|(live, _)| live == number));
         commit.debt.logs.push((commit.log.number, ended.file().clone()));
-        state.wals.live.push_back(LiveWal { number: commit.log.number, bytes, created_here: true });
-        self.tree.note_live_wals(state);
+        let ended = LiveWal { number: commit.log.number, bytes, created_here: true };
         commit.log.predecessor = Some(PredecessorWal {
             number: commit.log.number.0,
             size: bytes,
@@ -124,19 +95,25 @@ impl DbInner {
         commit.log.is_predecessor_noted = false;
         commit.log.number = number;
         self.pipeline.wal_space.active_bytes.store(0, Ordering::Relaxed);
-        Ok(())
+        Ok(ended)
     }
 
     /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name durable.
-    pub(in crate::db) fn create_wal(&self, number: FileNumber, state: &mut State) -> Result<wal::Writer> {
+    ///
+    /// `unbegun` is a WAL that could be neither begun nor removed again.
+    pub(in crate::db) fn create_wal(
+        &self,
+        number: FileNumber,
+        unbegun: &mut Option<FileNumber>,
+    ) -> Result<wal::Writer> {
         // To recovery history may end at its zeros, or at what it holds of an earlier life: no WAL may come behind it.
-        if let Some(unbegun) = state.wals.unbegun {
+        if let Some(unbegun) = *unbegun {
             self.disk.remove(&file_name::wal(&self.context.wal_directory, unbegun))?;
-            state.wals.unbegun = None;
         }
+        *unbegun = None;
         let path = file_name::wal(&self.context.wal_directory, number);
         // A reader that waits for the lock finds the name gone.
-        let recycled = self.wal_to_recycle(state)?;
+        let recycled = self.wal_to_recycle()?;
         let number_before = recycled.as_ref().map(|(old, _)| *old);
         let name = self.context.names.before_making(&self.context.wal_directory);
         let create = || {
@@ -153,27 +130,33 @@ impl DbInner {
         let created = create();
         // One that could not be renamed lies there still: for the next attempt, or to be removed at close.
         if let Some(old) = number_before
-            && (created.is_ok()
-                || self.context.env.fs.metadata(&file_name::wal(&self.context.wal_directory, old)).is_err())
+            && created.is_err()
+            && self.context.env.fs.metadata(&file_name::wal(&self.context.wal_directory, old)).is_ok()
         {
-            state.wals.recyclable.pop_front();
+            self.tree.put_back_recyclable_wal(old);
         }
         created.inspect_err(|_| {
             // A full disk is tried again with every write: do not leave a file behind each time.
-            state.wals.unbegun = self.disk.remove(&path).is_err().then_some(number);
+            *unbegun = self.disk.remove(&path).is_err().then_some(number);
         })
     }
 
-    /// The first obsolete WAL that may be written over, locked against readers; it stays in the list. Those that a read-only
-    /// handle holds are removed.
-    fn wal_to_recycle(&self, state: &mut State) -> Result<Option<(FileNumber, Arc<dyn File>)>> {
-        while let Some(number) = state.wals.recyclable.front().copied() {
+    /// The first obsolete WAL that may be written over, locked against readers. Those that a read-only handle holds are removed.
+    fn wal_to_recycle(&self) -> Result<Option<(FileNumber, Arc<dyn File>)>> {
+        while let Some(number) = self.tree.take_recyclable_wal() {
             let path = file_name::wal(&self.context.wal_directory, number);
-            let file = self.context.env.fs.open(&path, OpenMode::Update)?;
-            if file.claim()? {
-                return Ok(Some((number, file)));
+            let claimed = self.context.env.fs.open(&path, OpenMode::Update).and_then(|file| {
+                let is_free = file.claim()?;
+                Ok(is_free.then_some(file))
+            });
+            match claimed {
+                Ok(Some(file)) => return Ok(Some((number, file))),
+                Ok(None) => {}
+                Err(error) => {
+                    self.tree.put_back_recyclable_wal(number);
+                    return Err(error);
+                }
             }
-            state.wals.recyclable.pop_front();
             Sometimes::HeldWalNotRecycled.reached();
             if let Err(error) = self.disk.remove(&path) {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
@@ -245,27 +228,24 @@ impl DbInner {
         }
     }
 
-    fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
-        let oldest = state.wals.live.front().map_or(commit.log.number, |wal| wal.number);
+    fn want_switch_of_oldest_wal(&self, commit: &mut Commit) {
         Sometimes::WalLimitReached.reached();
         let all = self.pipeline.wal_space.older_bytes.load(Ordering::Relaxed) + commit.wal_size();
         // Beyond the cap there is no time for one after the other.
         let is_beyond = all > self.pipeline.wal_space.cap.load(Ordering::Relaxed);
-        let until = if is_beyond { commit.log.number } else { oldest };
-        let mut is_kept = false;
-        for target in commit.targets.values_mut() {
-            let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
-            if family.mem_wal <= until && !target.mem.is_empty() {
+        let targets = commit.targets.iter();
+        let memtables = targets.map(|(id, target)| WrittenTo {
+            id: *id,
+            is_empty: target.mem.is_empty(),
+            is_wanted: target.switch_wanted,
+        });
+        let OldestWal { oldest, to_switch, is_asked } =
+            self.tree.ask_for_oldest_wal(commit.log.number, is_beyond, &memtables.collect::<Vec<_>>());
+        for id in to_switch {
+            if let Some(target) = commit.targets.get_mut(&id) {
                 target.switch_wanted = true;
             }
-            // A family that waits for more memtables to merge keeps the WAL, too.
-            let waits = target.switch_wanted || !family.immutable.is_empty();
-            let keeps = waits && family.oldest_needed_wal() <= until;
-            family.flush_requested |= keeps;
-            is_kept |= keeps;
         }
-        // Whoever kept it was dropped: it goes with the next flush, of whomever.
-        let is_asked = is_kept || state.paused.deletions > 0 || want_any_flush(commit, state);
         // Where nobody has anything, the next write brings somebody.
         if is_asked {
             commit.asked.wal_limit = oldest.0;
@@ -274,22 +254,6 @@ impl DbInner {
             }
         }
     }
-}
-
-/// Whether some family has something to flush, which is then wanted.
-fn want_any_flush(commit: &mut Commit, state: &mut State) -> bool {
-    let mut first = state.agenda.waiting().map(|(_, id)| id).next();
-    if first.is_none()
-        && let Some(target) = commit.targets.values_mut().find(|target| !target.mem.is_empty())
-    {
-        target.switch_wanted = true;
-        first = Some(target.family.id);
-    }
-    let known = first.and_then(|id| state.families.get_mut(&id));
-    known.is_some_and(|known| {
-        known.flush_requested = true;
-        true
-    })
 }
 
 impl Commit {
@@ -326,7 +290,7 @@ mod tests {
                     db.flush_all().unwrap();
                 }
             }
-            db.inner().tree.state.lock().pace.written(1_000_000)
+            db.inner().tree.lock().pace.written(1_000_000)
         };
         let (alone, together) = (written(0), written(19));
         assert!(together.abs_diff(alone) < alone / 5, "{together} {alone}");

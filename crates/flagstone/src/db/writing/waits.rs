@@ -108,7 +108,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(db.facts().unwrap().database.stall_us > held_up_us);
-            db.inner().tree.update_stall(&mut db.inner().tree.state.lock());
+            db.inner().tree.update_stall(&mut db.inner().tree.lock());
         });
         assert_eq!(control.stopped_us(clock.now_us()), 0);
     }

@@ -20,7 +20,6 @@ use super::write::Commit;
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rounds, yield_now};
 use crate::base::{Mutant, Result, SequenceNumber, Sometimes};
 use crate::db::DbInner;
-use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::env::{Clock, File};
 
@@ -147,7 +146,7 @@ impl DbInner {
     pub(in crate::db) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
         self.context.poison.check_fatal()?;
         let flushed = if Mutant::ForgetLogFlush.is_on() { Ok(()) } else { commit.wal()?.flush() };
-        flushed.inspect_err(|error| self.tree.fail_unless_full(&mut self.tree.state.lock(), error))
+        flushed.inspect_err(|error| self.tree.fail_unless_full(error))
     }
 
     /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the sync: that write is in the
@@ -155,8 +154,7 @@ impl DbInner {
     fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
         let is_awaited = self.is_sync_awaited(commit);
         commit.wal()?.write_gathered().inspect_err(|error| {
-            let state = &mut self.tree.state.lock();
-            if is_awaited { self.tree.fail(state, error) } else { self.tree.fail_unless_full(state, error) }
+            if is_awaited { self.tree.fail(error) } else { self.tree.fail_unless_full(error) }
         })
     }
 
@@ -179,7 +177,7 @@ impl DbInner {
         let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
             if !Mutant::ForgetFailedSync.is_on() {
-                self.tree.fail(&mut self.tree.state.lock(), &error);
+                self.tree.fail(&error);
             }
             return Err(error);
         }
@@ -214,7 +212,7 @@ impl DbInner {
 
     /// The same with the commit lock held, when a memtable is switched while a sync is pending: afterwards all that
     /// the memtable holds is published, which flush relies on.
-    pub(in crate::db) fn sync_pending_writes(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
+    pub(in crate::db) fn sync_pending_writes(&self, commit: &mut Commit) -> Result<()> {
         if !self.is_sync_awaited(commit) {
             // Writers that waited for the sync of others may not have come round to it.
             self.publish(commit.last_sequence);
@@ -230,7 +228,7 @@ impl DbInner {
         let blobs = commit.debt.blobs.all(last);
         let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
-            self.tree.fail(state, &error);
+            self.tree.fail(&error);
             return Err(error);
         }
         commit.debt.logs.clear();
@@ -264,7 +262,7 @@ impl DbInner {
             (commit.debt.blobs.before(active, last), files)
         };
         if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
-            self.tree.fail(&mut self.tree.state.lock(), &error);
+            self.tree.fail(&error);
             return Err(error);
         }
         let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));

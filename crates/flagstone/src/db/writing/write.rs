@@ -68,6 +68,8 @@ pub(in crate::db) struct ActiveLog {
     /// None while the database is being opened, when it is read-only, and after it was closed.
     pub(in crate::db) writer: Option<wal::Writer>,
     pub(in crate::db) number: FileNumber,
+    /// A WAL that could be neither begun nor removed again.
+    pub(in crate::db) unbegun: Option<FileNumber>,
     /// What the WAL says of the one before, or is to say.
     pub(in crate::db) predecessor: Option<PredecessorWal>,
     /// Whether it has said so: to its buffer at least.
@@ -132,7 +134,7 @@ impl Drop for WholeOrPoisoned<'_> {
     #[cold]
     fn drop(&mut self) {
         let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
-        self.0.tree.fail(&mut self.0.tree.state.lock(), &error);
+        self.0.tree.fail(&error);
     }
 }
 
@@ -459,7 +461,7 @@ impl DbInner {
                 cut => cut.is_err(),
             };
             if !is_full(&error) || is_left || Mutant::PoisonOnFullLog.is_on() {
-                self.tree.fail(&mut self.tree.state.lock(), &error);
+                self.tree.fail(&error);
             }
             return Err(error);
         }

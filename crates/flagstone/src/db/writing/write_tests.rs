@@ -56,7 +56,7 @@ fn a_switch_syncs_what_waits_for_a_sync() {
     let inner = db.inner();
     write_up_to_sync(inner, b"key");
     let mut commit = inner.pipeline.commit.lock();
-    inner.sync_pending_writes(&mut commit, &mut inner.tree.state.lock()).unwrap();
+    inner.sync_pending_writes(&mut commit).unwrap();
     let wal = commit.wal().unwrap();
     assert_eq!(wal.written(), wal.offset());
 }

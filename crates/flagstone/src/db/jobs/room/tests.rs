@@ -25,9 +25,9 @@ fn options(changes: &str) -> Options {
 /// The threads of the database take no compaction: only this does.
 fn take(inner: &DbInner) -> Option<CompactionJob> {
     let free = inner.free_space();
-    let mut state = inner.tree.state.lock();
+    let mut state = inner.tree.lock();
     state.paused.compactions = 0;
-    let job = inner.tree.take_compaction(&mut state, &free);
+    let job = inner.tree.take_compaction_in(&mut state, &free);
     state.paused.compactions = 1;
     job
 }
@@ -51,7 +51,7 @@ fn in_pieces() -> Db {
     let changes = "compaction_style=kCompactionStyleUniversal;target_file_size_base=16384;max_compaction_bytes=150000;\
         compaction_options_universal={max_size_amplification_percent=5;};blob_commit_min_size=0";
     let db = Db::open("/db", &options(changes)).unwrap();
-    db.inner().tree.state.lock().paused.compactions = 1;
+    db.inner().tree.lock().paused.compactions = 1;
     write(&db, 1);
     db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
     write(&db, 20);
@@ -74,7 +74,7 @@ fn fill(db: &Db, family: &ColumnFamily) {
 /// Of two families with the same options each has tables to merge; a third drops its own.
 fn with_others() -> (Db, ColumnFamily, ColumnFamily) {
     let db = Db::open("/db", &options("")).unwrap();
-    db.inner().tree.state.lock().paused.compactions = 1;
+    db.inner().tree.lock().paused.compactions = 1;
     let dropping =
         options("compaction_style=kCompactionStyleFIFO;compaction_options_fifo={max_table_files_size=1;}");
     let dropping = db.create_column_family("dropping", &dropping.cf).unwrap();
@@ -121,7 +121,7 @@ fn what_is_set_aside_is_not_in_work() {
     let job = take(inner).unwrap();
     let in_work = [false, true].map(|is_aside| {
         job.plan.files().for_each(|(_, file)| file.set_aside.store(is_aside, Ordering::Relaxed));
-        Tree::bytes_in_work(&inner.tree.state.lock())
+        Tree::bytes_in_work(&inner.tree.lock())
     });
     job.plan.files().for_each(|(_, file)| file.set_aside.store(false, Ordering::Relaxed));
     inner.run_compaction(&job).unwrap();
@@ -148,7 +148,7 @@ fn nobody_waits_for_one_that_finds_out_where_there_is_room_for_both() {
     options.env = options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
     let db = Db::open("/db", &options).unwrap();
     let inner = db.inner();
-    inner.tree.state.lock().paused.compactions = 1;
+    inner.tree.lock().paused.compactions = 1;
     let other = db.create_column_family("other", &options.cf).unwrap();
     fill(&db, db.default_column_family());
     inner.context.poison.record_starved(Some(&full_disk()));
@@ -182,7 +182,7 @@ impl FileSystemAround for Arc<Asked> {
     fn free_space(&self, _directory: &Path) -> Result<Option<u64>> {
         if let Some(inner) = self.by.get().and_then(Weak::upgrade) {
             self.count.fetch_add(1, Ordering::Relaxed);
-            self.under_lock.fetch_add(u64::from(inner.tree.state.try_lock().is_none()), Ordering::Relaxed);
+            self.under_lock.fetch_add(u64::from(inner.tree.is_locked()), Ordering::Relaxed);
         }
         Ok(Some(u64::MAX))
     }
@@ -214,7 +214,7 @@ fn how_much_is_free_is_asked_without_the_lock() {
     fill(&db, db.default_column_family());
     inner.context.poison.record_starved(Some(&full_disk()));
     let first = take(inner).unwrap();
-    inner.tree.state.lock().paused.compactions = 0;
+    inner.tree.lock().paused.compactions = 0;
     fill(&db, &other);
     asked.by.set(Arc::downgrade(inner)).unwrap();
     assert!(inner.compact_one().unwrap(), "there is room");
@@ -250,7 +250,7 @@ fn there_is_room_where_tables_and_where_blob_files_go() {
         options.env = options.env.clone().with_fs(Arc::new(Full(options.env.fs.clone(), full)));
         options.cf.cf_paths = DataPathList::of(&[("/blobs", 1), ("/tables", 1 << 30)]);
         let db = Db::open("/db", &options).unwrap();
-        db.inner().tree.state.lock().paused.compactions = 1;
+        db.inner().tree.lock().paused.compactions = 1;
         fill(&db, db.default_column_family());
         let mut job = take(db.inner()).unwrap();
         let chosen = std::mem::replace(&mut job.plan.path_id, path_id);
@@ -269,7 +269,7 @@ fn who_finds_out_whether_there_is_room_does_so_until_it_has_ended() {
     options.env = options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
     let db = Db::open("/db", &options).unwrap();
     let inner = db.inner();
-    inner.tree.state.lock().paused.compactions = 1;
+    inner.tree.lock().paused.compactions = 1;
     let families = ["second", "third"].map(|name| db.create_column_family(name, &options.cf).unwrap());
     fill(&db, db.default_column_family());
     inner.context.poison.record_starved(Some(&full_disk()));
@@ -314,7 +314,7 @@ fn who_passes_over_families_knows_nothing_of_space() {
     let (db, ..) = with_others();
     let inner = db.inner();
     let hold = |count| {
-        let mut state = inner.tree.state.lock();
+        let mut state = inner.tree.lock();
         state.families.get_mut(&ColumnFamilyId::DEFAULT).unwrap().compacting.manual = count;
         state.note(ColumnFamilyId::DEFAULT);
     };
@@ -363,7 +363,7 @@ fn who_passes_over_what_waits_for_its_turn_knows_nothing_of_space() {
 fn who_may_not_look_knows_nothing_of_space() {
     let db = Db::open("/db", &options("")).unwrap();
     let inner = db.inner();
-    inner.tree.state.lock().paused.compactions = 1;
+    inner.tree.lock().paused.compactions = 1;
     inner.context.poison.record_starved(Some(&full_disk()));
     assert!(!inner.run_one(Role::Compaction).unwrap());
     assert!(inner.context.poison.check_starved().is_err());
@@ -385,7 +385,7 @@ fn who_asks_for_a_merging_waits_until_the_inputs_of_another_are_removed() {
             let family = db.default_column_family();
             tell.send(db.compact_range(family, None, None, &CompactRangeOptions::default())).unwrap();
         });
-        while inner.tree.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.manual == 0 {
+        while inner.tree.lock().families[&ColumnFamilyId::DEFAULT].compacting.manual == 0 {
             assert_eq!(ended.try_recv().map(drop), Err(TryRecvError::Empty), "it did not wait");
             yield_now();
         }
@@ -394,7 +394,7 @@ fn who_asks_for_a_merging_waits_until_the_inputs_of_another_are_removed() {
         inner.tree.end_turn(family, true);
     });
     ended.recv().unwrap().unwrap();
-    assert_eq!(inner.tree.state.lock().families[&ColumnFamilyId::DEFAULT].compacting.in_turn, 0);
+    assert_eq!(inner.tree.lock().families[&ColumnFamilyId::DEFAULT].compacting.in_turn, 0);
 }
 
 /// It took no turn: one of chosen tables and a piece of a merging, or two of them, took the room that is promised once.
@@ -420,7 +420,7 @@ fn a_compaction_of_chosen_tables_takes_its_turn() {
     inner.tree.end_turn(id, true);
     let chosen = tables(|level| level > 0);
     let job = {
-        let mut state = inner.tree.state.lock();
+        let mut state = inner.tree.lock();
         let job = db.job_for_files(&state, family, &chosen[chosen.len() - 1..], last, &options).unwrap();
         inner.tree.begin_compaction(&mut state, &job);
         job
@@ -439,7 +439,7 @@ fn a_compaction_of_chosen_tables_takes_its_turn() {
     assert!(had_turn);
     inner.tree.end_turn(id, true);
     db.compact_files(family, &tables(|_| true), last, &options).unwrap();
-    assert_eq!(inner.tree.state.lock().families[&id].compacting.in_turn, 0);
+    assert_eq!(inner.tree.lock().families[&id].compacting.in_turn, 0);
 }
 
 /// The last piece did not count: a merging of all began while its inputs took their room still.
