@@ -1,4 +1,4 @@
-//! OPTIONS files of which the end is missing, or that could not be written.
+//! OPTIONS files of which the end is missing, of which a line makes no sense, or that could not be written.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ use flagstone::base::{Code, Error, Result};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, Join, OpenMode, Spawn};
-use flagstone::options::file::parse;
+use flagstone::options::file::{parse, print};
 use flagstone::options::{Options, load_latest, load_readable};
 use testkit::fault::{FaultFs, Injection, OPTIONS_FILE_CALLS, Plan};
 use testkit::steps;
@@ -87,8 +87,11 @@ fn text_that_is_handed_over_may_end_without_an_empty_line() {
     let changed = text.trim_end();
     assert_eq!(parse(changed).expect("it is whole").families.len(), 1);
     let said = read(directory.path(), changed).expect_err("not a database's");
-    assert!(said.contains("cut off") && said.contains("if somebody has changed it"), "{said}");
+    assert!(said.contains("cut off") && said.contains("if an editor has taken that end away"), "{said}");
     assert_eq!(read(directory.path(), &format!("{changed}\n\n")), Ok(1));
+    // A comment behind its end made it one that was cut off.
+    assert_eq!(read(directory.path(), &format!("{text}# changed by hand\n  # twice")), Ok(1));
+    read(directory.path(), &format!("{changed}\n# changed by hand\n")).expect_err("no empty line");
 }
 
 /// It was enough that it stood anywhere.
@@ -102,8 +105,50 @@ fn the_last_line_comes_last() {
     let cut = &rest[..rest.len() / 2];
     parse(&format!("{first}\n{last}\n{rest}")).expect("it stands at the end, too");
     let error = parse(&format!("{first}\n{last}\n{}\n", &cut[..=cut.rfind('\n').expect("lines")]));
-    assert!(error.expect_err("it was cut off").message().contains("cut off"));
+    let error = error.expect_err("it was cut off");
+    assert!(error.message().starts_with("line 4: it stands behind the line '# End of file.'"), "{error}");
     parse(&format!("{text}\n \n")).expect("nothing follows");
+}
+
+/// A wrong value was `InvalidArgument`, a wrong name on the same line `Corruption`.
+#[test]
+fn a_line_that_makes_no_sense_is_an_invalid_argument_that_says_what_to_do() {
+    for line in [
+        "max_open_file=3",
+        "max_open_files=three",
+        "max_open_files=99999999999999999999",
+        "compaction_readahead_size",
+        "[Databases]",
+        "[DBOptions",
+        "[CFOptions default]",
+        "[CFOptions \"first\"]",
+        "[TableOptions/BlockBasedTable \"first\"]",
+    ] {
+        let error = parse(&format!("[DBOptions]\n\n{line}\n")).expect_err("no line of one");
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+        assert!(error.message().starts_with("line 3: "), "{error}");
+        assert_eq!(error.remedy(), Some("remove or correct that line"), "{error}");
+    }
+    for lacking in ["", "[DBOptions]\n"] {
+        assert!(parse(lacking).expect_err(lacking).is_corruption(), "{lacking}");
+    }
+}
+
+/// A file with a line more at its end counted as cut off.
+#[test]
+fn what_stands_behind_the_last_line_is_named() {
+    let default = Options::default();
+    let text = print(&default, &[("default", &default.cf)]);
+    parse(&format!("{text}\n \n")).expect("nothing follows");
+    let error = parse(&format!("{text}\n[DBOptions]\n")).expect_err("a line more");
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    let line = text.lines().count() + 2;
+    assert!(
+        error.message().starts_with(&format!("line {line}: it stands behind the line '# End of file.'")),
+        "{error}"
+    );
+    let cut = &text[..text.trim_end().len() - 1];
+    assert!(parse(cut).expect_err("cut off").is_corruption());
 }
 
 /// Who was told that it failed had the change in force until a clean close, after which the OPTIONS file took it back.

@@ -122,17 +122,25 @@ pub fn open_with_own_options() -> Tried {
     Tried { before, after: said(Db::open_with_families("/db", &options, &own)) }
 }
 
-pub fn end_options_file() -> Tried {
+/// What is said of an OPTIONS file that was edited, and of it as it was.
+fn edited(edit: fn(&str) -> String) -> Tried {
     let scratch = tempfile::tempdir().unwrap();
     let (options, path, _) = logged(scratch.path());
     let all = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
     let file = all.filter(|path| path.to_str().unwrap().contains("OPTIONS")).max().unwrap();
     let whole = std::fs::read_to_string(&file).unwrap();
-    let end = whole.trim_end().rfind('\n').unwrap();
-    std::fs::write(&file, &whole[..end]).unwrap();
+    std::fs::write(&file, edit(&whole)).unwrap();
     let before = said(load_latest(&options.env, &path));
     std::fs::write(&file, whole).unwrap();
     Tried { before, after: said(load_latest(&options.env, &path)) }
+}
+
+pub fn end_options_file() -> Tried {
+    edited(|whole| whole[..whole.trim_end().rfind('\n').unwrap()].to_string())
+}
+
+pub fn correct_line() -> Tried {
+    edited(|whole| whole.replace("max_open_files=", "max_open_file="))
 }
 
 pub fn decide_prepared() -> Tried {

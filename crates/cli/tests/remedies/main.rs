@@ -92,6 +92,7 @@ fn state_of(kind: RemedyKind) -> fn() -> Tried {
         RemedyKind::CreateMissingFamilies => errors::create_missing_families,
         RemedyKind::OpenWithOwnOptions => errors::open_with_own_options,
         RemedyKind::EndOptionsFile => errors::end_options_file,
+        RemedyKind::CorrectLine => errors::correct_line,
         RemedyKind::MoveOptionsAway => commands::move_options_away,
         RemedyKind::DecidePrepared => errors::decide_prepared,
         RemedyKind::ReadUnstamped => errors::read_unstamped,

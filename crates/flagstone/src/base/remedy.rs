@@ -208,6 +208,8 @@ remedies! {
     OpenWithOwnOptions,
     /// The end of an OPTIONS file.
     EndOptionsFile,
+    /// A line of an OPTIONS file.
+    CorrectLine,
     /// OPTIONS files out of the way.
     MoveOptionsAway,
     /// Transactions that RocksDB prepared.

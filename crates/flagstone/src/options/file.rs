@@ -20,8 +20,9 @@
 //! it names those of the family whose values above follow from others, since no caller has set them.
 //!
 //! That a file was cut off shows at its end: ours names its last line in its first, RocksDB's ends in the options of tables and
-//! an empty line. (One of RocksDB that was cut between two families cannot be told from one that has no more of them, but by the
-//! families that the MANIFEST has: the command line compares them, RocksDB refuses to open some families alone.) That end a
+//! an empty line, behind which a user may have written comments. (One of RocksDB that was cut between two families cannot be
+//! told from one that has no more of them, but by the families that the MANIFEST has: the command line compares them, RocksDB
+//! refuses to open some families alone.) That end a
 //! database's file must have, also if somebody has changed it: behind any of its lines it may have been cut. Text that a program
 //! hands over ([`parse`]) may end as it likes, as RocksDB's example does, but what names a last line must have it.
 
@@ -38,7 +39,7 @@ use super::filters::{FILTER, FILTER_FACTORY};
 use super::kept::{KeptSection, KeptSetting};
 use super::known::{self, OWN_MARK};
 use super::missing::{BLOCK_BASED_TABLE, COMPONENTS, TABLE_FACTORY};
-use super::parser::{Parser, Place};
+use super::parser::{Parser, Place, of_line};
 use super::table::{Section, Settings};
 use super::text::escape;
 
@@ -119,8 +120,8 @@ impl LoadedOptions {
 /// ```
 ///
 /// # Errors
-/// `IoError`; `Corruption` for a file that is malformed; `InvalidArgument` for a value that no RocksDB writes. A comparator,
-/// merge operator or prefix extractor that is not built in is no error: opening will ask for it.
+/// `IoError`; `InvalidArgument` for a line that makes no sense; `Corruption` for a file that is not whole, or no text. A
+/// comparator, merge operator or prefix extractor that is not built in is no error: opening will ask for it.
 pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>> {
     let newest = || -> Result<Option<FileNumber>> {
         Ok(env.fs.list(directory)?.iter().filter_map(|name| options_number(name)).max())
@@ -214,23 +215,39 @@ fn parse_file(text: &str) -> Result<(LoadedOptions, bool)> {
     Ok((parser.finish()?, names_wal_dir_anyway))
 }
 
-/// Whether the last line is whole and has nothing. RocksDB indents it, as each name: without its end it may be the next name's.
+/// Whether the last line but for comments is whole and has nothing. RocksDB indents it, as each name: without its end it may be
+/// the next name's.
 fn ends_in_empty_line(text: &str) -> bool {
-    text.ends_with('\n') && text.lines().next_back().is_some_and(|line| line.trim().is_empty())
+    let last = text.split_inclusive('\n').rev().find(|line| !line.trim_start().starts_with('#'));
+    last.is_some_and(|line| line.ends_with('\n') && line.trim().is_empty())
 }
 
-/// Checks that a file that names its last line has it. Before it is read: what is left of a value may be none.
+/// Checks that a file that names its last line ends in it. Before it is read: what is left of a value may be none.
 pub(super) fn check_last_line(text: &str) -> Result<()> {
-    let last = text.lines().rev().find(|line| !line.trim().is_empty());
-    if text.lines().next() == Some(FIRST_LINE) && last != Some(LAST_LINE) {
-        Err(cut_off(&format!("the line '{LAST_LINE}'")))
-    } else {
-        Ok(())
+    if text.lines().next() != Some(FIRST_LINE) {
+        return Ok(());
+    }
+    let mut is_ended = false;
+    let mut behind = None;
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        if line == LAST_LINE {
+            (is_ended, behind) = (true, None);
+        } else {
+            behind = behind.or(Some(index));
+        }
+    }
+    match behind {
+        _ if !is_ended => Err(cut_off(&format!("the line '{LAST_LINE}'"))),
+        None => Ok(()),
+        Some(index) => {
+            let wrong = format!("it stands behind the line '{LAST_LINE}', which must be the last");
+            Err(of_line(index, Error::invalid_argument(wrong)))
+        }
     }
 }
 
 fn cut_off(end: &str) -> Error {
-    Error::corruption(format!("the file was cut off: it does not end in {end}"))
+    Error::corruption(format!("the file does not end in {end}, as if it was cut off"))
         .advise(Remedy::EndOptionsFile)
 }
 

@@ -8,6 +8,8 @@
 //!    no known origin it is a mistake.
 //! 4. A compression or a checksum that is not known is an error: tables could not be read. So is a malformed value.
 //!
+//! As in RocksDB, a line that makes no sense is `InvalidArgument`, and a file that lacks a section is `Corruption`.
+//!
 //! What is kept is written again ([`super::file::print`]). A comparator, merge operator or kind of table that the engine does
 //! not have is kept, too, and asked for when the database is opened.
 
@@ -21,9 +23,10 @@ use super::file::{FIRST_OF_ROCKSDB, LoadedOptions, check_last_line};
 use super::former;
 use super::kept::{KeptSection, KeptSetting};
 use super::known::{self, OWN_MARK};
+use super::names::unknown_name;
 use super::table::{Section, Settings};
 use super::text::unescape;
-use crate::base::{Code, DEFAULT_COLUMN_FAMILY_NAME, Error, Result, SubCode};
+use crate::base::{Code, DEFAULT_COLUMN_FAMILY_NAME, Error, Remedy, Result, SubCode};
 
 /// The RocksDBs whose names are all known.
 const VERSIONS_KNOWN: RangeInclusive<(u32, u32)> = (5, 0)..=(11, 9);
@@ -125,7 +128,7 @@ impl Parser {
             parser.is_own = own.is_some();
             let line = own.unwrap_or_else(|| without_comment(line)).trim();
             if !line.is_empty() {
-                parser.line(line).map_err(|error| error.context(format!("line {}", index + 1)))?;
+                parser.line(line).map_err(|error| of_line(index, error))?;
             }
         }
         Ok(parser)
@@ -139,15 +142,15 @@ impl Parser {
 
     fn line(&mut self, line: &str) -> Result<()> {
         if let Some(header) = line.strip_prefix('[') {
-            let header = header
-                .strip_suffix(']')
-                .ok_or_else(|| Error::corruption(format!("section header '{line}' does not end with ']'")))?;
+            let header = header.strip_suffix(']').ok_or_else(|| {
+                Error::invalid_argument(format!("section header '{line}' does not end with ']'"))
+            })?;
             self.unknown_left_here = UNKNOWN_IN_SECTION;
             return self.section(header.trim());
         }
         let (name, value) = line
             .split_once('=')
-            .ok_or_else(|| Error::corruption(format!("expected name=value, found '{line}'")))?;
+            .ok_or_else(|| Error::invalid_argument(format!("expected name=value, found '{line}'")))?;
         self.pair(name.trim(), value.trim())
     }
 
@@ -167,12 +170,12 @@ impl Parser {
                 let name = family_name(name)?;
                 let index = self.places.get(&name).copied();
                 let missing =
-                    || Error::corruption(format!("table options of '{name}' without CFOptions before"));
+                    || Error::invalid_argument(format!("table options of '{name}' without CFOptions before"));
                 Place::Table(index.ok_or_else(missing)?)
             }
             (other, Some(_)) if other.starts_with("TableOptions/") => self.begin_unknown(header),
             _ if self.is_by_another() => self.begin_unknown(header),
-            _ => return Err(Error::corruption(format!("unknown section [{header}]"))),
+            _ => return Err(Error::invalid_argument(format!("unknown section [{header}]"))),
         };
         Ok(())
     }
@@ -191,7 +194,9 @@ impl Parser {
     fn begin_family(&mut self, name: String) -> Result<Place> {
         let families = &mut self.loaded.families;
         if families.is_empty() && name != DEFAULT_COLUMN_FAMILY_NAME {
-            return Err(Error::corruption(format!("the first column family is '{name}', not 'default'")));
+            return Err(Error::invalid_argument(format!(
+                "the first column family is '{name}', not 'default'"
+            )));
         }
         if families.len() == self.families_max {
             return Err(Error::corruption(format!(
@@ -200,7 +205,7 @@ impl Parser {
             )));
         }
         if self.places.insert(name.clone(), families.len()).is_some() {
-            return Err(Error::corruption(format!("column family '{name}' appears twice")));
+            return Err(Error::invalid_argument(format!("column family '{name}' appears twice")));
         }
         // A writer that does not say whether it keeps values apart cannot read them where they are.
         let mut family = ColumnFamilyOptions::default();
@@ -211,7 +216,9 @@ impl Parser {
 
     fn pair(&mut self, name: &str, value: &str) -> Result<()> {
         let (section, result) = match &self.place {
-            Place::Start => return Err(Error::corruption(format!("'{name}' stands before any section"))),
+            Place::Start => {
+                return Err(Error::invalid_argument(format!("'{name}' stands before any section")));
+            }
             Place::Version => return self.version_pair(name, value),
             Place::Unknown => {
                 self.keep_in_unknown_section(name, value);
@@ -274,7 +281,7 @@ impl Parser {
                 (None, Some(former)) if former.accepts(value) => Ok(Outcome::PassedOver),
                 (None, Some(_)) => Ok(Outcome::Kept { in_comment: true }),
                 (None, None) if is_by_another => Ok(Outcome::Unknown),
-                (None, None) => Err(Error::corruption(format!("there is no option '{name}'"))),
+                (None, None) => Err(unknown_name(name)),
             },
         }
     }
@@ -339,12 +346,14 @@ impl Parser {
 
     fn version_pair(&mut self, name: &str, value: &str) -> Result<()> {
         let version = parse_version(value).ok_or_else(|| {
-            Error::corruption(format!("{name}: expected numbers and dots, found '{value}'"))
+            Error::invalid_argument(format!("{name}: expected numbers and dots, found '{value}'"))
         })?;
         match name {
             "rocksdb_version" => self.version = version,
             "options_file_version" if version.0 < 1 => {
-                return Err(Error::corruption(format!("options_file_version {value} is older than 1.0")));
+                return Err(Error::invalid_argument(format!(
+                    "options_file_version {value} is older than 1.0"
+                )));
             }
             _ => {}
         }
@@ -376,6 +385,12 @@ impl Parser {
         }
         Ok(self.loaded)
     }
+}
+
+/// What is wrong with a line of the file, which may be corrected; of a file that says too much none is.
+pub(super) fn of_line(index: usize, error: Error) -> Error {
+    let error = error.context(format!("line {}", index + 1));
+    if error.is_corruption() { error } else { error.advise(Remedy::CorrectLine) }
 }
 
 /// The line up to a '#' that no backslash protects.
@@ -410,6 +425,6 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
 fn family_name(quoted: &str) -> Result<String> {
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     inner.map(unescape).ok_or_else(|| {
-        Error::corruption(format!("expected a column family's name in quotes, found {quoted}"))
+        Error::invalid_argument(format!("expected a column family's name in quotes, found {quoted}"))
     })
 }

@@ -157,7 +157,10 @@ fn the_smallest_file_is_read() {
         ("", "[DBOptions] is missing"),
         ("[DBOptions]\n", "[CFOptions \"default\"] is missing"),
         ("[DBOptions]\n[CFOptions \"x\"]\n", "not 'default'"),
-        ("[DBOptions]\n  max_open_file=3\n", "line 2: there is no option 'max_open_file'"),
+        (
+            "[DBOptions]\n  max_open_file=3\n",
+            "line 2: there is no option 'max_open_file'; did you mean 'max_open_files'?",
+        ),
         ("[DBOptions]\n  max_open_files=three\n", "line 2: option 'max_open_files': expected a whole number"),
         ("a=b\n", "before any section"),
     ] {

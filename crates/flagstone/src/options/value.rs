@@ -1,5 +1,6 @@
 //! How the value of a setting reads, prints, and is drawn at random.
 
+use std::num::IntErrorKind;
 use std::ops::RangeInclusive;
 
 use super::text::{escape, unescape, without_braces};
@@ -87,9 +88,8 @@ macro_rules! setting_with_a_default_by_others {
 
 setting_with_a_default_by_others!(bool, u64);
 
-/// A whole number with RocksDB's optional suffix k, m, g or t (powers of 1024).
-fn whole_number(text: &str) -> Result<i128> {
-    let expected = || invalid(format!("expected a whole number (k, m, g, t may follow), found '{text}'"));
+/// A whole number with RocksDB's optional suffix k, m, g or t (powers of 1024); `None` for one beyond all types.
+fn whole_number(text: &str) -> Result<Option<i128>> {
     let shift = match text.bytes().last() {
         Some(b'k' | b'K') => 10,
         Some(b'm' | b'M') => 20,
@@ -98,12 +98,13 @@ fn whole_number(text: &str) -> Result<i128> {
         _ => 0,
     };
     let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
-    let number: i64 = match digits.parse() {
-        Ok(number) => number,
-        Err(_) if shift == 0 => return digits.parse::<u64>().map(i128::from).map_err(|_| expected()),
-        Err(_) => return Err(expected()),
-    };
-    Ok(i128::from(number) << shift)
+    match digits.parse::<i128>() {
+        Ok(number) => Ok(number.checked_mul(1 << shift)),
+        Err(error) if matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
+            Ok(None)
+        }
+        Err(_) => Err(invalid(format!("expected a whole number (k, m, g, t may follow), found '{text}'"))),
+    }
 }
 
 macro_rules! whole_number_setting {
@@ -111,8 +112,8 @@ macro_rules! whole_number_setting {
         impl SettingValue for $type {
             fn assign(&mut self, text: &str) -> Result<()> {
                 let number = whole_number(text)?;
-                *self = number.try_into().map_err(|_| {
-                    invalid(format!("{text} does not fit: expected {} to {}", <$type>::MIN, <$type>::MAX))
+                *self = number.and_then(|number| number.try_into().ok()).ok_or_else(|| {
+                    invalid(format!("expected a whole number from {} to {}, found '{text}'", <$type>::MIN, <$type>::MAX))
                 })?;
                 Ok(())
             }
@@ -264,7 +265,20 @@ mod tests {
         for wrong in ["", "k", "x", "1.5", "-1", "64MB", "5g"] {
             assert!(read::<u32>(wrong).is_err(), "{wrong}");
         }
-        assert!(read::<u64>("9223372036854775807t").is_err());
+        // They passed for no numbers.
+        for large in [
+            "9223372036854775807t",
+            "18446744073709551616",
+            "-1",
+            &"9".repeat(60),
+            &format!("{}t", "9".repeat(38)),
+        ] {
+            let said = read::<u64>(large).unwrap_err().to_string();
+            assert!(
+                said.contains(&format!("a whole number from 0 to 18446744073709551615, found '{large}'")),
+                "{said}"
+            );
+        }
     }
 
     #[test]

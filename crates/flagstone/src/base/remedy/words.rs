@@ -224,7 +224,8 @@ impl Remedy {
             Self::OpenWithOwnOptions => {
                 "open each family with its own, by `Db::open_with_families`; `options::load_latest` reads which those are"
             }
-            Self::EndOptionsFile => "if somebody has changed it and it is whole, give it that end",
+            Self::EndOptionsFile => "if an editor has taken that end away, give it back",
+            Self::CorrectLine => "remove or correct that line",
             Self::MoveOptionsAway => {
                 "The OPTIONS file is damaged, or says what this program does not know. Where all comparators are built in and \
                  nothing is merged, the OPTIONS files may be moved away."
