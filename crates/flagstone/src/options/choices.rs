@@ -5,7 +5,7 @@ use crate::base::checksum::ChecksumType;
 use crate::base::compression::CompressionType;
 use crate::cache::PolicyKind;
 use crate::sst::{IndexShortening, IndexType};
-use crate::wal::{RecoveryMode, WalWriteMode};
+use crate::wal::{RecoveryMode, WalCompression, WalWriteMode};
 
 use super::value::{NOT_SET, NamedChoice, RandomBits, SettingValue};
 
@@ -136,6 +136,20 @@ impl NamedChoice for RecoveryMode {
     ];
 }
 
+/// RocksDB's library takes the names of all compressions, and writes a WAL with any but kZSTD as it is.
+impl NamedChoice for WalCompression {
+    const NAMES: &'static [(&'static str, Self)] = &[("kNoCompression", Self::None), ("kZSTD", Self::Zstd)];
+    const NOT_SUPPORTED: &'static [&'static str] = &[
+        "kSnappyCompression",
+        "kZlibCompression",
+        "kBZip2Compression",
+        "kLZ4Compression",
+        "kLZ4HCCompression",
+        "kXpressCompression",
+        "kZSTDNotFinalCompression",
+    ];
+}
+
 impl NamedChoice for WalWriteMode {
     const NAMES: &'static [(&'static str, Self)] = &[("mapped", Self::Mapped), ("plain", Self::Plain)];
 }
@@ -237,6 +251,15 @@ mod tests {
         let mut checksum = ChecksumType::None;
         let reason = checksum.assign("kCRC").unwrap_err().to_string();
         assert!(reason.contains("kCRC32c") && reason.contains("'kCRC'"), "{reason}");
+    }
+
+    /// A wrong name was answered with codecs that a WAL cannot have, and each of these with another error.
+    #[test]
+    fn a_wrong_compression_of_wals_is_told_those_that_there_are() {
+        for wrong in ["kLZ4", "lz4", "kLZ4Compression", "kZSTDNotFinalCompression"] {
+            let reason = WalCompression::None.assign(wrong).unwrap_err();
+            assert_eq!(reason.message(), format!("expected one of kNoCompression, kZSTD, found '{wrong}'"));
+        }
     }
 
     #[test]

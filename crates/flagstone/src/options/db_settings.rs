@@ -1,12 +1,10 @@
 //! The settings of a whole database.
 
-use crate::base::compression::CompressionType;
-
 use super::data_path::DataPathList;
 use super::memory_budget::MemoryBudget;
 use super::table::{Section, settings};
 use crate::cache::PolicyKind;
-use crate::wal::{RecoveryMode, WalWriteMode};
+use crate::wal::{RecoveryMode, WalCompression, WalWriteMode};
 
 settings! {
     /// The settings of a whole database: `[DBOptions]`.
@@ -61,7 +59,7 @@ settings! {
     /// With `memory_budget` it has three quarters of what is left to both, at most.
     fixed compressed_secondary_cache_size: u64 = 0, in 0..=1 << 50;
     /// How WAL records are compressed: kNoCompression or kZSTD. WAL files are not recycled then.
-    fixed wal_compression: CompressionType = CompressionType::None;
+    fixed wal_compression: WalCompression = WalCompression::None;
     /// Where WAL files lie; empty for the database directory. A database that is there is not opened while the directory is not.
     fixed wal_dir: String = String::new();
     /// Where tables lie, up to four directories with the bytes that each should hold, the fastest first:
@@ -129,7 +127,7 @@ impl DbSettings {
     /// life, behind the last record, for damage: a database whose process was killed would not open again. None that are
     /// compressed: RocksDB's reader of `kSkipAnyCorruptedRecords` does not end with a recycled one.
     pub(crate) fn recycled_wals(&self) -> usize {
-        if self.archives_wals() || self.wal_compression != CompressionType::None {
+        if self.archives_wals() || self.wal_compression != WalCompression::None {
             return 0;
         }
         match self.wal_recovery_mode {

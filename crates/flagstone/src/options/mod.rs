@@ -66,7 +66,7 @@ pub use crate::env::{
     BackgroundThreads, BackgroundThreadsOptions, IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions,
 };
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
-pub use crate::wal::RecoveryMode;
+pub use crate::wal::{RecoveryMode, WalCompression};
 pub use assembled::{ColumnFamilyOptions, Options};
 pub use block_cache::BlockCache;
 pub(crate) use bounded::BoundedSettings;

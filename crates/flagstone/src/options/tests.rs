@@ -505,7 +505,6 @@ fn settings_that_contradict_each_other_are_refused() {
         "index_type=kHashSearch",
         "format_version=9",
         "blob_garbage_collection_age_cutoff=1.5",
-        "wal_compression=kLZ4Compression",
         "max_bytes_for_level_multiplier_additional=1:0",
     ] {
         let mut options = Options::default();

@@ -8,7 +8,6 @@ use super::memory_budget::MemoryBudget;
 use super::memtable_factory::MemTableFactory;
 use super::table::Settings;
 use super::table_settings::TableSettings;
-use super::value::SettingValue;
 use crate::base::compression::CompressionType;
 use crate::base::{Error, Result};
 use crate::sst::IndexType;
@@ -243,12 +242,6 @@ impl Options {
                 "a memory_budget in bytes is one database's and sizes its caches: leave it out, or share no block_cache and no \
                  blob_cache",
             ));
-        }
-        if !matches!(self.wal_compression, CompressionType::None | CompressionType::Zstd) {
-            return Err(Error::not_supported(format!(
-                "wal_compression {}: only kNoCompression and kZSTD exist",
-                self.wal_compression.text()
-            )));
         }
         Ok(())
     }

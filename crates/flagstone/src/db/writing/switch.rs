@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::wal_reserve::give_back;
 use super::write::Commit;
-use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, file_name};
 use crate::cache::Holder;
@@ -190,10 +189,7 @@ impl DbInner {
         let options = wal::WriterOptions {
             // Records that say whose they are, so that recovery can tell where the last one is.
             recyclable: is_mapped || settings.recycled_wals() > 0,
-            compression: match settings.wal_compression {
-                CompressionType::Zstd => wal::WalCompression::Zstd,
-                _ => wal::WalCompression::None,
-            },
+            compression: settings.wal_compression,
             reserves_nothing: !reserves,
             range_syncs: RangeSyncs::new(settings.wal_bytes_per_sync, settings.strict_bytes_per_sync),
         };
