@@ -119,10 +119,13 @@ macro_rules! settings {
             "\nDefault: `", stringify!($default), "`, in `", stringify!($range), "`; ", settings!(@when $change), "."
         )
     };
-    (@assign planned, $slot:expr, $text:ident, $default:expr) => {
+    (@assign planned, $slot:expr, $text:ident, $default:expr $(, $range:expr)?) => {
         crate::options::table::assign_planned($slot, $default, $text)
     };
     (@assign $kind:ident, $slot:expr, $text:ident, $default:expr) => { SettingValue::assign($slot, $text) };
+    (@assign $kind:ident, $slot:expr, $text:ident, $default:expr, $range:expr) => {
+        SettingValue::assign_in($slot, $text, &($range))
+    };
     (@check planned, $name:expr, $value:expr, $default:expr) => {
         crate::options::table::check_planned($name, $value, &$default)?
     };
@@ -172,7 +175,7 @@ macro_rules! settings {
                 use crate::options::value::SettingValue;
                 match name {
                     $( stringify!($field) => {
-                        Some(settings!(@assign $change, &mut self.$field, text, $default))
+                        Some(settings!(@assign $change, &mut self.$field, text, $default $(, $range)?))
                     } )*
                     _ => None,
                 }

@@ -444,6 +444,13 @@ fn a_refusal_says_why() {
             Code::InvalidArgument,
             "option 'write_buffer_size': expected a whole number",
         ),
+        // The range of the type was told, and of each number within it another one.
+        (
+            "max_background_jobs",
+            "99999999999",
+            Code::InvalidArgument,
+            "option 'max_background_jobs': expected a whole number from 1 to 1024, found '99999999999'",
+        ),
         ("unordered_write", "true", Code::NotSupported, "only its default 'false' is accepted"),
         ("allow_mmap_reads", "true", Code::NotSupported, "supported: option 'allow_mmap_reads': it is known"),
         ("compression", "kLZ5", Code::InvalidArgument, "kLZ4Compression"),

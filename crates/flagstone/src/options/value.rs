@@ -19,6 +19,18 @@ pub trait SettingValue: Clone + PartialEq {
     /// may then be half assigned.
     fn assign(&mut self, text: &str) -> Result<()>;
 
+    /// As [`SettingValue::assign`]. A value outside `range` is taken, too, if the type holds it: whether it is refused, or taken
+    /// for the nearest, depends on where it comes from.
+    ///
+    /// # Errors
+    /// As [`SettingValue::assign`]; of a value that the type does not hold the error names `range`.
+    fn assign_in(&mut self, text: &str, _range: &RangeInclusive<Self>) -> Result<()>
+    where
+        Self: PartialOrd,
+    {
+        self.assign(text)
+    }
+
     /// The value as an OPTIONS file states it; `assign` reads it back exactly.
     fn text(&self) -> String;
 
@@ -111,9 +123,14 @@ macro_rules! whole_number_setting {
     ($($type:ty),*) => {$(
         impl SettingValue for $type {
             fn assign(&mut self, text: &str) -> Result<()> {
+                self.assign_in(text, &(<$type>::MIN..=<$type>::MAX))
+            }
+
+            fn assign_in(&mut self, text: &str, range: &RangeInclusive<Self>) -> Result<()> {
                 let number = whole_number(text)?;
                 *self = number.and_then(|number| number.try_into().ok()).ok_or_else(|| {
-                    invalid(format!("expected a whole number from {} to {}, found '{text}'", <$type>::MIN, <$type>::MAX))
+                    let (first, last) = (range.start(), range.end());
+                    invalid(format!("expected a whole number from {first} to {last}, found '{text}'"))
                 })?;
                 Ok(())
             }
