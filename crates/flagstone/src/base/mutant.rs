@@ -216,6 +216,16 @@ mutants! {
     LetOthersPanic,
     /// Nobody is woken when a flush is done.
     ForgetWakeUp,
+    /// The round of syncs advances before the election of its leader ends.
+    AdvanceBeforeElectionEnds,
+    /// A reader of the WALs lists them before it reads the published sequence number.
+    ListWalsTooEarly,
+    /// A checkpoint checks that the database is open before it takes the lock under which it is counted.
+    CountCheckpointTooLate,
+    /// No waiter is woken when a compaction no longer counts as running.
+    ForgetEndOfCompaction,
+    /// A compaction still holds its input files when it no longer counts as running.
+    HoldInputsBeyondEnd,
     /// Writers that were stopped or delayed stay so.
     NeverLiftStall,
     /// A write that must not wait is refused although nothing holds writers up.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use flagstone::base::Code;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
+use flagstone::env::FileSystem;
 use flagstone::options::{ReadOptions, WriteOptions, load_latest};
 use testkit::{QuotaFs, compare};
 
@@ -125,6 +126,33 @@ fn closing_twice() {
         join(closers);
         let db = Db::open(PATH, &options(&disk, RESTLESS)).expect("it opens again");
         assert!(db.get("key").expect("a lookup").is_some());
+    });
+}
+
+/// When a close returns, each checkpoint beside it is complete or gone: another process may open the directory then. A checkpoint
+/// checks that the database is open and is counted under one lock; otherwise a close between the two does not wait for it.
+#[test]
+fn a_close_waits_for_the_checkpoint_beside_it() {
+    const COPIERS: usize = 4;
+    explore("closing::a_close_waits_for_the_checkpoint_beside_it", 900, || {
+        let (disk, db) = open(RESTLESS);
+        put(&db, false, "key", "value").expect("a write");
+        db.close().expect("a clean close");
+        // One that is open for reading only flushes nothing: the calls begin closely together.
+        let db = Db::open_read_only(PATH, &options(&disk, RESTLESS)).expect("it opens again");
+        let copy = |copier| format!("/copy {copier}");
+        let copiers = threads(COPIERS, &db, move |db, copier| db.checkpoint(copy(copier)));
+        db.close().expect("a clean close");
+        let files = || (0..COPIERS).map(|copier| disk.list(Path::new(&copy(copier))).unwrap_or_default());
+        let left: Vec<_> = files().collect();
+        let outcomes = join(copiers);
+        assert!(files().eq(left.iter().cloned()), "files of checkpoints came or went after the close");
+        for (outcome, left) in outcomes.into_iter().zip(left) {
+            match outcome {
+                Ok(()) => assert!(left.contains(&"CURRENT".to_string()), "{left:?}"),
+                Err(error) => assert_eq!(error.code(), Code::ShutdownInProgress, "{error}"),
+            }
+        }
     });
 }
 

@@ -25,5 +25,6 @@ mod second_tier;
 mod sharing;
 mod stall;
 mod subcompactions;
+mod updates;
 mod versions;
 mod world;

@@ -4,7 +4,7 @@ use flagstone::base::Code;
 use flagstone::base::sometimes::counts;
 
 use crate::explore::explore;
-use crate::world::{join, open, put, threads};
+use crate::world::{check_directory, join, open, put, thread, threads};
 
 /// Every write fills a memtable, and one that waits for its flush stops the writers.
 const CRAMPED: &[(&str, &str)] = &[
@@ -127,5 +127,52 @@ fn closing_lets_writers_go() {
         });
         all.extend(threads(1, &db, |db, _| db.close().expect("a clean close")));
         join(all);
+    });
+}
+
+/// Waiting for compactions, and closing, sleep until no compaction counts as running. The count falls after the outputs were
+/// installed and waiters were woken for them: without another wake-up they sleep on.
+#[test]
+fn the_end_of_a_compaction_wakes_waiters() {
+    explore("stall::the_end_of_a_compaction_wakes_waiters", 300, || {
+        for closes in [false, true] {
+            let (_, db) = open(&[("disable_auto_compactions", "true")]);
+            for n in 0..2 {
+                put(&db, false, &n.to_string(), "value").expect("a write");
+                db.flush_all().expect("a flush");
+            }
+            let compactor = {
+                let db = db.clone();
+                let tables: Vec<_> = db.live_files().into_iter().map(|file| file.number).collect();
+                let family = db.default_column_family().clone();
+                thread(move || db.compact_files(&family, &tables, 1, &Default::default()).map(drop))
+            };
+            if closes {
+                db.close().expect("a clean close");
+            } else {
+                db.wait_for_compactions().expect("no failure");
+            }
+            for compacted in join(vec![compactor]) {
+                let refused = compacted.as_ref().is_err_and(|error| error.code() == Code::ShutdownInProgress);
+                assert!(compacted.is_ok() || closes && refused, "{compacted:?}");
+            }
+            db.close().expect("a clean close");
+        }
+    });
+}
+
+/// After waiting for compactions their input files are removed. A compaction held its version, and with it these files, after it
+/// no longer counted as running: the waiting thread could not remove them, and they stayed until the next removal.
+#[test]
+fn waiters_find_the_inputs_of_compactions_removed() {
+    explore("stall::waiters_find_the_inputs_of_compactions_removed", 300, || {
+        let (disk, db) = open(&[("level0_file_num_compaction_trigger", "2"), ("enable_blob_files", "true")]);
+        for n in 0..2 {
+            put(&db, false, "key", &n.to_string()).expect("a write");
+            db.flush_all().expect("a flush");
+        }
+        db.wait_for_compactions().expect("no failure");
+        check_directory(&disk, &db);
+        db.close().expect("a clean close");
     });
 }

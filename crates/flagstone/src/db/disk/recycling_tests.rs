@@ -141,6 +141,32 @@ fn nothing_of_an_earlier_life_is_read() {
     }
 }
 
+/// The new record ends where one of an earlier life begins that is whole: only its number tells that it is an earlier one's.
+#[test]
+fn whole_records_of_an_earlier_life_are_not_read() {
+    let keys = ["k0", "k1", "k2", "k3"];
+    let world = World::new(&[("avoid_flush_during_recovery", "true")]);
+    let (db, other) = world.open();
+    for round in 0..6 {
+        keys.iter().for_each(|key| db.put(key, format!("round {round}")).unwrap());
+        db.flush_all().unwrap();
+    }
+    keys.iter().for_each(|key| db.delete(key).unwrap());
+    db.flush_all().unwrap();
+    // Nothing is left that would hide what came back.
+    db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    db.put("n0", "round 6").unwrap();
+    let next = world.killed();
+    let active = *next.wals().last().unwrap();
+    assert!(next.bytes(active).windows(2).any(|bytes| bytes == b"k1"), "it has had another life");
+    let (found, _) = next.open();
+    assert_eq!(found.get("n0").unwrap().unwrap(), "round 6");
+    keys.iter().for_each(|key| assert_eq!(found.get(key).unwrap(), None, "{key}"));
+    found.close().unwrap();
+    drop(other);
+    db.close().unwrap();
+}
+
 /// Nothing tells of which kind the records are in what another life has left.
 #[test]
 fn wals_of_another_life_are_not_recycled() {

@@ -91,6 +91,11 @@ struct Elected<'a>(&'a WalSync);
 
 impl Drop for Elected<'_> {
     fn drop(&mut self) {
+        if Mutant::AdvanceBeforeElectionEnds.is_on() {
+            self.0.rounds.advance();
+            return self.0.elected.store(false, Ordering::Release);
+        }
+        // In this order: a writer that saw the next round and lost the election would sleep for a round that no writer leads.
         self.0.elected.store(false, Ordering::Release);
         self.0.rounds.advance();
     }
