@@ -166,7 +166,7 @@ pub const CAUGHT: &[Caught] = &[
     story(
         "CountCheckpointTooLate",
         "closing::a_close_waits_for_the_checkpoint_beside_it",
-        "at the end of the checkpoint",
+        "came or went after the close",
     ),
     story("ForgetEndOfCompaction", "stall::the_end_of_a_compaction_wakes_waiters", "deadlock"),
     story(

@@ -50,9 +50,10 @@ fn story(shard_bits: u32, policy: PolicyKind) {
                 match random.u8(..8) {
                     0..3 => {
                         // A block that is in use stays whole when it is evicted.
-                        let found = match random.bool() {
-                            true => cache.lookup(key),
-                            false => cache.lookup_near(key, &hints[key.offset as usize]),
+                        let found = if random.bool() {
+                            cache.lookup(key)
+                        } else {
+                            cache.lookup_near(key, &hints[key.offset as usize])
                         };
                         assert!(cache.usage() <= CAPACITY);
                         assert!(found.is_none_or(|block| block.key == key));

@@ -331,15 +331,16 @@ fn judge(
         assert!(later.is_none(), "{batch:?} is lost, {later:?} is there, of {found:?}: {what}");
     }
     let holds = |span: &Option<Span>, test: &dyn Fn(&Span) -> bool| span.as_ref().is_some_and(test);
-    match found.has_short {
-        true => assert!(
+    if found.has_short {
+        assert!(
             holds(&notes.made, &is_begun) && !holds(&notes.dropped, &is_past),
             "the family that comes and goes is there: {what}"
-        ),
-        false => assert!(
+        );
+    } else {
+        assert!(
             !holds(&notes.made, &is_past) || holds(&notes.dropped, &is_begun),
             "the family that was made is lost: {what}"
-        ),
+        );
     }
 }
 

@@ -105,9 +105,10 @@ impl Scheduler for Persistent {
         is_yielding: bool,
     ) -> Option<TaskId> {
         let may_stay = !is_yielding && runnable.iter().any(|task| Some(task.id()) == current);
-        match may_stay && self.random.u32(..self.mean_run) > 0 {
-            true => current,
-            false => self.inner.next_task(runnable, current, is_yielding),
+        if may_stay && self.random.u32(..self.mean_run) > 0 {
+            current
+        } else {
+            self.inner.next_task(runnable, current, is_yielding)
         }
     }
 

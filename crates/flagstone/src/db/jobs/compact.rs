@@ -13,8 +13,8 @@ use super::job::{Inherited, JobOutput, JobPace, JobSpec, OutputPlace};
 use super::part::{PartRange, epochs};
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
-    CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
-    TableFileCreationReason, TruncatedRangeTombstones,
+    CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber,
+    Sometimes, TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
@@ -91,8 +91,10 @@ impl DbInner {
         // Nobody else picks these inputs, and the next plan is another one.
         let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
         // Who waits for compactions to end removes their inputs then: the job must not hold them any longer.
+        let held = Mutant::HoldInputsBeyondEnd.is_on().then(|| job.version.clone());
         drop(job);
         self.tree.end_compaction();
+        drop(held);
         if outcome.is_ok() && (takes_turn || self.tree.goes_on_in_pieces(family)) {
             // The next takes the room that this one frees: also where another thread is about to remove its inputs.
             self.purge_all_obsolete_files();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::base::sync::{MutexGuard, Ordering};
-use crate::base::{ColumnFamilyId, FileNumber, Result, Sometimes};
+use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
 use crate::compaction::pick::{
     BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan,
 };
@@ -145,7 +145,9 @@ impl Tree {
 
     pub(in crate::db) fn end_compaction(&self) {
         self.state.lock().running.compactions -= 1;
-        self.progress.notify_all();
+        if !Mutant::ForgetEndOfCompaction.is_on() {
+            self.progress.notify_all();
+        }
     }
 
     pub(in crate::db) fn install_compaction(
