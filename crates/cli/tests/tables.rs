@@ -288,7 +288,7 @@ fn a_wal_with_a_hole_in_front_of_records_is_faulty() {
     let listed = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         let (code, text) = said(&format!("wal {}", path.display()));
-        (code, text.matches("1 operations").count(), text.matches("FAULT").count(), text)
+        (code, text.matches("1 operation,").count(), text.matches("FAULT").count(), text)
     };
     logged(&path, 7, false, 1, 1000);
     let record = std::fs::read(&path).unwrap();
@@ -311,7 +311,8 @@ fn a_wal_with_a_hole_in_front_of_records_is_faulty() {
     }
 }
 
-/// The rest of an older record, behind the last one of a WAL in a recycled file, passed for a damaged one.
+/// The rest of an older record, behind the last one of a WAL in a recycled file, passed for a damaged one, and all ends were
+/// called corruption.
 #[test]
 fn a_wal_that_ends_as_wals_do_is_sound() {
     let scratch = tempfile::tempdir().unwrap();
@@ -325,8 +326,12 @@ fn a_wal_that_ends_as_wals_do_is_sound() {
     let records = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         let text = printed(&format!("wal {}", path.display()));
-        assert!(text.lines().last().unwrap().starts_with("end: ") && !text.contains("FAULT"), "{text}");
-        text.matches("1 operations").count()
+        let end = text.lines().last().unwrap();
+        assert!(
+            end.starts_with("end: ") && !text.contains("FAULT") && !text.contains("corruption"),
+            "{text}"
+        );
+        text.matches("1 operation,").count()
     };
     // In the middle of an older record, at the end of one, in front of zeros, and cut off.
     assert_eq!(records(&[&own[..ends[19]], &older[ends[19]..]].concat()), 20);

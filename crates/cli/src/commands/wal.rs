@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use flagstone::base::file_name::FileKind;
-use flagstone::base::{ColumnFamilyId, Error, FileNumber};
+use flagstone::base::{ColumnFamilyId, Error, FileNumber, counted};
 use flagstone::batch::{BatchView, Operation};
 use flagstone::env::{Env, File, OpenMode};
 use flagstone::wal::{Damage, DamageKind, Event, Gap, Reader};
@@ -15,13 +15,13 @@ use serde_json::{Map, Value, json};
 use crate::arguments::Common;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
-use crate::text::Notation;
+use crate::text::{self, Notation};
 
 /// Print the write batches of a WAL file, in order, and what is damaged in it.
 ///
 /// Damage gives exit code 1, and so do zeros or remains of an earlier use of the file in front of other records of the WAL: there
-/// something is lost. Where nothing follows they are its end, as is a record that was cut off in a crash, and no fault. With
-/// --json an operation is an object: its type, and by their names the family's id, key, value and the like.
+/// something is lost. Where nothing follows they are the unused rest of the log, and no fault, as is a record that was cut off in
+/// a crash. With --json an operation is an object: its type, and by their names the family's id, key, value and the like.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone wal /data/photos/000011.log --operations")]
 pub struct Arguments {
@@ -97,15 +97,22 @@ impl Hole {
         )
     }
 
-    /// It as the end of the log in `file`.
-    fn to_end(&self, file: &dyn File) -> Error {
-        let error = self.first.to_error(file);
-        if self.begins_like_an_end() {
-            error
-        } else {
-            // The rest of a record whose beginning was written over.
-            error.context("the log ends at what is left of an older one")
-        }
+    /// It as the end of the log in `file`: that a log ends so is no fault.
+    fn to_end(&self, file: &dyn File) -> String {
+        let all = self.gap.damage().dropped;
+        let rest = counted(all, "byte");
+        let what = match self.first.kind {
+            DamageKind::Zeros { .. } if all == self.first.dropped => {
+                format!("the unused rest of the log, {rest} of zeros")
+            }
+            DamageKind::Zeros { .. } => format!("the unused rest of the log, {rest}"),
+            DamageKind::TruncatedHeader | DamageKind::TruncatedBody | DamageKind::TruncatedRecord => {
+                format!("the last record is cut off, as by a crash: {rest} of it are there")
+            }
+            // Also what is left of one whose beginning was written over.
+            _ => format!("the unused rest of the log, {rest} of an earlier use of the file"),
+        };
+        format!("{what} ({}, offset {})", text::path(file.path()), self.first.offset)
     }
 
     /// It as a fault, with all bytes up to the next record.
@@ -201,7 +208,7 @@ impl Printer<'_> {
     /// No record follows.
     fn end(&mut self, hole: &Hole, file: &dyn File) -> Result<(), Failure> {
         if hole.is_end() {
-            self.output.finding(self.common.json, "end:", &hole.to_end(file).to_string())
+            self.output.finding(self.common.json, "end:", &hole.to_end(file))
         } else {
             self.fault(&hole.to_fault(file).to_string())
         }
@@ -235,7 +242,11 @@ impl Printer<'_> {
             )?;
             return Ok(Ok(()));
         }
-        self.output.line(format!("{offset}: sequence {sequence}, {count} operations, {bytes} bytes"))?;
+        self.output.line(format!(
+            "{offset}: sequence {sequence}, {}, {}",
+            counted(count, "operation"),
+            counted(bytes, "byte")
+        ))?;
         for shown in listed {
             self.output.line(format!("  {}", shown.text(self.notation)))?;
         }
