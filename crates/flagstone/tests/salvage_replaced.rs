@@ -62,7 +62,7 @@ fn held(db: &Db) -> Vec<(String, String)> {
 
 /// Whether a note tells of a key that a range deletion may have deleted.
 fn is_doubted(report: &SalvageReport) -> bool {
-    report.notes.iter().any(|note| note.starts_with("1 keys of family 'default' may have been deleted"))
+    report.notes.iter().any(|note| note.starts_with("1 key of family 'default' may have been deleted"))
 }
 
 /// The bounds that a table notes passed for proof that its range deletion still counts. A cursor held the table of one that a
@@ -105,7 +105,7 @@ fn a_deletion_that_may_be_older_than_a_value_is_told() {
     db.flush_all().expect("a flush");
     compact(&db);
     let is_told = |report: &SalvageReport| {
-        report.notes.iter().any(|note| note.starts_with("1 keys of family 'default' are taken for deleted"))
+        report.notes.iter().any(|note| note.starts_with("1 key of family 'default' is taken for deleted"))
     };
     let (saved, report) = rescue(scratch.path(), &options, true);
     assert_eq!(held(&saved), [("p".to_string(), "new".to_string())], "{report:#?}");

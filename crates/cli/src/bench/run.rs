@@ -1,5 +1,6 @@
 //! Runs the benchmarks one after the other.
 
+use flagstone::base::counted;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -284,8 +285,8 @@ impl<'a> Bench<'a> {
                 *opens = threads.is_ok();
                 threads.map_err(|error| {
                     Failure::Other(format!(
-                        "cannot start {} threads: {error}; have fewer --threads",
-                        plan.threads
+                        "cannot start {}: {error}; have fewer --threads",
+                        counted(plan.threads, "thread")
                     ))
                 })?
             };

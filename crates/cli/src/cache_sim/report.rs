@@ -1,5 +1,6 @@
 //! What a simulation found, as a table or as JSON.
 
+use flagstone::base::counted;
 use serde_json::json;
 
 use crate::arguments::Common;
@@ -29,13 +30,14 @@ impl Report<'_> {
             return output.finish();
         }
         let Trace { requests, sizes, resized, uniform } = self.trace;
-        let (count, objects, footprint) = (requests.len(), sizes.len(), text::bytes(self.trace.footprint()));
+        let (count, objects) = (counted(requests.len(), "request"), counted(sizes.len(), "object"));
+        let footprint = text::bytes(self.trace.footprint());
         output.line(match uniform {
-            Some(1) => format!("{count} requests for {objects} objects, which sizes of the cache count"),
-            _ => format!("{count} requests for {objects} objects of {footprint} in all"),
+            Some(1) => format!("{count} for {objects}, which sizes of the cache count"),
+            _ => format!("{count} for {objects} of {footprint} in all"),
         })?;
         if *resized > 0 {
-            output.line(format!("{resized} requests named another size than the first for their object"))?;
+            output.line(format!("{} named another size than the first did", counted(*resized, "request")))?;
         }
         output.line("")?;
         output.line("Hits, percent of requests, by size of the cache")?;

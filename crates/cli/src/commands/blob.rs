@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flagstone::base::Error;
 use flagstone::base::compression::CompressionType;
 use flagstone::base::file_name::FileKind;
+use flagstone::base::{Error, counted};
 use flagstone::blob::{BlobFileScan, MAGIC};
 use flagstone::env::{Env, File, OpenMode};
 use serde_json::json;
@@ -75,15 +75,21 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
     let compression = CompressionType::from_byte(scan.header().compression)
         .map_or_else(|| scan.header().compression.to_string(), |known| known.short_name().to_string());
     let sealed = scan.footer().is_some();
-    output.line(if common.json { json!({
-        "column_family_id": family, "compression": compression, "records": records,
-        "stored_bytes": bytes, "sealed": sealed, "faults": faults,
-    })
-    .to_string() } else { format!(
-        "column family {family}, compression {compression}: {records} records, {} stored, {}, {faults} faults",
-        text::bytes(bytes),
-        if sealed { "sealed" } else { "not sealed" }
-    ) })?;
+    output.line(if common.json {
+        json!({
+            "column_family_id": family, "compression": compression, "records": records,
+            "stored_bytes": bytes, "sealed": sealed, "faults": faults,
+        })
+        .to_string()
+    } else {
+        format!(
+            "column family {family}, compression {compression}: {}, {} stored, {}, {}",
+            counted(records, "record"),
+            text::bytes(bytes),
+            if sealed { "sealed" } else { "not sealed" },
+            counted(faults, "fault")
+        )
+    })?;
     output.finish()
 }
 

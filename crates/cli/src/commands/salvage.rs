@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let report = rebuild(source, &arguments.to, &known.options, &listed, &mut |at| {
         let bar = shown.get_or_insert_with(|| Progress::bytes(at.bytes_total));
         bar.set(at.bytes_read);
-        bar.say(format!("{} records", at.records));
+        bar.say(counted(at.records, "record"));
     })
     .map_err(|error| database::of_setting(common, error.into()))?;
     drop(shown);

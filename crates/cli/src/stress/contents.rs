@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io;
 use std::path::Path;
 
-use flagstone::base::Result;
+use flagstone::base::{Result, counted};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::ReadOptions;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub struct Contents {
 
 impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} keys, hash {:016x}", self.count, self.hash)
+        write!(f, "{}, hash {:016x}", counted(self.count, "key"), self.hash)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a run did and survived, or what it found.
 
+use flagstone::base::counted;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -38,12 +39,12 @@ impl Summary<'_> {
     fn totals_as_text(&self, output: &mut Output) -> Result<(), Failure> {
         let Self { config, totals, time, .. } = self;
         output.line(format!(
-            "seed {}: {} rounds in {:.1} s, {} threads, {} keys in each of 3 families",
+            "seed {}: {} in {:.1} s, {}, {} in each of 3 families",
             config.seed,
-            totals.other("rounds"),
+            counted(totals.other("rounds"), "round"),
             time.as_secs_f64(),
-            config.space.threads,
-            config.space.keys()
+            counted(config.space.threads, "thread"),
+            counted(config.space.keys(), "key")
         ))?;
         let shown = |name: &str, count: u64| {
             if name.starts_with("bytes") {

@@ -1,5 +1,6 @@
 //! Starts a process for each round, kills it or waits for it, and tells what came of it.
 
+use flagstone::base::counted;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -109,7 +110,11 @@ impl Supervisor<'_> {
         let outcome = self.attend(&mut child, round).map_err(own_files)?;
         self.totals.add_file(&self.config.counts()).map_err(own_files)?;
         let done = self.totals.operations.values().sum::<u64>();
-        self.progress.say(format!("{done} operations, {} kills", self.totals.other("kills")));
+        self.progress.say(format!(
+            "{}, {}",
+            counted(done, "operation"),
+            counted(self.totals.other("kills"), "kill")
+        ));
         Ok(outcome.and_then(|()| self.ask_referee(round)))
     }
 

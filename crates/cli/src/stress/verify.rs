@@ -6,6 +6,7 @@
 //! 3. Writes without the WAL are found up to some moment of each thread and family, and none after it.
 //! 4. Joint keys agree in all families; every byte of every file has its checksum.
 
+use flagstone::base::counted;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -177,8 +178,11 @@ fn judge_operation(
     let missing = changes.iter().find(|change| !change.state.looks_like(here(change)));
     let Some(missing) = missing else { return Ok(()) };
     if stage == Stage::Acknowledged {
-        let place =
-            format!("{} of an acknowledged operation on {} keys", name(space, missing.place), changes.len());
+        let place = format!(
+            "{} of an acknowledged operation on {}",
+            name(space, missing.place),
+            counted(changes.len(), "key")
+        );
         return Err(Fault::new(place, missing.state.to_string(), here(missing).to_string()));
     }
     // Something is missing, so nothing may be there; what looks the same before and after says nothing.
@@ -189,7 +193,7 @@ fn judge_operation(
     match done {
         None => Ok(()),
         Some((done, _)) => Err(Fault::new(
-            format!("an operation on {} keys that was on its way", changes.len()),
+            format!("an operation on {} that was on its way", counted(changes.len(), "key")),
             "all of it, or nothing",
             format!(
                 "{}: {}; but {}: {}",

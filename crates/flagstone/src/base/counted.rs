@@ -10,9 +10,14 @@ pub fn counted(count: impl TryInto<u64>, one: &str) -> String {
     }
 }
 
+/// The form of a word that goes with a number: `one` with 1, otherwise `many`.
+pub fn form<'t>(count: impl TryInto<u64>, one: &'t str, many: &'t str) -> &'t str {
+    if count.try_into().is_ok_and(|count| count == 1) { one } else { many }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::counted;
+    use super::{counted, form};
 
     #[test]
     fn a_noun_goes_by_its_number() {
@@ -20,5 +25,6 @@ mod tests {
         assert_eq!(counted(1usize, "entry"), "1 entry");
         assert_eq!(counted(2u64, "entry"), "2 entries");
         assert_eq!(counted(2u64, "key"), "2 keys");
+        assert_eq!((form(1u64, "waits", "wait"), form(0u64, "waits", "wait")), ("waits", "wait"));
     }
 }

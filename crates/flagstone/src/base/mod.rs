@@ -44,7 +44,7 @@ pub use compaction_filter::{
     KeepEverything, TableFileCreationReason,
 };
 pub use comparator::{Comparator, UserComparator};
-pub use counted::counted;
+pub use counted::{counted, form};
 pub use data_paths::DataPaths;
 pub(crate) use error::path_in_words;
 pub use error::{Code, Error, Result, SubCode};

@@ -2,7 +2,7 @@
 
 use super::format::*;
 use crate::base::coding::{Decoder, fixed32_at, fixed64_at};
-use crate::base::{ColumnFamilyId, Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, counted};
 
 /// How the transactions of a database write their prepared operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,7 +199,8 @@ impl<'a> BatchView<'a> {
             let (header, or_more) =
                 (summary.count, if found > u64::from(summary.count) { " or more" } else { "" });
             return Err(Error::corruption(format!(
-                "WriteBatch has wrong count: {found} operations{or_more}, the header says {header}"
+                "WriteBatch has wrong count: {}{or_more}, the header says {header}",
+                counted(found, "operation")
             )));
         }
         if self.sequence() > MAX_SEQUENCE_NUMBER || self.next_sequence() > MAX_SEQUENCE_NUMBER + 1 {

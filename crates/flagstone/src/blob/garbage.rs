@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::format::BlobIndex;
-use crate::base::{Error, FileNumber, Mutant, Result};
+use crate::base::{Error, FileNumber, Mutant, Result, counted};
 
 /// New garbage in one blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +100,9 @@ impl GarbageMeter {
             let bytes = flow.bytes_in.checked_sub(flow.bytes_out);
             let (Some(count), Some(bytes)) = (count, bytes) else {
                 return Err(Error::corruption(format!(
-                    "compaction wrote {} references to blob file {number} and read only {}",
-                    flow.count_out, flow.count_in
+                    "compaction wrote {} to blob file {number} and read only {}",
+                    counted(flow.count_out, "reference"),
+                    flow.count_in
                 )));
             };
             Ok(GarbageDelta { number, count, bytes })

@@ -15,7 +15,7 @@ use super::format::{
 use super::reader::{MAX_VALUE_SIZE, compression_type, read_exactly};
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
-use crate::base::{Error, FileNumber, Result};
+use crate::base::{Error, FileNumber, Result, counted};
 use crate::env::{Advice, File};
 
 /// Bytes that are read at once.
@@ -235,8 +235,9 @@ impl BlobFileScan {
             self.footer = Some(footer);
             if footer.count != self.passed && !self.has_holes {
                 return Err(Error::corruption(format!(
-                    "the footer counts {} records, the file has {}",
-                    footer.count, self.passed
+                    "the footer counts {}, the file has {}",
+                    counted(footer.count, "record"),
+                    self.passed
                 )));
             }
             return Ok(None);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::edit::VersionEdit;
 use super::metadata::FileMetadata;
-use crate::base::InternalKeyBuf;
+use crate::base::{InternalKeyBuf, counted};
 
 impl fmt::Display for VersionEdit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,11 +34,11 @@ impl fmt::Display for VersionEdit {
         }
         for blob in &self.blob_file_additions {
             let (count, bytes) = (blob.total_count, blob.total_bytes);
-            write!(f, "\n  new blob file: {}.blob, {count} blobs, {bytes} bytes", blob.number)?;
+            write!(f, "\n  new blob file: {}.blob, {}, {bytes} bytes", blob.number, counted(count, "blob"))?;
         }
         for garbage in &self.blob_file_garbages {
-            let (count, bytes) = (garbage.count, garbage.bytes);
-            write!(f, "\n  garbage in blob file: {}.blob, {count} blobs, {bytes} bytes", garbage.number)?;
+            let (count, bytes) = (counted(garbage.count, "blob"), garbage.bytes);
+            write!(f, "\n  garbage in blob file: {}.blob, {count}, {bytes} bytes", garbage.number)?;
         }
         for wal in &self.wal_additions {
             match wal.synced_size {

@@ -19,7 +19,9 @@ use super::edit::VersionEdit;
 use super::live::{BlobFile, ObsoleteFiles, TableFile};
 use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
 use super::version::{BlobFileState, Version, newest_by_epoch, newest_by_seqno, user_keys_overlap};
-use crate::base::{DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Remedy, Result};
+use crate::base::{
+    DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Remedy, Result, counted, form,
+};
 
 /// Nobody has come so far, one table after the other.
 const EPOCH_MAX: u64 = 1 << 62;
@@ -128,7 +130,8 @@ impl VersionBuilder {
         let bytes = state.garbage_bytes.checked_add(garbage.bytes).filter(|&bytes| bytes <= total_bytes);
         let (Some(count), Some(bytes)) = (count, bytes) else {
             return Err(Error::corruption(format!(
-                "garbage in blob file #{number} exceeds its {total_count} blobs or {total_bytes} bytes"
+                "garbage in blob file #{number} exceeds its {} or {total_bytes} bytes",
+                counted(total_count, "blob")
             )));
         };
         (state.garbage_count, state.garbage_bytes) = (count, bytes);
@@ -434,8 +437,9 @@ impl VersionBuilder {
         });
         match self.blob_files.iter().find(|(_, state)| state.is_all_garbage()) {
             Some((number, state)) => Err(Error::corruption(format!(
-                "blob file #{number} consists entirely of garbage, yet {} tables are linked to it",
-                state.linked_tables.len()
+                "blob file #{number} consists entirely of garbage, yet {} {} linked to it",
+                counted(state.linked_tables.len(), "table"),
+                form(state.linked_tables.len(), "is", "are")
             ))),
             None => Ok(()),
         }

@@ -26,7 +26,7 @@ use super::known::{self, OWN_MARK};
 use super::names::unknown_name;
 use super::table::{Section, Settings};
 use super::text::unescape;
-use crate::base::{Code, DEFAULT_COLUMN_FAMILY_NAME, Error, Remedy, Result, SubCode};
+use crate::base::{Code, DEFAULT_COLUMN_FAMILY_NAME, Error, Remedy, Result, SubCode, counted, form};
 
 /// The RocksDBs whose names are all known.
 const VERSIONS_KNOWN: RangeInclusive<(u32, u32)> = (5, 0)..=(11, 9);
@@ -379,8 +379,9 @@ impl Parser {
         self.loaded.options.cf = default.clone();
         if self.not_kept > 0 {
             self.loaded.unknown.push(format!(
-                "{} more names are not known, not acted on and not written again",
-                self.not_kept
+                "{} {} not known, not acted on and not written again",
+                counted(self.not_kept, "more name"),
+                form(self.not_kept, "is", "are")
             ));
         }
         Ok(self.loaded)

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
-use crate::base::{Error, Remedy, Result};
+use crate::base::{Error, Remedy, Result, counted};
 use crate::env::Clock;
 
 /// Bytes of a stamp.
@@ -103,7 +103,8 @@ impl Lifetime {
     pub fn set_seconds(&self, seconds: u64) -> Result<()> {
         if seconds > TTL_MAX {
             return Err(Error::invalid_argument(format!(
-                "a time to live of {seconds} seconds is longer than {TTL_MAX}; use 0 for values that live for ever"
+                "a time to live of {} is longer than {TTL_MAX}; use 0 for values that live for ever",
+                counted(seconds, "second")
             )));
         }
         self.seconds.store(seconds, Ordering::Relaxed);
@@ -161,8 +162,9 @@ impl Lifetime {
         let stamp = expiry.checked_sub(seconds).filter(|stamp| (STAMP_MIN..STAMP_MAX).contains(stamp));
         stamp.map(|stamp| stamp as u32).ok_or_else(|| {
             Error::invalid_argument(format!(
-                "with a time to live of {seconds} seconds, values can expire from {} to {} (seconds since 1970), not at \
+                "with a time to live of {}, values can expire from {} to {} (seconds since 1970), not at \
                  {expiry}",
+                counted(seconds, "second"),
                 STAMP_MIN + seconds,
                 STAMP_MAX - 1 + seconds
             ))

@@ -16,7 +16,7 @@ use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
-use crate::base::{Code, Error, FileNumber, Result};
+use crate::base::{Code, Error, FileNumber, Result, counted};
 use crate::manifest::{TableFile, Version};
 
 /// The compaction of these tables into `output_level`, its outputs in the directory with that path id.
@@ -59,8 +59,8 @@ pub fn in_the_way() -> Error {
 fn check(version: &Version, files: &BTreeSet<FileNumber>, output_level: usize) -> Result<()> {
     if output_level >= version.levels.len() {
         return Err(Error::invalid_argument(format!(
-            "output level {output_level} is not there: the column family has {} levels",
-            version.levels.len()
+            "output level {output_level} is not there: the column family has {}",
+            counted(version.levels.len(), "level")
         )));
     }
     if files.is_empty() {

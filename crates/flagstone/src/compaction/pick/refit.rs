@@ -5,7 +5,7 @@ use super::manual::RangePlan;
 use super::plan::CompactionPlan;
 use super::settings::LeveledSettings;
 use super::targets::LevelTargets;
-use crate::base::{Code, Error, Mutant, Result};
+use crate::base::{Code, Error, Mutant, Result, counted};
 use crate::manifest::Version;
 
 /// All tables of `level` move to `target`, or, if that is not said, to the first level that should hold as much, and from
@@ -23,10 +23,8 @@ pub fn plan_refit(
     let files = &version.levels[level];
     let to = target.unwrap_or_else(|| lowest_fitting(version, settings, level));
     if to >= version.levels.len() {
-        let count = version.levels.len();
-        return Err(Error::invalid_argument(format!(
-            "target_level {to}: the column family has {count} levels"
-        )));
+        let count = counted(version.levels.len(), "level");
+        return Err(Error::invalid_argument(format!("target_level {to}: the column family has {count}")));
     }
     if to == level || files.is_empty() {
         return Ok(RangePlan::Nothing);

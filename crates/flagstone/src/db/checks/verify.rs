@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::verify_logs::LogReport;
 use crate::base::file_name::FileKind;
-use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, ValueType};
+use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, ValueType, counted, form};
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
 use crate::db::family::{ColumnFamily, Family};
@@ -180,7 +180,7 @@ impl DbInner {
         }
         let expected = blob.file.meta.total_count;
         if count != expected && !has_holes {
-            let message = format!("blob file holds {count} blobs, the MANIFEST says {expected}");
+            let message = format!("blob file holds {}, the MANIFEST says {expected}", counted(count, "blob"));
             report.faults.push(Fault { error: Error::corruption(message).at(&path), key_range: None });
         }
         if let Err(error) = self.tables.blob_file(family, blob.file.number()) {
@@ -325,11 +325,19 @@ impl Astray {
 
     fn into_faults(self, table: &Path) -> impl Iterator<Item = Fault> {
         let unnamed = self.unnamed.into_iter().map(|(file, (count, range))| {
-            let message = format!("{count} large values lie in {}", unnamed(file));
+            let message = format!(
+                "{} {} in {}",
+                counted(count, "large value"),
+                form(count, "lies", "lie"),
+                unnamed(file)
+            );
             Fault { error: Error::corruption(message), key_range: Some(range) }
         });
         let unread = self.unread.map(|(count, range, first)| {
-            let doing = format!("{count} references to large values or entities cannot be read; the first");
+            let doing = format!(
+                "{} to large values or entities cannot be read; the first",
+                counted(count, "reference")
+            );
             Fault { error: first.context(doing), key_range: Some(range) }
         });
         let all = unnamed.chain(unread);

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
-use crate::base::Remedy;
 pub(super) use crate::base::remedy::bytes;
 use crate::base::remedy::sentence;
+use crate::base::{Remedy, counted, form};
 
 use super::trees::{limiter, more_memtables, mostly_held_up_by};
 
@@ -182,7 +182,11 @@ impl Findings {
             self.add(Severity::Slow, what, Remedy::MakeSpace { then });
         }
         if facts.strays > 0 {
-            let what = format!("{} files that nothing names lie in the directory", facts.strays);
+            let what = format!(
+                "{} that nothing names {} in the directory",
+                counted(facts.strays, "file"),
+                form(facts.strays, "lies", "lie")
+            );
             self.add(Severity::Note, what, Remedy::LeaveStrays);
         }
         self.passing_over_damage(facts);

@@ -2,7 +2,7 @@
 
 use super::diagnose::{Findings, MEMTABLE_SMALL, SECOND_US, Severity, WORTH_SHAPING, bytes};
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
-use crate::base::Remedy;
+use crate::base::{Remedy, counted, form};
 use crate::options::CompactionStyle;
 
 /// Fewer entries say nothing of what most of them are.
@@ -40,8 +40,10 @@ impl Findings {
             (true, false) => ("writes would be stopped", "writes would be delayed"),
         };
         let waiting = match family.compaction_style {
-            CompactionStyle::Universal => format!("{level0_files} sorted runs wait to be merged"),
-            _ => format!("{level0_files} tables wait in level 0"),
+            CompactionStyle::Universal => {
+                format!("{} to be merged", counted_waiting(*level0_files, "sorted run"))
+            }
+            _ => format!("{} in level 0", counted_waiting(*level0_files, "table")),
         };
         if level0_files >= stop {
             let what = format!("family '{name}': {waiting}: {stops} (level0_stop_writes_trigger {stop})");
@@ -72,7 +74,8 @@ impl Findings {
         let wait = if unflushed >= most { "stopped" } else { "delayed" };
         if unflushed >= most || *most > 3 && *unflushed >= delays_at {
             let what = format!(
-                "family '{name}': {unflushed} full memtables wait for their flush: writes are {wait}"
+                "family '{name}': {} for a flush: writes are {wait}",
+                counted_waiting(*unflushed, "full memtable")
             );
             let advice = limiter(database).unwrap_or_else(|| {
                 let but = ", for bursts; a load that lasts is as fast as the disk";
@@ -92,24 +95,29 @@ impl Findings {
                 snapshot_first(database).into_iter().chain([compact, Remedy::DeleteRanges]).collect()
             }
         };
+        let hold = form(*deletion_tables, "holds", "hold");
         if *entries >= ENTRIES_MIN && deletions.saturating_mul(4) >= *entries {
             let part = u128::from(*deletions) * 100 / u128::from(*entries);
             let what = format!(
-                "family '{name}': {part}% of the entries of tables are deletions ({deletion_tables} of {tables} tables \
-                 hold mostly such): scans walk over them"
+                "family '{name}': {part}% of the entries of tables are deletions ({deletion_tables} of {} \
+                 {hold} mostly such): scans walk over them",
+                counted(*tables, "table")
             );
             self.add(Severity::Slow, what, advice);
         } else if family.dense_deletions >= DENSE_MANY {
             let what = format!(
-                "family '{name}': {deletion_tables} of {tables} tables hold mostly deletions, {} of them: scans of their \
+                "family '{name}': {deletion_tables} of {} {hold} mostly deletions, {} of them: scans of their \
                  keys, and seeks in front of them, walk over them",
+                counted(*tables, "table"),
                 family.dense_deletions
             );
             self.add(Severity::Slow, what, advice);
         }
         if *range_deletions >= RANGES_MANY && range_deletions.saturating_mul(10) >= *entries {
             let what = format!(
-                "family '{name}': {range_deletions} deletions of ranges for {entries} entries: reads go through them"
+                "family '{name}': {} of ranges for {}: reads go through them",
+                counted(*range_deletions, "deletion"),
+                counted(*entries, "entry")
             );
             let compact = rewrite(family, database, "compact", "");
             self.add(Severity::Slow, what, [compact, Remedy::DeleteFewerRanges]);
@@ -375,7 +383,8 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, Vec<Remedy>)> 
     let by = counts(family);
     if together > 0 && by.iter().all(|times| *times <= together) {
         let mostly = format!(
-            ", mostly by the memtables of all families, which had what they may have ({together} of {all} times)"
+            ", mostly by the memtables of all families, which had what they may have ({together} of {})",
+            counted(all, "time")
         );
         let more = more_memtables(&facts.database, BURSTS, LASTS);
         return Some((mostly, vec![more]));
@@ -402,8 +411,14 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, Vec<Remedy>)> 
             ("garbage in blob files", vec![set])
         }
     };
-    let mostly = format!(", mostly by {reason} (family '{}': {times} of {all} times)", family.name);
+    let mostly =
+        format!(", mostly by {reason} (family '{}': {times} of {})", family.name, counted(all, "time"));
     Some((mostly, remedy))
+}
+
+/// `1 table waits`, `2 tables wait`.
+fn counted_waiting(count: u64, one: &str) -> String {
+    format!("{} {}", counted(count, one), form(count, "waits", "wait"))
 }
 
 /// What stands around advice for a load that is not always the same.

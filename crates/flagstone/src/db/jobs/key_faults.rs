@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::job::JobOutput;
 use crate::base::hash::hash64;
-use crate::base::{ColumnFamilyId, FileNumber};
+use crate::base::{ColumnFamilyId, FileNumber, counted, form};
 use crate::compaction::KeyError;
 use crate::db::context::Context;
 use crate::db::events::Event;
@@ -139,8 +139,9 @@ impl KeyFaults {
     pub(in crate::db) fn lines(&self) -> impl Iterator<Item = String> {
         let unlisted = (self.unlisted > 0).then(|| {
             format!(
-                "{} more faults of keys were met since the database was opened: too many to list them",
-                self.unlisted
+                "{} of keys {} met since the database was opened: too many to list them",
+                counted(self.unlisted, "more fault"),
+                form(self.unlisted, "was", "were")
             )
         });
         self.known.values().map(|known| known.fault.to_string()).chain(unlisted)

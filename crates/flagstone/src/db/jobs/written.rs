@@ -4,7 +4,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::base::{Error, InternalKey, Result};
+use crate::base::{Error, InternalKey, Result, counted};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::env::{Advice, OpenMode};
@@ -54,8 +54,9 @@ impl DbInner {
             Some(error) => Err(error.context("a table that was just written")),
             None if found != *expected => {
                 let message = format!(
-                    "the table was just written, and does not hold what was: {} entries, not {}, or others",
-                    found.count, expected.count
+                    "the table was just written, and does not hold what was: {}, not {}, or others",
+                    counted(found.count, "entry"),
+                    expected.count
                 );
                 Err(Error::corruption(message).at(path))
             }

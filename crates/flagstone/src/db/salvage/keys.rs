@@ -7,7 +7,7 @@ use super::choose::{Body, Version, choose};
 use super::output::FamilyWriter;
 use super::report::{LostValue, SalvageReport, SalvagedFamily};
 use super::tombstones::Cover;
-use crate::base::{Error, FileNumber, InternalKeyBuf, Result, ValueType};
+use crate::base::{Error, FileNumber, InternalKeyBuf, Result, ValueType, counted, form};
 use crate::blob::BlobIndex;
 use crate::iter::entity;
 
@@ -55,36 +55,43 @@ impl Unclear {
         let Self { twice, unlisted, older, deleted, missing } = self;
         if twice.keys > 0 {
             let what = format!(
-                "without a whole MANIFEST nothing tells whether {} keys of family '{family}' have merge operands twice: above a \
+                "without a whole MANIFEST nothing tells whether {} of family '{family}' {} merge operands twice: above a \
                  newer table's value, and in it",
-                twice.keys
+                counted(twice.keys, "key"),
+                form(twice.keys, "has", "have")
             );
             report.lose_whole(Error::corruption(what), twice.range);
         }
         if unlisted.keys > 0 {
             let what = format!(
-                "{} more large values of family '{family}' are lost than a report has room for",
-                unlisted.keys
+                "{} of family '{family}' {} lost than a report has room for",
+                counted(unlisted.keys, "more large value"),
+                form(unlisted.keys, "is", "are")
             );
             report.lose_whole(Error::corruption(what), unlisted.range);
         }
         if older > 0 {
             report.note(format!(
-                "{older} keys of family '{family}' come as a WAL has them that had been flushed, as a table is damaged or \
-                 missing that may have held them; tables that are left have other values for them, which may be newer."
+                "{} of family '{family}' {} as a WAL has them that had been flushed, as a table is damaged or \
+                 missing that may have held them; tables that are left have other values for them, which may be newer.",
+                counted(older, "key"),
+                form(older, "comes", "come")
             ));
         }
         if deleted > 0 {
             report.note(format!(
-                "{deleted} keys of family '{family}' may have been deleted: a range deletion is over them, and nothing tells \
-                 whether they were written before it or since, as they have lost their sequence numbers."
+                "{} of family '{family}' may have been deleted: a range deletion is over them, and nothing tells \
+                 whether they were written before it or since, as they have lost their sequence numbers.",
+                counted(deleted, "key")
             ));
         }
         if missing > 0 {
             report.note(format!(
-                "{missing} keys of family '{family}' are taken for deleted, although a newer table has values for them: nothing \
+                "{} of family '{family}' {} taken for deleted, although a newer table has values for them: nothing \
                  tells whether these were written since, as they have lost their sequence numbers. That can be only if a \
-                 compaction had replaced a table which was not removed yet."
+                 compaction had replaced a table which was not removed yet.",
+                counted(missing, "key"),
+                form(missing, "is", "are")
             ));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::base::{Error, FileNumber};
+use crate::base::{Error, FileNumber, counted, form};
 use crate::db::checks::verify::Fault;
 
 /// Memory that lost values may take which the report lists.
@@ -164,8 +164,11 @@ impl SalvageReport {
         if let Some(first) = first {
             let unlisted = self.losses_unlisted - unlisted_before;
             self.losses_unlisted -= 1;
-            let what =
-                format!("the first of {unlisted} damaged places here that find no room in this report");
+            let what = format!(
+                "the first of {} here that {} no room in this report",
+                counted(unlisted, "damaged place"),
+                form(unlisted, "finds", "find")
+            );
             self.lose_whole(first.context(what), of_table);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::files::DirectFile;
-use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{Error, FileNumber, Mutant, Result, Sometimes, counted};
 use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
 use crate::db::DbInner;
 use crate::db::family::Family;
@@ -90,8 +90,11 @@ fn garbage_of(total: BlobFileSummary, live: Outflow) -> Result<Option<GarbageDel
     let garbage = total.count.checked_sub(live.count).zip(total.total_bytes.checked_sub(live.bytes));
     let (count, bytes) = garbage.ok_or_else(|| {
         Error::corruption(format!(
-            "the memtable refers to {} blobs of {} bytes in blob file {number}, which has {} of {}",
-            live.count, live.bytes, total.count, total.total_bytes
+            "the memtable refers to {} of {} bytes in blob file {number}, which has {} of {}",
+            counted(live.count, "blob"),
+            live.bytes,
+            total.count,
+            total.total_bytes
         ))
     })?;
     Ok((count > 0).then_some(GarbageDelta { number, count, bytes }))
