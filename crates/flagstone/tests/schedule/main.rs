@@ -5,8 +5,8 @@
 //! cargo test --release -p flagstone --features shuttle --test schedule
 //! ```
 //!
-//! `FLAGSTONE_SCHEDULES=100000` tells each story so often, in orders beyond those of an ordinary run; a failure prints the
-//! line that repeats it. What is explored is stated in `docs/reliability.md`.
+//! `.ci/run` tells a few of them. `FLAGSTONE_SCHEDULES=100000` tells each story so often, in orders beyond those of an ordinary
+//! run; a failure prints the line that repeats it. What is explored is stated in `docs/reliability.md`.
 
 mod async_reads;
 mod blobs;
