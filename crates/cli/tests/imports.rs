@@ -229,6 +229,20 @@ fn ten_of_many_that_are_left_out_are_named() {
     }
 }
 
+/// Of a file of the kernel, which has a size of 0, an empty value was stored; one with a size of a page was left out.
+#[test]
+fn a_file_is_read_to_its_end_whatever_its_size_says() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = format!("--db {}", scratch.path().join("db").display());
+    let files = ["/proc/version", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/self/limits"];
+    let files = files.into_iter().filter(|file| Path::new(file).exists()).collect::<Vec<_>>();
+    printed(&format!("import {db} {}", files.join(" ")));
+    for file in files {
+        let key = Path::new(file).file_name().unwrap().display().to_string();
+        assert_eq!(printed(&format!("get {db} {key}")), std::fs::read_to_string(file).unwrap(), "{file}");
+    }
+}
+
 /// Runs the program as an unprivileged user where the test runs as the superuser, which may read everything.
 fn run_unprivileged(scratch: &Path, line: &str) -> Output {
     let program = scratch.join("flagstone");

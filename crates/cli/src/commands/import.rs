@@ -11,7 +11,7 @@ use clap::Args;
 use flagstone::base::{Code, Error, counted};
 use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use flagstone::db::{ColumnFamily, Db, OpenFiles, Ticker};
-use flagstone::env::{Env, FileSystem, OpenMode, read_file};
+use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::WriteOptions;
 use serde_json::json;
 use walkdir::{DirEntry, WalkDir};
@@ -38,12 +38,13 @@ const BATCH_SIZE: usize = 256 << 10;
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
 /// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links, special files, and the
-/// database's own directories and files are left out and counted. Makes the database if there is none, with contents of 4 KiB and
-/// more in compressed blob files (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed.
-/// A file under two PATHs with the same relative path is stored once. Left out and named, with exit code 1, are: a file that
-/// cannot be read or is too large for a value, a directory that cannot be listed, a PATH where nothing is, and a hard link to a
-/// file of the database, which the import itself writes to. Ten of them are named, with --json all. If nothing is at any PATH, no
-/// database is made, with exit code 2. Everything is on the device when the command ends.
+/// database's own directories and files are left out and counted. Makes the database if there is none, with contents of 4 KiB
+/// and more in compressed blob files (change that with --set); what has 32 MiB and more lies in a blob file of its own,
+/// uncompressed. A file under two PATHs with the same relative path is stored once. A file that changes meanwhile is stored as
+/// it was read, to the end that it had then. Left out and named, with exit code 1, are: a file that cannot be read or is too
+/// large for a value, a directory that cannot be listed, a PATH where nothing is, and a hard link to a file of the database,
+/// which the import itself writes to. Ten of them are named, with --json all. If nothing is at any PATH, no database is made,
+/// with exit code 2. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
@@ -376,9 +377,27 @@ fn check_size(size: u64, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// Reads a file to its end, which need not lie where its size says: files of the kernel (/proc, /sys) tell 0 or a page.
 fn read_value(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>, Error> {
-    check_size(fs.metadata(path)?.size, path)?;
-    read_file(fs, path, VALUE_SIZE_MAX)
+    const ROOM_MIN: u64 = 4096;
+    let file = fs.open(path, OpenMode::Read)?;
+    let size = file.size()?;
+    check_size(size, path)?;
+    // With a byte more than the size the end shows without another buffer.
+    let mut bytes = vec![0; size.max(ROOM_MIN) as usize + 1];
+    let mut filled = 0;
+    loop {
+        match file.read_at(filled as u64, &mut bytes[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+        if filled == bytes.len() {
+            check_size(filled as u64, path)?;
+            bytes.resize(2 * filled, 0);
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
 }
 
 /// What the engine wrote to its files since it was opened.
