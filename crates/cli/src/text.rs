@@ -61,7 +61,8 @@ impl Notation {
             Self::Plain => Ok(text.as_encoded_bytes().to_vec()),
             Self::Hex => text.to_str().and_then(from_hex).ok_or_else(|| {
                 let text = text.as_encoded_bytes().escape_ascii();
-                Failure::Usage(format!("{what} '{text}' is not hexadecimal, as --hex says"))
+                let expected = "expected two digits 0 to f for each byte";
+                Failure::Usage(format!("{what} '{text}' is not hexadecimal, as --hex says: {expected}"))
             }),
         }
     }

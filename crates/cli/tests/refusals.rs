@@ -458,6 +458,21 @@ fn a_setting_out_of_range_is_wrong_usage() {
     printed(&format!("stats --db {db} --set max_open_files=50"));
 }
 
+/// An odd number of digits was called no hexadecimal, and a number that is too large no number.
+#[test]
+fn an_argument_that_cannot_be_read_is_told_what_is_expected() {
+    for (line, says) in [
+        ("get --db nowhere --hex 0x6", "expected two digits 0 to f for each byte"),
+        (
+            "get --db nowhere key --range 0..99999999999999999999",
+            "a whole number from 0 to 18446744073709551615, found '99999999999999999999'",
+        ),
+    ] {
+        let (code, said) = failed(line);
+        assert!(code == 2 && said.contains(says), "{line}: {code}, {said}");
+    }
+}
+
 /// A setting that cannot be meant of this database passed for a failure, or for wrong usage without the file that tells why.
 #[test]
 fn a_setting_that_does_not_go_with_the_database_is_wrong_usage() {

@@ -38,7 +38,9 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
     let (start, end) = text.split_once("..").ok_or("a range is START..END, as in 0..4096")?;
     let number = |text: &str, missing| match text {
         "" => Ok(missing),
-        _ => text.parse::<u64>().map_err(|_| format!("'{text}' is not a number of bytes")),
+        _ => text
+            .parse::<u64>()
+            .map_err(|_| format!("expected a whole number from 0 to {}, found '{text}'", u64::MAX)),
     };
     let range = number(start, 0)?..number(end, u64::MAX)?;
     if range.start > range.end { Err("the range ends before it starts".into()) } else { Ok(range) }
