@@ -95,6 +95,24 @@ fn an_order_that_is_not_built_in_is_refused() {
     assert!(!db.exists());
 }
 
+/// Nothing told that lines before the one that ended the load may not be stored.
+#[test]
+fn a_load_that_ends_early_says_that_only_a_part_is_there() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    let output = run_with_input(
+        &format!("load --db {db}"),
+        b"default 61 31\nother comparator=my.Order\nother 61 31\n",
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1)
+            && said.contains("line 2")
+            && said.contains("db has only a part of the dump"),
+        "{said}"
+    );
+}
+
 /// It passed for two families in a list, and for lines that are none in a dump.
 #[test]
 fn a_family_whose_name_has_two_lines_stands_on_one_or_nowhere() {

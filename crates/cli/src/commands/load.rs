@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut lines = Lines::new(common);
     let is_order_set = common.settings.iter().any(|(name, _)| name == "comparator");
     // Before there is a database: what is no dump leaves none behind. One of an empty database names its families.
-    let (mut found, order) = first_line(&mut lines, is_order_set)?;
+    let (found, order) = first_line(&mut lines, is_order_set)?;
     let path = &arguments.database.db;
     let is_new = !database::is_there(path)?;
     let mut opened_with = database::options(common, path, Access::Create)?;
@@ -58,16 +58,12 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let model = model(common)?;
     let mut loader =
         Loader { db: &db, family: None, model, is_order_set, batch: WriteBatch::new(), bytes: 0, keys: 0 };
-    while found != Found::End {
-        if let Err(why) = loader.take(&mut lines, found).map_err(|failure| at_line(failure, lines.count))? {
-            lines.leave_out(&why)?;
-        }
-        if lines.count.is_multiple_of(TOLD_EVERY) {
-            progress.set(lines.bytes);
-        }
-        found = lines.next()?;
+    if let Err(failure) = loader.take_all(&mut lines, found, &progress) {
+        drop(progress);
+        let path = path.display();
+        say(format_args!("{path} has only a part of the dump: load it again when the cause is mended"));
+        return Err(failure);
     }
-    loader.write()?;
     db.db().sync_wal()?;
     db.db().close()?;
     drop(progress);
@@ -154,6 +150,20 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
+    /// Takes what was found, and all lines behind it.
+    fn take_all(&mut self, lines: &mut Lines, mut found: Found, progress: &Progress) -> Result<(), Failure> {
+        while found != Found::End {
+            if let Err(why) = self.take(lines, found).map_err(|failure| at_line(failure, lines.count))? {
+                lines.leave_out(&why)?;
+            }
+            if lines.count.is_multiple_of(TOLD_EVERY) {
+                progress.set(lines.bytes);
+            }
+            found = lines.next()?;
+        }
+        self.write()
+    }
+
     /// Takes what was found; or why it cannot be read.
     fn take(&mut self, lines: &mut Lines, found: Found) -> Result<Result<(), String>, Failure> {
         match found {
