@@ -141,7 +141,7 @@ impl DbInner {
     fn contents(&self) -> Result<Contents> {
         let mut commit = self.pipeline.commit.lock();
         if commit.log.writer.is_some() {
-            self.flush_log(&mut commit)?;
+            self.pipeline.flush_log(&mut commit)?;
         }
         let copy = self.tree.copied_state(|| self.options_text(true));
         let linked = self.files_to_link(copy.live)?;

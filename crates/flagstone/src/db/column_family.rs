@@ -7,13 +7,10 @@ use super::budget::memtable_bytes_max;
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::generation::Generation;
 use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
-use super::writing::operations::family_of;
-use super::writing::write::Commit;
 use super::{Db, DbInner};
 use crate::base::FileNumber;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
-use crate::batch::WriteBatch;
 use crate::manifest::FamilySpec;
 use crate::manifest::Version;
 use crate::options::ColumnFamilyOptions;
@@ -67,7 +64,7 @@ impl Db {
         inner.disk.check_may_free()?;
         family.0.check_owner(&inner.disk.obsolete)?;
         let outcome = inner.drop_family(&family.0).and_then(|()| inner.write_options_of_families());
-        outcome.inspect_err(|error| inner.refused(error))
+        outcome.inspect_err(|error| inner.tree.refused(error))
     }
 
     /// Changes options of a family while the database runs; `changes` are RocksDB's names and texts. All or nothing.
@@ -201,20 +198,6 @@ impl DbInner {
         commit.ask_again_for_wals();
         drop(commit);
         self.update_limits();
-        Ok(())
-    }
-
-    /// Before a batch is logged: what is written to a family whose drop failed would be gone with it if the MANIFEST that is read
-    /// next says that it was dropped. So one must count first that has the family.
-    #[cold]
-    pub(super) fn settle_drops(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
-        let mut families = batch.iter().filter_map(|operation| family_of(&operation.ok()?));
-        if !families.any(|id| commit.target(id).is_some_and(|target| target.drop_in_doubt)) {
-            return Ok(());
-        }
-        self.tree.settle_drops()?;
-        commit.targets.values_mut().for_each(|target| target.drop_in_doubt = false);
-        commit.asked.settle_drop = false;
         Ok(())
     }
 

@@ -196,7 +196,7 @@ impl Db {
         if family.0.separates(value.len(), false) {
             family.0.check_owner(&self.inner().disk.obsolete)?;
             family.0.check_alive()?;
-            return self.inner().put_large(&WriteOptions::default(), &family.0, key, value);
+            return self.inner().pipeline.put_large(&WriteOptions::default(), &family.0, key, value);
         }
         self.write_one(family, key.len() + value.len(), |batch| batch.put_cf(family, key, value))
     }
@@ -294,7 +294,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`]; `Incomplete` if it would have to wait and `options.no_slowdown` is set.
     pub fn write_with(&self, options: &WriteOptions, mut batch: WriteBatch) -> Result<()> {
-        self.inner().write(options, &mut batch)
+        self.inner().pipeline.write(options, &mut batch)
     }
 
     /// As [`Db::write_with`], leaving the batch with the caller, who may clear and use it again.
@@ -302,7 +302,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write_with`].
     pub fn write_ref(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        self.inner().write(options, batch)
+        self.inner().pipeline.write(options, batch)
     }
 
     fn write_one(
@@ -315,7 +315,7 @@ impl Db {
         family.0.check_alive()?;
         let mut batch = WriteBatch::with_capacity(bytes + 32);
         fill(&mut batch)?;
-        self.inner().write(&WriteOptions::default(), &mut batch)
+        self.inner().pipeline.write(&WriteOptions::default(), &mut batch)
     }
 
     /// A consistent view of all families as of now, for [`ReadOptions::snapshot`].
@@ -368,7 +368,7 @@ impl Db {
     /// `IoError`; after one with the subcode `NoSpace` that a write meets the records wait on, after others the database accepts
     /// no more writes.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
-        self.inner().flush_wal(sync).inspect_err(|error| self.inner().refused(error))
+        self.inner().pipeline.flush_wal(sync).inspect_err(|error| self.inner().tree.refused(error))
     }
 
     /// Makes everything written so far survive a power loss.
@@ -377,7 +377,7 @@ impl Db {
     /// `IoError`; the database then accepts no more writes.
     pub fn sync_wal(&self) -> Result<()> {
         self.inner().context.check_syncable()?;
-        self.inner().sync_wal().inspect_err(|error| self.inner().refused(error))
+        self.inner().pipeline.sync_wal().inspect_err(|error| self.inner().tree.refused(error))
     }
 
     /// Stops background work, and gives the directory up to whoever opens it next. What writes or changes anything through any

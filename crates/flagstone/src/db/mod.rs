@@ -83,12 +83,12 @@ pub use writing::direct_blob::BlobWriter;
 /// **Lock order**: `commit`, then `state`, then everything else. Readers take none of the two.
 pub(crate) struct DbInner {
     context: Arc<context::Context>,
-    pipeline: writing::pipeline::Pipeline,
+    pipeline: Arc<writing::pipeline::Pipeline>,
     tree: Arc<tree::Tree>,
     /// The last sequence number that readers see, and the snapshots taken of it.
     snapshots: Arc<SnapshotList>,
     tables: Arc<files::Tables>,
-    reader: reading::Reader,
+    reader: Arc<reading::Reader>,
     /// A recording of the block cache was begun here, and perhaps not ended.
     records_cache: AtomicBool,
     /// What `rocksdb.dbstats` said last.

@@ -152,7 +152,7 @@ impl Disk {
     }
 
     /// `false` if somebody has removed the WAL.
-    pub(in crate::db) fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<bool> {
+    fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<bool> {
         let fs = &*self.context.env.fs;
         if archive.wals.is_empty() {
             // No more durable than the moves: recovery needs none of them.
@@ -181,12 +181,7 @@ impl Disk {
         self.shorten_archive(archive, limits, self.context.env.clock.unix_seconds())
     }
 
-    pub(in crate::db) fn shorten_archive(
-        &self,
-        archive: &mut Archive,
-        limits: Limits,
-        now: u64,
-    ) -> Result<()> {
+    fn shorten_archive(&self, archive: &mut Archive, limits: Limits, now: u64) -> Result<()> {
         for _ in 0..archive.expired(limits, now) {
             // What cannot be removed is listed still, and tried again.
             let Some(oldest) = archive.wals.front() else { break };
@@ -197,7 +192,7 @@ impl Disk {
         Ok(())
     }
 
-    pub(in crate::db) fn archive_limits(&self) -> Option<Limits> {
+    fn archive_limits(&self) -> Option<Limits> {
         let settings = self.context.settings.load();
         let limits = Limits { seconds: settings.WAL_ttl_seconds, bytes: settings.WAL_size_limit_MB << 20 };
         settings.archives_wals().then_some(limits)
@@ -207,7 +202,7 @@ impl Disk {
         file_name::wal(&self.archive_directory(), number)
     }
 
-    pub(in crate::db) fn archive_directory(&self) -> PathBuf {
+    fn archive_directory(&self) -> PathBuf {
         file_name::archive(&self.context.wal_directory)
     }
 }

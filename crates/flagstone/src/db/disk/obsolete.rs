@@ -6,7 +6,6 @@
 
 use std::path::Path;
 
-use crate::base::file_name::{self};
 use crate::base::sync::Ordering;
 use crate::base::{Result, Sometimes, SubCode};
 use crate::db::DbInner;
@@ -111,15 +110,6 @@ impl DbInner {
             }
         }
         self.disk.obsolete.put_back(taken, failed);
-    }
-
-    /// At close: a database that nobody uses takes no space for what it may write one day.
-    pub(in crate::db) fn remove_recyclable_wals(&self) {
-        for number in self.tree.take_recyclable_wals() {
-            if let Err(error) = self.disk.remove(&file_name::wal(&self.context.wal_directory, number)) {
-                tracing::warn!(%error, "cannot remove an obsolete WAL");
-            }
-        }
     }
 
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.

@@ -186,7 +186,8 @@ impl DbInner {
                 ..IterSettings::default()
             };
             let directly = self.context.settings.load().use_direct_io_for_flush_and_compaction;
-            let through = ReadThrough { directly, limit: self.read_limit(IoPriority::Low), ahead: None };
+            let through =
+                ReadThrough { directly, limit: self.background.read_limit(IoPriority::Low), ahead: None };
             let mut entries = self.tables.iterate(&survey.family, table, &settings, Some(&through))?;
             entries.seek_to_first();
             let mut count = 0u64;
@@ -246,12 +247,12 @@ fn file_size(file: &BlobFile) -> u64 {
 
 impl Disk {
     /// Whether a file has a second name. What cannot be told, [`Self::has_its_size`] says.
-    pub(in crate::db) fn is_linked(&self, blob: &BlobFile) -> bool {
+    fn is_linked(&self, blob: &BlobFile) -> bool {
         self.context.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
     }
 
     /// Whether a read-only handle, here or in another process, holds a file. What cannot be told, the punch says.
-    pub(in crate::db) fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
+    fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
         let claimed = self.context.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
         claimed.is_ok_and(|is_free| !is_free)
     }
@@ -263,7 +264,7 @@ impl Disk {
     }
 
     /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
-    pub(in crate::db) fn has_its_size(&self, blob: &BlobFile) -> bool {
+    fn has_its_size(&self, blob: &BlobFile) -> bool {
         let (path, recorded) = (blob.path(), file_size(blob));
         match self.context.env.fs.metadata(&path) {
             Ok(found) if found.size == recorded => true,
@@ -323,7 +324,7 @@ impl Disk {
     }
 
     /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
-    pub(in crate::db) fn punch_some(&self, promise: &mut Promise) {
+    fn punch_some(&self, promise: &mut Promise) {
         let offset = promise.offset;
         let Some((file, map)) = promise.at_hand() else { return };
         let path = file.path();

@@ -16,9 +16,7 @@ use std::sync::Arc;
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result, Sometimes, SubCode, file_name};
 use crate::batch::{Operation, WriteBatch};
-use crate::db::DbInner;
 use crate::db::disk::Disk;
-use crate::db::jobs::background::Role;
 use crate::env::{File, OpenMode};
 
 /// The part of the reserve that deletions may take.
@@ -44,33 +42,6 @@ impl Reserve {
     /// Whether its space is in use.
     pub(in crate::db) fn is_released(&self) -> bool {
         self.is_released.load(Ordering::Acquire)
-    }
-}
-
-impl DbInner {
-    /// Takes note of an error of a writer, a flush or a compaction: where it was a full disk, gives up the reserve. No lock
-    /// may be held.
-    pub(in crate::db) fn note_full_disk(&self, error: &Error) {
-        if error.subcode() != SubCode::NoSpace || self.context.poison.is_fatal() {
-            return;
-        }
-        self.remove_recyclable_wals();
-        self.disk.give_up_reserve(error);
-    }
-
-    /// A write failed, or the drop of a family; no lock may be held.
-    #[cold]
-    pub(in crate::db) fn refused(&self, error: &Error) {
-        self.note_full_disk(error);
-        self.context.events.tell();
-    }
-
-    /// A flush or compaction failed, perhaps for want of space.
-    pub(in crate::db) fn note_starved(&self, role: Role, error: &Error) {
-        if role == Role::Flush {
-            self.disk.note_exhausted(error);
-        }
-        self.note_full_disk(error);
     }
 }
 
@@ -208,7 +179,7 @@ impl Disk {
             && left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).is_ok()
     }
 
-    pub(in crate::db) fn may_make_space(&self, batch: &WriteBatch, error: &Error) -> bool {
+    fn may_make_space(&self, batch: &WriteBatch, error: &Error) -> bool {
         let deletes = |operation: Result<Operation<'_>>| {
             matches!(
                 operation,

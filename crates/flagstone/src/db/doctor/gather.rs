@@ -211,7 +211,7 @@ impl DbInner {
     fn missing_reserve(&self, settings: &Options, free_bytes: u64) -> u64 {
         match self.context.read_only {
             false => self.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed),
-            true if settings.allow_fallocate => self.wal_reserve().saturating_sub(free_bytes),
+            true if settings.allow_fallocate => self.pipeline.wal_reserve().saturating_sub(free_bytes),
             true => 0,
         }
     }

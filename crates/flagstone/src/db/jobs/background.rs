@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::io_limit::IoState;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
-use crate::db::statistics::Statistics;
+use crate::db::context::Context;
 use crate::db::tree::Steps;
 use crate::db::{Db, DbInner};
 pub(in crate::db) use crate::env::Role;
@@ -25,6 +25,7 @@ const IDLE: Duration = Duration::from_secs(2);
 
 /// Who does the background work of a database, and how fast.
 pub(in crate::db) struct Background {
+    pub(super) context: Arc<Context>,
     pub(in crate::db) workers: Workers,
     /// How often the workers were told that there may be something to do.
     pub(in crate::db) announced: AtomicU64,
@@ -32,9 +33,10 @@ pub(in crate::db) struct Background {
 }
 
 impl Background {
-    pub(in crate::db) fn new(options: &Options, statistics: Arc<Statistics>) -> Self {
-        let io = Arc::new(IoState::new(statistics));
-        Self { workers: Workers::new(options), announced: AtomicU64::new(0), io }
+    pub(in crate::db) fn new(context: Arc<Context>) -> Self {
+        let io = Arc::new(IoState::new(context.statistics.clone()));
+        let workers = Workers::new(&context.settings.load());
+        Self { context, workers, announced: AtomicU64::new(0), io }
     }
 }
 
@@ -299,7 +301,7 @@ impl DbInner {
         if given_up || starved {
             tracing::warn!(%error, ?role, "background work did not finish");
         }
-        self.note_starved(role, error);
+        self.tree.note_starved(role, error);
         if error.subcode() == SubCode::NoSpace {
             // The next attempt may want their space, and where all fail nobody else removes them.
             self.purge_obsolete_files();

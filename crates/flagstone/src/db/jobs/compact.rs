@@ -147,7 +147,7 @@ impl DbInner {
     pub(in crate::db) fn end_asked_for<T>(&self, outcome: Result<T>) -> Result<T> {
         self.purge_all_obsolete_files();
         self.disk.regain_reserve();
-        let outcome = outcome.inspect_err(|error| self.note_full_disk(error));
+        let outcome = outcome.inspect_err(|error| self.tree.note_full_disk(error));
         self.context.events.tell();
         outcome
     }

@@ -45,7 +45,8 @@ impl Db {
 impl DbInner {
     /// [`DbInner::flush_families`], with no lock held.
     pub(in crate::db) fn flush_asked_for(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
-        let outcome = self.flush_families(families, wait).inspect_err(|error| self.note_full_disk(error));
+        let outcome =
+            self.flush_families(families, wait).inspect_err(|error| self.tree.note_full_disk(error));
         self.context.events.tell();
         outcome
     }
@@ -61,7 +62,7 @@ impl DbInner {
         } else {
             families.iter().map(|family| family.id).collect()
         };
-        self.switch_memtables(&mut commit, &ids)?;
+        self.pipeline.switch_memtables(&mut commit, &ids)?;
         // Before anybody writes to the new ones.
         let wanted = self.tree.ask_for_flush(&ids);
         drop(commit);
@@ -118,7 +119,7 @@ impl DbInner {
                 Installed::OwesSyncs(kept) => {
                     outputs = kept;
                     Sometimes::OlderWalsSynced.reached();
-                    self.sync_older_wals()?;
+                    self.pipeline.sync_older_wals()?;
                 }
                 Installed::Done { outcome, to_open, lost } => {
                     drop(seat);
@@ -159,7 +160,7 @@ mod tests {
         let mut state = inner.tree.lock();
         let known = state.families.get_mut(&id).unwrap();
         known.immutable.extend([false, true, false].map(|flushing| {
-            let mem = inner.new_memtable(&known.family);
+            let mem = inner.pipeline.new_memtable(&known.family);
             mem.add(1, ValueType::Value, b"key", b"value");
             Immutable { mem, wal: known.mem_wal, seal: 0, flushing }
         }));
@@ -190,7 +191,7 @@ mod tests {
             let mut state = inner.tree.lock();
             let known = state.families.get_mut(&id).unwrap();
             known.immutable.extend([1, 2].map(|sequence| {
-                let mem = inner.new_memtable(&known.family);
+                let mem = inner.pipeline.new_memtable(&known.family);
                 mem.add(sequence, ValueType::Value, b"key", b"value");
                 Immutable { mem, wal: known.mem_wal, seal: sequence, flushing: sequence == 1 }
             }));

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Ordering};
+use crate::db::Statistics;
+use crate::db::jobs::background::Background;
 use crate::db::statistics::Ticker;
-use crate::db::{DbInner, Statistics};
 use crate::env::{
     File, IoPriority, IoWatch, LimitedFile, RangeSyncedFile, RangeSyncs, RateLimiter, UnreservedFile,
 };
@@ -73,11 +74,15 @@ impl Limit {
     }
 }
 
-impl DbInner {
-    fn limit(&self, usual: IoPriority, applies: impl FnOnce(&RateLimiter) -> bool) -> Option<Limit> {
+impl Background {
+    pub(in crate::db) fn limit(
+        &self,
+        usual: IoPriority,
+        applies: impl FnOnce(&RateLimiter) -> bool,
+    ) -> Option<Limit> {
         let settings = self.context.settings.load();
         let limiter = settings.rate_limiter.clone().filter(|limiter| applies(limiter))?;
-        Some(Limit { limiter, usual, state: self.background.io.clone() })
+        Some(Limit { limiter, usual, state: self.io.clone() })
     }
 
     /// A new file of values that writers append to, so that it is written back while it grows, if it is to be.

@@ -301,7 +301,7 @@ pub(in crate::db) struct Unfinished<'a> {
 
 impl<'a> Unfinished<'a> {
     pub(in crate::db) fn new(inner: &'a DbInner, priority: IoPriority) -> Self {
-        Self { inner, priority, limit: inner.write_limit(priority), files: Mutex::default() }
+        Self { inner, priority, limit: inner.background.write_limit(priority), files: Mutex::default() }
     }
 
     pub(in crate::db) fn create(
@@ -312,9 +312,9 @@ impl<'a> Unfinished<'a> {
         let env = &self.inner.context.env;
         let directly = self.inner.context.settings.load().use_direct_io_for_flush_and_compaction;
         let mut file = if directly {
-            self.inner.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?)
+            self.inner.background.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?)
         } else {
-            self.inner.written_back(env.fs.open(&path, OpenMode::Create)?, self.priority)
+            self.inner.background.written_back(env.fs.open(&path, OpenMode::Create)?, self.priority)
         };
         if let Some(limit) = &self.limit {
             file = limit.around(file);

@@ -102,7 +102,7 @@ impl DbInner {
             has_failed: AtomicBool::new(false),
         };
         let (mut output, mut meter) = job.run_parts(parts)?;
-        self.settle_direct_files(&spec.family, &spec.direct, &mut meter, &mut output)?;
+        self.pipeline.settle_direct_files(&spec.family, &spec.direct, &mut meter, &mut output)?;
         output.garbage.extend(meter.finish()?);
         if !Mutant::SkipDirectorySync.is_on() {
             self.sync_directories_of(spec, &output, &names)?;

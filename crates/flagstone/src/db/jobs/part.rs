@@ -291,7 +291,7 @@ impl DbInner {
         let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
         let through = ReadThrough {
             directly: options.use_direct_io_for_flush_and_compaction,
-            limit: self.read_limit(job.priority()),
+            limit: self.background.read_limit(job.priority()),
             ahead: None,
         };
         (IterSettings { read, readahead_size, maps_readahead: true, ..IterSettings::default() }, through)

@@ -229,7 +229,7 @@ impl<'a> BlobSource<'a> {
     /// A value that is read piece by piece.
     fn pieces_of(&self, user_key: &[u8], index: &BlobIndex) -> Result<BlobPieces> {
         if let Some(priority) = self.priority {
-            self.inner.before_job_reads(index.record_bytes(user_key.len()), priority);
+            self.inner.background.before_job_reads(index.record_bytes(user_key.len()), priority);
         }
         self.reader(index.file)?.pieces(user_key, index)
     }
@@ -249,7 +249,7 @@ impl ValueResolver for BlobSource<'_> {
         let settings = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
         let place = self.inner.tables.place_of_blob(self.family, user_key, blob_index)?;
         if let Some(priority) = self.priority {
-            self.inner.before_job_reads(place.index.record_bytes(user_key.len()), priority);
+            self.inner.background.before_job_reads(place.index.record_bytes(user_key.len()), priority);
         }
         let mut ahead = self.reads.ahead.map(|ahead| ahead.lock());
         let open = || self.reader(place.index.file);

@@ -23,6 +23,7 @@ use crate::db::reading::Reader;
 use crate::db::statistics::{Statistics, Ticker};
 use crate::db::tree::{Below, Tree};
 use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::wal_space::WalSpace;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::{self, ColumnFamilyOptions, Options};
@@ -63,23 +64,27 @@ impl DbInner {
         };
         let (context, limits) = (Arc::new(context), Arc::new(Limits::new()));
         let disk = Arc::new(Disk::new(context.clone(), limits.clone(), obsolete.clone()));
-        let background = Arc::new(Background::new(&context.settings.load(), statistics.clone()));
-        let pipeline = Pipeline::new();
+        let background = Arc::new(Background::new(context.clone()));
         let below = Below {
-            context: &context,
-            disk: &disk,
-            tables: &tables,
-            snapshots: &snapshots,
-            background: &background,
-            pipeline: &pipeline,
+            context: context.clone(),
+            disk: disk.clone(),
+            limits: limits.clone(),
+            tables: tables.clone(),
+            snapshots: snapshots.clone(),
+            background: background.clone(),
+            control: Arc::default(),
+            wal_space: Arc::new(WalSpace::new()),
         };
+        let tree = Arc::new(Tree::new(below.clone(), versions, families));
+        let reader = Arc::new(Reader::new(tables.clone(), snapshots.clone(), statistics, obsolete));
+        let pipeline = Arc::new(Pipeline::new(below, tree.clone(), reader.clone(), arenas.clone()));
         let inner = Self {
-            tree: Arc::new(Tree::new(&below, versions, families)),
-            reader: Reader::new(tables.clone(), snapshots.clone(), statistics, obsolete),
             context,
             pipeline,
+            tree,
             snapshots,
             tables,
+            reader,
             records_cache: AtomicBool::new(false),
             last_report: Mutex::default(),
             limits,
@@ -192,32 +197,6 @@ impl DbInner {
         written.inspect_err(|_| self.put_off_options(due))
     }
 
-    /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
-    pub(in crate::db) fn flush_wal(&self, sync: bool) -> Result<()> {
-        if sync || self.context.read_only {
-            self.context.check_syncable()?;
-            return self.sync_wal();
-        }
-        // Also while a full disk refuses writes: what waits has its space.
-        self.flush_log(&mut self.pipeline.commit.lock())
-    }
-
-    /// Makes everything written so far durable.
-    pub(in crate::db) fn sync_wal(&self) -> Result<()> {
-        let (last, is_all) = {
-            let mut commit = self.pipeline.commit.lock();
-            // Here, and not by the sync, which may find that its writes are synced already.
-            self.flush_log(&mut commit)?;
-            commit.debt.target = commit.last_sequence;
-            (commit.last_sequence, commit.debt.unnumbered == commit.debt.unnumbered_synced)
-        };
-        if is_all {
-            self.pipeline.wal_sync.wait_for(last, &*self.context.env.clock, || self.sync_and_publish())
-        } else {
-            self.sync_and_publish().map(drop)
-        }
-    }
-
     /// Waits until no flush and no compaction is running or wanted. Where the database is open read-only nobody does what is.
     pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
         if self.context.read_only {
@@ -260,9 +239,9 @@ impl DbInner {
         self.tree.families.read().values().for_each(|family| family.parked.close());
         self.end_traces();
         self.purge_all_obsolete_files();
-        let ended = self.end_wal();
+        let ended = self.pipeline.end_wal();
         self.tree.end_manifest();
-        self.remove_recyclable_wals();
+        self.tree.remove_recyclable_wals();
         self.disk.close_reserve();
         drop(self.lifecycle.options_file.lock());
         let share = self.memory_share.lock().take();

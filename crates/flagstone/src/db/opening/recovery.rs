@@ -146,7 +146,7 @@ impl DbInner {
 
     /// Takes a family's memtable and gives the family an empty one.
     pub(in crate::db) fn take_recovered(&self, id: ColumnFamilyId) -> (Arc<Family>, Arc<Generation>) {
-        self.tree.replace_memtable(id, |family| self.new_memtable(family))
+        self.tree.replace_memtable(id, |family| self.pipeline.new_memtable(family))
     }
 
     /// Writes a family's memtable to a table of level 0 and gives the family an empty one.
@@ -181,7 +181,7 @@ impl DbInner {
         }
         let number = self.tree.file_numbers.allocate();
         let mut commit = self.pipeline.commit.lock();
-        let mut writer = self.create_wal(number, &mut commit.log.unbegun)?;
+        let mut writer = self.pipeline.create_wal(number, &mut commit.log.unbegun)?;
         // Behind the last number that there is nothing can follow.
         if !recovered.outcome.stops.is_empty() && commit.last_sequence < MAX_SEQUENCE_NUMBER {
             let mut marker = WriteBatch::new();

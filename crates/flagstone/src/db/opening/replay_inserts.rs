@@ -413,7 +413,7 @@ impl Shared {
             for entry in entries {
                 let (key, value) = (portion.key(entry), portion.value(entry));
                 if entry.kind == ValueType::BlobIndex {
-                    self.inner.take_recovered_blob(&target.family, &mem, key, value)?;
+                    self.inner.pipeline.take_recovered_blob(&target.family, &mem, key, value)?;
                 }
                 writer.add(entry.sequence, entry.kind, key, value);
             }

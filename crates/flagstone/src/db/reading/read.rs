@@ -86,7 +86,7 @@ impl Reader {
     }
 
     /// What the versions that were found amount to.
-    pub(in crate::db) fn finish_lookup(
+    fn finish_lookup(
         &self,
         options: &ReadOptions,
         family: &Arc<Family>,

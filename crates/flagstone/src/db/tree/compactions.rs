@@ -60,11 +60,7 @@ impl Tree {
     }
 
     /// The first plan of the families that may want one. Those that do not are not asked again until something changes.
-    pub(in crate::db) fn find_compaction(
-        &self,
-        state: &mut State,
-        free: &FreeSpace,
-    ) -> Option<CompactionJob> {
+    fn find_compaction(&self, state: &mut State, free: &FreeSpace) -> Option<CompactionJob> {
         let waits = self.waits_for_space(state);
         let in_work = if waits { Self::bytes_in_work(state) } else { 0 };
         let mut idle = Vec::new();
@@ -81,7 +77,7 @@ impl Tree {
         job
     }
 
-    pub(in crate::db) fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
+    fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
         let options = known.family.options.load();
         if known.family.is_held() || !compacts_by_itself(&options) {
             return None;
@@ -150,12 +146,7 @@ impl Tree {
         }
     }
 
-    pub(in crate::db) fn install_compaction(
-        &self,
-        state: &mut State,
-        job: &CompactionJob,
-        output: &JobOutput,
-    ) -> Result<()> {
+    fn install_compaction(&self, state: &mut State, job: &CompactionJob, output: &JobOutput) -> Result<()> {
         let mut edit = VersionEdit::new(job.family.id);
         for LevelInput { level, files } in &job.plan.inputs {
             for file in files {
@@ -417,7 +408,7 @@ impl Tree {
         state.families.values().filter(|known| wants(known)).map(|known| known.family.id).collect()
     }
 
-    pub(in crate::db) fn has_plan(&self, state: &State, known: &FamilyState) -> bool {
+    fn has_plan(&self, state: &State, known: &FamilyState) -> bool {
         let version = known.family.current.load().version.clone();
         pick_compaction(&known.family.options.load(), &version, &self.pick_context(state, known)).is_some()
     }
@@ -429,7 +420,7 @@ impl Tree {
     }
 
     /// Whether a compaction finds out whether there is room again, for which those that want some wait.
-    pub(in crate::db) fn waits_for_space(&self, state: &State) -> bool {
+    fn waits_for_space(&self, state: &State) -> bool {
         state.running.finds_out.strong_count() > 0 && self.context.poison.check_starved().is_err()
     }
 
@@ -461,7 +452,7 @@ impl Tree {
 
     /// One that is about to begin finds out whether there is room again, where that is the question: unless another does so,
     /// beside which there was room for it.
-    pub(in crate::db) fn find_out(&self, state: &mut State, job: &mut CompactionJob) {
+    fn find_out(&self, state: &mut State, job: &mut CompactionJob) {
         let is_asked =
             self.context.poison.check_starved().is_err() && state.running.finds_out.strong_count() == 0;
         if is_asked && job.plan.rewrites() {
@@ -471,13 +462,13 @@ impl Tree {
     }
 
     /// There is room: those that run now were begun while there was some, if it is gone again.
-    pub(in crate::db) fn found_space(&self, state: &mut State) {
+    fn found_space(&self, state: &mut State) {
         self.context.poison.record_starved(None);
         state.running.finds_out = Weak::new();
     }
 
     /// A look found no compaction that could begin: nobody wants room any longer, unless it passed over a family.
-    pub(in crate::db) fn note_nothing_to_do(&self, state: &mut State) {
+    fn note_nothing_to_do(&self, state: &mut State) {
         if self.context.poison.check_starved().is_ok() || state.running.finds_out.strong_count() > 0 {
             return;
         }
@@ -507,7 +498,7 @@ impl Tree {
 }
 
 /// Where the next compaction of the start level begins, if its tables take turns.
-pub(in crate::db) fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCursor> {
+fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCursor> {
     let level = job.plan.start_level();
     if level == 0 || job.family.options.load().compaction_pri != CompactionPri::RoundRobin {
         return None;
@@ -516,7 +507,7 @@ pub(in crate::db) fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCu
     Some(CompactCursor { level, key: last.meta.largest.clone() })
 }
 
-pub(in crate::db) fn bytes_of_blobs(version: &Version, files: &BTreeSet<FileNumber>) -> u64 {
+fn bytes_of_blobs(version: &Version, files: &BTreeSet<FileNumber>) -> u64 {
     let known = files.iter().filter_map(|number| version.blob_files.get(number));
     known.map(|blob| blob.file.meta.total_bytes).fold(0, u64::saturating_add)
 }

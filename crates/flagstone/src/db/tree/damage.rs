@@ -151,13 +151,7 @@ impl Tree {
         }
     }
 
-    pub(in crate::db) fn note_in(
-        &self,
-        state: &mut State,
-        family: &Family,
-        version: &Version,
-        error: &Error,
-    ) {
+    fn note_in(&self, state: &mut State, family: &Family, version: &Version, error: &Error) {
         let Some(number) = file_of(error).and_then(FileKind::number) else { return };
         let Some(range) = range_of(family.comparator(), version, number) else { return };
         if state.damage.files.contains_key(&number) {

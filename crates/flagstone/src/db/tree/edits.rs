@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::Error;
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode};
@@ -13,6 +14,7 @@ use crate::db::jobs::job::JobOutput;
 use crate::db::state::{LiveWal, State};
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
+use crate::env::Role;
 use crate::manifest::{FamilySpec, ObsoleteFile, StateCopy, TableFile, Version, VersionEdit};
 
 /// OPTIONS files that are kept, the newest.
@@ -230,7 +232,7 @@ impl Tree {
     }
 
     /// Removes the MANIFESTs that a new one has replaced: a full disk makes one with every attempt.
-    pub(in crate::db) fn remove_replaced_manifests(&self, state: &mut State) {
+    fn remove_replaced_manifests(&self, state: &mut State) {
         let current = state.versions.manifest_number();
         if current == state.leftovers.manifest_seen || state.paused.deletions > 0 {
             return;
@@ -262,7 +264,7 @@ impl Tree {
     }
 
     /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
-    pub(in crate::db) fn remove_old_metadata(&self, state: &State) -> Result<()> {
+    fn remove_old_metadata(&self, state: &State) -> Result<()> {
         if state.paused.deletions > 0 {
             return Ok(());
         }
@@ -387,7 +389,7 @@ impl Tree {
     }
 
     /// Obsolete WALs that would have been written over, all of them.
-    pub(in crate::db) fn take_recyclable_wals(&self) -> VecDeque<FileNumber> {
+    fn take_recyclable_wals(&self) -> VecDeque<FileNumber> {
         std::mem::take(&mut self.state.lock().wals.recyclable)
     }
 
@@ -494,4 +496,40 @@ pub(in crate::db) struct OlderWals {
     pub(in crate::db) archived: Vec<(FileNumber, u64)>,
     pub(in crate::db) waiting: Vec<(FileNumber, u64)>,
     pub(in crate::db) live: Vec<(FileNumber, u64)>,
+}
+
+impl Tree {
+    /// Takes note of an error of a writer, a flush or a compaction: where it was a full disk, gives up the reserve. No lock
+    /// may be held.
+    pub(in crate::db) fn note_full_disk(&self, error: &Error) {
+        if error.subcode() != SubCode::NoSpace || self.context.poison.is_fatal() {
+            return;
+        }
+        self.remove_recyclable_wals();
+        self.disk.give_up_reserve(error);
+    }
+
+    /// A write failed, or the drop of a family; no lock may be held.
+    #[cold]
+    pub(in crate::db) fn refused(&self, error: &Error) {
+        self.note_full_disk(error);
+        self.context.events.tell();
+    }
+
+    /// A flush or compaction failed, perhaps for want of space.
+    pub(in crate::db) fn note_starved(&self, role: Role, error: &Error) {
+        if role == Role::Flush {
+            self.disk.note_exhausted(error);
+        }
+        self.note_full_disk(error);
+    }
+
+    /// At close: a database that nobody uses takes no space for what it may write one day.
+    pub(in crate::db) fn remove_recyclable_wals(&self) {
+        for number in self.take_recyclable_wals() {
+            if let Err(error) = self.disk.remove(&file_name::wal(&self.context.wal_directory, number)) {
+                tracing::warn!(%error, "cannot remove an obsolete WAL");
+            }
+        }
+    }
 }

@@ -240,7 +240,7 @@ impl Tree {
     }
 
     /// The memtables of the family that has waited longest; and whether there is more to flush.
-    pub(in crate::db) fn take_family(&self, state: &mut State) -> Option<(FlushJob, bool)> {
+    fn take_family(&self, state: &mut State) -> Option<(FlushJob, bool)> {
         let mut looked_at = 0;
         // In the one thread of a world without workers this one would wait for the flush that it interrupts.
         let is_ready =
@@ -400,7 +400,7 @@ impl Tree {
     }
 
     /// Shows readers the new version of a family in place of the memtables.
-    pub(in crate::db) fn show_flushed(&self, state: &mut State, part: &FlushPart, output: &JobOutput) {
+    fn show_flushed(&self, state: &mut State, part: &FlushPart, output: &JobOutput) {
         let id = part.family.id;
         self.context.events.note(|| Event::Flushed(job_info(&part.family, Vec::new(), 0, output)));
         output.unreferenced.iter().for_each(|file| file.give_up());

@@ -20,11 +20,11 @@ use crate::db::disk::Disk;
 use crate::db::family::{Family, FamilyState, SuperVersion};
 use crate::db::files::Tables;
 use crate::db::jobs::background::{Background, Role};
+use crate::db::limits::Limits;
 use crate::db::memory::{MemoryUsage, add_tables};
 use crate::db::properties::activity::Activity;
 use crate::db::settings::{level0_files, leveled_settings};
 use crate::db::state::State;
-use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::wal_space::WalSpace;
 use crate::db::writing::write_control::WriteControl;
 use crate::manifest::{FileNumbers, Version, VersionSet};
@@ -57,31 +57,34 @@ pub(super) struct Tree {
     steps: OnceLock<Weak<dyn Steps>>,
 }
 
-/// The parts that a tree stands on.
-pub(super) struct Below<'a> {
-    pub(super) context: &'a Arc<Context>,
-    pub(super) disk: &'a Arc<Disk>,
-    pub(super) tables: &'a Arc<Tables>,
-    pub(super) snapshots: &'a Arc<SnapshotList>,
-    pub(super) background: &'a Arc<Background>,
-    pub(super) pipeline: &'a Pipeline,
+/// The parts that the tree, and what stands on it, stand on.
+#[derive(Clone)]
+pub(super) struct Below {
+    pub(super) context: Arc<Context>,
+    pub(super) disk: Arc<Disk>,
+    pub(super) limits: Arc<Limits>,
+    pub(super) tables: Arc<Tables>,
+    pub(super) snapshots: Arc<SnapshotList>,
+    pub(super) background: Arc<Background>,
+    pub(super) control: Arc<WriteControl>,
+    pub(super) wal_space: Arc<WalSpace>,
 }
 
 impl Tree {
     pub(super) fn new(
-        below: &Below<'_>,
+        below: Below,
         versions: VersionSet,
         families: BTreeMap<ColumnFamilyId, FamilyState>,
     ) -> Self {
         let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
         Self {
-            context: below.context.clone(),
-            disk: below.disk.clone(),
-            tables: below.tables.clone(),
-            snapshots: below.snapshots.clone(),
-            background: below.background.clone(),
-            wal_space: below.pipeline.wal_space.clone(),
-            control: below.pipeline.control.clone(),
+            context: below.context,
+            disk: below.disk,
+            tables: below.tables,
+            snapshots: below.snapshots,
+            background: below.background,
+            wal_space: below.wal_space,
+            control: below.control,
             file_numbers: versions.file_numbers().clone(),
             state: Mutex::new(State::new(versions, families)),
             families: RwLock::new(handles),

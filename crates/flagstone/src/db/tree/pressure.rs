@@ -87,7 +87,7 @@ impl Tree {
     }
 
     /// Works out what the families ask in which something has changed.
-    pub(in crate::db) fn note_pressures(&self, state: &mut State) {
+    fn note_pressures(&self, state: &mut State) {
         let State { families, damage, agenda, .. } = state;
         let is_crippled = |id: &ColumnFamilyId| damage.crippled.contains(id) || damage.apart.contains(id);
         let moved = agenda.take_moved();
@@ -132,7 +132,7 @@ impl Tree {
     }
 
     /// Whether writers are to wait for flushes, which are asked for.
-    pub(in crate::db) fn memtables_stop_writers(&self, state: &mut State) -> bool {
+    fn memtables_stop_writers(&self, state: &mut State) -> bool {
         let Some(most) = memtable_bytes_max(&self.context.settings.load()) else { return false };
         // Readers' memtables are in it, too: if all together are fewer, no family need be looked at.
         if state.agenda.waiting().next().is_none()
@@ -177,7 +177,7 @@ impl Tree {
     }
 
     /// Whether writers are to wait for flushes to let go of WALs, which are asked for.
-    pub(in crate::db) fn wals_stop_writers(&self, state: &mut State) -> bool {
+    fn wals_stop_writers(&self, state: &mut State) -> bool {
         let Some(newest) = state.wals.live.back().map(|wal| wal.number) else { return false };
         if self.wal_space(state).is_none_or(|space| space.left > 0) {
             return false;
@@ -231,12 +231,7 @@ impl Tree {
 
     /// Whether holes that were put off are to go on now. Nothing was announced for them: it is looked at when there is nothing
     /// else to do.
-    pub(in crate::db) fn goes_on_at_rest(
-        &self,
-        state: &State,
-        known: &FamilyState,
-        promise: &Promise,
-    ) -> bool {
+    fn goes_on_at_rest(&self, state: &State, known: &FamilyState, promise: &Promise) -> bool {
         let is_at_rest = state.running.compactions == 0
             && state.running.flushes == 0
             && state.agenda.waiting().next().is_none();
@@ -339,7 +334,7 @@ pub(in crate::db) fn delayed_write_rate(settings: &Options) -> u64 {
     }
 }
 
-pub(in crate::db) fn families_with_garbage(state: &State) -> impl Iterator<Item = &FamilyState> {
+fn families_with_garbage(state: &State) -> impl Iterator<Item = &FamilyState> {
     state.agenda.with_garbage().filter_map(|id| state.families.get(&id))
 }
 

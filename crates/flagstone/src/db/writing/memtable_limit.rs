@@ -9,9 +9,9 @@ use std::cmp::Reverse;
 use super::write::{Commit, WriteTarget};
 use crate::base::Sometimes;
 use crate::base::sync::Ordering;
-use crate::db::DbInner;
+use crate::db::writing::pipeline::Pipeline;
 
-impl DbInner {
+impl Pipeline {
     /// Whether the memtables that are written to have grown so large together that some are to be flushed.
     #[inline]
     pub(in crate::db) fn memtable_limit_reached(&self, commit: &Commit) -> bool {

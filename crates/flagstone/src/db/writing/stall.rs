@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use super::write_control::{Charged, Verdict};
 use crate::base::{Error, Result, Sometimes};
-use crate::db::DbInner;
 use crate::db::events::is_telling;
 use crate::db::statistics::Ticker;
+use crate::db::writing::pipeline::Pipeline;
 use crate::options::WriteOptions;
 
 /// After so long a writer who is delayed looks whether writers may go faster by now.
 const DELAY_STEP: Duration = Duration::from_millis(5);
 
-impl DbInner {
+impl Pipeline {
     /// Waits for so long, or until what was charged before is paid off, as writers may go faster again. What they wait for is
     /// hurried from the moment on that they are held up hard.
     fn sit_out(&self, duration: Duration, charged: Charged, is_hard: bool) {
@@ -25,9 +25,9 @@ impl DbInner {
         while !left.is_zero() {
             let step = left.min(DELAY_STEP);
             self.context.env.clock.sleep(step);
-            let at_rate = self.pipeline.control.wait_left(charged, self.context.env.clock.now_us());
+            let at_rate = self.control.wait_left(charged, self.context.env.clock.now_us());
             left = (left - step).min(at_rate);
-            asleep = asleep.or_else(|| self.pipeline.control.is_hard().then(sleep_for_them));
+            asleep = asleep.or_else(|| self.control.is_hard().then(sleep_for_them));
         }
     }
 
@@ -64,10 +64,10 @@ impl DbInner {
 
     fn wait_until_paid(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
         loop {
-            if self.pipeline.control.wants_look() {
+            if self.control.wants_look() {
                 self.tree.measure_space();
             }
-            match self.pipeline.control.charge(bytes, self.context.env.clock.now_us(), !options.no_slowdown) {
+            match self.control.charge(bytes, self.context.env.clock.now_us(), !options.no_slowdown) {
                 Verdict::Pass => return Ok(()),
                 // The next flush may be for want of the thread that is with the listener who writes this.
                 _ if is_telling() => return Ok(()),
@@ -76,12 +76,12 @@ impl DbInner {
                 }
                 Verdict::Delay { wait, charged, is_hard } => {
                     Sometimes::WriteDelayed.reached();
-                    let _held_up = self.pipeline.control.waits.begin(&*self.context.env.clock);
+                    let _held_up = self.control.waits.begin(&*self.context.env.clock);
                     self.sit_out(wait, charged, is_hard);
                     return Ok(());
                 }
                 Verdict::Stop => {
-                    let _held_up = self.pipeline.control.waits.begin(&*self.context.env.clock);
+                    let _held_up = self.control.waits.begin(&*self.context.env.clock);
                     let _asleep = self.background.workers.sleep_for_them();
                     Sometimes::WriteStopped.reached();
                     self.tree.wait_while_stopped()?;

@@ -11,12 +11,12 @@ use crate::base::merge::full_merge;
 use crate::base::sync::Ordering;
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, Sometimes, ValueType};
 use crate::batch::WriteBatch;
-use crate::db::DbInner;
+use crate::db::writing::pipeline::Pipeline;
 use crate::iter::Outcome;
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 
-impl DbInner {
+impl Pipeline {
     /// The value that goes into the memtable, with the commit lock held, in place of an operand; `None` if the operand does.
     #[inline]
     pub(in crate::db) fn merged_at_once(

@@ -8,16 +8,16 @@ use super::write::Commit;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, file_name};
 use crate::cache::Holder;
-use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::settings::memtable_settings;
 use crate::db::state::LiveWal;
 use crate::db::tree::flushes::{OldestWal, WrittenTo};
+use crate::db::writing::pipeline::Pipeline;
 use crate::env::{File, OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
-impl DbInner {
+impl Pipeline {
     /// A new, empty memtable for a family.
     pub(in crate::db) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
         let settings = memtable_settings(&self.context.settings.load(), &family.options.load(), &self.arenas);
@@ -93,7 +93,7 @@ impl DbInner {
         });
         commit.log.is_predecessor_noted = false;
         commit.log.number = number;
-        self.pipeline.wal_space.active_bytes.store(0, Ordering::Relaxed);
+        self.wal_space.active_bytes.store(0, Ordering::Relaxed);
         Ok(ended)
     }
 
@@ -180,7 +180,7 @@ impl DbInner {
         let reserves = settings.allow_fallocate;
         let is_mapped = reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
         let reserved = self.wal_reserve();
-        self.pipeline.wal_space.reserve_missing.store(0, Ordering::Relaxed);
+        self.wal_space.reserve_missing.store(0, Ordering::Relaxed);
         if reserves && recycled.is_none() && !is_mapped {
             self.reserve_wal(path, reserved, |bytes| {
                 file.allocate(bytes, true).inspect_err(|_| give_back(file.truncate(0)))
@@ -211,12 +211,12 @@ impl DbInner {
     /// all.
     /// Asks once for each oldest WAL.
     pub(in crate::db) fn wal_limit_reached(&self, commit: &Commit) -> bool {
-        let all = self.pipeline.wal_space.older_bytes.load(Ordering::Relaxed) + commit.wal_size();
-        if all <= self.pipeline.wal_space.limit.load(Ordering::Relaxed) {
+        let all = self.wal_space.older_bytes.load(Ordering::Relaxed) + commit.wal_size();
+        if all <= self.wal_space.limit.load(Ordering::Relaxed) {
             return false;
         }
-        let cap = self.pipeline.wal_space.cap.load(Ordering::Relaxed);
-        match self.pipeline.wal_space.oldest.load(Ordering::Relaxed) {
+        let cap = self.wal_space.cap.load(Ordering::Relaxed);
+        match self.wal_space.oldest.load(Ordering::Relaxed) {
             // There is only the active one, which ends then. Where nobody set a cap, a lone family's write buffer does.
             0 => commit.targets.len() > 1 || cap < u64::MAX,
             oldest if all > cap => oldest != commit.asked.wal_cap,
@@ -226,9 +226,9 @@ impl DbInner {
 
     fn want_switch_of_oldest_wal(&self, commit: &mut Commit) {
         Sometimes::WalLimitReached.reached();
-        let all = self.pipeline.wal_space.older_bytes.load(Ordering::Relaxed) + commit.wal_size();
+        let all = self.wal_space.older_bytes.load(Ordering::Relaxed) + commit.wal_size();
         // Beyond the cap there is no time for one after the other.
-        let is_beyond = all > self.pipeline.wal_space.cap.load(Ordering::Relaxed);
+        let is_beyond = all > self.wal_space.cap.load(Ordering::Relaxed);
         let targets = commit.targets.iter();
         let memtables = targets.map(|(id, target)| WrittenTo {
             id: *id,

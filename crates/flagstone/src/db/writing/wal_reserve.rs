@@ -7,9 +7,9 @@ use std::path::Path;
 
 use crate::base::sync::Ordering;
 use crate::base::{Error, Result, Sometimes};
-use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
 use crate::db::events::Event;
+use crate::db::writing::pipeline::Pipeline;
 use crate::options::WalReserveInfo;
 use crate::wal;
 
@@ -23,7 +23,7 @@ const RESERVED_AT_LEAST: u64 = 128 << 10;
 /// compactions, and the MANIFEST.
 const PART_OF_FREE: u64 = 4;
 
-impl DbInner {
+impl Pipeline {
     /// Bytes that a WAL is to reserve: the largest write buffer and a tenth, and no more than ends a WAL otherwise.
     pub(in crate::db) fn wal_reserve(&self) -> u64 {
         let settings = self.context.settings.load();
@@ -63,7 +63,7 @@ impl DbInner {
             }
         }
         let missing = wanted - bytes;
-        self.pipeline.wal_space.reserve_missing.store(missing, Ordering::Relaxed);
+        self.wal_space.reserve_missing.store(missing, Ordering::Relaxed);
         if missing > 0 {
             Sometimes::WalUnreserved.reached();
             tracing::warn!(path = %path.display(), wanted, missing, "there is no room for what a WAL reserves");

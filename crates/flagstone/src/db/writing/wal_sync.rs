@@ -19,8 +19,8 @@ use std::sync::Arc;
 use super::write::Commit;
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rounds, yield_now};
 use crate::base::{Mutant, Result, SequenceNumber, Sometimes};
-use crate::db::DbInner;
 use crate::db::statistics::Ticker;
+use crate::db::writing::pipeline::Pipeline;
 use crate::env::{Clock, File};
 
 /// Who is syncing, and what is synced.
@@ -146,7 +146,7 @@ impl Muster {
     }
 }
 
-impl DbInner {
+impl Pipeline {
     /// Brings what waits in memory into the active WAL's file. The WALs before it have no such records: they were cut.
     pub(in crate::db) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
         self.context.poison.check_fatal()?;
@@ -156,7 +156,7 @@ impl DbInner {
 
     /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the sync: that write is in the
     /// memtables, and were it refused, the next sync would show it all the same.
-    fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
+    pub(in crate::db) fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
         let is_awaited = self.is_sync_awaited(commit);
         commit.wal()?.write_gathered().inspect_err(|error| {
             if is_awaited { self.tree.fail(error) } else { self.tree.fail_unless_full(error) }
@@ -166,7 +166,7 @@ impl DbInner {
     /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
     pub(in crate::db) fn sync_and_publish(&self) -> Result<SequenceNumber> {
         let (blobs, files, last, unnumbered) = {
-            let mut commit = self.pipeline.commit.lock();
+            let mut commit = self.commit.lock();
             if let Some(outcome) = &commit.end.synced {
                 return outcome.clone();
             }
@@ -186,7 +186,7 @@ impl DbInner {
             }
             return Err(error);
         }
-        let mut commit = self.pipeline.commit.lock();
+        let mut commit = self.commit.lock();
         commit.debt.blobs.synced(&blobs);
         let older = files.len() - 1;
         let covered = files[..older].to_vec();
@@ -197,8 +197,8 @@ impl DbInner {
     }
 
     /// Syncs WALs; after a failure nobody does so again.
-    pub(in crate::db) fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
-        let _one_at_a_time = self.pipeline.wal_sync.one_at_a_time.lock();
+    fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
+        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
         for file in files {
             self.context.poison.check_fatal()?;
             let synced = match file.sync() {
@@ -245,7 +245,7 @@ impl DbInner {
 
     /// The end of the last WAL, when the database is closed. Writes may be waiting for its sync: they hear of this one.
     pub(in crate::db) fn end_wal(&self) -> Result<()> {
-        let mut commit = self.pipeline.commit.lock();
+        let mut commit = self.commit.lock();
         let Some(mut wal) = commit.log.writer.take() else { return Ok(()) };
         let cut = wal.cut();
         let last = commit.last_sequence;
@@ -261,7 +261,7 @@ impl DbInner {
     /// it wrote: else a power failure could take from the other families what is older than what this one keeps.
     pub(in crate::db) fn sync_older_wals(&self) -> Result<()> {
         let (blobs, files) = {
-            let mut commit = self.pipeline.commit.lock();
+            let mut commit = self.commit.lock();
             let files: Vec<_> = commit.debt.logs.iter().map(|(_, file)| file.clone()).collect();
             let (active, last) = (commit.log.number, commit.last_sequence);
             (commit.debt.blobs.before(active, last), files)
@@ -271,10 +271,38 @@ impl DbInner {
             return Err(error);
         }
         let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
-        let mut commit = self.pipeline.commit.lock();
+        let mut commit = self.commit.lock();
         commit.debt.logs.retain(|(_, file)| !is_synced(file));
         commit.debt.blobs.synced(&blobs);
         Ok(())
+    }
+}
+
+impl Pipeline {
+    /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
+    pub(in crate::db) fn flush_wal(&self, sync: bool) -> Result<()> {
+        if sync || self.context.read_only {
+            self.context.check_syncable()?;
+            return self.sync_wal();
+        }
+        // Also while a full disk refuses writes: what waits has its space.
+        self.flush_log(&mut self.commit.lock())
+    }
+
+    /// Makes everything written so far durable.
+    pub(in crate::db) fn sync_wal(&self) -> Result<()> {
+        let (last, is_all) = {
+            let mut commit = self.commit.lock();
+            // Here, and not by the sync, which may find that its writes are synced already.
+            self.flush_log(&mut commit)?;
+            commit.debt.target = commit.last_sequence;
+            (commit.last_sequence, commit.debt.unnumbered == commit.debt.unnumbered_synced)
+        };
+        if is_all {
+            self.wal_sync.wait_for(last, &*self.context.env.clock, || self.sync_and_publish())
+        } else {
+            self.sync_and_publish().map(drop)
+        }
     }
 }
 

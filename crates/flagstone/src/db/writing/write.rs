@@ -25,11 +25,12 @@ use crate::base::{
 };
 use crate::batch::{Operation, WriteBatch};
 use crate::cache::Holder;
-use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::settings::no_merge_operator;
 use crate::db::statistics::Ticker;
+use crate::db::tree::Tree;
+use crate::db::writing::pipeline::Pipeline;
 use crate::env::File;
 use crate::iter::lookup::locate_value;
 use crate::options::WriteOptions;
@@ -128,13 +129,13 @@ enum Committed {
 
 /// Where a comparator of the application panics, what is in the memtable of a batch is not all of it, and the next batch would
 /// take its sequence numbers once more.
-struct WholeOrPoisoned<'a>(&'a DbInner);
+struct WholeOrPoisoned<'a>(&'a Tree);
 
 impl Drop for WholeOrPoisoned<'_> {
     #[cold]
     fn drop(&mut self) {
         let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
-        self.0.tree.fail(&error);
+        self.0.fail(&error);
     }
 }
 
@@ -223,13 +224,13 @@ impl WriteTarget {
     }
 }
 
-impl DbInner {
+impl Pipeline {
     /// Writes a batch atomically.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        self.write_batch(options, batch).inspect_err(|error| self.refused(error))
+        self.write_batch(options, batch).inspect_err(|error| self.tree.refused(error))
     }
 
-    fn write_batch(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+    pub(in crate::db) fn write_batch(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         let bytes = batch.byte_size() as u64;
         let _counted = self.tables.account().hold_large(Holder::Writes, batch.memory_usage());
         match self.admit(options, bytes) {
@@ -255,7 +256,7 @@ impl DbInner {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
-        self.write_large(options, family, key, value).inspect_err(|error| self.refused(error))
+        self.write_large(options, family, key, value).inspect_err(|error| self.tree.refused(error))
     }
 
     fn write_large(&self, options: &WriteOptions, family: &Family, key: &[u8], value: &[u8]) -> Result<()> {
@@ -288,11 +289,11 @@ impl DbInner {
         if options.no_slowdown && self.refuses_in_vain() {
             return Err(Error::incomplete("the write would have to wait"));
         }
-        let is_paid = self.pipeline.control.passes(bytes);
+        let is_paid = self.control.passes(bytes);
         if !is_paid || options.low_pri {
             self.wait_for_room(options, bytes, is_paid)?;
         }
-        self.before_limited_write(options, bytes);
+        self.background.before_limited_write(options, bytes);
         Ok(())
     }
 
@@ -313,17 +314,15 @@ impl DbInner {
         bytes: u64,
     ) -> Result<()> {
         let committed = if bytes <= OTHERS_BATCH_MAX {
-            self.pipeline
-                .commit
-                .run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
+            self.commit.run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
         } else {
-            self.commit_locked(&mut self.pipeline.commit.lock(), options, batch, &mut blobs, bytes)?
+            self.commit_locked(&mut self.commit.lock(), options, batch, &mut blobs, bytes)?
         };
         let Committed::Waits { wanted, last, for_its_own } = committed else { return Ok(()) };
         if for_its_own {
             self.sync_and_publish()?;
         } else {
-            self.pipeline.wal_sync.wait_for(wanted, &*self.context.env.clock, || self.sync_and_publish())?;
+            self.wal_sync.wait_for(wanted, &*self.context.env.clock, || self.sync_and_publish())?;
         }
         // Whatever up to here asked for a sync has it; this write need not wait for a sync of its own.
         self.publish(last);
@@ -368,14 +367,14 @@ impl DbInner {
             let last = commit.last_sequence + u64::from(batch.count());
             commit.debt.blobs.note(blobs, wal, last);
         } else if !batch.is_empty() {
-            self.pipeline.unlogged.store(true, Ordering::Release);
+            self.unlogged.store(true, Ordering::Release);
         }
         let last = commit.last_sequence + u64::from(batch.count());
         if Mutant::PublishBeforeInsert.is_on() {
             self.publish(last);
         }
         blobs.attach(commit);
-        let whole = WholeOrPoisoned(self);
+        let whole = WholeOrPoisoned(&self.tree);
         self.insert(commit, batch, first);
         std::mem::forget(whole);
         commit.last_sequence = last;
@@ -424,7 +423,12 @@ impl DbInner {
 
     /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is written at once: the sync
     /// must not find a full disk. Behind any other the process may die, unless the log is flushed by hand.
-    fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
+    pub(in crate::db) fn append_to_wal(
+        &self,
+        commit: &mut Commit,
+        batch: &WriteBatch,
+        joins_sync: bool,
+    ) -> Result<()> {
         let (bytes, most) = (batch.byte_size(), commit.wal()?.record_size_max());
         if bytes > most {
             return Err(Error::invalid_argument(format!(
@@ -440,6 +444,20 @@ impl DbInner {
             commit.log.is_predecessor_noted = true;
         }
         self.add_to_wal(commit, batch, joins_sync)
+    }
+
+    /// Before a batch is logged: what is written to a family whose drop failed would be gone with it if the MANIFEST that is read
+    /// next says that it was dropped. So one must count first that has the family.
+    #[cold]
+    fn settle_drops(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
+        let mut families = batch.iter().filter_map(|operation| family_of(&operation.ok()?));
+        if !families.any(|id| commit.target(id).is_some_and(|target| target.drop_in_doubt)) {
+            return Ok(());
+        }
+        self.tree.settle_drops()?;
+        commit.targets.values_mut().for_each(|target| target.drop_in_doubt = false);
+        commit.asked.settle_drop = false;
+        Ok(())
     }
 
     fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
@@ -471,15 +489,15 @@ impl DbInner {
         }
         self.context.statistics.add_committing(commit, Ticker::WalBytes, offset - before);
         // Others need not have the line of memory, but where it matters.
-        if self.pipeline.wal_space.cap.load(Ordering::Relaxed) < u64::MAX {
-            self.pipeline.wal_space.active_bytes.store(offset, Ordering::Relaxed);
+        if self.wal_space.cap.load(Ordering::Relaxed) < u64::MAX {
+            self.wal_space.active_bytes.store(offset, Ordering::Relaxed);
         }
         Ok(())
     }
 
     /// Puts a checked batch into the memtables; each counted operation takes one sequence number, but an empty
     /// range deletion takes none away from those after it.
-    fn insert(&self, commit: &mut Commit, batch: &WriteBatch, first: SequenceNumber) {
+    pub(in crate::db) fn insert(&self, commit: &mut Commit, batch: &WriteBatch, first: SequenceNumber) {
         let mut full = false;
         let mut sequence = first;
         for operation in batch.iter().map_while(Result::ok) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::base::sync::AtomicBool;
-use crate::db::Db;
+use crate::db::{Db, DbInner};
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{Env, FileAround, FileSystem, FileSystemAround, OpenMode};
 use crate::options::Options;
@@ -27,9 +27,9 @@ fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now(
     inner.context.poison.record(&full_disk());
     assert_eq!(db.put("other", "value").unwrap_err().subcode(), SubCode::NoSpace);
     let clock = &*inner.context.env.clock;
-    inner.pipeline.wal_sync.wait_for(last, clock, || inner.sync_and_publish()).unwrap();
+    inner.pipeline.wal_sync.wait_for(last, clock, || inner.pipeline.sync_and_publish()).unwrap();
     inner.context.poison.record_fatal(&full_disk());
-    let refused = inner.pipeline.wal_sync.wait_for(last + 1, clock, || inner.sync_and_publish());
+    let refused = inner.pipeline.wal_sync.wait_for(last + 1, clock, || inner.pipeline.sync_and_publish());
     assert_eq!(refused.unwrap_err().subcode(), SubCode::Poisoned);
 }
 
@@ -40,8 +40,8 @@ fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
     let mut commit = inner.pipeline.commit.lock();
     let first = commit.last_sequence + 1;
     batch.set_sequence(first);
-    inner.append_to_wal(&mut commit, &batch, true).unwrap();
-    inner.insert(&mut commit, &batch, first);
+    inner.pipeline.append_to_wal(&mut commit, &batch, true).unwrap();
+    inner.pipeline.insert(&mut commit, &batch, first);
     (commit.last_sequence, commit.debt.target) = (first, first);
     first
 }
@@ -56,7 +56,7 @@ fn a_switch_syncs_what_waits_for_a_sync() {
     let inner = db.inner();
     write_up_to_sync(inner, b"key");
     let mut commit = inner.pipeline.commit.lock();
-    inner.sync_pending_writes(&mut commit).unwrap();
+    inner.pipeline.sync_pending_writes(&mut commit).unwrap();
     let wal = commit.wal().unwrap();
     assert_eq!(wal.written(), wal.offset());
 }
@@ -71,7 +71,11 @@ fn a_write_that_closing_has_synced_is_acknowledged() {
     let inner = db.inner();
     let last = write_up_to_sync(inner, b"key");
     db.close().unwrap();
-    inner.pipeline.wal_sync.wait_for(last, &*inner.context.env.clock, || inner.sync_and_publish()).unwrap();
+    inner
+        .pipeline
+        .wal_sync
+        .wait_for(last, &*inner.context.env.clock, || inner.pipeline.sync_and_publish())
+        .unwrap();
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     let again = Db::open("/db", &options).unwrap();
     assert_eq!(again.get("key").unwrap().unwrap(), "value");
@@ -123,11 +127,11 @@ fn a_sync_may_be_tried_again_where_there_was_no_room_for_what_waited() {
     let (disk, db) = small();
     let inner = db.inner();
     db.put("before", "value").unwrap();
-    inner.flush_log(&mut inner.pipeline.commit.lock()).unwrap();
+    inner.pipeline.flush_log(&mut inner.pipeline.commit.lock()).unwrap();
     // Between the two steps of `sync_wal`.
     db.put("meanwhile", "value").unwrap();
     disk.is_full.store(true, Ordering::Relaxed);
-    assert_eq!(inner.sync_and_publish().unwrap_err().subcode(), SubCode::NoSpace);
+    assert_eq!(inner.pipeline.sync_and_publish().unwrap_err().subcode(), SubCode::NoSpace);
     assert!(!inner.context.poison.is_fatal());
     disk.is_full.store(false, Ordering::Relaxed);
     db.sync_wal().unwrap();
@@ -143,7 +147,11 @@ fn a_full_disk_refuses_what_comes_behind_a_write_that_waits_for_its_sync() {
     let last = write_up_to_sync(inner, b"key");
     disk.is_full.store(true, Ordering::Relaxed);
     assert_eq!(db.put("meanwhile", "value").unwrap_err().subcode(), SubCode::NoSpace);
-    inner.pipeline.wal_sync.wait_for(last, &*inner.context.env.clock, || inner.sync_and_publish()).unwrap();
+    inner
+        .pipeline
+        .wal_sync
+        .wait_for(last, &*inner.context.env.clock, || inner.pipeline.sync_and_publish())
+        .unwrap();
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     assert!(db.get("meanwhile").unwrap().is_none());
 }

@@ -13,6 +13,7 @@ use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::opening::replay_inserts::Targets;
+use crate::db::writing::pipeline::Pipeline;
 use crate::env::{OpenMode, Task};
 use crate::manifest::BlobFileClaim;
 use crate::wal::{Checks, Fault};
@@ -71,7 +72,9 @@ impl Checks for BlobChecks {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(blob) = named.get(at) else { break };
-                if let Err(error) = self.inner.check_recovered_blob(blob.family, blob.key, blob.index) {
+                if let Err(error) =
+                    self.inner.pipeline.check_recovered_blob(blob.family, blob.key, blob.index)
+                {
                     let fault = fault(blob.key, error);
                     // What is lost is lost, whatever else could not be looked at; and of several it is the first that is told.
                     let rank = (matches!(fault, Fault::Unknown(_)), at);
@@ -102,7 +105,7 @@ fn fault(key: &[u8], error: Error) -> Fault {
     Fault::Unknown(error)
 }
 
-impl DbInner {
+impl Pipeline {
     /// Whether the blob is there, and whole.
     fn check_recovered_blob(&self, family: &Family, key: &[u8], index: &[u8]) -> Result<()> {
         let index = BlobIndex::decode(index)?;

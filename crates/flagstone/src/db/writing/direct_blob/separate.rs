@@ -11,11 +11,11 @@ use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
 use crate::batch::{Operation, WriteBatch};
 use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, BlobIndexes, NewBlob};
 use crate::cache::Holder;
-use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::statistics::Ticker;
 use crate::db::writing::operations::family_of;
+use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::write::{Commit, check_operation};
 use crate::env::OpenMode;
 use crate::manifest::BlobFileClaim;
@@ -113,7 +113,7 @@ struct LargeValues<'a> {
     places: SmallVec<[(usize, usize); 1]>,
 }
 
-impl DbInner {
+impl Pipeline {
     /// Writes the large values of a batch to the blob files of the active memtables; the batch with their addresses in
     /// their place. `None` if it has no values that are large for such a write.
     pub(in crate::db) fn separate<'a>(
@@ -150,7 +150,7 @@ impl DbInner {
         Ok(())
     }
 
-    fn check_families(&self, source: &Source<'_>, ignore_missing: bool) -> Result<()> {
+    pub(in crate::db) fn check_families(&self, source: &Source<'_>, ignore_missing: bool) -> Result<()> {
         let families = self.tree.families.read();
         source.each(|_, operation, _| {
             let family = family_of(&operation).and_then(|id| families.get(&id));
@@ -260,7 +260,7 @@ impl DbInner {
             }
             match &mut commit {
                 Some(commit) => self.prepare_for_blobs(commit, family)?,
-                None => self.prepare_for_blobs(&mut self.pipeline.commit.lock(), family)?,
+                None => self.prepare_for_blobs(&mut self.commit.lock(), family)?,
             }
         }
         Ok(None)
@@ -296,7 +296,7 @@ impl DbInner {
         };
         let name = self.context.names.before_making(family.paths.of_blobs());
         let create = || {
-            let file = self.range_synced(self.context.env.fs.open(&path, OpenMode::Create)?);
+            let file = self.background.range_synced(self.context.env.fs.open(&path, OpenMode::Create)?);
             name.sync()?;
             BlobAppender::new(file, number, settings)
         };
@@ -333,12 +333,12 @@ mod tests {
         let mut batch = WriteBatch::new();
         batch.put(b"large", [1; 3000]).unwrap();
         let (mut separated, blobs) =
-            inner.separate(Source::Batch(&batch), &WriteOptions::default()).unwrap().unwrap();
+            inner.pipeline.separate(Source::Batch(&batch), &WriteOptions::default()).unwrap().unwrap();
         // Other writers come in between, and fill the next memtable, too.
         db.flush_all().unwrap();
         (0..6).for_each(|_| db.put("another", [3; 3500]).unwrap());
         db.delete("another").unwrap();
-        inner.commit(&WriteOptions::default(), &mut separated, blobs, 3000).unwrap();
+        inner.pipeline.commit(&WriteOptions::default(), &mut separated, blobs, 3000).unwrap();
         // The memtable before is flushed, and files that nothing refers to are removed.
         db.wait_for_compactions().unwrap();
         for _ in 0..2 {

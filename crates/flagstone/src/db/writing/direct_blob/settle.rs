@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::files::DirectFile;
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes, counted};
 use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
-use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::jobs::job::JobOutput;
+use crate::db::writing::pipeline::Pipeline;
 use crate::manifest::BlobFileAddition;
 
 /// The blob files of the memtables that a flush takes.
@@ -33,7 +33,7 @@ impl DirectInputs {
     }
 }
 
-impl DbInner {
+impl Pipeline {
     /// Seals and syncs the files that the output refers to, and says what of them is garbage already: what was overwritten in
     /// the memtable, and what its writer gave up.
     pub(in crate::db) fn settle_direct_files(

@@ -17,6 +17,7 @@ use crate::blob::BlobStream;
 use crate::cache::{Holder, Measured};
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::statistics::Ticker;
+use crate::db::writing::pipeline::Pipeline;
 use crate::db::{Db, DbInner};
 use crate::env::OpenMode;
 use crate::manifest::BlobFileClaim;
@@ -77,9 +78,8 @@ enum Pieces {
     Failed,
 }
 
-/// A blob file for one value; removed unless it is committed.
-struct OwnFile {
-    inner: Arc<DbInner>,
+/// A blob file for one value; obsolete unless it is committed.
+pub(in crate::db) struct OwnFile {
     stream: Option<BlobStream>,
     claim: Option<BlobFileClaim>,
 }
@@ -90,7 +90,14 @@ impl Drop for OwnFile {
             Sometimes::BlobStreamGivenUp.reached();
             self.stream = None;
             claim.give_up();
-            drop(claim);
+        }
+    }
+}
+
+impl Drop for BlobWriter {
+    fn drop(&mut self) {
+        if let Pieces::InFile(own) = std::mem::replace(&mut self.pieces, Pieces::Failed) {
+            drop(own);
             self.inner.purge_obsolete_files();
         }
     }
@@ -99,8 +106,9 @@ impl Drop for OwnFile {
 impl BlobWriter {
     /// Gathers up to so many bytes in memory, and not 1 MiB, before the value gets a file.
     #[must_use]
-    pub fn with_buffer(self, bytes: usize) -> Self {
-        Self { memory_max: bytes, ..self }
+    pub fn with_buffer(mut self, bytes: usize) -> Self {
+        self.memory_max = bytes;
+        self
     }
 
     /// Appends a piece of the value.
@@ -112,7 +120,8 @@ impl BlobWriter {
         let outcome = self.try_append(piece);
         if let Err(error) = &outcome {
             self.pieces = Pieces::Failed;
-            self.inner.refused(error);
+            self.inner.purge_obsolete_files();
+            self.inner.tree.refused(error);
         }
         self.memory.set_large(match &self.pieces {
             Pieces::InMemory(pieces) => pieces.capacity(),
@@ -138,8 +147,8 @@ impl BlobWriter {
                 Ok(())
             }
             Pieces::InMemory(pieces) => {
-                self.inner.admit(&self.options, (pieces.len() + piece.len()) as u64)?;
-                let mut own = self.inner.create_own_file(&self.family, &self.key)?;
+                self.inner.pipeline.admit(&self.options, (pieces.len() + piece.len()) as u64)?;
+                let mut own = self.inner.pipeline.create_own_file(&self.family, &self.key)?;
                 let stream = own.stream.as_mut().expect("just made");
                 let (first, second) = if !Mutant::SwapStreamPieces.is_on() {
                     (&pieces[..], piece)
@@ -152,7 +161,7 @@ impl BlobWriter {
                 Ok(())
             }
             Pieces::InFile(own) => {
-                self.inner.admit(&self.options, piece.len() as u64)?;
+                self.inner.pipeline.admit(&self.options, piece.len() as u64)?;
                 own.stream.as_mut().expect("until it is committed").write(piece)
             }
         }
@@ -173,11 +182,17 @@ impl BlobWriter {
     /// As [`Db::put_cf`]; the key is then as before, unless only the sync failed.
     pub fn commit(mut self) -> Result<()> {
         match std::mem::replace(&mut self.pieces, Pieces::Failed) {
-            Pieces::InMemory(value) => self.inner.put_large(&self.options, &self.family, &self.key, &value),
-            Pieces::InFile(own) => self
-                .inner
-                .commit_own_file(own, &self.options, &self.family, &self.key)
-                .inspect_err(|error| self.inner.refused(error)),
+            Pieces::InMemory(value) => {
+                self.inner.pipeline.put_large(&self.options, &self.family, &self.key, &value)
+            }
+            Pieces::InFile(own) => {
+                let (inner, family) = (&self.inner, &self.family);
+                let committed = inner.pipeline.commit_own_file(own, &self.options, family, &self.key);
+                if committed.is_err() || family.is_dropped() {
+                    inner.purge_all_obsolete_files();
+                }
+                committed.inspect_err(|error| inner.tree.refused(error))
+            }
             Pieces::Failed => Err(Error::new(Code::Aborted, "a piece of the value could not be written")),
         }
     }
@@ -201,17 +216,19 @@ impl io::Write for BlobWriter {
     }
 }
 
-impl DbInner {
-    fn create_own_file(self: &Arc<Self>, family: &Family, key: &[u8]) -> Result<OwnFile> {
+impl Pipeline {
+    /// Begins a blob file for one value, and what removes it unless it is committed.
+    fn create_own_file(&self, family: &Family, key: &[u8]) -> Result<OwnFile> {
         let number = self.tree.file_numbers.allocate();
         let claim = BlobFileClaim::new(number, &family.paths, &self.disk.obsolete);
-        let mut own = OwnFile { inner: self.clone(), stream: None, claim: Some(claim) };
+        let mut own = OwnFile { stream: None, claim: Some(claim) };
         let name = self.context.names.before_making(family.paths.of_blobs());
         let file = {
             // Keeps the directory from being let go meanwhile.
-            let mut commit = self.pipeline.commit.lock();
+            let mut commit = self.commit.lock();
             commit.wal()?;
-            self.range_synced(self.context.env.fs.open(&family.paths.blob(number), OpenMode::Create)?)
+            self.background
+                .range_synced(self.context.env.fs.open(&family.paths.blob(number), OpenMode::Create)?)
         };
         name.sync()?;
         own.stream = Some(BlobStream::new(file, number, family.id, key)?);
@@ -242,18 +259,14 @@ impl DbInner {
         self.tables.keep_blob_file(summary.number, reader);
         let blobs = BlobsOfBatch::Whole(family.id, file.clone());
         self.context.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
-        let committed = self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {
+        self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {
             // No memtable has it, so neither has the WAL; unless what a failed write left there could not be cut off.
             if let Some(file) = Arc::into_inner(file)
                 && !self.context.poison.is_fatal()
             {
                 file.give_up();
             }
-        });
-        if committed.is_err() || family.is_dropped() {
-            self.purge_all_obsolete_files();
-        }
-        committed
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use super::files::DirectFile;
 use super::separate::BlobsOfBatch;
 use crate::base::{FileNumber, Mutant, Result, SequenceNumber, Sometimes};
-use crate::db::DbInner;
+use crate::db::writing::pipeline::Pipeline;
 
 /// Blob files with values that WALs name and no sync has covered.
 #[derive(Default)]
@@ -70,7 +70,7 @@ fn is_same(known: &Weak<DirectFile>, file: &Arc<DirectFile>) -> bool {
     std::ptr::eq(known.as_ptr(), Arc::as_ptr(file))
 }
 
-impl DbInner {
+impl Pipeline {
     /// Syncs blob files, before the WALs that name them.
     pub(in crate::db) fn sync_blobs(&self, blobs: &BlobsToSync) -> Result<()> {
         if Mutant::SkipBlobSyncBeforeWal.is_on() || blobs.files.is_empty() {
@@ -82,7 +82,7 @@ impl DbInner {
 
     /// Syncs files. A failure poisons: whoever syncs a file next would not be told.
     pub(super) fn sync_direct_files(&self, files: &[Arc<DirectFile>]) -> Result<()> {
-        let _one_at_a_time = self.pipeline.wal_sync.one_at_a_time.lock();
+        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
         let sync = || files.iter().filter(|file| file.sealed().is_none()).try_for_each(|file| file.sync());
         self.context.poison.check_fatal()?;
         sync().inspect_err(|error| self.context.poison.record_fatal(error))
