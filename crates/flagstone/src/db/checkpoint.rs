@@ -46,7 +46,7 @@ impl Db {
         inner.tree.pause_deletions(pause);
         let made = inner.copy_to(target);
         inner.end_pause(pause);
-        inner.purge_obsolete_files();
+        inner.jobs.purge_obsolete_files();
         if made.is_err() {
             inner.remove_partial(target);
         }
@@ -143,7 +143,7 @@ impl DbInner {
         if commit.log.writer.is_some() {
             self.pipeline.flush_log(&mut commit)?;
         }
-        let copy = self.tree.copied_state(|| self.options_text(true));
+        let copy = self.tree.copied_state(|| self.options_file.options_text(true));
         let linked = self.files_to_link(copy.live)?;
         let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
             let size = self.context.env.fs.metadata(&source)?.size;
@@ -176,7 +176,7 @@ impl DbInner {
     /// The tables and blob files of the current versions, by the names that they have on the disk.
     fn files_to_link(&self, mut missing: BTreeMap<FileNumber, PathBuf>) -> Result<Vec<PathBuf>> {
         let mut linked = Vec::new();
-        for (path, kind) in self.data_files()? {
+        for (path, kind) in self.tree.data_files()? {
             if let FileKind::Table(number) | FileKind::Blob(number) = kind
                 && missing.remove(&number).is_some()
             {

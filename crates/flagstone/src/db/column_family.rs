@@ -46,7 +46,7 @@ impl Db {
         families.iter().try_for_each(|(_, options)| options.validate_for_writing())?;
         let wanted = families.iter().map(|(name, options)| ((*name).to_string(), options.clone()));
         let created = inner.create_families(wanted.collect())?;
-        inner.write_options_of_families()?;
+        inner.options_file.write_options_of_families()?;
         Ok(created.into_iter().map(ColumnFamily).collect())
     }
 
@@ -63,7 +63,8 @@ impl Db {
         let inner = self.inner();
         inner.disk.check_may_free()?;
         family.0.check_owner(&inner.disk.obsolete)?;
-        let outcome = inner.drop_family(&family.0).and_then(|()| inner.write_options_of_families());
+        let outcome =
+            inner.drop_family(&family.0).and_then(|()| inner.options_file.write_options_of_families());
         outcome.inspect_err(|error| inner.tree.refused(error))
     }
 
@@ -90,7 +91,7 @@ impl Db {
             inner.apply_family_options(&family.0, &changed()?);
             Ok(())
         })?;
-        inner.write_changed_options()
+        inner.options_file.write_changed_options()
     }
 
     /// Changes options of the database while it runs; see [`Db::set_options`].
@@ -116,9 +117,9 @@ impl Db {
         if resizes_caches {
             inner.tables.account().tell_again();
         }
-        let started = inner.start_workers();
+        let started = inner.jobs.start_workers();
         inner.tree.tree_changed();
-        inner.write_changed_options().and(started)
+        inner.options_file.write_changed_options().and(started)
     }
 }
 
@@ -136,7 +137,7 @@ impl DbInner {
         for (name, options) in &wanted {
             let settings = self.context.settings.load();
             let paths = data_paths(&self.context.path, &settings.db, options)?;
-            self.make_data_directories(&paths)?;
+            self.tree.make_data_directories(&paths)?;
             if settings.use_direct_io_for_flush_and_compaction {
                 written_directly.extend(paths.directories().iter().cloned());
             }
@@ -147,7 +148,7 @@ impl DbInner {
                 num_levels: options.sanitized().num_levels as usize,
             });
         }
-        self.check_direct_writes(&written_directly)?;
+        self.tree.check_direct_writes(&written_directly)?;
         let mut commit = self.pipeline.commit.lock();
         let wal = commit.log.number;
         let families = self.tree.create_families(specs, wal, |index, id, version| {

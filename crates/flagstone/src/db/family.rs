@@ -5,10 +5,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
-use super::disk::deletions::WaitingDeletions;
-use super::disk::punch::Punching;
 use super::generation::Generation;
 use super::jobs::agenda::Listed;
+use super::jobs::deletions::WaitingDeletions;
+use super::jobs::punch::Punching;
 use super::properties::activity::Activity;
 use super::reading::parked::ParkedCursors;
 use super::state::State;

@@ -406,9 +406,9 @@ mod tests {
         (0..100).for_each(|_| assert!(db.get("key").unwrap().is_some()));
         let (inner, family) = (db.inner(), &db.default_column_family().0);
         let memtable = family.current.load().mem.clone();
-        let output = inner.write_level0(family, &[memtable], TableFileCreationReason::Flush).unwrap();
+        let output = inner.jobs.write_level0(family, &[memtable], TableFileCreationReason::Flush).unwrap();
         assert_eq!(inner.tables.key_filters.lock().len(), 1);
-        inner.discard(family, &output);
+        inner.jobs.discard(family, &output);
         assert!(inner.tables.key_filters.lock().is_empty());
     }
 }

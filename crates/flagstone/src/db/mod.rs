@@ -99,6 +99,8 @@ pub(crate) struct DbInner {
     /// Its part of the memory of all databases of the process, while it is open.
     memory_share: Mutex<Option<Sharer>>,
     background: Arc<jobs::background::Background>,
+    options_file: Arc<opening::due_options::OptionsFile>,
+    jobs: Arc<jobs::Jobs>,
     lifecycle: opening::Lifecycle,
     disk: Arc<disk::Disk>,
     /// Declared last: what all others had is free by then.

@@ -7,6 +7,7 @@ use super::jobs::compact::CompactionJob;
 use super::{Db, DbInner};
 use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result};
 use crate::compaction::pick::{KeyRange, files_within};
+use crate::db::files::Tables;
 use crate::manifest::TableFile;
 use crate::options::SizeApproximationOptions;
 
@@ -42,9 +43,9 @@ impl Db {
             Ok(Some((job, ())))
         })?;
         let Some((job, ())) = planned else { return Ok(()) };
-        let outcome = inner.run_compaction(&job).map(drop);
+        let outcome = inner.jobs.run_compaction(&job).map(drop);
         drop(job);
-        inner.end_asked_for(outcome)
+        inner.jobs.end_asked_for(outcome)
     }
 
     /// Asks for the tables with keys from `begin` to `end` (both inclusive; `None` is unbounded) to be compacted soon, and does
@@ -108,15 +109,18 @@ impl DbInner {
         if options.include_files {
             for level in 0..current.version.levels.len() {
                 for file in current.version.files_overlapping(level, Some(start), Some(end)) {
-                    bytes = bytes.saturating_add(self.bytes_of_table_between(family, &file, start, end)?);
+                    bytes =
+                        bytes.saturating_add(self.tables.bytes_of_table_between(family, &file, start, end)?);
                 }
             }
         }
         Ok(bytes)
     }
+}
 
+impl Tables {
     /// About how many bytes of a table the keys from `start` up to `end` take.
-    pub(super) fn bytes_of_table_between(
+    pub(in crate::db) fn bytes_of_table_between(
         &self,
         family: &Family,
         file: &TableFile,
@@ -128,7 +132,7 @@ impl DbInner {
         if begins_inside && user.compare(file.meta.largest.user_key(), end).is_lt() {
             return Ok(file.meta.size);
         }
-        let table = self.tables.open(family, file)?;
+        let table = self.open(family, file)?;
         let offset = |user_key: &[u8]| {
             table.approximate_offset_of(InternalKeyBuf::for_seek(user_key, MAX_SEQUENCE_NUMBER).as_key())
         };

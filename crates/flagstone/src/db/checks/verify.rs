@@ -246,7 +246,7 @@ impl DbInner {
             }
         }
         report.live_files = live.len() as u64;
-        for (path, kind) in self.data_files()? {
+        for (path, kind) in self.tree.data_files()? {
             let stray = match kind {
                 FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
                 FileKind::Temporary(_) => true,

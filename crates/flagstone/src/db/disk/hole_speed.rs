@@ -52,7 +52,7 @@ impl HoleSpeed {
     }
 
     /// Slow holes were punched, which took so long.
-    pub(super) fn rest(&self, now_us: u64, took_us: u64) {
+    pub(in crate::db) fn rest(&self, now_us: u64, took_us: u64) {
         let until_us = now_us.saturating_add(took_us.saturating_mul(REST));
         self.rests_until_us.fetch_max(until_us, Ordering::Relaxed);
     }

@@ -1,23 +1,20 @@
 //! What the database takes on the disk, and how it is given back.
 
 pub(super) mod archive;
-pub(super) mod deletions;
 pub(super) mod hole_speed;
-pub(super) mod obsolete;
-pub(super) mod promise;
-pub(super) mod punch;
-#[cfg(test)]
-mod recycling_tests;
+pub(super) mod holes;
 pub(super) mod reserve;
 pub(super) mod space;
 
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex};
+use crate::base::{Result, SubCode};
 use crate::db::context::Context;
 use crate::db::limits::Limits;
 use crate::env::FileLock;
 use crate::manifest::ObsoleteFiles;
+use std::path::Path;
 
 /// The database's directory, and what is given back to it.
 pub(super) struct Disk {
@@ -48,6 +45,21 @@ impl Disk {
             reserve,
             hole_size: AtomicU64::new(0),
             hole_speed: hole_speed::HoleSpeed::default(),
+        }
+    }
+}
+
+impl Disk {
+    /// A file that is gone already is as good as removed.
+    pub(in crate::db) fn remove(&self, path: &Path) -> Result<()> {
+        let is_table = path.extension().is_some_and(|extension| extension == "sst");
+        match self.context.env.fs.remove(path) {
+            // LevelDB's name for a table.
+            Err(error) if error.subcode() == SubCode::PathNotFound && is_table => {
+                self.remove(&path.with_extension("ldb"))
+            }
+            Err(error) if error.subcode() != SubCode::PathNotFound => Err(error),
+            _ => Ok(()),
         }
     }
 }

@@ -123,9 +123,9 @@ impl DbInner {
         let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
         let mut job = CompactionJob::new(family.clone(), version.clone(), plan);
         job.control = Some(control.clone());
-        self.follow(&job);
-        let parts = self.parts_of(&job, vec![PartRange::default()])?;
-        let tombstones = self.tombstones_of_inputs(&job)?;
+        self.jobs.follow(&job);
+        let parts = self.jobs.parts_of(&job, vec![PartRange::default()])?;
+        let tombstones = self.jobs.tombstones_of_inputs(&job)?;
         let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
         let mut bytes = 0u64;
         for Part { sources, range, .. } in parts {
@@ -142,7 +142,7 @@ impl DbInner {
                 &tombstones,
                 |_| true,
                 None,
-                BlobSource::new(self, family, version),
+                BlobSource::new(&self.jobs, family, version),
                 KeepInPlace,
             );
             while stream.valid() {

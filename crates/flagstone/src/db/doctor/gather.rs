@@ -103,7 +103,7 @@ impl Db {
                 _ => facts.faults.push(bare.to_string()),
             }
         }
-        facts.key_faults.extend(inner.key_faults_in_words());
+        facts.key_faults.extend(inner.tree.key_faults_in_words());
         // Who writes has replayed them.
         if inner.context.read_only {
             let (logs, unreadable) = inner.log_facts(mode)?;

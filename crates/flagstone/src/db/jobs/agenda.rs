@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::base::{ColumnFamilyId, FileNumber};
-use crate::db::disk::punch::Punching;
 use crate::db::family::FamilyState;
+use crate::db::jobs::punch::Punching;
 use crate::db::state::State;
 use crate::db::writing::pressure::{Pressure, Pressures};
 use crate::manifest::Version;

@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::io_limit::IoState;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
+use crate::db::Db;
 use crate::db::context::Context;
+use crate::db::jobs::Jobs;
 use crate::db::tree::Steps;
-use crate::db::{Db, DbInner};
 pub(in crate::db) use crate::env::Role;
 use crate::env::{
     Asleep, BackgroundThreads, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Seats,
@@ -64,7 +65,7 @@ impl Workers {
     }
 
     /// Has them look for work, or, where they do so already, as many of them as the settings want now.
-    fn join(&self, inner: &Arc<DbInner>) -> Result<()> {
+    fn join(&self, inner: &Arc<Jobs>) -> Result<()> {
         let mut member = self.member.lock();
         // Once the database is closing nobody would let them go.
         if inner.context.closing.load(Ordering::Acquire) {
@@ -137,18 +138,18 @@ pub(in crate::db) fn jobs_apart(settings: &DbSettings) -> Option<JobLimits> {
     is_said.then(|| JobLimits::apart(flushes.max(1) as usize, compactions.max(1) as usize))
 }
 
-impl Steps for DbInner {
+impl Steps for Jobs {
     fn background_step(&self) -> Result<bool> {
         self.do_background_step()
     }
 }
 
-impl Member for DbInner {
+impl Member for Jobs {
     fn work(&self, role: Role) -> Next {
         if self.context.closing.load(Ordering::Acquire) {
             return Next::After(IDLE);
         }
-        self.note_suspects();
+        self.tree.note_suspects();
         let next = match self.attempt_one(role) {
             Ok(true) => Next::Again,
             Ok(false) => {
@@ -186,7 +187,7 @@ impl Db {
     /// # Errors
     /// Those of the flush or compaction, which the database has taken note of as of a worker's.
     pub fn background_step(&self) -> Result<bool> {
-        self.inner().background_step()
+        self.inner().jobs.background_step()
     }
 }
 
@@ -199,13 +200,13 @@ impl Db {
         let inner = self.inner();
         inner.context.check_open()?;
         let _asleep = inner.background.workers.sleep_for_them();
-        while !inner.context.poison.is_fatal() && inner.attempt_one(Role::Flush)? {}
+        while !inner.context.poison.is_fatal() && inner.jobs.attempt_one(Role::Flush)? {}
         inner.context.events.tell();
         inner.context.check_writable()
     }
 }
 
-impl DbInner {
+impl Jobs {
     /// Has threads look for work from now on.
     ///
     /// # Errors
@@ -266,7 +267,7 @@ impl DbInner {
             // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
             Role::Flush => {
                 self.disk.resume_writes();
-                self.write_due_options_file();
+                self.options_file.write_due_options_file();
             }
             Role::Compaction => self.disk.regain_reserve(),
         }

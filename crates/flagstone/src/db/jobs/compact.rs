@@ -18,8 +18,8 @@ use crate::base::{
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
-use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::jobs::Jobs;
 use crate::db::statistics::Ticker;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::IoPriority;
@@ -79,7 +79,7 @@ impl CompactionJob {
     }
 }
 
-impl DbInner {
+impl Jobs {
     /// Does one compaction if any family wants one; whether one did.
     pub(in crate::db) fn compact_one(&self) -> Result<bool> {
         let free = self.free_space();
@@ -185,7 +185,7 @@ impl DbInner {
     }
 
     /// Merges the inputs into new files.
-    fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
+    pub(in crate::db) fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
         let spec = self.spec_of(job, self.tombstones_of_inputs(job)?, self.inputs_flushed_until(job)?);
         // Before the job lists the snapshots: all that are live then see what is older.

@@ -62,14 +62,14 @@ impl Db {
             control.begin(job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add));
         }
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
-        let outcome = inner.run_compaction(&job);
+        let outcome = inner.jobs.run_compaction(&job);
         drop(job);
         if takes_turn {
             // Its turn ends when what it replaced is removed, and before anybody is told of it, who may ask for another.
-            inner.purge_all_obsolete_files();
+            inner.jobs.purge_all_obsolete_files();
             inner.tree.end_turn(family, true);
         }
-        inner.end_asked_for(outcome)
+        inner.jobs.end_asked_for(outcome)
     }
 
     pub(super) fn job_for_files(

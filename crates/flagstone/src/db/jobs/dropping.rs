@@ -11,7 +11,7 @@ use super::job::JobOutput;
 use crate::base::{InternalIterator, Result, ValueType};
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::cache::Holder;
-use crate::db::DbInner;
+use crate::db::jobs::Jobs;
 use crate::db::reading::level_files::ReadThrough;
 use crate::db::statistics::Ticker;
 use crate::db::tree::damage::may_be_damage;
@@ -21,7 +21,7 @@ use crate::sst::IterSettings;
 /// So many entries are read between two looks at whether anybody wants them counted.
 const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
 
-impl DbInner {
+impl Jobs {
     /// Drops the inputs, for what they refer to in blob files.
     pub(in crate::db) fn drop_inputs(&self, job: &CompactionJob) -> Result<JobOutput> {
         let mut output = JobOutput::default();
@@ -32,7 +32,7 @@ impl DbInner {
             for (_, file) in job.plan.files().filter(|(_, file)| file.meta.oldest_blob_file.is_some()) {
                 match self.count_references(job, file, &reads, &mut meter) {
                     Err(error) if job.plan.drops_oldest() && may_be_damage(&error) => {
-                        self.note_damage(&job.family, &error);
+                        self.tree.note_damage(&job.family, &error);
                     }
                     counted => counted?,
                 }

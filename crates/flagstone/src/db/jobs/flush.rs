@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::base::{ColumnFamilyId, Result, Sometimes};
 use crate::db::Db;
-use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
+use crate::db::jobs::Jobs;
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::Installed;
 use crate::db::tree::flushes::{Before, FlushJob, Flushed};
@@ -29,7 +29,7 @@ impl Db {
         if !options.allow_write_stall {
             self.inner().tree.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
-        self.inner().flush_asked_for(std::slice::from_ref(&family.0), options.wait)
+        self.inner().jobs.flush_asked_for(std::slice::from_ref(&family.0), options.wait)
     }
 
     /// As [`Db::flush`], for all families, at once and waiting, whatever that means for writers.
@@ -38,11 +38,11 @@ impl Db {
     /// As [`Db::flush`].
     pub fn flush_all(&self) -> Result<()> {
         let families: Vec<_> = self.inner().tree.families.read().values().cloned().collect();
-        self.inner().flush_asked_for(&families, true)
+        self.inner().jobs.flush_asked_for(&families, true)
     }
 }
 
-impl DbInner {
+impl Jobs {
     /// [`DbInner::flush_families`], with no lock held.
     pub(in crate::db) fn flush_asked_for(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
         let outcome =
@@ -79,7 +79,7 @@ impl DbInner {
         }
     }
 
-    fn flush(&self, job: FlushJob) -> Result<Flushed> {
+    pub(in crate::db) fn flush(&self, job: FlushJob) -> Result<Flushed> {
         let outcome = self.guarded("flush", || self.run_flush(&job));
         // Memory that is free is free before anybody hears of it.
         let unflushed = (!matches!(outcome, Ok(Flushed::Done))).then_some(job);
@@ -204,7 +204,7 @@ mod tests {
         let (ended, heard) = channel();
         let flushing = inner.clone();
         let work = move || {
-            let _ = ended.send(flushing.flush_one().and_then(|_| flushing.wait_until_idle()));
+            let _ = ended.send(flushing.jobs.flush_one().and_then(|_| flushing.wait_until_idle()));
         };
         inner.context.env.spawner.spawn("flush", Box::new(work)).unwrap();
         let mut state = inner.tree.lock();

@@ -8,9 +8,9 @@ use super::range_cuts::sequence_cuts;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 use crate::base::{Mutant, Result, Sometimes, TableFileCreationReason};
 use crate::cache::Holder;
-use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
+use crate::db::jobs::Jobs;
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{FlushJob, FlushPart};
 use crate::db::writing::direct_blob::DirectInputs;
@@ -20,7 +20,7 @@ use crate::sst;
 /// So many families a flush writes at the same time: they wait for syncs most of the time.
 const WRITTEN_AT_ONCE: usize = 4;
 
-impl DbInner {
+impl Jobs {
     /// Writes what a flush has to level 0, several families at the same time: all, or nothing that stays.
     pub(super) fn write_parts(&self, job: &FlushJob) -> Result<Vec<JobOutput>> {
         if let [only] = &job.parts[..] {

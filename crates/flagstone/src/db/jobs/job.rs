@@ -13,8 +13,8 @@ use crate::base::{
 use crate::blob::GarbageDelta;
 use crate::compaction::pick::{DeletedRanges, OutputCompression};
 use crate::compaction::{KeyError, StreamSettings};
-use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::jobs::Jobs;
 use crate::db::writing::direct_blob::{DirectFile, DirectInputs};
 use crate::env::{File, IoPriority, OpenMode, WriteBehind};
 use crate::manifest::{
@@ -293,14 +293,14 @@ impl JobOutput {
 
 /// Files made by a job that has not finished: removed unless it does.
 pub(in crate::db) struct Unfinished<'a> {
-    inner: &'a DbInner,
+    inner: &'a Jobs,
     priority: IoPriority,
     limit: Option<Limit>,
     files: Mutex<Vec<(FileNumber, PathBuf)>>,
 }
 
 impl<'a> Unfinished<'a> {
-    pub(in crate::db) fn new(inner: &'a DbInner, priority: IoPriority) -> Self {
+    pub(in crate::db) fn new(inner: &'a Jobs, priority: IoPriority) -> Self {
         Self { inner, priority, limit: inner.background.write_limit(priority), files: Mutex::default() }
     }
 

@@ -16,11 +16,11 @@ use super::job::JobOutput;
 use crate::base::hash::hash64;
 use crate::base::{ColumnFamilyId, FileNumber, counted, form};
 use crate::compaction::KeyError;
+use crate::db::Db;
 use crate::db::context::Context;
 use crate::db::events::Event;
 use crate::db::family::Family;
 use crate::db::statistics::Ticker;
-use crate::db::{Db, DbInner};
 use crate::manifest::VersionEdit;
 use crate::options::{KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault};
 
@@ -145,12 +145,5 @@ impl KeyFaults {
             )
         });
         self.known.values().map(|known| known.fault.to_string()).chain(unlisted)
-    }
-}
-
-impl DbInner {
-    /// The faults of keys in words, and how many there is no room for.
-    pub(in crate::db) fn key_faults_in_words(&self) -> Vec<String> {
-        self.tree.key_faults_in_words()
     }
 }

@@ -56,14 +56,14 @@ impl Db {
         if !options.allow_write_stall {
             inner.tree.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
-        inner.flush_asked_for(std::slice::from_ref(&family.0), true)?;
+        inner.jobs.flush_asked_for(std::slice::from_ref(&family.0), true)?;
         let first_number = inner.tree.file_numbers.next();
         let manual = Manual { inner, family: &family.0, begin, end, options, first_number };
         if let Some(control) = &options.control {
             control.begin(manual.estimate());
         }
         // A comparator of the application may panic anywhere in it, also while automatic compactions are held.
-        let run = || inner.guarded("compaction", || manual.run_and_refit());
+        let run = || inner.jobs.guarded("compaction", || manual.run_and_refit());
         let outcome = if options.exclusive_manual_compaction {
             inner.tree.hold_automatic(&family.0, 1);
             let outcome = run();
@@ -76,7 +76,7 @@ impl Db {
         if let (Some(control), Ok(())) = (&options.control, &outcome) {
             control.end();
         }
-        inner.end_asked_for(outcome)
+        inner.jobs.end_asked_for(outcome)
     }
 
     /// About how many bytes of tables [`Db::compact_range`] would read now, and write again but for what turns out to be
@@ -184,7 +184,7 @@ impl Manual<'_> {
             CompactionStyle::Universal => self.run_pieces(None, |state, begin| self.plan_all(state, begin)),
             CompactionStyle::Fifo => {
                 while let Some((job, _)) = self.take_piece(|state| self.plan_fifo(state))? {
-                    self.inner.run_compaction(&job)?;
+                    self.inner.jobs.run_compaction(&job)?;
                 }
                 Ok(())
             }
@@ -259,11 +259,11 @@ impl Manual<'_> {
                 return Ok(());
             };
             let takes_turn = job.plan.takes_turn;
-            let outcome = self.inner.run_compaction(&job);
+            let outcome = self.inner.jobs.run_compaction(&job);
             // What a piece has replaced makes room for the next, once nobody holds its inputs.
             drop(job);
             if outcome.is_ok() && (takes_turn || rest.is_some()) {
-                self.inner.purge_all_obsolete_files();
+                self.inner.jobs.purge_all_obsolete_files();
             }
             if takes_turn {
                 self.inner.tree.end_turn(self.family.id, true);

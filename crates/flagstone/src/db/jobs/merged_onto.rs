@@ -12,14 +12,14 @@ use crate::base::{
     CompactionFilter, FilterDecision, FilteredKind, Result, SequenceNumber, Sometimes,
     TableFileCreationReason,
 };
-use crate::db::DbInner;
 use crate::db::family::{Family, SuperVersion};
+use crate::db::jobs::Jobs;
 use crate::iter::Outcome;
 use crate::options::ReadOptions;
 
 /// A filter that is told what it cannot see.
 pub(in crate::db) struct InformedFilter<'a> {
-    pub(in crate::db) inner: &'a DbInner,
+    pub(in crate::db) inner: &'a Jobs,
     pub(in crate::db) family: &'a Arc<Family>,
     pub(in crate::db) filter: PartFilter<'a>,
     pub(in crate::db) reason: TableFileCreationReason,

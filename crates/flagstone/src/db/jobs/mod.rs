@@ -5,6 +5,7 @@ pub(super) mod background;
 mod collect;
 pub(super) mod compact;
 pub(super) mod compact_files;
+pub(super) mod deletions;
 pub(super) mod dropping;
 pub(super) mod flush;
 mod flush_parts;
@@ -14,13 +15,71 @@ pub(super) mod job;
 pub(super) mod key_faults;
 pub(super) mod manual;
 pub(super) mod merged_onto;
+pub(super) mod obsolete;
 pub(super) mod output;
 pub(super) mod overwriting;
 pub(super) mod part;
 pub(super) mod placement;
+pub(super) mod promise;
+pub(super) mod punch;
 pub(super) mod quarantine;
 mod range_cuts;
+#[cfg(test)]
+mod recycling_tests;
 mod room;
 mod table_settings;
 mod table_writer;
 pub(super) mod written;
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::disk::Disk;
+use super::files::Tables;
+use super::limits::Limits;
+use super::opening::due_options::OptionsFile;
+use super::reading::Reader;
+use super::tree::{Below, Tree};
+use super::writing::pipeline::Pipeline;
+use crate::base::SnapshotList;
+use crate::memtable::ArenaPool;
+
+/// Flushes, compactions, and what they do to the disk.
+pub(super) struct Jobs {
+    context: Arc<Context>,
+    tree: Arc<Tree>,
+    pipeline: Arc<Pipeline>,
+    disk: Arc<Disk>,
+    limits: Arc<Limits>,
+    tables: Arc<Tables>,
+    reader: Arc<Reader>,
+    snapshots: Arc<SnapshotList>,
+    arenas: Arc<ArenaPool>,
+    background: Arc<background::Background>,
+    options_file: Arc<OptionsFile>,
+}
+
+impl Jobs {
+    pub(super) fn new(
+        below: Below,
+        tree: Arc<Tree>,
+        pipeline: Arc<Pipeline>,
+        reader: Arc<Reader>,
+        arenas: Arc<ArenaPool>,
+        options_file: Arc<OptionsFile>,
+    ) -> Self {
+        Self {
+            context: below.context,
+            tree,
+            pipeline,
+            disk: below.disk,
+            limits: below.limits,
+            tables: below.tables,
+            reader,
+            snapshots: below.snapshots,
+            arenas,
+            background: below.background,
+            options_file,
+        }
+    }
+}

@@ -29,8 +29,8 @@ use crate::blob::{BlobReadahead, GarbageMeter};
 use crate::cache::{Held, Holder};
 use crate::compaction::pick::{KeysBelow, range_surely_absent};
 use crate::compaction::{CompactionStream, StreamSettings, StreamTombstones};
-use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::jobs::Jobs;
 use crate::db::statistics::Ticker;
 use crate::env::{File, NewNames, Task, Turn};
 use crate::manifest::ObsoleteFile;
@@ -41,7 +41,7 @@ const CANCEL_INTERVAL: u64 = 1024;
 
 /// What the parts of a job have in common.
 pub(super) struct Job<'a> {
-    pub(super) inner: &'a DbInner,
+    pub(super) inner: &'a Jobs,
     pub(super) spec: &'a JobSpec,
     pub(super) options: Arc<ColumnFamilyOptions>,
     /// Those that were live when the job began.
@@ -61,7 +61,7 @@ pub(super) struct Job<'a> {
 /// What a part wrote, and the blob references that it read and wrote.
 type Written = (JobOutput, GarbageMeter);
 
-impl DbInner {
+impl Jobs {
     /// Runs a job to synced files. `parts`, which is told the range tombstones that are to survive, makes ascending ones that
     /// together are all of its input.
     pub(in crate::db) fn run_job(

@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use crate::base::{InternalIterator, InternalKey, Result, ValueType};
 use crate::blob::BlobIndex;
+use crate::db::Ticker;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
-use crate::db::{DbInner, Ticker};
+use crate::db::jobs::Jobs;
 use crate::iter::Outcome;
 use crate::options::ReadOptions;
 
 /// How many keys of a memtable are looked up.
 const SAMPLES: u64 = 16;
 
-impl DbInner {
+impl Jobs {
     /// Looks up some keys of the newest of these memtables, and notes how many of them overwrite something.
     pub(in crate::db) fn sample_overwrites(&self, family: &Arc<Family>, memtables: &[Arc<Generation>]) {
         let options = family.options.load();
@@ -127,7 +128,7 @@ mod tests {
         put();
         let (inner, family) = (db.inner(), &db.default_column_family().0);
         let memtable = family.current.load().mem.clone();
-        inner.sample_overwrites(family, &[memtable]);
+        inner.jobs.sample_overwrites(family, &[memtable]);
         let mut state = inner.tree.lock();
         inner.tree.update_stall(&mut state);
         assert!(state.agenda.pressures.is_felt(family.id));

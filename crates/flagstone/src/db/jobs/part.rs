@@ -21,8 +21,8 @@ use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{
     CompactionPlan, LevelInput, OutputSplitter, SplitRule, is_divisible, subcompaction_boundaries,
 };
-use crate::db::DbInner;
 use crate::db::files::tombstones_of;
+use crate::db::jobs::Jobs;
 use crate::db::reading::level_files::{FileList, LevelFiles, ReadThrough, truncated};
 use crate::db::reading::source::Source;
 use crate::env::ReadAhead;
@@ -132,7 +132,7 @@ impl PartRange {
     }
 }
 
-impl DbInner {
+impl Jobs {
     /// The range tombstones of all inputs of a compaction.
     pub(in crate::db) fn tombstones_of_inputs(
         &self,
@@ -298,7 +298,7 @@ impl DbInner {
     }
 
     /// Where it is cut for parts: nowhere unless it may and should be.
-    fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
+    pub(in crate::db) fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
         let parts_max =
             job.max_subcompactions.unwrap_or(self.context.settings.load().max_subcompactions) as usize;
         if parts_max <= 1 || !is_divisible(&job.plan) {

@@ -13,9 +13,9 @@ use crate::blob::{
     HEADER_SIZE, SeparationPolicy, is_read_in_pieces,
 };
 use crate::compaction::ValueSeparator;
-use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::files::Tables;
+use crate::db::jobs::Jobs;
 use crate::env::{File, IoPriority};
 use crate::iter::ValueResolver;
 use crate::manifest::{BlobFileAddition, Version};
@@ -38,7 +38,7 @@ pub(in crate::db) struct Placement<'a> {
 
 impl<'a> Placement<'a> {
     pub(in crate::db) fn new(
-        inner: &'a DbInner,
+        inner: &'a Jobs,
         spec: &'a JobSpec,
         options: &ColumnFamilyOptions,
         unfinished: &'a Unfinished<'a>,
@@ -171,7 +171,7 @@ impl Placement<'_> {
 /// Reads the blobs that a job needs; always verified.
 #[derive(Clone, Copy)]
 pub(in crate::db) struct BlobSource<'a> {
-    inner: &'a DbInner,
+    inner: &'a Jobs,
     family: &'a Family,
     version: &'a Version,
     /// Whether reading asks the rate limiter.
@@ -214,7 +214,7 @@ impl OwnBlobFiles {
 }
 
 impl<'a> BlobSource<'a> {
-    pub(in crate::db) fn new(inner: &'a DbInner, family: &'a Family, version: &'a Version) -> Self {
+    pub(in crate::db) fn new(inner: &'a Jobs, family: &'a Family, version: &'a Version) -> Self {
         Self { inner, family, version, priority: None, reads: BlobReads::default() }
     }
 

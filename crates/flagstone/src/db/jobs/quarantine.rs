@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 use crate::base::Error;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
+use crate::db::Db;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::tree::damage::may_be_damage;
-use crate::db::{Db, DbInner};
 use crate::options::DamagedFile;
 
 impl Db {
@@ -30,38 +30,13 @@ impl Db {
     /// A table whose error is `NotSupported` need not be damaged: no compaction takes it, or this engine cannot read it. The
     /// error says what helps, if anything does.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
-        self.inner().note_suspects();
+        self.inner().tree.note_suspects();
         self.inner().tree.damaged_files()
     }
 
     /// Takes note of a damaged file that a lookup has met.
     pub(in crate::db) fn note_damage(&self, family: &ColumnFamily, error: &Error) {
-        self.inner().note_damage(&family.0, error);
-    }
-}
-
-impl DbInner {
-    /// Takes note of a damaged file.
-    #[cold]
-    pub(in crate::db) fn note_damage(&self, family: &Family, error: &Error) {
-        if may_be_damage(error) {
-            let version = family.current.load().version.clone();
-            self.tree.note_damage(family, &version, error);
-            self.context.events.tell();
-        }
-    }
-
-    /// Takes note of the damaged files that cursors have met.
-    pub(in crate::db) fn note_suspects(&self) {
-        for (family, error) in self.tables.suspects().take() {
-            self.note_damage(&family, &error);
-        }
-    }
-
-    /// The damaged files in words, a line each.
-    pub(in crate::db) fn damage_text(&self) -> String {
-        self.note_suspects();
-        self.tree.damaged_files().iter().map(|file| format!("{file}\n")).collect()
+        self.inner().tree.note_damage(&family.0, error);
     }
 }
 
@@ -91,7 +66,7 @@ impl Suspects {
         }
     }
 
-    fn take(&self) -> Vec<(Arc<Family>, Error)> {
+    pub(in crate::db) fn take(&self) -> Vec<(Arc<Family>, Error)> {
         if self.any.load(Ordering::Acquire) && self.any.swap(false, Ordering::AcqRel) {
             std::mem::take(&mut *self.met.lock())
         } else {

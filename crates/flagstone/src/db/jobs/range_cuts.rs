@@ -343,7 +343,7 @@ mod tests {
         // What comes of it is noted under this lock.
         let state = inner.tree.lock();
         std::thread::scope(|scope| {
-            let compaction = scope.spawn(|| inner.run_compaction(&job));
+            let compaction = scope.spawn(|| inner.jobs.run_compaction(&job));
             while !job.is_in_vain.load(Ordering::Relaxed) {
                 assert!(!compaction.is_finished());
                 std::thread::yield_now();
@@ -473,12 +473,12 @@ mod tests {
         world.delete_from_one_start();
         let inner = world.db.inner();
         let job = world.begin_compaction();
-        let error = inner.run_compaction(&job).unwrap_err();
+        let error = inner.jobs.run_compaction(&job).unwrap_err();
         assert_eq!(error.code(), Code::NotSupported);
-        assert!(inner.tree.is_set_aside(&error) && inner.is_given_up(&job, &error));
+        assert!(inner.tree.is_set_aside(&error) && inner.jobs.is_given_up(&job, &error));
         world.snapshots.clear();
         inner.tree.take_back_outnumbered(&mut inner.tree.lock());
-        assert!(!inner.tree.is_set_aside(&error) && inner.is_given_up(&job, &error));
+        assert!(!inner.tree.is_set_aside(&error) && inner.jobs.is_given_up(&job, &error));
         world.close();
     }
 
@@ -523,11 +523,11 @@ mod tests {
         let family = world.db.default_column_family().clone();
         for (_, file) in family.0.current.load().version.files() {
             let path = inner.tables.open(&family.0, file).unwrap().path().to_path_buf();
-            inner.note_damage(&family.0, &Error::not_supported("a compression of elsewhere").at(path));
+            inner.tree.note_damage(&family.0, &Error::not_supported("a compression of elsewhere").at(path));
         }
         let known = world.db.damaged_files().len();
         let job = world.begin_compaction();
-        let error = inner.run_compaction(&job).unwrap_err();
+        let error = inner.jobs.run_compaction(&job).unwrap_err();
         assert_eq!(error.code(), Code::NotSupported);
         world.snapshots.clear();
         inner.tree.take_back_outnumbered(&mut inner.tree.lock());

@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::db::DbInner;
+use crate::db::jobs::Jobs;
 use crate::db::tree::compactions::FreeSpace;
 
-impl DbInner {
+impl Jobs {
     /// What is free, where a compaction has found no room: else nobody wants to know. Asked without the state lock, since a file
     /// system may take its time to tell.
     pub(super) fn free_space(&self) -> FreeSpace {

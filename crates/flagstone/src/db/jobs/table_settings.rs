@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::job::JobSpec;
 use crate::base::FileNumber;
 use crate::base::sync::Ordering;
-use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::jobs::Jobs;
 use crate::db::settings::{compression_options, table_builder_settings};
 use crate::options::PrepopulateBlockCache;
 use crate::sst::filter::WrittenBy;
@@ -15,7 +15,7 @@ use crate::sst::{Prepopulate, TableBuilderSettings, Warmth};
 /// Bytes of memtables from which on a flush takes so long that a thread more is worth its while, and its memory.
 const PARALLEL_FROM: u64 = 16 << 20;
 
-impl DbInner {
+impl Jobs {
     /// How the blocks of the table `number` get into the cache, if they do.
     pub(super) fn prepopulate(
         &self,

@@ -5,8 +5,8 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::base::{Error, InternalKey, Result, counted};
-use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::jobs::Jobs;
 use crate::env::{Advice, OpenMode};
 use crate::sst::{Table, TableReadSettings};
 
@@ -24,7 +24,7 @@ impl Entries {
     }
 }
 
-impl DbInner {
+impl Jobs {
     /// Reads the whole table, past the block cache.
     ///
     /// # Errors

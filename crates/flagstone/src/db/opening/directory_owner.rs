@@ -21,8 +21,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::data_directories::{id_of, is_database, is_own};
 use crate::base::{Error, FileNumber, Remedy, Result, file_name};
+use crate::db::tree::directories::{id_of, is_database, is_own};
 use crate::env::{FileSystem, Names, read_file};
 use crate::manifest::identity_of;
 

@@ -1,6 +1,5 @@
 //! Opening a database, recovery, and closing it.
 
-pub(super) mod data_directories;
 pub(super) mod directory_owner;
 pub(super) mod due_options;
 pub(super) mod lifecycle;
@@ -23,8 +22,6 @@ pub(super) struct Lifecycle {
     pub(super) closed: Mutex<Option<Result<()>>>,
     /// Its place in the list of the open databases of the process, while it is open.
     pub(super) listed: Mutex<Option<Listed>>,
-    /// Held while an OPTIONS file is written; taken before all other locks. Whether one is due that could not be written.
-    pub(super) options_file: Mutex<due_options::DueOptions>,
     /// Held while a checkpoint looks for its directory and makes it.
     pub(super) checkpoint_begins: Mutex<()>,
 }

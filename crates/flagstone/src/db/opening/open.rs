@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::data_directories::{check_directory, check_files_are_not_here, make_directory};
 use super::directory_owner::check_owner;
 use super::moving::{at_one_time, hold_files};
 use super::replayed::ProgressMeter;
@@ -24,6 +23,7 @@ use crate::db::family::{Family, FamilyState, SuperVersion};
 use crate::db::files::{Tables, read_mode};
 use crate::db::generation::Generation;
 use crate::db::settings::{data_paths, memtable_settings};
+use crate::db::tree::directories::{check_directory, check_files_are_not_here, make_directory};
 use crate::db::{Db, DbInner};
 use crate::env::{Env, Names, check_direct_reads, check_direct_writes};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
@@ -119,7 +119,7 @@ impl Db {
         check_families(&wanted, ColumnFamilyOptions::validate_for_writing)?;
         let inner = Opening { path, options, wanted, read_only: false }.run()?;
         // The workers that did start hold the engine, and with it the lock of the directory.
-        inner.start_workers().inspect_err(|_| drop(inner.close()))?;
+        inner.jobs.start_workers().inspect_err(|_| drop(inner.close()))?;
         inner.context.events.tell();
         Ok(Self::from_inner(inner))
     }
@@ -226,10 +226,8 @@ impl Opening<'_> {
         *inner.disk.lock.lock() = lock;
         if !self.read_only {
             inner.disk.open_reserve()?;
-        }
-
-        if !self.read_only {
-            elsewhere.iter().try_for_each(|directory| inner.take_directory(directory, || FileNumber(0)))?;
+            let mut elsewhere = elsewhere.iter();
+            elsewhere.try_for_each(|other| inner.tree.take_directory(other, || FileNumber(0)))?;
         }
         let recovered = inner.replay_wals(meter)?;
         if self.read_only {
@@ -240,8 +238,8 @@ impl Opening<'_> {
         if !missing.is_empty() {
             inner.create_families(missing)?;
         }
-        inner.write_options_file()?;
-        inner.remove_leftovers()?;
+        inner.options_file.write_options_file()?;
+        inner.jobs.remove_leftovers()?;
         inner.disk.fill_reserve()?;
         Ok(inner)
     }

@@ -98,7 +98,7 @@ impl DbInner {
 
     /// The numbers of all blob files are taken, too: WALs may name files that the MANIFEST does not know.
     fn take_numbers_of_blob_files(&self) -> Result<()> {
-        for (_, kind) in self.data_files()? {
+        for (_, kind) in self.tree.data_files()? {
             if let FileKind::Blob(number) = kind {
                 self.tree.file_numbers.mark_used(number);
             }
@@ -156,7 +156,7 @@ impl DbInner {
         edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
     ) -> Result<()> {
         let (family, mem) = self.take_recovered(id);
-        let output = self.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
+        let output = self.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
         self.tree.note_key_faults(&family, &output);
         Ok(())

@@ -51,7 +51,7 @@ impl ReplayedTables {
         self.settle()?;
         let id = family.id;
         if !self.inner.tree.has_workers() {
-            let output = self.inner.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
+            let output = self.inner.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
             self.add(id, &output);
             return Ok(());
         }
@@ -59,7 +59,7 @@ impl ReplayedTables {
         let told = outcome.clone();
         let work = move || {
             let written = catch_unwind(AssertUnwindSafe(|| {
-                inner.write_level0(&family, &[mem], TableFileCreationReason::Recovery)
+                inner.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)
             }));
             let panicked = |_| Err(Error::new(Code::Aborted, "writing a memtable during recovery panicked"));
             *told.lock() = Some(written.unwrap_or_else(panicked));

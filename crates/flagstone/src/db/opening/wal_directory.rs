@@ -7,9 +7,9 @@
 
 use std::path::Path;
 
-use super::data_directories::is_own;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, Remedy, Result};
+use crate::db::tree::directories::is_own;
 use crate::env::FileSystem;
 use crate::manifest::VersionSet;
 use crate::wal::missing_wal;

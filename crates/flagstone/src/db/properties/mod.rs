@@ -112,9 +112,9 @@ impl Db {
             "rocksdb.levelstats" => Some(level_stats(&version)),
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
-            "flagstone.damaged-files" => Some(inner.damage_text()),
+            "flagstone.damaged-files" => Some(inner.tree.damage_text()),
             "flagstone.key-faults" => {
-                Some(inner.key_faults_in_words().iter().map(|fault| format!("{fault}\n")).collect())
+                Some(inner.tree.key_faults_in_words().iter().map(|fault| format!("{fault}\n")).collect())
             }
             "flagstone.pins" => Some(inner.pins(PINS_SHOWN).to_string()),
             "flagstone.background-error" => Some(inner.context.poison.describe()),

@@ -88,11 +88,11 @@ impl Db {
                     };
                     let read = move |inner: &DbInner| {
                         let found = inner.reader.get_again(&options, &family, &key);
-                        found.inspect_err(|error| inner.note_damage(&family, error))
+                        found.inspect_err(|error| inner.tree.note_damage(&family, error))
                     };
                     inner.read_elsewhere(read).await
                 }
-                answer => answer.inspect_err(|error| inner.note_damage(&family, error)),
+                answer => answer.inspect_err(|error| inner.tree.note_damage(&family, error)),
             }
         }
     }
@@ -119,7 +119,7 @@ impl Db {
                 let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
                 let found = inner.reader.multi_get_again(&options, &family, &slices);
                 let failed = found.iter().filter_map(|value| value.as_ref().err());
-                failed.for_each(|error| inner.note_damage(&family, error));
+                failed.for_each(|error| inner.tree.note_damage(&family, error));
                 Ok(found)
             };
             match inner.read_elsewhere(read).await {

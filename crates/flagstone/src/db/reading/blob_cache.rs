@@ -246,7 +246,7 @@ mod tests {
                 names.iter().filter(|name| matches!(FileKind::parse(name), Some(FileKind::Blob(_)))).count()
             };
             while blob_files() > 1 {
-                db.inner().purge_all_obsolete_files();
+                db.inner().jobs.purge_all_obsolete_files();
                 std::thread::yield_now();
             }
             assert_eq!(kept(), first, "{cache:?}");

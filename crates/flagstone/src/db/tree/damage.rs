@@ -23,8 +23,26 @@ impl Tree {
     }
 
     /// Takes note of a damaged file.
-    pub(in crate::db) fn note_damage(&self, family: &Family, version: &Version, error: &Error) {
-        self.note_in(&mut self.state.lock(), family, version, error);
+    #[cold]
+    pub(in crate::db) fn note_damage(&self, family: &Family, error: &Error) {
+        if may_be_damage(error) {
+            let version = family.current.load().version.clone();
+            self.note_in(&mut self.state.lock(), family, &version, error);
+            self.context.events.tell();
+        }
+    }
+
+    /// Takes note of the damaged files that cursors have met.
+    pub(in crate::db) fn note_suspects(&self) {
+        for (family, error) in self.tables.suspects().take() {
+            self.note_damage(&family, &error);
+        }
+    }
+
+    /// The damaged files in words, a line each.
+    pub(in crate::db) fn damage_text(&self) -> String {
+        self.note_suspects();
+        self.damaged_files().iter().map(|file| format!("{file}\n")).collect()
     }
 
     /// What is wrong with keys that flushes and compactions have met.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
-use crate::db::disk::deletions::WaitingDeletions;
 use crate::db::events::{Event, job_info};
 use crate::db::family::{Family, FamilyState, Immutable};
 use crate::db::generation::Generation;
+use crate::db::jobs::deletions::WaitingDeletions;
 use crate::db::jobs::job::JobOutput;
 use crate::db::state::{LiveWal, State};
 use crate::db::statistics::Ticker;

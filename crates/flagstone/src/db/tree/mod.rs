@@ -2,6 +2,7 @@
 
 pub(super) mod compactions;
 pub(super) mod damage;
+pub(super) mod directories;
 pub(super) mod edits;
 pub(super) mod flushes;
 pub(super) mod pressure;

@@ -256,7 +256,7 @@ impl TtlDb {
         let now = rule.lifetime.now();
         let found = base.inner().reader.get_range_before_tail(options, &family.0, key, range, STAMP_SIZE);
         let Some(PartBeforeTail { part, tail }) =
-            found.inspect_err(|error| base.inner().note_damage(&family.0, error))?
+            found.inspect_err(|error| base.inner().tree.note_damage(&family.0, error))?
         else {
             return Ok(None);
         };

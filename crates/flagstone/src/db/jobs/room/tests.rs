@@ -8,6 +8,7 @@ use crate::base::ColumnFamilyId;
 use crate::base::sync::{AtomicU64, Ordering, yield_now};
 use crate::base::{Code, Error, Result, SubCode};
 use crate::compaction::pick::CompactionReason;
+use crate::db::DbInner;
 use crate::db::jobs::background::Role;
 use crate::db::jobs::compact::CompactionJob;
 use crate::db::tree::Tree;
@@ -24,7 +25,7 @@ fn options(changes: &str) -> Options {
 
 /// The threads of the database take no compaction: only this does.
 fn take(inner: &DbInner) -> Option<CompactionJob> {
-    let free = inner.free_space();
+    let free = inner.jobs.free_space();
     let mut state = inner.tree.lock();
     state.paused.compactions = 0;
     let job = inner.tree.take_compaction_in(&mut state, &free);
@@ -35,7 +36,7 @@ fn take(inner: &DbInner) -> Option<CompactionJob> {
 /// Why there was another one.
 fn run_next(inner: &DbInner) -> Option<CompactionReason> {
     let job = take(inner)?;
-    inner.run_compaction(&job).unwrap();
+    inner.jobs.run_compaction(&job).unwrap();
     Some(job.plan.reason)
 }
 
@@ -101,14 +102,14 @@ fn on_a_full_disk_one_compaction_finds_out_whether_there_is_space() {
     assert!(inner.context.poison.check_starved().is_err(), "who writes nothing knows nothing of space");
     assert!(take(inner).is_none(), "still one at a time");
     assert!(inner.context.poison.check_starved().is_err(), "one waits for space");
-    inner.run_compaction(&first).unwrap();
+    inner.jobs.run_compaction(&first).unwrap();
     inner.context.poison.check_starved().unwrap();
     let next = take(inner).unwrap();
     inner.context.poison.record_starved(Some(&full_disk()));
     fill(&db, &other);
     let again = take(inner).expect("the others began before");
     for job in [before, next, again] {
-        inner.run_compaction(&job).unwrap();
+        inner.jobs.run_compaction(&job).unwrap();
     }
     assert!(take(inner).is_none());
 }
@@ -124,7 +125,7 @@ fn what_is_set_aside_is_not_in_work() {
         Tree::bytes_in_work(&inner.tree.lock())
     });
     job.plan.files().for_each(|(_, file)| file.set_aside.store(false, Ordering::Relaxed));
-    inner.run_compaction(&job).unwrap();
+    inner.jobs.run_compaction(&job).unwrap();
     assert!(in_work[0] > 0 && in_work[1] == 0, "{in_work:?}");
 }
 
@@ -161,7 +162,7 @@ fn nobody_waits_for_one_that_finds_out_where_there_is_room_for_both() {
     free.store(options.cf.write_buffer_size + 1_000_000, Ordering::Relaxed);
     let second = take(inner).expect("there is room");
     for job in [second, first] {
-        inner.run_compaction(&job).unwrap();
+        inner.jobs.run_compaction(&job).unwrap();
     }
     inner.context.poison.check_starved().unwrap();
 }
@@ -217,10 +218,10 @@ fn how_much_is_free_is_asked_without_the_lock() {
     inner.tree.lock().paused.compactions = 0;
     fill(&db, &other);
     asked.by.set(Arc::downgrade(inner)).unwrap();
-    assert!(inner.compact_one().unwrap(), "there is room");
+    assert!(inner.jobs.compact_one().unwrap(), "there is room");
     let counts = [&asked.count, &asked.under_lock].map(|count| count.load(Ordering::Relaxed));
     assert!(counts[0] > 0 && counts[1] == 0, "{counts:?}");
-    inner.run_compaction(&first).unwrap();
+    inner.jobs.run_compaction(&first).unwrap();
 }
 
 /// Of several directories that of the tables alone was asked, and values in blob files go to the first.
@@ -255,9 +256,9 @@ fn there_is_room_where_tables_and_where_blob_files_go() {
         let mut job = take(db.inner()).unwrap();
         let chosen = std::mem::replace(&mut job.plan.path_id, path_id);
         db.inner().context.poison.record_starved(Some(&full_disk()));
-        let found = db.inner().tree.has_room_beside(&job, 0, &db.inner().free_space());
+        let found = db.inner().tree.has_room_beside(&job, 0, &db.inner().jobs.free_space());
         job.plan.path_id = chosen;
-        db.inner().run_compaction(&job).unwrap();
+        db.inner().jobs.run_compaction(&job).unwrap();
         assert_eq!(found, has_room, "{full}, {path_id}, {changes}");
     }
 }
@@ -280,12 +281,12 @@ fn who_finds_out_whether_there_is_room_does_so_until_it_has_ended() {
     free.store(0, Ordering::Relaxed);
     let control = second.control.insert(Arc::default());
     control.cancel();
-    inner.run_compaction(&second).unwrap_err();
+    inner.jobs.run_compaction(&second).unwrap_err();
     drop(second);
     fill(&db, &families[1]);
     let beside = take(inner);
     let began = beside.is_some();
-    beside.iter().chain([&first]).for_each(|job| drop(inner.run_compaction(job).unwrap()));
+    beside.iter().chain([&first]).for_each(|job| drop(inner.jobs.run_compaction(job).unwrap()));
     assert!(!began, "the first found out still");
     inner.context.poison.check_starved().unwrap();
     assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
@@ -302,7 +303,7 @@ fn another_finds_out_when_one_has_failed() {
     assert!(take(inner).is_none());
     first.control = Some(Arc::new(CompactionControl::default()));
     first.control.as_ref().unwrap().cancel();
-    inner.run_compaction(&first).unwrap_err();
+    inner.jobs.run_compaction(&first).unwrap_err();
     drop(first);
     assert!(inner.context.poison.check_starved().is_err());
     assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
@@ -349,7 +350,7 @@ fn who_passes_over_what_waits_for_its_turn_knows_nothing_of_space() {
     let db = in_pieces();
     let inner = db.inner();
     let piece = take(inner).unwrap();
-    inner.run_compaction(&piece).unwrap();
+    inner.jobs.run_compaction(&piece).unwrap();
     inner.context.poison.record_starved(Some(&full_disk()));
     assert!(take(inner).is_none());
     assert!(inner.context.poison.check_starved().is_err());
@@ -365,7 +366,7 @@ fn who_may_not_look_knows_nothing_of_space() {
     let inner = db.inner();
     inner.tree.lock().paused.compactions = 1;
     inner.context.poison.record_starved(Some(&full_disk()));
-    assert!(!inner.run_one(Role::Compaction).unwrap());
+    assert!(!inner.jobs.run_one(Role::Compaction).unwrap());
     assert!(inner.context.poison.check_starved().is_err());
     assert!(take(inner).is_none());
     inner.context.poison.check_starved().expect("nobody wants space");
@@ -378,7 +379,7 @@ fn who_asks_for_a_merging_waits_until_the_inputs_of_another_are_removed() {
     let inner = db.inner();
     let piece = take(inner).unwrap();
     assert!(piece.plan.rest.is_some());
-    inner.run_compaction(&piece).unwrap();
+    inner.jobs.run_compaction(&piece).unwrap();
     let (tell, ended) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -409,7 +410,7 @@ fn a_compaction_of_chosen_tables_takes_its_turn() {
     let last = family.0.current.load().version.levels.len() - 1;
     let options = CompactFilesOptions::default();
     let piece = take(inner).unwrap();
-    inner.run_compaction(&piece).unwrap();
+    inner.jobs.run_compaction(&piece).unwrap();
     let refused = db.compact_files(family, &tables(|_| true), last, &options).unwrap_err();
     assert_eq!(refused.code(), Code::Aborted);
     write(&db, 20);
@@ -427,12 +428,12 @@ fn a_compaction_of_chosen_tables_takes_its_turn() {
     };
     let others = || {
         while let Some(other) = take(inner) {
-            inner.run_compaction(&other).unwrap();
+            inner.jobs.run_compaction(&other).unwrap();
             assert!(!other.plan.takes_turn, "newer runs alone");
         }
     };
     others();
-    inner.run_compaction(&job).unwrap();
+    inner.jobs.run_compaction(&job).unwrap();
     others();
     let had_turn = job.plan.takes_turn;
     drop(job);
@@ -453,12 +454,12 @@ fn the_last_piece_has_its_turn_until_its_inputs_are_removed() {
         if piece.plan.rest.is_none() {
             break piece;
         }
-        inner.run_compaction(&piece).unwrap();
+        inner.jobs.run_compaction(&piece).unwrap();
         inner.tree.end_turn(piece.family.id, true);
     };
     write(&db, 10);
     write(&db, 10);
-    inner.run_compaction(&last).unwrap();
+    inner.jobs.run_compaction(&last).unwrap();
     let meanwhile = [run_next(inner), run_next(inner)];
     assert_eq!(meanwhile, [Some(CompactionReason::SizeRatio), None], "newer runs alone");
     inner.tree.end_turn(last.family.id, true);

@@ -98,7 +98,7 @@ impl Drop for BlobWriter {
     fn drop(&mut self) {
         if let Pieces::InFile(own) = std::mem::replace(&mut self.pieces, Pieces::Failed) {
             drop(own);
-            self.inner.purge_obsolete_files();
+            self.inner.jobs.purge_obsolete_files();
         }
     }
 }
@@ -120,7 +120,7 @@ impl BlobWriter {
         let outcome = self.try_append(piece);
         if let Err(error) = &outcome {
             self.pieces = Pieces::Failed;
-            self.inner.purge_obsolete_files();
+            self.inner.jobs.purge_obsolete_files();
             self.inner.tree.refused(error);
         }
         self.memory.set_large(match &self.pieces {
@@ -189,7 +189,7 @@ impl BlobWriter {
                 let (inner, family) = (&self.inner, &self.family);
                 let committed = inner.pipeline.commit_own_file(own, &self.options, family, &self.key);
                 if committed.is_err() || family.is_dropped() {
-                    inner.purge_all_obsolete_files();
+                    inner.jobs.purge_all_obsolete_files();
                 }
                 committed.inspect_err(|error| inner.tree.refused(error))
             }

@@ -4,12 +4,9 @@
 //! it is dropped: no reader is left then. WALs go when the MANIFEST says that nobody needs them. What a crash left
 //! behind is found by listing the directory when the database is opened.
 
-use std::path::Path;
-
 use crate::base::sync::Ordering;
-use crate::base::{Result, Sometimes, SubCode};
-use crate::db::DbInner;
-use crate::db::disk::Disk;
+use crate::base::{Result, Sometimes};
+use crate::db::jobs::Jobs;
 use crate::env::FileLock;
 use crate::manifest::ObsoleteFile;
 
@@ -20,7 +17,7 @@ const REMOVED_BETWEEN_FLUSHES: usize = 8;
 /// remove they would become ever more.
 const UNREMOVED_MAX: usize = 32;
 
-impl DbInner {
+impl Jobs {
     /// Removes the tables and blob files whose last user is gone; unless deletions are paused.
     pub(in crate::db) fn purge_obsolete_files(&self) {
         self.try_to_purge(usize::MAX);
@@ -115,7 +112,8 @@ impl DbInner {
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
         let active = self.pipeline.commit.lock().log.number;
-        self.tree.remove_leftovers(active, self.data_files()?, |number| self.tables.forget_blob_file(number))
+        self.tree
+            .remove_leftovers(active, self.tree.data_files()?, |number| self.tables.forget_blob_file(number))
     }
 }
 
@@ -125,26 +123,11 @@ fn is_behind(gathered: usize, taken: usize) -> bool {
     gathered > UNREMOVED_MAX.max(taken / 2)
 }
 
-impl Disk {
-    /// A file that is gone already is as good as removed.
-    pub(in crate::db) fn remove(&self, path: &Path) -> Result<()> {
-        let is_table = path.extension().is_some_and(|extension| extension == "sst");
-        match self.context.env.fs.remove(path) {
-            // LevelDB's name for a table.
-            Err(error) if error.subcode() == SubCode::PathNotFound && is_table => {
-                self.remove(&path.with_extension("ldb"))
-            }
-            Err(error) if error.subcode() != SubCode::PathNotFound => Err(error),
-            _ => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::DataPaths;
-    use crate::db::Db;
+    use crate::db::{Db, DbInner};
     use crate::env::Env;
     use crate::options::Options;
 
@@ -156,9 +139,9 @@ mod tests {
         let inner = db.inner();
         let held = inner.disk.lock.lock();
         leave(inner, UNREMOVED_MAX + 2);
-        assert!(!inner.removal_is_behind(), "nobody removes any");
+        assert!(!inner.jobs.removal_is_behind(), "nobody removes any");
         let taken = inner.disk.obsolete.take(1);
-        assert!(inner.removal_is_behind());
+        assert!(inner.jobs.removal_is_behind());
         inner.disk.obsolete.put_back(1, taken);
         drop(held);
     }
@@ -172,9 +155,9 @@ mod tests {
         leave(inner, 10_000);
         let taken = inner.disk.obsolete.take(usize::MAX);
         leave(inner, 5_000);
-        assert!(!inner.removal_is_behind(), "there is time");
+        assert!(!inner.jobs.removal_is_behind(), "there is time");
         leave(inner, 1);
-        assert!(inner.removal_is_behind(), "but they do not become ever more");
+        assert!(inner.jobs.removal_is_behind(), "but they do not become ever more");
         inner.disk.obsolete.put_back(taken.len(), Vec::new());
         drop(held);
     }
@@ -188,13 +171,13 @@ mod tests {
         let held = inner.disk.lock.lock();
         leave(inner, UNREMOVED_MAX + 2);
         let taken = inner.disk.obsolete.take(1);
-        assert!(inner.removal_is_behind());
+        assert!(inner.jobs.removal_is_behind());
         let told = inner.background.announced.load(Ordering::Relaxed);
         inner.disk.obsolete.put_back(1, taken);
         drop(held);
-        inner.end_purge();
+        inner.jobs.end_purge();
         assert!(inner.background.announced.load(Ordering::Relaxed) > told);
-        assert!(!inner.removal_is_behind(), "nobody is at it");
+        assert!(!inner.jobs.removal_is_behind(), "nobody is at it");
     }
 
     /// While a checkpoint kept the files, each look that met another had all threads wake up.
@@ -204,7 +187,7 @@ mod tests {
         let inner = db.inner();
         let held = inner.disk.lock.lock();
         leave(inner, UNREMOVED_MAX + 2);
-        assert!(!inner.removal_is_behind(), "nobody removes any");
+        assert!(!inner.jobs.removal_is_behind(), "nobody removes any");
         assert!(!inner.disk.removal_awaited.load(Ordering::Relaxed));
         drop(held);
     }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use crate::base::{Code, Error, RangeTombstone, Result, SequenceNumber};
 use crate::compaction::pick::{BlobSpace, table_stats};
-use crate::db::DbInner;
 use crate::db::family::{Family, FamilyState};
 use crate::db::generation::Generation;
+use crate::db::jobs::Jobs;
 use crate::db::settings::compacts_by_itself;
 use crate::db::statistics::Ticker;
 use crate::manifest::{TableFile, Version};
@@ -29,7 +29,7 @@ const PATIENCE: u64 = 3;
 /// Range deletions that free one part in so many of `write_buffer_size`, and a worthwhile part of the data, do not wait.
 const AT_ONCE: u64 = 16;
 
-impl DbInner {
+impl Jobs {
     /// Flushes memtables with deletions that are worth it and have waited long enough; whether there were any.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl DbInner {
     }
 }
 
-impl DbInner {
+impl Jobs {
     /// Whether the memtable takes the place of much in blob files, and of twice what it has in memory itself.
     fn frees_blobs(&self, family: &Arc<Family>, version: &Version, mem: &Generation, due: Due) -> bool {
         let bounds_space = bounds_blob_space(&family.options.load());
@@ -178,7 +178,7 @@ fn due(known: &mut FamilyState, now: u64) -> Option<Due> {
     known.waiting_deletions.due(last, ranges, now, delay)
 }
 
-impl DbInner {
+impl Jobs {
     /// About how many bytes of the tables below `level` these tombstones cover, ascending and disjoint but for older ones of the
     /// same range; in level 0, of all tables. Opens those that are covered in part.
     pub(in crate::db) fn bytes_below(
@@ -216,7 +216,7 @@ impl DbInner {
                 continue;
             }
             reached = Some(end);
-            covered = covered.saturating_add(self.bytes_of_table_between(family, file, start, end)?);
+            covered = covered.saturating_add(self.tables.bytes_of_table_between(family, file, start, end)?);
         }
         Ok(covered.min(file.meta.size))
     }

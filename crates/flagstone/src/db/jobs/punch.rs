@@ -18,38 +18,27 @@
 //!   (`opening/moving.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::promise::{Promise, bytes_of};
 use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
-use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
+use crate::blob::{BlobIndex, BlockMap};
 use crate::cache::Holder;
-use crate::compaction::pick::{holes_are_slow, refers_to};
-use crate::db::DbInner;
-use crate::db::disk::Disk;
+use crate::compaction::pick::refers_to;
 use crate::db::family::Family;
+use crate::db::jobs::Jobs;
 use crate::db::reading::level_files::ReadThrough;
-use crate::db::statistics::Ticker;
 use crate::db::tree::pressure::Survey;
-use crate::env::{IoPriority, OpenMode};
-use crate::manifest::{BlobFile, BlobFileState};
+use crate::env::IoPriority;
+use crate::manifest::BlobFileState;
 use crate::sst::{IterSettings, ReadSettings};
 
 /// Bytes that the tables are read ahead by.
 const READAHEAD: usize = 256 << 10;
 
-/// So many holes are punched, or for so many microseconds, before the thread looks for other work. Most file systems take some
-/// microseconds for one; where each tells the device at once it may be a millisecond.
-const HOLES_AT_ONCE: usize = 256;
-const TIME_AT_ONCE_US: u64 = 5000;
-
 /// For so long slow holes are punched at rest.
 const TIME_AT_REST_US: u64 = 200_000;
-
-/// A file with a second name, or that a read-only handle holds, is left alone for so many seconds.
-const HELD_FOR_S: u64 = 60;
 
 /// So many entries are read between two looks at whether the database is closing.
 const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
@@ -79,13 +68,13 @@ impl Punching {
     }
 }
 
-impl DbInner {
+impl Jobs {
     /// Looks for dead blobs, or punches holes where some were found, for one family; whether there was anything to do.
     pub(in crate::db) fn punch_one(&self) -> Result<bool> {
         if let Some((family, promise)) = self.tree.take_promise() {
             return self.go_on(&family, promise, |promise| {
                 promise.take_up();
-                self.disk.punch_some(promise);
+                self.punch_some(promise);
                 if self.disk.has_slow_holes(&family) {
                     promise.put_off();
                     self.disk.hole_speed.rest(self.context.env.clock.now_us(), TIME_AT_REST_US);
@@ -109,7 +98,7 @@ impl DbInner {
         self.go_on(&family, promise, |promise| {
             let (clock, begun_us) = (&self.context.env.clock, self.context.env.clock.now_us());
             loop {
-                self.disk.punch_some(promise);
+                self.punch_some(promise);
                 let took_us = clock.now_us().saturating_sub(begun_us);
                 let is_called = self.background.announced.load(Ordering::Acquire) != announced
                     || self.context.check_open().is_err();
@@ -122,7 +111,12 @@ impl DbInner {
     }
 
     /// Does some work for a promise that was taken.
-    fn go_on(&self, family: &Family, mut promise: Promise, work: impl FnOnce(&mut Promise)) -> Result<bool> {
+    pub(in crate::db) fn go_on(
+        &self,
+        family: &Family,
+        mut promise: Promise,
+        work: impl FnOnce(&mut Promise),
+    ) -> Result<bool> {
         let was_put_off = promise.is_put_off();
         let outcome = self.guarded("hole punch", || {
             work(&mut promise);
@@ -139,8 +133,32 @@ impl DbInner {
         outcome
     }
 
+    /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
+    fn punch_some(&self, promise: &mut Promise) {
+        let offset = promise.offset;
+        let Some((file, map)) = promise.at_hand() else { return };
+        let path = file.path();
+        match self.disk.punch(&path, &file, map, offset) {
+            Ok(Some(next)) => {
+                promise.offset = next;
+                return;
+            }
+            Ok(None) => {}
+            // It has left the tree meanwhile, and the disk.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                // What holes cannot be punched in is emptied.
+                Sometimes::HoleNotPunched.reached();
+                tracing::warn!(%error, "cannot punch holes in a blob file");
+                file.holes.refuse();
+            }
+        }
+        file.holes.expect(0);
+        promise.next_file();
+    }
+
     /// Reads the tables, and notes which blocks of the files are in use.
-    fn survey(&self, survey: &Survey) -> Result<Promise> {
+    pub(in crate::db) fn survey(&self, survey: &Survey) -> Result<Promise> {
         let version = &survey.current.version;
         let mut maps: BTreeMap<FileNumber, BlockMap> = BTreeMap::new();
         for number in &survey.files {
@@ -211,7 +229,7 @@ impl DbInner {
 
     /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so the files stay whole.
     fn give_up_survey(&self, survey: &Survey, error: Error) -> Result<bool> {
-        self.note_damage(&survey.family, &error);
+        self.tree.note_damage(&survey.family, &error);
         if !self.tree.is_set_aside(&error) {
             return Err(error);
         }
@@ -240,124 +258,15 @@ impl DbInner {
     }
 }
 
-/// What a sealed file's size has to be.
-fn file_size(file: &BlobFile) -> u64 {
-    file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)
-}
-
-impl Disk {
-    /// Whether a file has a second name. What cannot be told, [`Self::has_its_size`] says.
-    fn is_linked(&self, blob: &BlobFile) -> bool {
-        self.context.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
-    }
-
-    /// Whether a read-only handle, here or in another process, holds a file. What cannot be told, the punch says.
-    fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
-        let claimed = self.context.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
-        claimed.is_ok_and(|is_free| !is_free)
-    }
-
-    /// A file with a second name, or with readers that have no other, is looked at again in a while.
-    pub(in crate::db) fn leave(&self, blob: &BlobFile) {
-        Sometimes::HeldFileKeptWhole.reached();
-        blob.holes.leave_until(self.context.env.clock.unix_seconds().saturating_add(HELD_FOR_S));
-    }
-
-    /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
-    fn has_its_size(&self, blob: &BlobFile) -> bool {
-        let (path, recorded) = (blob.path(), file_size(blob));
-        match self.context.env.fs.metadata(&path) {
-            Ok(found) if found.size == recorded => true,
-            found => {
-                tracing::warn!(?path, ?found, recorded, "a blob file of another size gets no holes");
-                false
-            }
-        }
-    }
-
-    /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
-    pub(in crate::db) fn punch(
-        &self,
-        path: &Path,
-        file: &BlobFile,
-        map: &BlockMap,
-        offset: u64,
-    ) -> Result<Option<u64>> {
-        let before = self.context.env.fs.metadata(path)?;
-        let size = file_size(file);
-        if before.size != size {
-            let message = format!("file has {} bytes, the MANIFEST says {size}", before.size);
-            return Err(Error::corruption(message).at(path));
-        }
-        if before.links > 1 {
-            self.leave(file);
-            return Ok(None);
-        }
-        let opened = self.context.env.fs.open(path, OpenMode::Update)?;
-        if !opened.claim()? {
-            self.leave(file);
-            return Ok(None);
-        }
-        let mut holes = map.holes(offset);
-        let (mut end, mut asked) = (offset, 0);
-        let begun = self.context.env.clock.now_us();
-        for hole in holes.by_ref().take(HOLES_AT_ONCE) {
-            end = hole.end;
-            asked += hole.end - hole.start;
-            if !opened.punch_hole(hole)? {
-                // Nobody asks again while the database is open.
-                self.hole_size.store(0, Ordering::Relaxed);
-                let message = "the file system punches no holes; blob files are emptied instead";
-                return Err(Error::not_supported(message).at(path));
-            }
-            if self.context.env.clock.now_us().saturating_sub(begun) >= TIME_AT_ONCE_US {
-                break;
-            }
-        }
-        let after = self.context.env.fs.metadata(path)?;
-        Sometimes::HolePunched.reached();
-        let given_back = before.allocated.saturating_sub(after.allocated);
-        self.context.statistics.add(Ticker::BlobPunchedBytes, given_back);
-        self.hole_speed.note(asked, given_back, begun, self.context.env.clock.now_us());
-        file.holes.set_punched(size.saturating_sub(after.allocated));
-        Ok(holes.next().map(|_| end))
-    }
-
-    /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
-    fn punch_some(&self, promise: &mut Promise) {
-        let offset = promise.offset;
-        let Some((file, map)) = promise.at_hand() else { return };
-        let path = file.path();
-        match self.punch(&path, &file, map, offset) {
-            Ok(Some(next)) => {
-                promise.offset = next;
-                return;
-            }
-            Ok(None) => {}
-            // It has left the tree meanwhile, and the disk.
-            Err(error) if error.is_not_found() => {}
-            Err(error) => {
-                // What holes cannot be punched in is emptied.
-                Sometimes::HoleNotPunched.reached();
-                tracing::warn!(%error, "cannot punch holes in a blob file");
-                file.holes.refuse();
-            }
-        }
-        file.holes.expect(0);
-        promise.next_file();
-    }
-
-    pub(in crate::db) fn has_slow_holes(&self, family: &Family) -> bool {
-        let speed = self.hole_speed.lately(self.context.env.clock.now_us());
-        holes_are_slow(family.options.load().max_space_amplification, speed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::db::Db;
     use crate::env::Env;
+    use crate::env::OpenMode;
+    use crate::manifest::BlobFile;
     use crate::options::Options;
 
     /// A database with one value in a blob file, and what a survey of that file is to do.
@@ -387,9 +296,9 @@ mod tests {
     fn what_is_not_there_is_not_mapped() {
         let (db, survey) = with_survey();
         let (inner, blob) = (db.inner(), blob_of(&survey));
-        assert!(!inner.survey(&survey).unwrap().is_fulfilled());
+        assert!(!inner.jobs.survey(&survey).unwrap().is_fulfilled());
         inner.context.env.fs.open(&blob.path(), OpenMode::Update).unwrap().truncate(500).unwrap();
-        assert!(inner.survey(&survey).unwrap().is_fulfilled());
+        assert!(inner.jobs.survey(&survey).unwrap().is_fulfilled());
         assert!(blob.holes.are_refused());
     }
 
@@ -400,9 +309,9 @@ mod tests {
         let (inner, path) = (db.inner(), blob_of(&survey).path());
         let (_, table) = survey.current.version.files().next().unwrap();
         inner.context.env.fs.open(&table.path(), OpenMode::Update).unwrap().truncate(0).unwrap();
-        assert!(inner.survey(&survey).is_err(), "it is read, and gone");
+        assert!(inner.jobs.survey(&survey).is_err(), "it is read, and gone");
         inner.context.env.fs.link(&path, Path::new("/db/copy")).unwrap();
-        assert!(inner.survey(&survey).unwrap().is_fulfilled());
+        assert!(inner.jobs.survey(&survey).unwrap().is_fulfilled());
     }
 
     /// What tables are read ahead by counted for as long as the holes were waited for.
@@ -410,7 +319,7 @@ mod tests {
     fn what_is_known_of_dead_blocks_is_all_that_a_promise_holds() {
         let (db, survey) = with_survey();
         let before = db.inner().tables.account().held(Holder::Jobs);
-        let promise = db.inner().survey(&survey).unwrap();
+        let promise = db.inner().jobs.survey(&survey).unwrap();
         let held = db.inner().tables.account().held(Holder::Jobs) - before;
         assert!((1..1000).contains(&held), "{held} bytes for one block");
         drop(promise);

@@ -9,17 +9,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::directory_owner;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{DataPaths, Error, FileNumber, Result, SubCode};
-use crate::db::DbInner;
+use crate::db::opening::directory_owner;
+use crate::db::tree::Tree;
 use crate::env::{FileSystem, Names, check_direct_writes};
 use crate::manifest::VersionSet;
 
-impl DbInner {
+impl Tree {
     /// The files in the database's directory and in those of its families that have the engine's names.
     pub(in crate::db) fn data_files(&self) -> Result<Vec<(PathBuf, FileKind)>> {
-        let families = self.tree.families.read().values().cloned().collect::<Vec<_>>();
+        let families = self.families.read().values().cloned().collect::<Vec<_>>();
         let mut directories = BTreeSet::from([Arc::from(self.context.path.as_path())]);
         directories.extend(families.iter().flat_map(|family| family.paths.directories()).cloned());
         let mut files = Vec::new();
@@ -41,7 +41,7 @@ impl DbInner {
             check_directory(&*self.context.env.fs, &self.context.path, directory)?;
             make_directory(&self.context.names, directory)?;
             // A number of its own: others may create families at the same time.
-            self.take_directory(directory, || self.tree.file_numbers.allocate())?;
+            self.take_directory(directory, || self.file_numbers.allocate())?;
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ impl DbInner {
     ) -> Result<()> {
         let mut probes = directories
             .into_iter()
-            .map(|directory| file_name::temporary(directory, self.tree.file_numbers.allocate()));
+            .map(|directory| file_name::temporary(directory, self.file_numbers.allocate()));
         probes.try_for_each(|probe| check_direct_writes(&*self.context.env.fs, &probe))
     }
 
