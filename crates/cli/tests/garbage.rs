@@ -46,3 +46,18 @@ fn what_waits_in_a_wal_is_told_beside_garbage() {
     }
     assert!(printed(&format!("space --db {db}")).contains("that tables still refer to: 1.9 MiB"));
 }
+
+/// Only a setting was advised, and not what collects the garbage that is there.
+#[test]
+fn what_collects_garbage_is_named_where_compactions_run_only_on_request() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let settings = "disable_auto_compactions=true";
+    write(&path, settings, true);
+    write(&path, settings, true);
+    let said = printed(&format!("doctor --db {}", path.display()));
+    assert!(said.contains("flagstone compact collects it"), "{said}");
+    printed(&format!("compact --db {}", path.display()));
+    let said = printed(&format!("space --db {}", path.display()));
+    assert!(said.contains("reclaimable now: 0 B"), "{said}");
+}
