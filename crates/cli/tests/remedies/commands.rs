@@ -259,6 +259,23 @@ pub fn look_again() -> Tried {
     Tried { before: vec![Remedy::LookAgain], after: advised(&path, "", &Remedy::LookAgain) }
 }
 
+/// A checkpoint of a database that is open here; what was advised copies it.
+pub fn copy_beside_writer() -> Tried {
+    let scratch = tempfile::tempdir().unwrap();
+    let (options, path, _) = logged(scratch.path());
+    let (db, copy) = (path.display(), scratch.path().join("copy"));
+    let held = Db::open(&path, &options).unwrap();
+    let before = run(&format!("checkpoint --db {db} {}", copy.display()));
+    assert!(text(&before).contains("in use by") && text(&before).contains("process"), "{}", text(&before));
+    let copied = shell(&format!("flagstone dump --db {db} | flagstone load --db {}", copy.display()));
+    assert!(copied.status.success(), "{}", text(&copied));
+    assert_eq!(printed(&format!("count --db {}", copy.display())), printed(&format!("count --db {db}")));
+    held.close().unwrap();
+    drop(held);
+    let after = run(&format!("checkpoint --db {db} {}", scratch.path().join("other").display()));
+    tried(&before, &Remedy::CopyBesideWriter, &after)
+}
+
 /// What is intact is in the new database.
 pub fn verify_and_salvage() -> Tried {
     let scratch = tempfile::tempdir().unwrap();

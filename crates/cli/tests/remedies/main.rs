@@ -104,6 +104,7 @@ fn state_of(kind: RemedyKind) -> fn() -> Tried {
         RemedyKind::CheckPath => commands::check_path,
         RemedyKind::ShowByKind => commands::show_by_kind,
         RemedyKind::LookAgain => commands::look_again,
+        RemedyKind::CopyBesideWriter => commands::copy_beside_writer,
         RemedyKind::VerifyAndSalvage => commands::verify_and_salvage,
         RemedyKind::SeeWhatIsThere => commands::see_what_is_there,
         RemedyKind::BeOwner => errors::be_owner,

@@ -235,6 +235,8 @@ remedies! {
     },
     /// A database that is written to meanwhile.
     LookAgain,
+    /// A copy of a database that another process has open.
+    CopyBesideWriter,
     /// A damaged file, of which nothing better is known.
     VerifyAndSalvage,
     /// A name that is not there.

@@ -131,8 +131,12 @@ impl Remedy {
         let time = format!("about {seconds} s where the disk reads and writes 100 MiB/s");
         let command = Compaction { family, bottommost: false, is_running: false };
         match (*by_request, *is_running) {
-            (true, true) => write!(f, "compactions run only on request: Db::collect_blob_garbage ({time})"),
-            (true, false) => write!(f, "compactions run only on request: {command} ({time})"),
+            (true, true) => {
+                write!(f, "compactions run only on request: Db::collect_blob_garbage collects it ({time})")
+            }
+            (true, false) => {
+                write!(f, "compactions run only on request: {command} collects it ({time})")
+            }
             (false, true) => {
                 write!(f, "wait: compactions collect it ({time}), as soon as reads pin no old files")
             }
@@ -249,6 +253,10 @@ impl Remedy {
             Self::LookAgain => {
                 "the database is being written to: what is missing or damaged here may be what the writer has removed meanwhile. \
                  Ask Db::verify or Db::doctor in the process that has it open, or look again when it is closed"
+            }
+            Self::CopyBesideWriter => {
+                "While it is open there, that program makes a checkpoint by Db::checkpoint, or make a copy of the contents: \
+                 flagstone dump --db DB | flagstone load --db COPY."
             }
             Self::VerifyAndSalvage => {
                 "flagstone verify lists all that is damaged in a database, flagstone salvage saves what is intact."
