@@ -10,6 +10,7 @@ use flagstone::env::Env;
 use flagstone::manifest;
 use flagstone::options::{
     ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, RecoveryMode, load_latest,
+    load_readable,
 };
 
 use crate::arguments::Common;
@@ -102,6 +103,30 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
         return Err(no_database(&env, path).into());
     }
     let loaded = if exists { load(&env, path)? } else { None };
+    options_by(common, path, access, loaded, exists)
+}
+
+/// What is wrong with the newest OPTIONS file, and options to look at the database with all the same: those of an older OPTIONS
+/// file that can be read, otherwise the defaults; of families what the MANIFEST says. `None` if nothing is wrong with it.
+pub fn options_despite_file(common: &Common, path: &Path) -> Result<Option<(Error, OpenOptions)>, Failure> {
+    let env = Env::os();
+    let (older, errors) = load_readable(&env, path)?;
+    let Some(error) = errors.into_iter().next().filter(|error| error.code() != Code::IoError) else {
+        return Ok(None);
+    };
+    let error = if error.remedies().is_empty() { error.advise(Remedy::MoveOptionsAway) } else { error };
+    Ok(Some((error, options_by(common, path, Access::Inspect, older, true)?)))
+}
+
+/// The options to open a database with, by what an OPTIONS file says, if there is one.
+fn options_by(
+    common: &Common,
+    path: &Path,
+    access: Access,
+    loaded: Option<LoadedOptions>,
+    exists: bool,
+) -> Result<OpenOptions, Failure> {
+    let env = Env::os();
     if let Some(loaded) = &loaded {
         warn(loaded);
     }

@@ -142,3 +142,36 @@ fn the_doctor_finds_tables_whose_footer_or_index_is_damaged() {
         }
     }
 }
+
+/// A slip in the OPTIONS file kept the whole database from being read.
+#[test]
+fn the_rest_of_a_database_with_a_faulty_options_file_is_verified() {
+    for (are_all, is_damaged) in [(false, false), (true, false), (true, true)] {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("db");
+        with_table(&path, "enable_blob_files=false");
+        let slip = |file: &Path| {
+            let text = std::fs::read_to_string(file).unwrap();
+            std::fs::write(file, text.replace("max_open_files=-1", "max_open_files=many")).unwrap();
+        };
+        let newest = last_file(&path, "OPTIONS");
+        slip(&newest);
+        if are_all {
+            let all = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+            all.filter(|file| file.to_str().unwrap().contains("OPTIONS")).for_each(|file| slip(&file));
+        }
+        if is_damaged {
+            damage_data(&path);
+        }
+        let output = run(&format!("verify --db {}", path.display()));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let faults = 1 + usize::from(is_damaged);
+        assert!(said.contains("1 table, 0 blob files and 1 WAL read"), "{said}");
+        assert_eq!(said.matches("FAULT").count(), faults, "{said}");
+        assert!(said.contains(newest.to_str().unwrap()) && said.contains("max_open_files"), "{said}");
+        let output = run(&format!("doctor --db {}", path.display()));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains(newest.to_str().unwrap()), "{said}");
+    }
+}

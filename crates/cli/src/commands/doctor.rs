@@ -107,9 +107,21 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
             Ok(closed(error.without_remedy().to_string(), remedy))
         }
         // What it says of the OPTIONS file, and what to do.
-        Failure::Advised(what, remedy) => Ok(closed(what, *remedy)),
+        Failure::Advised(what, remedy) => {
+            let mut findings = closed(what, *remedy);
+            findings.extend(despite_options_file(common, path, told));
+            Ok(findings)
+        }
         failure => Err(database::of_setting(common, failure)),
     }
+}
+
+/// What the rest of the database says, whose newest OPTIONS file is faulty; nothing where it does not open by an older one either.
+fn despite_options_file(common: &Common, path: &Path, told: Option<&Told>) -> Vec<Finding> {
+    let Ok(Some((_, options))) = database::options_despite_file(common, path) else { return Vec::new() };
+    let opened = database::open_with(options, path, Access::Inspect);
+    let facts = opened.and_then(|db| Ok(db.facts()?));
+    facts.and_then(|facts| found(facts, told)).unwrap_or_default()
 }
 
 /// That a database does not open, and why.

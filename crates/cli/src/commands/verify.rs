@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
 use crate::beside_writer::{self, DOUBTFUL, Seen};
-use crate::database::{self, Access};
+use crate::database::{self, Access, OpenOptions};
 use crate::failure::{Failure, Outcome, Verdict, is_of_unreadable_wal, reported, what_the_system_wants};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -20,7 +20,8 @@ use crate::text;
 /// Read all tables, values in blob files, and records of WALs and the MANIFEST, and check their checksums.
 ///
 /// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
-/// database does not open. Where that is a WAL that cannot be read, no other file is. The last record of a WAL or the MANIFEST
+/// database does not open. Where the newest OPTIONS file is faulty, files are read by what they say of themselves, and by an older
+/// OPTIONS file. Where that is a WAL that cannot be read, no other file is. The last record of a WAL or the MANIFEST
 /// may be torn, as a crash leaves it: that is a note. The directory is not changed. A file that this user may not read is
 /// UNREAD, which is no fault, but gives exit code 1, too. Beside a process that writes to the database, one state of it is seen.
 /// If that looks damaged and the database has changed, a second look is taken; if both hold again, the exit code is 3.
@@ -44,10 +45,21 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 /// What is wrong, and that the database does not open for what is wrong with it.
 fn examine(common: &Common, path: &Path) -> Result<VerifyReport, Failure> {
-    let (mut options, families) = match database::options(common, path, Access::Inspect) {
-        Ok(options) => options,
-        Err(failure) => return refused(failure, None),
+    let failure = match database::options(common, path, Access::Inspect) {
+        Ok(options) => return examine_by(options, common, path),
+        Err(failure) => failure,
     };
+    // Tables, blob files and logs tell of themselves what it takes to read them.
+    if let Ok(Some((error, options))) = database::options_despite_file(common, path) {
+        let mut report = examine_by(options, common, path)?;
+        report.faults.insert(0, Fault { error, key_range: None });
+        return Ok(report);
+    }
+    refused(failure, None)
+}
+
+fn examine_by(options: OpenOptions, common: &Common, path: &Path) -> Result<VerifyReport, Failure> {
+    let (mut options, families) = options;
     let env = options.env.clone();
     match database::open_with((options.clone(), families.clone()), path, Access::Inspect) {
         Ok(db) => Ok(read(&db, &env)),
