@@ -116,7 +116,7 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
     }
 }
 
-/// What the rest of the database says, whose newest OPTIONS file is faulty; nothing where it does not open by an older one either.
+/// Findings in the rest of a database whose newest OPTIONS file is faulty; none where it does not open by an older one either.
 fn despite_options_file(common: &Common, path: &Path, told: Option<&Told>) -> Vec<Finding> {
     let Ok(Some((_, options))) = database::options_despite_file(common, path) else { return Vec::new() };
     let opened = database::open_with(options, path, Access::Inspect);

@@ -20,11 +20,11 @@ use crate::text;
 /// Read all tables, values in blob files, and records of WALs and the MANIFEST, and check their checksums.
 ///
 /// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
-/// database does not open. Where the newest OPTIONS file is faulty, files are read by what they say of themselves, and by an older
-/// OPTIONS file. Where that is a WAL that cannot be read, no other file is. The last record of a WAL or the MANIFEST
-/// may be torn, as a crash leaves it: that is a note. The directory is not changed. A file that this user may not read is
-/// UNREAD, which is no fault, but gives exit code 1, too. Beside a process that writes to the database, one state of it is seen.
-/// If that looks damaged and the database has changed, a second look is taken; if both hold again, the exit code is 3.
+/// database does not open. Where the newest OPTIONS file is faulty, files are read by what they say of themselves, and by an
+/// older OPTIONS file. Where a WAL cannot be read, no other file is. The last record of a WAL or the MANIFEST may be torn, as a
+/// crash leaves it: that is a note. The directory is not changed. A file that this user may not read is UNREAD, which is no
+/// fault, but gives exit code 1, too. Beside a process that writes to the database, one state of it is seen. If that looks
+/// damaged and the database has changed, a second look is taken; if both hold again, the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone verify --db /data/photos")]
 pub struct Arguments {

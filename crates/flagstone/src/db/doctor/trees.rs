@@ -184,11 +184,10 @@ impl Findings {
         if family.disable_auto_compactions {
             let mut what = format!("family '{name}': compactions run only on request");
             if family.blob_bytes > 0 {
-                let collects = match database.is_running {
-                    true => {
-                        "Db::space looks for it, Db::compact_range and then Db::collect_blob_garbage collect it"
-                    }
-                    false => "flagstone space looks for it, flagstone compact collects it",
+                let collects = if database.is_running {
+                    "Db::space looks for it, Db::compact_range and then Db::collect_blob_garbage collect it"
+                } else {
+                    "flagstone space looks for it, flagstone compact collects it"
                 };
                 what.push_str("; until one does, most of the garbage in blob files is not known: ");
                 what.push_str(collects);
