@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::family::ColumnFamily;
-use super::{DbInner, Iter, Statistics, Value, ValuePart};
+use super::{DbInner, Iter, PartBeforeTail, Statistics, Value, ValuePart};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Result, SequenceNumber, Snapshot};
 use crate::batch::WriteBatch;
+use crate::env::Env;
 use crate::options::{Options, ReadOptions, WriteOptions};
 
 /// An open database.
@@ -54,6 +55,25 @@ impl Db {
 
     pub(super) fn inner(&self) -> &Arc<DbInner> {
         &self.handle.inner
+    }
+
+    /// The environment that the database was opened with.
+    pub(crate) fn env(&self) -> &Env {
+        &self.inner().context.env
+    }
+
+    /// Refuses a family of another database.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub(crate) fn check_family(&self, family: &ColumnFamily) -> Result<()> {
+        family.0.check_owner(&self.inner().disk.obsolete)
+    }
+
+    /// Keeps all writes of this database waiting until the returned guard is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold_writes(&self) -> impl Sized + '_ {
+        self.inner().pipeline.commit.lock()
     }
 
     /// Where the database is.
@@ -146,6 +166,25 @@ impl Db {
         self.inner()
             .reader
             .get_range(options, &family.0, key.as_ref(), range)
+            .inspect_err(|error| self.note_damage(family, error))
+    }
+
+    /// The bytes of `range` and the last `tail_size` bytes of the same value. The tail does not count as part of the value: a
+    /// range that reaches into it is cut off before it.
+    ///
+    /// # Errors
+    /// As [`Db::get_with`].
+    pub(crate) fn get_range_before_tail(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: &[u8],
+        range: Range<u64>,
+        tail_size: usize,
+    ) -> Result<Option<PartBeforeTail>> {
+        self.inner()
+            .reader
+            .get_range_before_tail(options, &family.0, key, range, tail_size)
             .inspect_err(|error| self.note_damage(family, error))
     }
 

@@ -64,6 +64,7 @@ pub use opening::directory_owner::another_owner;
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;
 pub use reading::async_read::AsyncIter;
+pub(crate) use reading::get_range::PartBeforeTail;
 pub use reading::get_range::ValuePart;
 pub use reading::iterate::Iter;
 pub use reading::update_position::UpdatePosition;

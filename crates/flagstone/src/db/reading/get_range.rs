@@ -43,7 +43,7 @@ impl ValuePart {
 
 /// Some bytes of a value, and its last ones, which are not of it for whoever asks.
 #[derive(Debug)]
-pub(in crate::db) struct PartBeforeTail {
+pub(crate) struct PartBeforeTail {
     /// The bytes; the tail does not count for the value's size.
     pub part: ValuePart,
     /// As many bytes as were asked for, or all that there are.

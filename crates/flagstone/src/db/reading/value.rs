@@ -41,7 +41,7 @@ impl Value {
     ///
     /// # Panics
     /// If the range leaves the value.
-    pub(in crate::db) fn part(self, range: Range<usize>) -> Self {
+    pub(crate) fn part(self, range: Range<usize>) -> Self {
         match self.0 {
             Repr::Shared(bytes) => bytes.slice(range).into(),
             Repr::Pinned(slice) => slice.slice(range).into(),

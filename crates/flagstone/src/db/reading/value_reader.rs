@@ -104,7 +104,7 @@ impl ValueReader {
     }
 
     /// Takes the last bytes off the value; they are not checked yet.
-    pub(in crate::db) fn take_tail(&mut self, size: usize) -> Result<Vec<u8>> {
+    pub(crate) fn take_tail(&mut self, size: usize) -> Result<Vec<u8>> {
         let tail = self.pieces.tail(size as u64)?;
         self.size -= tail.len() as u64;
         self.left = self.size;
@@ -112,7 +112,7 @@ impl ValueReader {
     }
 
     /// Reads the rest, for its checksum.
-    pub(in crate::db) fn check_rest(&mut self) -> Result<()> {
+    pub(crate) fn check_rest(&mut self) -> Result<()> {
         while self.next_bytes()?.is_some() {}
         Ok(())
     }

@@ -6,8 +6,7 @@ use std::ops::Range;
 use super::{Rule, TtlDb, TtlIter};
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::{Operation, WriteBatch};
-use crate::db::reading::get_range::PartBeforeTail;
-use crate::db::{ColumnFamily, Value, ValuePart};
+use crate::db::{ColumnFamily, PartBeforeTail, Value, ValuePart};
 use crate::options::{ReadOptions, WriteOptions};
 use crate::ttl::{STAMP_ETERNAL, STAMP_SIZE, StampUnderWay, no_stamp, split, stamped, unstamped};
 
@@ -252,14 +251,10 @@ impl TtlDb {
         key: impl AsRef<[u8]>,
         range: Range<u64>,
     ) -> Result<Option<ValuePart>> {
-        let (rule, key, base) = (self.rule(family.id())?, key.as_ref(), &self.base);
+        let (rule, key) = (self.rule(family.id())?, key.as_ref());
         let now = rule.lifetime.now();
-        let found = base.inner().reader.get_range_before_tail(options, &family.0, key, range, STAMP_SIZE);
-        let Some(PartBeforeTail { part, tail }) =
-            found.inspect_err(|error| base.inner().tree.note_damage(&family.0, error))?
-        else {
-            return Ok(None);
-        };
+        let found = self.base.get_range_before_tail(options, family, key, range, STAMP_SIZE)?;
+        let Some(PartBeforeTail { part, tail }) = found else { return Ok(None) };
         let stored_size = part.value_size + tail.len() as u64;
         let (_, stamp) = split(&tail).ok_or_else(|| no_stamp(key, stored_size))?;
         Ok((!rule.hides(stamp, now)).then_some(part))
@@ -395,13 +390,13 @@ mod tests {
         let (watcher, looked) = channel();
         *hands.watcher.lock() = Some(watcher);
         std::thread::scope(|scope| {
-            let commit = db.base().inner().pipeline.commit.lock();
+            let held = db.base().hold_writes();
             let merging = std::thread::Builder::new().name("merging".to_string());
             merging.spawn_scoped(scope, || db.merge_cf(family, "key", "more").unwrap()).unwrap();
             looked.recv().unwrap();
             hands.sleep(Duration::from_secs(1));
             db.base().compact_files(family, &tables, 6, &CompactFilesOptions::default()).unwrap();
-            drop(commit);
+            drop(held);
         });
         assert_eq!(db.get("key").unwrap().unwrap(), "base,more");
         let tables: Vec<_> = db.base().live_files().iter().map(|file| file.number).collect();

@@ -91,7 +91,7 @@ impl TtlDb {
     /// # Errors
     /// `InvalidArgument` for a family that was made without a time to live, or of another database.
     pub fn ttl(&self, family: &ColumnFamily) -> Result<u64> {
-        family.0.check_owner(&self.base.inner().disk.obsolete)?;
+        self.base.check_family(family)?;
         Ok(self.rule(family.id())?.lifetime.seconds())
     }
 
@@ -101,7 +101,7 @@ impl TtlDb {
     /// # Errors
     /// As [`TtlDb::ttl`]; `InvalidArgument` for more than 2^31 - 1 seconds.
     pub fn set_ttl(&self, family: &ColumnFamily, seconds: u64) -> Result<()> {
-        family.0.check_owner(&self.base.inner().disk.obsolete)?;
+        self.base.check_family(family)?;
         self.rule(family.id())?.lifetime.set_seconds(seconds)
     }
 

@@ -66,7 +66,7 @@ impl TtlDb {
         options: &ColumnFamilyOptions,
         ttl: TtlOptions,
     ) -> Result<ColumnFamily> {
-        let rule = Rule::new(ttl, &self.base.inner().context.env)?;
+        let rule = Rule::new(ttl, self.base.env())?;
         let family = self.base.create_column_family(name, &options.with_lifetime(&rule.lifetime))?;
         self.rules.write().insert(family.id(), rule);
         Ok(family)
