@@ -4,11 +4,12 @@
 //!
 //! - [`base`]: keys, comparators, encodings, checksums, compression, errors, file names
 //! - [`mod@env`]: file system, clock, randomness, threads, as traits; the operating system's underneath
-//! - [`batch`]: what one write is made of; [`cache`]: blocks and blobs kept in memory
+//! - [`batch`]: what one write is made of; [`cache`]: blocks and blobs kept in memory; [`expiry`]: values with a time to live
 //! - [`wal`], [`memtable`], [`sst`], [`blob`]: one kind of file or structure each
 //! - [`options`]: every setting once; [`manifest`]: which files make up the database
 //! - [`iter`], [`compaction`]: merging what the structures hold, and rewriting it
 //! - [`db`]: the engine's public face
+//! - [`ttl`]: a handle over the engine whose values expire
 //!
 //! Begin at [`db::Db`]. Who knows RocksDB finds in docs/rocksdb-differences.md which call of it is which one here, and what
 //! there is not.
@@ -36,6 +37,7 @@ pub mod cache;
 pub mod compaction;
 pub mod db;
 pub mod env;
+pub mod expiry;
 pub mod iter;
 pub mod manifest;
 pub mod memtable;

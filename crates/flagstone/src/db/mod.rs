@@ -2,7 +2,6 @@
 //!
 //! - The way of a write: `writing` (large values in `direct_blob`, the commit in `write`, memtables in `switch`), `jobs::flush`.
 //! - The way of a read: `reading` (point lookups in `read`, cursors in `iterate`).
-//! - A handle over all of it whose values expire: `ttl`.
 //! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`), `disk` (`obsolete` removes old files).
 //! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`state`); readers pin a super version without it.
 //! - Looking after it: `checks` (every byte), `doctor` (what is wrong, in words), `salvage` (what is left of a damaged one).
@@ -39,7 +38,6 @@ mod state;
 mod statistics;
 mod trace;
 mod tree;
-mod ttl;
 mod writing;
 
 use std::sync::Arc;
@@ -50,6 +48,7 @@ use crate::base::sync::{AtomicBool, Mutex};
 use crate::env::Sharer;
 use crate::memtable::ArenaPool;
 
+pub use crate::ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
 pub use disk::archive::WalFile;
 pub use disk::space::SpaceUsage;
@@ -76,7 +75,6 @@ pub use salvage::{
     salvage_with_older_options,
 };
 pub use statistics::{Statistics, Ticker};
-pub use ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};
 pub use writing::direct_blob::BlobWriter;
 
 /// The database behind its handles.

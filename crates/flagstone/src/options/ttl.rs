@@ -13,7 +13,7 @@ use super::text::{null_text, pairs, without_braces};
 use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
 use crate::base::{Error, Result};
 use crate::env::Env;
-use crate::ttl::{Lifetime, TtlCompactionFilterFactory, TtlMergeOperator};
+use crate::expiry::{Lifetime, TtlCompactionFilterFactory, TtlMergeOperator};
 
 /// The properties of `text` if it is of the form `{id=NAME;...}`.
 fn properties_of<'a>(text: &'a str, name: &str) -> Result<Option<Vec<(&'a str, &'a str)>>> {

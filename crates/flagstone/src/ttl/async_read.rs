@@ -7,8 +7,8 @@ use std::task::Poll;
 use super::{Rule, TtlDb};
 use crate::base::Result;
 use crate::db::{AsyncIter, ColumnFamily, Value};
+use crate::expiry::{STAMP_SIZE, unstamped};
 use crate::options::ReadOptions;
-use crate::ttl::{STAMP_SIZE, unstamped};
 
 impl TtlDb {
     /// [`TtlDb::get_with`] without waiting for a disk, as [`Db::get_async`](crate::db::Db::get_async).

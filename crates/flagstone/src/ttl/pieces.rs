@@ -3,8 +3,8 @@
 use super::{Rule, TtlDb, TtlIter};
 use crate::base::Result;
 use crate::db::{ColumnFamily, ValueReader};
+use crate::expiry::{STAMP_SIZE, no_stamp, split};
 use crate::options::ReadOptions;
-use crate::ttl::{STAMP_SIZE, no_stamp, split};
 
 impl TtlDb {
     /// The value of `key`, without its stamp, to be read piece by piece, as [`Db::get_in_pieces`](crate::db::Db::get_in_pieces).

@@ -7,8 +7,8 @@ use super::{Rule, TtlDb, TtlIter};
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::{ColumnFamily, PartBeforeTail, Value, ValuePart};
+use crate::expiry::{STAMP_ETERNAL, STAMP_SIZE, StampUnderWay, no_stamp, split, stamped, unstamped};
 use crate::options::{ReadOptions, WriteOptions};
-use crate::ttl::{STAMP_ETERNAL, STAMP_SIZE, StampUnderWay, no_stamp, split, stamped, unstamped};
 
 /// The stamps of a batch's operands, by family; to be held until it is written.
 type OperandStamps = BTreeMap<ColumnFamilyId, StampUnderWay>;
@@ -341,9 +341,9 @@ mod tests {
     use crate::base::merge::StringAppendOperator;
     use crate::base::sync::Mutex;
     use crate::batch::WriteBatch;
-    use crate::db::{TtlDb, TtlOptions};
     use crate::env::{Clock, Env};
     use crate::options::{CompactFilesOptions, Options, ReadOptions, WriteOptions};
+    use crate::ttl::{TtlDb, TtlOptions};
 
     /// Stands until it is turned; tells when somebody has looked at it.
     struct Hands {

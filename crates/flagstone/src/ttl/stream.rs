@@ -5,8 +5,8 @@ use std::io;
 use super::{Rule, TtlDb};
 use crate::base::Result;
 use crate::db::{BlobWriter, ColumnFamily};
+use crate::expiry::stamped;
 use crate::options::WriteOptions;
-use crate::ttl::stamped;
 
 impl TtlDb {
     /// Begins to set `key` to a value that is written piece by piece and need not fit into memory, as

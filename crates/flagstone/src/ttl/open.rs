@@ -8,8 +8,8 @@ use super::{Rule, TtlDb, TtlOptions};
 use crate::base::Result;
 use crate::base::sync::RwLock;
 use crate::db::{ColumnFamily, Db};
+use crate::expiry::Lifetime;
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::ttl::Lifetime;
 
 /// A family to open: its name, its options without anything about stamps, how long its values live.
 pub type TtlFamily<'a> = (&'a str, ColumnFamilyOptions, TtlOptions);

@@ -3,7 +3,7 @@
 use super::Rule;
 use crate::base::{Error, Result};
 use crate::db::Iter;
-use crate::ttl::{STAMP_SIZE, split, unstamped};
+use crate::expiry::{STAMP_SIZE, split, unstamped};
 
 /// A cursor over the keys of a family of a TTL database; as [`Iter`], with values without their stamps. Where the family reads
 /// strictly, it passes over what had expired when it was made.
