@@ -62,6 +62,7 @@ pub use open_files::OpenFiles;
 pub use opening::directory_owner::another_owner;
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;
+pub(crate) use properties::human;
 pub use reading::async_read::AsyncIter;
 pub(crate) use reading::get_range::PartBeforeTail;
 pub use reading::get_range::ValuePart;

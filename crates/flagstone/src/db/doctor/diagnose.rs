@@ -5,7 +5,8 @@ use std::fmt;
 use super::facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub(super) use crate::base::remedy::bytes;
 use crate::base::remedy::sentence;
-use crate::base::{Remedy, counted, form};
+use crate::base::{Remedy, Result, counted, form};
+use crate::db::Db;
 
 use super::trees::{limiter, more_memtables, mostly_held_up_by};
 
@@ -83,6 +84,18 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}\n  {}", self.severity, self.what, self.advice())
+    }
+}
+
+impl Db {
+    /// What is wrong with the database, why its writes are slow, and what to change: the worst first; nothing if all is well.
+    ///
+    /// It goes by [`Db::facts`], and costs what they cost.
+    ///
+    /// # Errors
+    /// As [`Db::facts`].
+    pub fn doctor(&self) -> Result<Vec<Finding>> {
+        Ok(diagnose(&self.facts()?))
     }
 }
 

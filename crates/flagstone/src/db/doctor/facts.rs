@@ -73,7 +73,7 @@ macro_rules! facts {
         #[cfg(test)]
         impl $name {
             /// Sets a fact by its name.
-            pub(super) fn set(&mut self, name: &str, value: &str) {
+            pub(crate) fn set(&mut self, name: &str, value: &str) {
                 match name {
                     $(stringify!($field) => self.$field.assign(value).expect("a value of the fact's type"),)+
                     _ => panic!("there is no fact {name}"),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::diagnose::{Finding, diagnose};
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
@@ -47,7 +46,7 @@ struct TableFacts {
 }
 
 impl Db {
-    /// What is wrong with the database, why its writes are slow, and what to change: the worst first; nothing if all is well.
+    /// What a diagnosis of the database goes by ([`diagnose`](crate::db::diagnose)).
     ///
     /// Looks at the directory, at the shape of the trees and the properties of tables (which are opened), and, if it was opened
     /// for writing, at what it has counted since; if for reading, at the WALs, which are read twice. No other contents are
@@ -55,14 +54,6 @@ impl Db {
     ///
     /// # Errors
     /// `IoError` if the directory cannot be listed.
-    pub fn doctor(&self) -> Result<Vec<Finding>> {
-        Ok(diagnose(&self.facts()?))
-    }
-
-    /// What [`Db::doctor`] goes by.
-    ///
-    /// # Errors
-    /// As [`Db::doctor`].
     pub fn facts(&self) -> Result<Facts> {
         self.facts_under(self.inner().context.settings.load().wal_recovery_mode)
     }
@@ -71,7 +62,7 @@ impl Db {
     /// opened for reading under another.
     ///
     /// # Errors
-    /// As [`Db::doctor`].
+    /// As [`Db::facts`].
     pub fn facts_under(&self, mode: RecoveryMode) -> Result<Facts> {
         let mut facts = Facts::default();
         let checked = self.check()?;

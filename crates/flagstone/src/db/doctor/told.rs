@@ -5,7 +5,7 @@
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::{Error, Result};
-use crate::db::properties::human;
+use crate::db::human;
 
 impl Facts {
     /// Takes over what the database has told where it runs: for how long, what held writers up, how often the WAL was synced,

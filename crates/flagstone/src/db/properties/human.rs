@@ -34,7 +34,7 @@ pub(super) fn micros(micros: u64) -> String {
 }
 
 /// What [`count`] says, back: at most a thousandth or, of the smallest with a unit, a tenth too small.
-pub(in crate::db) fn parse_count(text: &str) -> Option<u64> {
+pub(crate) fn parse_count(text: &str) -> Option<u64> {
     let units = [('K', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
     let unit = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(*unit)?, *size)));
     let (digits, size) = unit.unwrap_or((text, 1));
@@ -42,7 +42,7 @@ pub(in crate::db) fn parse_count(text: &str) -> Option<u64> {
 }
 
 /// What [`bytes`] says, back, whatever follows it.
-pub(in crate::db) fn parse_bytes(text: &str) -> Option<u64> {
+pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
     let mut words = text.split(' ');
     let number = words.next()?.parse::<f64>().ok()?;
     let unit = ["KB", "MB", "GB", "TB"].iter().position(|unit| words.clone().next() == Some(unit))?;
@@ -50,7 +50,7 @@ pub(in crate::db) fn parse_bytes(text: &str) -> Option<u64> {
 }
 
 /// What [`micros`] says, back, without its last word: `HOURS:MINUTES:SECONDS`.
-pub(in crate::db) fn parse_micros(text: &str) -> Option<u64> {
+pub(crate) fn parse_micros(text: &str) -> Option<u64> {
     let mut parts = text.split(':').map(|part| part.parse::<f64>().ok());
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
     Some(((hours * 3600.0 + minutes * 60.0 + seconds) * 1e6).round() as u64)

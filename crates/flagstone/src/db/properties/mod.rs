@@ -7,7 +7,7 @@
 pub(super) mod activity;
 mod cf_stats;
 pub(super) mod db_stats;
-pub(super) mod human;
+pub(crate) mod human;
 mod numbers;
 mod tables;
 
