@@ -9,7 +9,7 @@
 //! - [`options`]: every setting once; [`manifest`]: which files make up the database
 //! - [`iter`], [`compaction`]: merging what the structures hold, and rewriting it
 //! - [`db`]: the engine's public face
-//! - [`ttl`]: a handle over the engine whose values expire
+//! - over the engine, as its users: [`doctor`], what is wrong in words; [`ttl`], a handle whose values expire
 //!
 //! Begin at [`db::Db`]. Who knows RocksDB finds in docs/rocksdb-differences.md which call of it is which one here, and what
 //! there is not.
@@ -36,6 +36,7 @@ pub mod blob;
 pub mod cache;
 pub mod compaction;
 pub mod db;
+pub mod doctor;
 pub mod env;
 pub mod expiry;
 pub mod iter;

@@ -4,7 +4,7 @@
 //! - The way of a read: `reading` (point lookups in `read`, cursors in `iterate`).
 //! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`), `disk` (`obsolete` removes old files).
 //! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`state`); readers pin a super version without it.
-//! - Looking after it: `checks` (every byte), `doctor` (what is wrong, in words), `salvage` (what is left of a damaged one).
+//! - Looking after it: `checks` (every byte), `facts` (what a doctor goes by), `salvage` (what is left of a damaged one).
 
 mod budget;
 mod caches;
@@ -13,8 +13,8 @@ mod checks;
 mod column_family;
 mod context;
 mod disk;
-mod doctor;
 mod events;
+mod facts;
 mod family;
 mod files;
 #[cfg(test)]
@@ -48,11 +48,10 @@ use crate::base::sync::{AtomicBool, Mutex};
 use crate::env::Sharer;
 use crate::memtable::ArenaPool;
 
-pub use crate::ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
 pub use disk::archive::WalFile;
 pub use disk::space::SpaceUsage;
-pub use doctor::{DatabaseFacts, Facts, FamilyFacts, Finding, LogFacts, LogFate, Severity, diagnose};
+pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub use family::ColumnFamily;
 pub use handle::Db;
 pub use jobs::held::HeldCompactions;
@@ -77,6 +76,10 @@ pub use salvage::{
 };
 pub use statistics::{Statistics, Ticker};
 pub use writing::direct_blob::BlobWriter;
+
+// What stands on the engine, for its users to find here. Nothing in the engine uses these names.
+pub use crate::doctor::{Finding, Severity, diagnose};
+pub use crate::ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};
 
 /// The database behind its handles.
 ///

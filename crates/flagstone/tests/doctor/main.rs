@@ -5,7 +5,7 @@
 //! below `----`: the findings in order, of each its beginning and what else must be in it, parted by ` .. `; `healthy` if there
 //! are none.
 //!
-//! The thresholds that take gigabytes are tested on facts alone, next to the rules (`db/doctor/testdata/cases`).
+//! The thresholds that take gigabytes are tested on facts alone, next to the rules (`doctor/testdata/cases`).
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -9,7 +9,7 @@
 //! 4. Each WAL may say how long the one before it was (see `wal/predecessor.rs`): so a clean cut and a missing file are noticed.
 //!    That counts before the records behind it. That the last one is missing is noted only: RocksDB's checkpoints leave out an
 //!    empty one.
-//! 5. Another process may be writing: what is damaged is so at a second look, too (see `doctor/logs.rs`).
+//! 5. Another process may be writing: what is damaged is so at a second look, too (see `facts/logs.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -200,7 +200,7 @@ impl DbInner {
         text
     }
 
-    /// What a doctor asks beside the counters; it reads these lines, too (`db/doctor/told.rs`).
+    /// What a doctor asks beside the counters; it reads these lines, too (`doctor/told.rs`).
     fn state_text(&self) -> String {
         let now_us = self.context.env.clock.now_us();
         let control = &self.pipeline.control;

@@ -3,9 +3,8 @@
 //!
 //! A text may hold many reports: of each line that is known the last one counts. Others are passed over.
 
-use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::{Error, Result};
-use crate::db::human;
+use crate::db::{DatabaseFacts, Facts, FamilyFacts, human};
 
 impl Facts {
     /// Takes over what the database has told where it runs: for how long, what held writers up, how often the WAL was synced,

@@ -1,8 +1,8 @@
 //! The rules for a family's trees, and for who waits for them.
 
 use super::diagnose::{Findings, MEMTABLE_SMALL, SECOND_US, Severity, WORTH_SHAPING, bytes};
-use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::{Remedy, counted, form};
+use crate::db::{DatabaseFacts, Facts, FamilyFacts};
 use crate::options::CompactionStyle;
 
 /// Fewer entries say nothing of what most of them are.

@@ -1,10 +1,10 @@
 //! The rules for blob files.
 
 use super::diagnose::{Findings, Severity, WORTH_SHAPING, bytes};
-use super::facts::{DatabaseFacts, FamilyFacts};
 use super::trees::{faster, snapshot_first};
 use crate::base::Remedy;
 use crate::compaction::pick::{blob_bytes_allowed, moved_per_byte, space_for};
+use crate::db::{DatabaseFacts, FamilyFacts};
 use crate::options::CompactionStyle;
 
 /// Less garbage is not worth collecting: compactions leave it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::facts::{DatabaseFacts, Facts, FamilyFacts};
+use super::types::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, SubCode, path_in_words};

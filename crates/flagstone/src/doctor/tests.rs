@@ -4,7 +4,8 @@
 
 use crate::base::Remedy;
 
-use super::{Facts, FamilyFacts, LogFacts, LogFate, diagnose};
+use super::diagnose;
+use crate::db::{Facts, FamilyFacts, LogFacts, LogFate};
 use crate::options::Options;
 
 fn read(text: &str) -> Facts {

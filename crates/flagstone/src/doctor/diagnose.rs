@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use super::facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub(super) use crate::base::remedy::bytes;
 use crate::base::remedy::sentence;
 use crate::base::{Remedy, Result, counted, form};
-use crate::db::Db;
+use crate::db::{DatabaseFacts, Db, Facts, FamilyFacts, LogFacts, LogFate};
 
 use super::trees::{limiter, more_memtables, mostly_held_up_by};
 
