@@ -20,7 +20,6 @@ use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::opening::replay_inserts::Targets;
 use crate::db::writing::direct_blob::BlobChecks;
-use crate::db::writing::operations::takes_sequence;
 use crate::env::File;
 use crate::wal::{Checks, Damage, Event, Expected, Fault, Gap, Noted, Reader, ReaderOptions, WalEnd};
 
@@ -237,7 +236,7 @@ impl Scan {
         }
         let mut next = batch.sequence();
         for operation in batch.iter() {
-            next += u64::from(takes_sequence(&operation?));
+            next += u64::from(operation?.takes_sequence());
         }
         let in_order = self.expected.map_or(Ok(()), |expected| expected.check(batch));
         if in_order.is_err() && self.torn.last().is_some_and(|torn| torn.wal() == wal) {

@@ -19,7 +19,6 @@ use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::opening::replay_inserts::Targets;
 use crate::db::writing::direct_blob::BlobChecks;
-use crate::db::writing::operations::takes_sequence;
 use crate::env::{File, OpenMode};
 use crate::options::value::SettingValue;
 use crate::wal::{
@@ -62,7 +61,7 @@ impl Found {
 fn try_record(record: &ReplayRecord<'_>) -> Result<Applied> {
     let mut sequence = record.batch.sequence();
     for operation in record.batch.iter() {
-        sequence += u64::from(takes_sequence(&operation?));
+        sequence += u64::from(operation?.takes_sequence());
     }
     Ok(Applied::Until(sequence))
 }

@@ -32,7 +32,6 @@ use crate::blob::BlobIndex;
 use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
 use crate::db::family::Family;
-use crate::db::writing::operations::{entry_of, family_of, takes_sequence};
 use crate::env::Join;
 use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;
@@ -234,10 +233,10 @@ impl Inserts {
                 return Err(Error::not_supported("the WAL holds two-phase transactions")
                     .advise(Remedy::DecidePrepared));
             }
-            let Some(id) = family_of(&operation) else { continue };
+            let Some(id) = operation.family() else { continue };
             let takes_it = match self.shared.targets.index(id, record.wal) {
                 Some(target) => self.note(target, sequence, &operation, record.piece)?,
-                None => takes_sequence(&operation),
+                None => operation.takes_sequence(),
             };
             sequence += u64::from(takes_it);
         }
@@ -254,7 +253,7 @@ impl Inserts {
         piece: &[u8],
     ) -> Result<bool> {
         let target = &self.shared.targets.all[index];
-        let Some((kind, key, value)) = entry_of(operation) else { return Ok(false) };
+        let Some((kind, key, value)) = operation.entry() else { return Ok(false) };
         match kind {
             ValueType::Merge if !target.merges => {
                 return Err(crate::db::settings::no_merge_operator(&target.family.name));

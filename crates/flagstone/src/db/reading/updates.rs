@@ -22,7 +22,6 @@ use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::db::disk::archive::WalFile;
-use crate::db::writing::operations::takes_sequence;
 use crate::db::{Db, DbInner};
 use crate::env::{File, OpenMode};
 use crate::options::ReadOptions;
@@ -375,7 +374,7 @@ fn what_is_missed(noted: Noted, before: Option<(FileNumber, WalEnd)>) -> Option<
 
 /// Where a batch ends, if the deletion of an empty range takes no sequence number.
 pub(super) fn end_without_empty_ranges(batch: BatchView<'_>) -> Result<SequenceNumber> {
-    batch.iter().try_fold(batch.sequence(), |end, operation| Ok(end + u64::from(takes_sequence(&operation?))))
+    batch.iter().try_fold(batch.sequence(), |end, operation| Ok(end + u64::from(operation?.takes_sequence())))
 }
 
 /// Whether a batch is nobody's write: what the engine notes for its own recovery.

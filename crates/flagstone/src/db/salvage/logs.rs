@@ -22,7 +22,6 @@ use crate::base::{
     SequenceNumber, ValueType,
 };
 use crate::batch::{BatchView, Operation};
-use crate::db::writing::operations::{entry_of, family_of, takes_sequence};
 use crate::env::File;
 use crate::wal::{Damage, DamageKind, Event, Gap, Noted, Reader, ReaderOptions, WalEnd, number_at};
 
@@ -45,7 +44,7 @@ pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTree
                     let batch = BatchView::parse(record).ok().filter(counts);
                     let operations = batch.into_iter().flat_map(|batch| batch.iter());
                     found.extend(
-                        operations.map_while(Result::ok).filter_map(|operation| family_of(&operation)),
+                        operations.map_while(Result::ok).filter_map(|operation| operation.family()),
                     );
                 }
             }
@@ -138,9 +137,9 @@ struct Sequences<'a> {
 impl<'a> Sequences<'a> {
     fn take(&mut self, operation: &Operation<'a>) -> SequenceNumber {
         let sequence = self.next;
-        let place = family_of(operation).zip(entry_of(operation));
+        let place = operation.family().zip(operation.entry());
         let Some((family, (kind, key, _))) = place.filter(|_| self.are_shared) else {
-            self.next += u64::from(takes_sequence(operation));
+            self.next += u64::from(operation.takes_sequence());
             return sequence;
         };
         let place = (family, kind == ValueType::RangeDeletion, key);
@@ -297,7 +296,7 @@ impl Logs<'_, '_> {
             )));
         }
         let is_timestamped = |id| reader.timestamp_size(id) > 0;
-        if batch.iter().flatten().filter_map(|operation| family_of(&operation)).any(is_timestamped) {
+        if batch.iter().flatten().filter_map(|operation| operation.family()).any(is_timestamped) {
             return Err(Refused::Batch(Error::not_supported("a batch whose keys end in user timestamps")));
         }
         let are_shared = summary.ends_in_noop && summary.count > 1 && self.shares_numbers(reader, wal);
@@ -308,7 +307,7 @@ impl Logs<'_, '_> {
             if matches!(operation, Operation::Noop) {
                 sequences.end_part();
             }
-            if family_of(&operation).is_none() {
+            if operation.family().is_none() {
                 continue;
             }
             let sequence = sequences.take(&operation);
@@ -325,7 +324,7 @@ impl Logs<'_, '_> {
 
     /// Takes an operation if its family wants it.
     fn take(&mut self, operation: &Operation<'_>, sequence: SequenceNumber, wal: FileNumber) -> Result<bool> {
-        let Some(id) = family_of(operation) else { return Ok(false) };
+        let Some(id) = operation.family() else { return Ok(false) };
         let found = if self.is_archive {
             self.families.for_archived_record(id).map(|family| (family, true))
         } else {

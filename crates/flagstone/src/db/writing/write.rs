@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
-use super::operations::{self, family_of, takes_sequence};
+use super::operations;
 use crate::base::sync::Ordering;
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes,
@@ -193,7 +193,7 @@ pub(super) fn check_operation(
         return Err(Error::not_supported("a batch with two-phase transactions cannot be written"));
     }
     let Some(family) = family else {
-        return match family_of(operation) {
+        return match operation.family() {
             Some(id) if !ignore_missing_families => Err(Error::invalid_argument(format!(
                 "the batch names column family {id}, which does not exist or was dropped"
             ))),
@@ -410,7 +410,7 @@ impl Pipeline {
             if matches!((&operation, blobs), (Operation::BlobIndex { .. }, BlobsOfBatch::Nothing)) {
                 return Err(names_blobs());
             }
-            let target = family_of(&operation).and_then(|id| commit.target(id));
+            let target = operation.family().and_then(|id| commit.target(id));
             check_operation(&operation, target.map(|target| &*target.family), ignore_missing_families)?;
         }
         Ok(())
@@ -450,7 +450,7 @@ impl Pipeline {
     /// next says that it was dropped. So one must count first that has the family.
     #[cold]
     fn settle_drops(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
-        let mut families = batch.iter().filter_map(|operation| family_of(&operation.ok()?));
+        let mut families = batch.iter().filter_map(|operation| operation.ok()?.family());
         if !families.any(|id| commit.target(id).is_some_and(|target| target.drop_in_doubt)) {
             return Ok(());
         }
@@ -501,14 +501,14 @@ impl Pipeline {
         let mut full = false;
         let mut sequence = first;
         for operation in batch.iter().map_while(Result::ok) {
-            let Some(id) = family_of(&operation) else { continue };
+            let Some(id) = operation.family() else { continue };
             let Some(target) = commit.targets.get_mut(&id) else {
                 // Its family is gone and the writer does not mind; replay counts it the same way.
-                sequence += u64::from(takes_sequence(&operation));
+                sequence += u64::from(operation.takes_sequence());
                 continue;
             };
             if target.family.dead_ranges.is_watching() {
-                target.family.dead_ranges.write(sequence - 1, operations::key_set(&operation));
+                target.family.dead_ranges.write(sequence - 1, operation.key_set());
             }
             let order = target.family.comparator();
             let merge = |key: &[u8], operand: &[u8]| self.merged_at_once(target, key, operand, sequence);

@@ -14,7 +14,6 @@ use crate::cache::Holder;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::statistics::Ticker;
-use crate::db::writing::operations::family_of;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::write::{Commit, check_operation};
 use crate::env::OpenMode;
@@ -153,7 +152,7 @@ impl Pipeline {
     pub(in crate::db) fn check_families(&self, source: &Source<'_>, ignore_missing: bool) -> Result<()> {
         let families = self.tree.families.read();
         source.each(|_, operation, _| {
-            let family = family_of(&operation).and_then(|id| families.get(&id));
+            let family = operation.family().and_then(|id| families.get(&id));
             check_operation(&operation, family.map(|family| &**family), ignore_missing)
         })
     }
