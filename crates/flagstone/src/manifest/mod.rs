@@ -4,10 +4,12 @@
 //! - `metadata`: what the MANIFEST says of a file; `live`: the same while the file is in use
 //! - `holes`: what of a blob file is not on the disk any longer
 //! - `version`: the immutable set of files of one column family; `version_builder`: edits applied to one
-//! - `record`: the framing of edits in a MANIFEST; `dump`: a MANIFEST edit by edit
+//! - `record`: the framing of edits in a MANIFEST; `dump`: a MANIFEST edit by edit; `check`: what is
+//!   damaged in one
 //! - `version_set`: all families and the MANIFEST being written; `commit`: changing it; `recover`: reading it back;
 //!   `copy`: the MANIFEST of a copy of the database
 
+mod check;
 mod commit;
 mod copy;
 mod decode;
@@ -26,6 +28,7 @@ mod version;
 mod version_builder;
 mod version_set;
 
+pub(crate) use check::ManifestCheck;
 pub use copy::StateCopy;
 pub use dump::{EditIterator, dump};
 pub use edit::{CompactCursor, VersionEdit, WalAddition};

@@ -17,9 +17,8 @@ use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result, SequenceNumber,
 };
 use crate::blob::{FOOTER_SIZE, HEADER_SIZE};
-use crate::db::checks::verify_manifest::look_through_manifest;
 use crate::env::{FileSystem, Metadata, OpenMode};
-use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current, reader_options};
+use crate::manifest::{FileMetadata, ManifestCheck, VersionEdit, identity_of, read_current, reader_options};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{TableProperties, read_table_properties};
 use crate::wal::{Event, Reader, ReaderOptions};
@@ -416,8 +415,8 @@ impl History {
     /// Applies all intact edits; what is damaged. A torn end is no damage: what is left there has not taken place.
     fn read_edits(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<Vec<Error>> {
         let file = fs.open(path, OpenMode::Read)?;
-        self.ends_torn = look_through_manifest(file.clone())
-            .is_ok_and(|found| found.faults.is_empty() && !found.notes.is_empty());
+        self.ends_torn = ManifestCheck::of(file.clone())
+            .is_ok_and(|found| found.faults.is_empty() && found.torn_end.is_some());
         let options = ReaderOptions { search_behind_damage: true, ..reader_options() };
         let mut reader = Reader::with_options(file, FileNumber(0), options);
         let mut damages = Vec::new();

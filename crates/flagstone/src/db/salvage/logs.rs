@@ -43,9 +43,7 @@ pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTree
                     };
                     let batch = BatchView::parse(record).ok().filter(counts);
                     let operations = batch.into_iter().flat_map(|batch| batch.iter());
-                    found.extend(
-                        operations.map_while(Result::ok).filter_map(|operation| operation.family()),
-                    );
+                    found.extend(operations.map_while(Result::ok).filter_map(|operation| operation.family()));
                 }
             }
         }
