@@ -74,6 +74,7 @@ pub use salvage::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
     salvage_with_older_options,
 };
+pub(crate) use settings::{compression_options, leveled_settings, table_builder_settings};
 pub use statistics::{Statistics, Ticker};
 pub use writing::direct_blob::BlobWriter;
 

@@ -99,7 +99,7 @@ pub(super) fn no_merge_operator(family: &str) -> Error {
 }
 
 /// The parameters of compression; those of the bottommost level if they are enabled.
-pub(super) fn compression_options(options: &ColumnFamilyOptions, bottommost: bool) -> CompressionOptions {
+pub(crate) fn compression_options(options: &ColumnFamilyOptions, bottommost: bool) -> CompressionOptions {
     if bottommost && options.bottommost_compression_opts.enabled {
         (&options.bottommost_compression_opts).into()
     } else {
@@ -115,7 +115,7 @@ fn super_block(table: &TableSettings) -> Option<SuperBlock> {
 
 /// How a family's options want a table of `level` to be written, but for its compression; `may_omit_filter`: whoever comes as far
 /// as such a table will mostly find the key there.
-pub(super) fn table_builder_settings(
+pub(crate) fn table_builder_settings(
     options: &ColumnFamilyOptions,
     level: usize,
     may_omit_filter: bool,
@@ -175,7 +175,7 @@ pub(super) fn pick_compaction(
 }
 
 /// What the pickers go by; of levels only the leveled one.
-pub(super) fn leveled_settings(options: &ColumnFamilyOptions, paths: &DataPaths) -> LeveledSettings {
+pub(crate) fn leveled_settings(options: &ColumnFamilyOptions, paths: &DataPaths) -> LeveledSettings {
     LeveledSettings {
         level0_file_num_compaction_trigger: options.level0_file_num_compaction_trigger.max(1) as usize,
         runs_without_delay: usize::try_from(options.level0_slowdown_writes_trigger)

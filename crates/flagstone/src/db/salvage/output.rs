@@ -12,7 +12,7 @@ use crate::base::{
     file_name,
 };
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
-use crate::db::settings::{compression_options, leveled_settings, table_builder_settings};
+use crate::db::{compression_options, leveled_settings, table_builder_settings};
 use crate::env::{Env, File, Names, NewNames, OpenMode};
 use crate::manifest::{
     BlobFileAddition, FamilySpec, FileMetadata, FileNumbers, ManifestSettings, VersionEdit, VersionSet,

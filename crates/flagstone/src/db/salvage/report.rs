@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::base::{Error, FileNumber, counted, form};
-use crate::db::checks::verify::Fault;
+use crate::db::Fault;
 
 /// Memory that lost values may take which the report lists.
 const LISTED_BYTES_MAX: usize = 64 << 20;
