@@ -9,7 +9,8 @@
 //! - [`options`]: every setting once; [`manifest`]: which files make up the database
 //! - [`iter`], [`compaction`]: merging what the structures hold, and rewriting it
 //! - [`db`]: the engine's public face
-//! - over the engine, as its users: [`doctor`], what is wrong in words; [`ttl`], a handle whose values expire
+//! - over the engine, as its users: [`doctor`], what is wrong in words; [`salvage`], a database from what is left of one;
+//!   [`ttl`], a handle whose values expire
 //!
 //! Begin at [`db::Db`]. Who knows RocksDB finds in docs/rocksdb-differences.md which call of it is which one here, and what
 //! there is not.
@@ -43,6 +44,7 @@ pub mod iter;
 pub mod manifest;
 pub mod memtable;
 pub mod options;
+pub mod salvage;
 pub mod sst;
 pub mod ttl;
 pub mod wal;

@@ -4,7 +4,10 @@
 //! - The way of a read: `reading` (point lookups in `read`, cursors in `iterate`).
 //! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`), `disk` (`obsolete` removes old files).
 //! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`state`); readers pin a super version without it.
-//! - Looking after it: `checks` (every byte), `facts` (what a doctor goes by), `salvage` (what is left of a damaged one).
+//! - Looking after it: `checks` (every byte), `facts` (what a doctor goes by).
+//!
+//! `salvage`, `doctor` and `ttl` stand on the engine, outside of it: they use what any user has, and the few crate-visible names
+//! below. Nothing here uses them.
 
 mod budget;
 mod caches;
@@ -32,7 +35,6 @@ mod poison;
 mod properties;
 mod ranges;
 mod reading;
-mod salvage;
 mod settings;
 mod state;
 mod statistics;
@@ -70,16 +72,16 @@ pub use reading::update_position::UpdatePosition;
 pub use reading::updates::{Update, Updates};
 pub use reading::value::Value;
 pub use reading::value_reader::ValueReader;
-pub use salvage::{
-    LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
-    salvage_with_older_options,
-};
 pub(crate) use settings::{compression_options, leveled_settings, table_builder_settings};
 pub use statistics::{Statistics, Ticker};
 pub use writing::direct_blob::BlobWriter;
 
 // What stands on the engine, for its users to find here. Nothing in the engine uses these names.
 pub use crate::doctor::{Finding, Severity, diagnose};
+pub use crate::salvage::{
+    LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
+    salvage_with_older_options,
+};
 pub use crate::ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};
 
 /// The database behind its handles.

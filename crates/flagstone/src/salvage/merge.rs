@@ -125,10 +125,10 @@ mod tests {
 
     use super::*;
     use crate::base::{Comparator, FileNumber};
-    use crate::db::salvage::runs::Runs;
     use crate::env::FileSystem;
     use crate::env::memory::MemoryFileSystem;
     use crate::manifest::FileNumbers;
+    use crate::salvage::runs::Runs;
 
     fn fail(error: Error) {
         panic!("{error}");
