@@ -112,16 +112,23 @@ fn calls_that_the_documents_name_exist() {
 }
 
 #[test]
-fn files_and_functions_that_the_architecture_names_exist() {
+fn files_and_functions_that_the_guides_to_the_code_name_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = include_str!("../../../ARCHITECTURE.md");
     let source = sources(vec![root.join("src"), root.join("../testkit/src")]);
-    for code in text.split('`').skip(1).step_by(2) {
-        if code.contains('/') && code.ends_with(".rs") {
-            let places = [root.join("src").join(code), root.join("../..").join(code)];
-            assert!(places.iter().any(|place| place.exists()), "ARCHITECTURE.md names the file {code}");
-        } else if code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
-            assert!(source.contains(code), "ARCHITECTURE.md names {code}");
+    let guides = [
+        ("ARCHITECTURE.md", include_str!("../../../ARCHITECTURE.md")),
+        ("CONTRIBUTING.md", include_str!("../../../CONTRIBUTING.md")),
+    ];
+    for (guide, text) in guides {
+        for code in text.split('`').skip(1).step_by(2) {
+            let is_path = code.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte));
+            if code.contains('/') && is_path {
+                let places = [root.join("src").join(code), root.join("../..").join(code)];
+                assert!(places.iter().any(|place| place.exists()), "{guide} names the file {code}");
+            } else if code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            {
+                assert!(source.contains(code), "{guide} names {code}");
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - The way of a write: `writing` (large values in `direct_blob`, the commit in `write`, memtables in `switch`), `jobs::flush`.
 //! - The way of a read: `reading` (point lookups in `read`, cursors in `iterate`).
-//! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`), `disk` (`obsolete` removes old files).
+//! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`; `obsolete` removes old files).
 //! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`state`); readers pin a super version without it.
 //! - Looking after it: `checks` (every byte), `facts` (what a doctor goes by).
 //!

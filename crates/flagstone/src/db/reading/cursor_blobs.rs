@@ -1,4 +1,10 @@
 //! The large values that an iterator asks for.
+//!
+//! 1. A value is fetched when the iterator is asked for it: a scan over keys reads no blob file.
+//! 2. Values in the cache: a scan looks at the entries to come in its block, and asks for the memory of several values at a time
+//!    ([`Asked`]).
+//! 3. Values one behind the other in a file are read together ([`BlobReadahead`]).
+//! 4. Values here and there in files: where reads wait for the device, the system is told of several at once ([`Scattered`]).
 
 use std::sync::Arc;
 
