@@ -1,14 +1,16 @@
 //! What every part of a database is handed: where it is, how the world is reached, what its options say.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::events::Events;
 use super::poison::Poison;
 use super::statistics::Statistics;
 use crate::base::sync::{ArcSwap, AtomicBool, Ordering};
+use crate::base::unique_id::session_identity;
 use crate::base::{Code, Error, Result, SubCode};
 use crate::env::{Env, Names};
+use crate::manifest::VersionSet;
 use crate::options::Options;
 
 /// One for each open database, shared by its parts.
@@ -32,6 +34,30 @@ pub(super) struct Context {
 }
 
 impl Context {
+    pub(super) fn new(path: &Path, options: Options, read_only: bool, versions: &VersionSet) -> Self {
+        let env = options.env.clone();
+        let wal_directory = match options.wal_dir.as_str() {
+            "" => path.to_path_buf(),
+            directory => PathBuf::from(directory),
+        };
+        let events = Arc::new(Events::new(options.listeners.clone()));
+        Self {
+            path: path.to_path_buf(),
+            wal_directory,
+            read_only,
+            opened_at_us: env.clock.now_us(),
+            identity: versions.db_id().to_string(),
+            session: session_identity(env.random.next_u64(), env.random.next_u64()),
+            env,
+            names: versions.names().clone(),
+            poison: Poison::new(events.clone()),
+            events,
+            statistics: Arc::default(),
+            closing: AtomicBool::new(false),
+            settings: ArcSwap::from_pointee(options),
+        }
+    }
+
     /// # Errors
     /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned it.
     pub(in crate::db) fn check_writable(&self) -> Result<()> {

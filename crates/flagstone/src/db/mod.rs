@@ -30,6 +30,8 @@ mod live_files;
 mod memory;
 mod open_files;
 mod opening;
+#[cfg(test)]
+mod parts_tests;
 mod pins;
 mod poison;
 mod properties;

@@ -1,17 +1,15 @@
 //! Putting the engine together, keeping its OPTIONS file, and closing it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::allocator::ReleasedAtEnd;
-use crate::base::sync::{ArcSwap, AtomicBool, Mutex, Ordering};
-use crate::base::unique_id::session_identity;
+use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{ColumnFamilyId, Mutant, Result, SnapshotList, Sometimes};
 use crate::db::DbInner;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
-use crate::db::events::Events;
 use crate::db::family::{Family, FamilyState};
 use crate::db::files::Tables;
 use crate::db::jobs::Jobs;
@@ -19,9 +17,7 @@ use crate::db::jobs::background::Background;
 use crate::db::limits::Limits;
 use crate::db::opening::Lifecycle;
 use crate::db::opening::due_options::OptionsFile;
-use crate::db::poison::Poison;
 use crate::db::reading::Reader;
-use crate::db::statistics::Statistics;
 use crate::db::tree::{Below, Tree};
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::wal_space::WalSpace;
@@ -39,31 +35,10 @@ impl DbInner {
         families: BTreeMap<ColumnFamilyId, FamilyState>,
         (tables, arenas): (Arc<Tables>, Arc<ArenaPool>),
     ) -> Self {
-        let env = options.env.clone();
-        let wal_directory = match options.wal_dir.as_str() {
-            "" => path.to_path_buf(),
-            directory => PathBuf::from(directory),
-        };
-        let events = Arc::new(Events::new(options.listeners.clone()));
-        let statistics = Arc::<Statistics>::default();
         let snapshots = SnapshotList::new();
         let obsolete = versions.obsolete_files().clone();
-        let context = Context {
-            path: path.to_path_buf(),
-            wal_directory,
-            read_only,
-            opened_at_us: env.clock.now_us(),
-            identity: versions.db_id().to_string(),
-            session: session_identity(env.random.next_u64(), env.random.next_u64()),
-            env,
-            names: versions.names().clone(),
-            poison: Poison::new(events.clone()),
-            events,
-            statistics: statistics.clone(),
-            closing: AtomicBool::new(false),
-            settings: ArcSwap::from_pointee(options),
-        };
-        let (context, limits) = (Arc::new(context), Arc::new(Limits::new()));
+        let context = Arc::new(Context::new(path, options, read_only, &versions));
+        let (limits, statistics) = (Arc::new(Limits::new()), context.statistics.clone());
         let disk = Arc::new(Disk::new(context.clone(), limits.clone(), obsolete.clone()));
         let background = Arc::new(Background::new(context.clone()));
         let below = Below {
