@@ -8,7 +8,10 @@
 //! 6. No marks of unfinished work.
 //! 7. The engine takes its locks from `base::sync`, so that a test can schedule them; `env` and tests need not.
 //! 8. The engine syncs directories by way of `env::Names` alone; tests need not.
+//! 9. Structures of at most 15 fields; settings, flags, plain reports and what mirrors the format of a file may have more.
+//! 10. The methods of a type stand in at most five files of a module. Types that have more are listed; the list only shrinks.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The longest file that needs no reason.
@@ -17,6 +20,38 @@ pub const MAX_FILE_LINES: usize = 600;
 pub const MAX_FUNCTION_LINES: usize = 70;
 /// The longest line.
 pub const MAX_LINE_LENGTH: usize = 130;
+
+/// The most fields of a structure.
+pub const MAX_FIELDS: usize = 15;
+/// The most files with methods of one type.
+pub const MAX_METHOD_FILES: usize = 5;
+
+/// Structures that may have more fields.
+const WIDE: &[&str] = &[
+    "Flags",
+    "TableBuilderSettings",
+    "LeveledSettings",
+    "Options",
+    "TableProperties",
+    "FileMetadata",
+    "VersionEdit",
+    "MemoryUsage",
+    // It holds what a random history is made of.
+    "Life",
+];
+
+/// Modules' types whose methods stand in more files, and in how many. The list only shrinks.
+const SPREAD: &[(&str, &str, usize)] = &[
+    ("crates/cli/src/stress", "Worker", 6),
+    ("crates/flagstone/src/db", "Db", 27),
+    ("crates/flagstone/src/db", "DbInner", 26),
+    ("crates/flagstone/src/db", "Jobs", 15),
+    ("crates/flagstone/src/db", "Pipeline", 13),
+    ("crates/flagstone/src/ttl", "TtlDb", 6),
+    ("crates/flagstone/src/db", "Tree", 7),
+    ("crates/flagstone/src/options", "ColumnFamilyOptions", 6),
+    ("crates/testkit/src/history", "Life", 6),
+];
 
 /// The engine's modules from the bottom up; a module may use its own layer and those below.
 const LAYERS: &[&[&str]] = &[
@@ -107,6 +142,9 @@ pub fn check_source(file: &str, text: &str) -> Vec<Offence> {
             offend(index + 1, "a directory synced otherwise than by env::Names".to_string());
         }
     }
+    for (line, name, fields) in wide_structures(&lines).into_iter().filter(|_| is_production(file)) {
+        offend(line, format!("{name} has {fields} fields; {MAX_FIELDS} are the most"));
+    }
     for (line, length) in long_functions(&lines) {
         offend(line, format!("a function of {length} lines; {MAX_FUNCTION_LINES} are the most"));
     }
@@ -165,6 +203,89 @@ fn syncs_a_directory(file: &str, line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let may = inside.starts_with("env/") || inside.contains("tests");
     !may && code.contains(".sync_directory(")
+}
+
+/// Structures with too many fields, as (line, name, fields); relies on formatted sources.
+fn wide_structures(lines: &[&str]) -> Vec<(usize, String, usize)> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, String, usize)> = None;
+    for (index, line) in lines.iter().enumerate() {
+        if let Some(name) = structure(line) {
+            open = Some((index + 1, name.to_string(), 0));
+        } else if *line == "}" {
+            let ended =
+                open.take().filter(|(_, name, fields)| *fields > MAX_FIELDS && !WIDE.contains(&&**name));
+            found.extend(ended);
+        } else if let Some((.., fields)) = &mut open {
+            *fields += usize::from(is_field(line));
+        }
+    }
+    found
+}
+
+/// The name of a structure that begins at this line and has fields with names.
+fn structure(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("struct ")?;
+    let is_item = !line.starts_with(char::is_whitespace) && !line.starts_with("//") && line.ends_with('{');
+    is_item.then(|| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()).flatten()
+}
+
+fn is_field(line: &str) -> bool {
+    let Some(code) = line.strip_prefix("    ") else { return false };
+    let code =
+        code.strip_prefix("pub").map_or(code, |code| code.split_once(' ').map_or(code, |(_, code)| code));
+    let name = code.split(':').next().unwrap_or_default();
+    code.contains(':')
+        && !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// Types whose methods stand in too many files; `sources` are paths relative to the repository, and their texts.
+pub fn check_spread(sources: &[(String, String)]) -> Vec<Offence> {
+    let mut files: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for (file, text) in sources.iter().filter(|(file, _)| is_production(file)) {
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for name in code.lines().filter_map(inherent) {
+            files.entry((module_of(file), name)).or_default().insert(file);
+        }
+    }
+    let mut offences = Vec::new();
+    for ((module, name), files) in files {
+        let listed = SPREAD.iter().find(|(place, listed, _)| (*place, *listed) == (module, name));
+        let most = listed.map_or(MAX_METHOD_FILES, |(.., most)| *most);
+        let mut offend = |rule: String| {
+            let file = files.first().map_or(String::new(), ToString::to_string);
+            offences.push(Offence { file, line: 1, rule });
+        };
+        if files.len() > most {
+            offend(format!("the methods of {name} stand in {} files; {most} are the most", files.len()));
+        } else if listed.is_some() && files.len() < most {
+            offend(format!("the methods of {name} stand in {} files by now; say so in SPREAD", files.len()));
+        }
+    }
+    offences
+}
+
+/// The crate's module that a file belongs to, as a path.
+fn module_of(file: &str) -> &str {
+    let end = file.match_indices('/').nth(3).map_or(file.len(), |(at, _)| at);
+    &file[..end]
+}
+
+fn is_production(file: &str) -> bool {
+    let is_test = file.contains("/tests/") || file.ends_with("/tests.rs") || file.ends_with("_tests.rs");
+    file.starts_with("crates/") && !file.starts_with("crates/bench-peers/") && !is_test
+}
+
+/// The type whose own methods begin at this line.
+fn inherent(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("impl").filter(|_| line.ends_with('{') && !line.contains(" for "))?;
+    let rest = match rest.strip_prefix('<') {
+        // The parameters end with the first '>' that no arrow has.
+        Some(parameters) => parameters.split_once("> ").map(|(_, rest)| rest)?,
+        None => rest.strip_prefix(' ')?,
+    };
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
 /// Functions that are too long, as (line, length); relies on formatted sources.
@@ -269,6 +390,38 @@ mod tests {
         let sync = "fs.sync_directory(path)?;\n";
         assert_eq!(rules("crates/flagstone/src/db/mod.rs", sync).len(), 1);
         assert!(rules("crates/flagstone/src/env/names.rs", sync).is_empty());
+    }
+
+    #[test]
+    fn wide_structures_are_offences() {
+        let structure = |name: &str, fields: usize| {
+            let fields: String =
+                (0..fields).map(|field| format!("    pub(crate) field_{field}: u64,\n")).collect();
+            format!("/// A structure.\npub struct {name}<'a> {{\n{fields}}}\n")
+        };
+        let file = "crates/flagstone/src/db/mod.rs";
+        assert_eq!(rules(file, &structure("Wide", 16)), ["Wide has 16 fields; 15 are the most"]);
+        assert!(rules(file, &structure("Narrow", 15)).is_empty());
+        assert!(rules(file, &structure("Options", 19)).is_empty());
+    }
+
+    #[test]
+    fn methods_in_many_files_are_offences() {
+        let source = |file: &str, text: &str| (format!("crates/flagstone/src/{file}"), text.to_string());
+        let mut sources: Vec<_> =
+            (0..5).map(|n| source(&format!("db/{n}.rs"), "impl<'a> Thing<'a> {\n}\n")).collect();
+        // Neither tests count, nor traits.
+        sources.push(source("db/x/tests.rs", "impl Thing {\n}\n"));
+        sources.push(source(
+            "5.rs",
+            "impl Drop for Thing {\n}\n#[cfg(test)]\nmod tests {\nimpl Thing {\n}\n}\n",
+        ));
+        // Nor does another type of that name.
+        sources.push(source("env/os.rs", "impl Thing {\n}\n"));
+        assert!(check_spread(&sources).is_empty());
+        sources.push(source("db/6.rs", "impl Thing {\n}\n"));
+        let rules: Vec<_> = check_spread(&sources).into_iter().map(|offence| offence.rule).collect();
+        assert_eq!(rules, ["the methods of Thing stand in 6 files; 5 are the most"]);
     }
 
     #[test]

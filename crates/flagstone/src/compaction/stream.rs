@@ -50,8 +50,6 @@ pub struct CompactionStream<'a, I, R, S> {
     cover: Cover<'a>,
     key_not_below: KeyNotBelow<'a>,
     separator: S,
-    /// A buffer for what the separator makes of a value.
-    separated: Vec<u8>,
     /// Whether the input still stands on the entry put out.
     on_output: bool,
     valid: bool,
@@ -81,6 +79,8 @@ pub(super) struct CurrentEntry {
     pub(super) key: InternalKeyBuf,
     value: Value,
     own_value: Vec<u8>,
+    /// A buffer for what the separator makes of the value.
+    separated: Vec<u8>,
 }
 
 /// The range tombstones over the input.
@@ -155,12 +155,12 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                 key: InternalKeyBuf::for_seek(b"", 0),
                 value: Value::Own,
                 own_value: Vec::new(),
+                separated: Vec::new(),
             },
             queue: VecDeque::new(),
             cover: Cover { tombstones, hint: 0 },
             key_not_below: Box::new(key_not_below),
             separator,
-            separated: Vec::new(),
             on_output: false,
             valid: false,
             error: None,
@@ -565,16 +565,16 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             self.entry.key.set_version(sequence, value_type);
         }
         if matches!(value_type, ValueType::Value | ValueType::BlobIndex) {
-            self.separated.clear();
+            self.entry.separated.clear();
             let value = match self.entry.value {
                 Value::Input => self.input.value(),
                 Value::Own => &self.entry.own_value,
             };
             if let Some(changed) =
-                self.separator.place(self.entry.key.as_key(), value, &mut self.separated)?
+                self.separator.place(self.entry.key.as_key(), value, &mut self.entry.separated)?
             {
                 value_type = changed;
-                std::mem::swap(&mut self.entry.own_value, &mut self.separated);
+                std::mem::swap(&mut self.entry.own_value, &mut self.entry.separated);
                 self.entry.value = Value::Own;
                 self.entry.key.set_version(sequence, value_type);
             }

@@ -169,7 +169,7 @@ impl DbInner {
             }
         });
         let has_part = share.is_some();
-        *self.memory_share.lock() = share;
+        *self.lifecycle.memory_share.lock() = share;
         if has_part {
             // Its limits and caches were made without counting itself.
             self.update_limits();

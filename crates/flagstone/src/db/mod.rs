@@ -48,8 +48,7 @@ use std::sync::Arc;
 
 use crate::base::SnapshotList;
 use crate::base::allocator::ReleasedAtEnd;
-use crate::base::sync::{AtomicBool, Mutex};
-use crate::env::Sharer;
+use crate::base::sync::Mutex;
 use crate::memtable::ArenaPool;
 
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
@@ -97,15 +96,11 @@ pub(crate) struct DbInner {
     snapshots: Arc<SnapshotList>,
     tables: Arc<files::Tables>,
     reader: Arc<reading::Reader>,
-    /// A recording of the block cache was begun here, and perhaps not ended.
-    records_cache: AtomicBool,
     /// What `rocksdb.dbstats` said last.
     last_report: Mutex<properties::db_stats::DbFigures>,
     limits: Arc<limits::Limits>,
     /// Memory of flushed memtables, for the next ones.
     arenas: Arc<ArenaPool>,
-    /// Its part of the memory of all databases of the process, while it is open.
-    memory_share: Mutex<Option<Sharer>>,
     background: Arc<jobs::background::Background>,
     options_file: Arc<opening::due_options::OptionsFile>,
     jobs: Arc<jobs::Jobs>,

@@ -25,7 +25,7 @@ impl Db {
         let inner = self.inner();
         inner.context.check_open()?;
         inner.tables.caches().blocks().start_trace(&inner.context.env, path.as_ref(), options)?;
-        inner.records_cache.store(true, Ordering::Release);
+        inner.lifecycle.records_cache.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -35,7 +35,7 @@ impl Db {
     /// The first that writing the file met; what was asked for after it is not in the file.
     pub fn end_block_cache_trace(&self) -> Result<Option<TraceSummary>> {
         let inner = self.inner();
-        inner.records_cache.store(false, Ordering::Release);
+        inner.lifecycle.records_cache.store(false, Ordering::Release);
         inner.tables.caches().blocks().end_trace()
     }
 }
@@ -44,7 +44,7 @@ impl DbInner {
     /// Writes what a recording still has in memory. That it cannot be written makes no database worse.
     pub(super) fn end_traces(&self) {
         // Another's, in a cache that is shared, goes on.
-        if self.records_cache.swap(false, Ordering::AcqRel)
+        if self.lifecycle.records_cache.swap(false, Ordering::AcqRel)
             && let Err(error) = self.tables.caches().blocks().end_trace()
         {
             tracing::error!(%error, "writing the block cache trace");

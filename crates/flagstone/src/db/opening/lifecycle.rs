@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::allocator::ReleasedAtEnd;
-use crate::base::sync::{AtomicBool, Mutex, Ordering};
+use crate::base::sync::{Mutex, Ordering};
 use crate::base::{ColumnFamilyId, Mutant, Result, SnapshotList, Sometimes};
 use crate::db::DbInner;
 use crate::db::context::Context;
@@ -62,11 +62,9 @@ impl DbInner {
             snapshots,
             tables,
             reader: reader.clone(),
-            records_cache: AtomicBool::new(false),
             last_report: Mutex::default(),
             limits,
             arenas: arenas.clone(),
-            memory_share: Mutex::default(),
             background,
             options_file: options_file.clone(),
             jobs: Arc::new(Jobs::new(below, tree, pipeline, reader, arenas, options_file)),
@@ -118,7 +116,7 @@ impl DbInner {
         self.tree.remove_recyclable_wals();
         self.disk.close_reserve();
         self.options_file.wait();
-        let share = self.memory_share.lock().take();
+        let share = self.lifecycle.memory_share.lock().take();
         drop(share);
         self.unlist();
         *self.disk.lock.lock() = None;

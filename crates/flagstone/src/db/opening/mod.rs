@@ -12,8 +12,8 @@ pub(super) mod replayed;
 mod wal_directory;
 
 use crate::base::Result;
-use crate::base::sync::Mutex;
-use crate::env::Listed;
+use crate::base::sync::{AtomicBool, Mutex};
+use crate::env::{Listed, Sharer};
 
 /// What opening and closing a database need.
 #[derive(Default)]
@@ -22,6 +22,10 @@ pub(super) struct Lifecycle {
     pub(super) closed: Mutex<Option<Result<()>>>,
     /// Its place in the list of the open databases of the process, while it is open.
     pub(super) listed: Mutex<Option<Listed>>,
+    /// Its part of the memory of all databases of the process, while it is open.
+    pub(super) memory_share: Mutex<Option<Sharer>>,
+    /// A recording of the block cache was begun here, and perhaps not ended.
+    pub(super) records_cache: AtomicBool,
     /// Held while a checkpoint looks for its directory and makes it.
     pub(super) checkpoint_begins: Mutex<()>,
 }
