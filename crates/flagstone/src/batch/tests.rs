@@ -116,8 +116,8 @@ fn every_tag_is_read() {
 fn a_bad_batch_is_refused() {
     for (bytes, why) in [
         (b"\x01\0\0".to_vec(), "log record too small: 3 bytes"),
-        (with_body(2, b"\x01\x01k\x01v"), "wrong count: 1 operations, the header says 2"),
-        (with_body(0, b"\x01\x01k\x01v"), "wrong count: 1 operations or more, the header says 0"),
+        (with_body(2, b"\x01\x01k\x01v"), "wrong count: 1 operation, the header says 2"),
+        (with_body(0, b"\x01\x01k\x01v"), "wrong count: 1 operation or more, the header says 0"),
         (with_body(1, b"\x00\x01k\x00\x01l\xff"), "wrong count: 2 operations or more, the header says 1"),
         (with_body(1, b"\x18\x01k\x07v\0\0\0\0\0\0"), "tag 24 is cut off"),
         (encode_header(1 << 56, 0).to_vec(), "too large"),

@@ -412,7 +412,7 @@ fn a_batch_that_cannot_be_read_tells_nothing_of_the_log_before() {
         let apply = &mut |_: &ReplayRecord<'_>| panic!("it was applied");
         let logs = [(FileNumber(2), file.clone())];
         let error = replay(&logs, FileNumber(1), mode, &Reading::default(), apply).unwrap_err();
-        assert!(error.message().contains("wrong count: 1 operations or more"), "{mode:?}: {error}");
+        assert!(error.message().contains("wrong count: 1 operation or more"), "{mode:?}: {error}");
     }
 }
 
