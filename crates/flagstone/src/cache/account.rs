@@ -15,7 +15,7 @@ use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 /// What memory is held for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Holder {
+pub enum MemoryKind {
     /// Memtables: those written to, those that wait for a flush, and flushed ones that a reader keeps.
     Memtables,
     /// Memory of dropped memtables, kept for the next.
@@ -65,13 +65,13 @@ struct Follower {
 
 impl MemoryAccount {
     /// Bytes that a holder has now.
-    pub fn held(&self, holder: Holder) -> usize {
+    pub fn held(&self, holder: MemoryKind) -> usize {
         // Taken by one thread before the other has told that it gave them, they make less than nothing for a moment.
         (self.held[holder as usize].load(Ordering::Relaxed) as isize).max(0) as usize
     }
 
     /// How many pieces these are, if they were taken with [`MemoryAccount::hold`].
-    pub fn pieces(&self, holder: Holder) -> usize {
+    pub fn pieces(&self, holder: MemoryKind) -> usize {
         self.pieces[holder as usize].load(Ordering::Relaxed)
     }
 
@@ -87,7 +87,7 @@ impl MemoryAccount {
     }
 
     /// A holder has so many bytes more.
-    pub fn add(&self, holder: Holder, bytes: usize) {
+    pub fn add(&self, holder: MemoryKind, bytes: usize) {
         self.held[holder as usize].fetch_add(bytes, Ordering::Relaxed);
         // Less than nothing for a moment is not the most.
         let total = (self.total() as isize).max(0) as usize;
@@ -98,13 +98,13 @@ impl MemoryAccount {
     }
 
     /// A holder has so many bytes less.
-    pub fn subtract(&self, holder: Holder, bytes: usize) {
+    pub fn subtract(&self, holder: MemoryKind, bytes: usize) {
         self.held[holder as usize].fetch_sub(bytes, Ordering::Relaxed);
         self.tell();
     }
 
     /// A piece of so many bytes, until it is dropped.
-    pub fn hold(self: &Arc<Self>, holder: Holder, bytes: usize) -> Held {
+    pub fn hold(self: &Arc<Self>, holder: MemoryKind, bytes: usize) -> Held {
         self.pieces[holder as usize].fetch_add(1, Ordering::Relaxed);
         self.add(holder, bytes);
         Held { account: self.clone(), holder, bytes }
@@ -112,7 +112,7 @@ impl MemoryAccount {
 
     /// [`MemoryAccount::hold`] of what is counted only if it is large: from [`COUNTED_FROM`] on.
     #[inline]
-    pub fn hold_large(self: &Arc<Self>, holder: Holder, bytes: usize) -> Option<Held> {
+    pub fn hold_large(self: &Arc<Self>, holder: MemoryKind, bytes: usize) -> Option<Held> {
         (bytes >= COUNTED_FROM).then(|| self.hold(holder, bytes))
     }
 
@@ -168,7 +168,7 @@ impl MemoryAccount {
     }
 
     /// What changes its size, until it is dropped; no piece, and no bytes yet.
-    pub fn measured(self: &Arc<Self>, holder: Holder) -> Measured {
+    pub fn measured(self: &Arc<Self>, holder: MemoryKind) -> Measured {
         Measured { account: self.clone(), holder, bytes: 0 }
     }
 
@@ -190,7 +190,7 @@ impl MemoryAccount {
 /// Memory in an account that grows and shrinks; dropped with what it stands for.
 pub struct Measured {
     account: Arc<MemoryAccount>,
-    holder: Holder,
+    holder: MemoryKind,
     bytes: usize,
 }
 
@@ -229,7 +229,7 @@ impl Drop for Measured {
 /// Memory in an account; dropped with what it stands for.
 pub struct Held {
     account: Arc<MemoryAccount>,
-    holder: Holder,
+    holder: MemoryKind,
     bytes: usize,
 }
 
@@ -244,7 +244,7 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.account.pieces[self.holder as usize].fetch_sub(1, Ordering::Relaxed);
         self.account.subtract(self.holder, self.bytes);
-        if self.holder == Holder::Jobs {
+        if self.holder == MemoryKind::Jobs {
             self.account.freed(self.bytes);
         }
     }
@@ -257,23 +257,23 @@ mod tests {
     #[test]
     fn who_follows_hears_of_large_changes() {
         let account = Arc::new(MemoryAccount::default());
-        account.add(Holder::Memtables, 500);
+        account.add(MemoryKind::Memtables, 500);
         let heard = Arc::new(Mutex::new(Vec::new()));
         let followed = heard.clone();
         account.follow(100, move |total| followed.lock().push(total));
         assert_eq!(*heard.lock(), [500]);
-        let table = account.hold(Holder::Tables, 99);
-        assert_eq!((account.held(Holder::Tables), account.pieces(Holder::Tables)), (99, 1));
+        let table = account.hold(MemoryKind::Tables, 99);
+        assert_eq!((account.held(MemoryKind::Tables), account.pieces(MemoryKind::Tables)), (99, 1));
         assert_eq!(*heard.lock(), [500], "less than a step");
-        let another = account.hold(Holder::Tables, 1);
+        let another = account.hold(MemoryKind::Tables, 1);
         drop((table, another));
-        account.subtract(Holder::Memtables, 500);
+        account.subtract(MemoryKind::Memtables, 500);
         assert_eq!(*heard.lock(), [500, 600, 500, 0]);
         account.tell_again();
         account.follow_every(10);
-        drop(account.hold(Holder::Tables, 10));
+        drop(account.hold(MemoryKind::Tables, 10));
         assert_eq!(*heard.lock(), [500, 600, 500, 0, 0, 10, 0]);
-        assert_eq!((account.total(), account.pieces(Holder::Tables), account.most()), (0, 0, 600));
+        assert_eq!((account.total(), account.pieces(MemoryKind::Tables), account.most()), (0, 0, 600));
     }
 
     /// Went wrong: what changed while the follower was told of an earlier change was never told. A cache kept a size for memory
@@ -286,10 +286,10 @@ mod tests {
         account.follow(100, move |total| {
             told.lock().push(total);
             if total == 500 {
-                followed.upgrade().expect("it tells").add(Holder::Values, 300);
+                followed.upgrade().expect("it tells").add(MemoryKind::Values, 300);
             }
         });
-        account.add(Holder::Memtables, 500);
+        account.add(MemoryKind::Memtables, 500);
         assert_eq!(*heard.lock(), [500, 800]);
     }
 
@@ -297,10 +297,10 @@ mod tests {
     #[test]
     fn what_is_taken_before_it_is_given_is_nothing() {
         let account = MemoryAccount::default();
-        account.subtract(Holder::RecycledArenas, 10);
-        assert_eq!(account.held(Holder::RecycledArenas), 0);
-        account.add(Holder::RecycledArenas, 15);
-        assert_eq!((account.held(Holder::RecycledArenas), account.total(), account.most()), (5, 5, 5));
+        account.subtract(MemoryKind::RecycledArenas, 10);
+        assert_eq!(account.held(MemoryKind::RecycledArenas), 0);
+        account.add(MemoryKind::RecycledArenas, 15);
+        assert_eq!((account.held(MemoryKind::RecycledArenas), account.total(), account.most()), (5, 5, 5));
     }
 
     #[test]
@@ -309,8 +309,8 @@ mod tests {
         assert!(!account.freed(usize::MAX), "nobody wants to know");
         account.release_every(100);
         assert_eq!([60, 39, 1, 99, 200].map(|bytes| account.freed(bytes)), [false, false, true, false, true]);
-        drop(account.hold(Holder::Jobs, 70));
-        drop(account.hold(Holder::Cursors, 70));
+        drop(account.hold(MemoryKind::Jobs, 70));
+        drop(account.hold(MemoryKind::Cursors, 70));
         assert!(!account.freed(29) && account.freed(1), "jobs count, at their end");
     }
 }

@@ -11,7 +11,7 @@ pub trait CacheValue: Clone {
     fn is_pinned(&self) -> bool;
 
     /// The value left the cache while somebody else held it: until nobody does, its memory is a piece of
-    /// [`super::Holder::KeptBlocks`].
+    /// [`super::MemoryKind::KeptBlocks`].
     fn count_kept(&self, _account: &Arc<MemoryAccount>) {}
 
     /// Drops a value that left the cache; what is to come in may use its memory.

@@ -29,7 +29,7 @@ mod slots;
 mod table;
 mod trace;
 
-pub use account::{COUNTED_FROM, Held, Holder, Measured, MemoryAccount};
+pub use account::{COUNTED_FROM, Held, Measured, MemoryAccount, MemoryKind};
 pub use entry::CacheValue;
 pub use key::CacheKey;
 pub use owner::CacheOwner;

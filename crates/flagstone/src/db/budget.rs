@@ -25,7 +25,7 @@ use std::sync::{Arc, Weak};
 
 use super::DbInner;
 use crate::base::sync::{AtomicU64, Ordering};
-use crate::cache::{Holder, MemoryAccount};
+use crate::cache::{MemoryAccount, MemoryKind};
 use crate::memtable::ArenaPool;
 use crate::options::{DbSettings, MemoryBudget};
 
@@ -85,7 +85,7 @@ impl BudgetRule {
 
     /// Frees what is kept of former memtables if nothing is left for it; how many bytes.
     pub(super) fn free_if_pressed(&self, budget: &Budget, account: &MemoryAccount) -> usize {
-        if account.held(Holder::RecycledArenas) == 0 || budget.left(account) > 0 {
+        if account.held(MemoryKind::RecycledArenas) == 0 || budget.left(account) > 0 {
             return 0;
         }
         self.arenas.upgrade().map_or(0, |arenas| arenas.trim(0))
@@ -139,11 +139,11 @@ impl Budget {
     /// What all others leave.
     fn left(&self, account: &MemoryAccount) -> u64 {
         let held = |holder| account.held(holder) as u64;
-        let memtables = (held(Holder::Memtables) + held(Holder::RecycledArenas)).max(self.memtables);
-        let jobs = held(Holder::Jobs).max(self.jobs);
-        let passing = held(Holder::WalBuffers) + held(Holder::Writes) + held(Holder::Values);
+        let memtables = (held(MemoryKind::Memtables) + held(MemoryKind::RecycledArenas)).max(self.memtables);
+        let jobs = held(MemoryKind::Jobs).max(self.jobs);
+        let passing = held(MemoryKind::WalBuffers) + held(MemoryKind::Writes) + held(MemoryKind::Values);
         let passing = passing.saturating_sub(self.total / 32);
-        let read = held(Holder::Tables) + held(Holder::Cursors) + held(Holder::KeptBlocks);
+        let read = held(MemoryKind::Tables) + held(MemoryKind::Cursors) + held(MemoryKind::KeptBlocks);
         (self.total - self.total / 6).saturating_sub(memtables + jobs + read + passing)
     }
 
@@ -210,20 +210,20 @@ mod tests {
         let account = Arc::new(MemoryAccount::default());
         let cache = |budget: &Budget| budget.cache(&account) as u64 / MIB;
         assert_eq!(cache(&budget), 96 - 16 - 24 - 12);
-        let _memtables = account.hold(Holder::Memtables, 24 << 20);
-        let _jobs = account.hold(Holder::Jobs, 4 << 20);
+        let _memtables = account.hold(MemoryKind::Memtables, 24 << 20);
+        let _jobs = account.hold(MemoryKind::Jobs, 4 << 20);
         assert_eq!(cache(&budget), 44, "that is in it already");
-        let _tables = account.hold(Holder::Tables, 6 << 20);
-        let _kept = account.hold(Holder::Memtables, 10 << 20);
+        let _tables = account.hold(MemoryKind::Tables, 6 << 20);
+        let _kept = account.hold(MemoryKind::Memtables, 10 << 20);
         assert_eq!(cache(&budget), 28);
         let read_only = of(96 * MIB, true).unwrap();
         assert_eq!(cache(&read_only), 36, "nobody writes, but these are held");
-        let _wal = account.hold(Holder::WalBuffers, 1 << 20);
-        let _write = account.hold(Holder::Writes, 2 << 20);
+        let _wal = account.hold(MemoryKind::WalBuffers, 1 << 20);
+        let _write = account.hold(MemoryKind::Writes, 2 << 20);
         assert_eq!(cache(&budget), 28, "no more than always passes through");
-        let _value = account.hold(Holder::Values, 8 << 20);
+        let _value = account.hold(MemoryKind::Values, 8 << 20);
         assert_eq!(cache(&budget), 20);
-        let _more = account.hold(Holder::Tables, 90 << 20);
+        let _more = account.hold(MemoryKind::Tables, 90 << 20);
         assert_eq!(cache(&budget), 3, "never nothing");
         let shares = |second_tier, blobs| {
             let shares = budget.caches(&account, &CachesWanted { blocks: None, second_tier, blobs });
@@ -265,9 +265,9 @@ mod tests {
         let recycled = || db.memory_usage().recycled_arenas;
         assert!(recycled() > 1 << 20);
         let account = db.inner().tables.account();
-        let others = account.hold(Holder::Tables, 10 << 20);
+        let others = account.hold(MemoryKind::Tables, 10 << 20);
         assert!(recycled() > 1 << 20, "there is room for all");
-        let more = account.hold(Holder::Cursors, 54 << 20);
+        let more = account.hold(MemoryKind::Cursors, 54 << 20);
         assert_eq!(recycled(), 0);
         drop((others, more));
     }

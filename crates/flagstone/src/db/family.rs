@@ -18,7 +18,7 @@ use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
 };
 use crate::compaction::pick::{DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size};
-use crate::iter::{DeadRanges, Past};
+use crate::iter::{DeadRanges, HistoryEpoch};
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions};
 
@@ -31,13 +31,13 @@ pub(crate) struct SuperVersion {
     /// The files.
     pub(crate) version: Arc<Version>,
     /// Which of the family's pasts it shows.
-    pub(super) past: Past,
+    pub(super) past: HistoryEpoch,
 }
 
 impl SuperVersion {
     /// What a family begins with.
     pub(super) fn first(mem: Arc<Generation>, version: Arc<Version>) -> Self {
-        Self { mem, immutable: Vec::new(), version, past: Past::default() }
+        Self { mem, immutable: Vec::new(), version, past: HistoryEpoch::default() }
     }
 
     /// The memtables, newest first.
@@ -448,7 +448,7 @@ impl FamilyState {
         self.install_in(past, version, now_us);
     }
 
-    fn install_in(&mut self, past: Past, version: Arc<Version>, now_us: u64) {
+    fn install_in(&mut self, past: HistoryEpoch, version: Arc<Version>, now_us: u64) {
         let blob_file_size = blob_file_size_of(&self.family.options.load(), &version);
         self.family.limits.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         let before = Arc::downgrade(&self.family.current.load_full());

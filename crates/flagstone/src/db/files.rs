@@ -7,18 +7,18 @@ use std::sync::Arc;
 use super::budget::{Budget, BudgetRule};
 use super::caches::Caches;
 use super::family::Family;
-use super::jobs::quarantine::Suspects;
+use super::jobs::quarantine::DamageReports;
 use super::reading::level_files::ReadThrough;
 use super::reading::live_cursors::LiveCursors;
 use crate::base::sync::{AtomicBool, Mutex};
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Remedy, Result, Temperature};
 use crate::blob::BlobFileReader;
-use crate::cache::{Holder, MemoryAccount};
+use crate::cache::{MemoryAccount, MemoryKind};
 use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::{DbSettings, Options};
 use crate::sst::{
-    Filter, IterSettings, OwnFile, Prepopulate, Table, TableIterator, TableReadSettings, Warmth,
+    Filter, IterSettings, OwnFile, Prepopulate, ReadCacheHits, Table, TableIterator, TableReadSettings,
 };
 
 /// `max_open_files` is never taken for less (RocksDB's `SanitizeOptions`).
@@ -51,7 +51,7 @@ pub(crate) struct Tables {
     /// How files are opened for reading.
     mode: OpenMode,
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
-    suspects: Suspects,
+    suspects: DamageReports,
     live_cursors: Arc<LiveCursors>,
     /// The numbers in the cache of tables whose blocks went there as they were written.
     prepopulated: Mutex<HashMap<FileNumber, u64>>,
@@ -73,7 +73,7 @@ impl Tables {
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
             mode: read_mode(options),
             blob_files: Mutex::default(),
-            suspects: Suspects::default(),
+            suspects: DamageReports::default(),
             live_cursors: LiveCursors::new(),
             prepopulated: Mutex::default(),
             key_filters: Mutex::default(),
@@ -81,7 +81,7 @@ impl Tables {
     }
 
     /// What cursors have met of damage.
-    pub(super) fn suspects(&self) -> &Suspects {
+    pub(super) fn suspects(&self) -> &DamageReports {
         &self.suspects
     }
 
@@ -184,7 +184,7 @@ impl Tables {
             level0.iter().any(|other| other.number() == file.number())
         };
         let is_pinned = options.table.pin_l0_filter_and_index_blocks_in_cache && is_in_level0();
-        let has_budget = |budget: Budget| self.account.held(Holder::Tables) as u64 <= budget.tables;
+        let has_budget = |budget: Budget| self.account.held(MemoryKind::Tables) as u64 <= budget.tables;
         let is_wanted = options.table.cache_index_and_filter_blocks && !is_pinned;
         is_wanted || !self.budget.now().is_none_or(has_budget)
     }
@@ -198,11 +198,15 @@ impl Tables {
     }
 
     /// How the blocks of a table that is about to be written get into the cache: all, or following what the job reads.
-    pub(super) fn prepopulate(&self, number: FileNumber, warmth: Option<Arc<Warmth>>) -> Prepopulate {
+    pub(super) fn prepopulate(
+        &self,
+        number: FileNumber,
+        read_cache_hits: Option<Arc<ReadCacheHits>>,
+    ) -> Prepopulate {
         let cache_id = self.cache_id(number);
         self.prepopulated.lock().insert(number, cache_id);
         let (second_tier, account) = (self.caches.second_tier().cloned(), self.account.clone());
-        Prepopulate { cache: self.caches.blocks().clone(), second_tier, cache_id, warmth, account }
+        Prepopulate { cache: self.caches.blocks().clone(), second_tier, cache_id, read_cache_hits, account }
     }
 
     /// Keeps the filter of a new table until that is opened.

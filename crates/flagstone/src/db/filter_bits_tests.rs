@@ -4,7 +4,7 @@ use crate::base::KeyBuffer;
 use crate::db::Db;
 use crate::env::Env;
 use crate::options::{CompactFilesOptions, CompactRangeOptions, Options};
-use crate::sst::{ReadSettings, Sought};
+use crate::sst::{LookupKey, ReadSettings};
 
 const KEYS: u32 = 10_000;
 
@@ -46,7 +46,7 @@ fn false_positives(db: &Db) -> Vec<(usize, u32, u64)> {
         let table = inner.tables.open(family, file).unwrap();
         let admits = |&number: &u32| {
             let target = KeyBuffer::for_seek(&key(1_000_000 + number), 1 << 50);
-            table.admit(&Sought::new(target.as_key()), &ReadSettings::default(), false).unwrap().is_some()
+            table.admit(&LookupKey::new(target.as_key()), &ReadSettings::default(), false).unwrap().is_some()
         };
         let admitted = (0..KEYS).filter(admits).count();
         (level, admitted as u32, table.properties().filter_size)

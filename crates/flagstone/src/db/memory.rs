@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Db, DbInner};
 use crate::base::LiveSnapshot;
-use crate::cache::{CacheOwner, CacheValue, Holder};
+use crate::cache::{CacheOwner, CacheValue, MemoryKind};
 use crate::manifest::Version;
 use crate::sst::{BlockCache, CachedBlock, Slim};
 
@@ -177,7 +177,7 @@ impl DbInner {
         let second_tier = self.tables.caches().second_tier();
         let mut usage = MemoryUsage {
             budget: self.context.settings.load().memory_budget.bytes(),
-            recycled_arenas: held(Holder::RecycledArenas),
+            recycled_arenas: held(MemoryKind::RecycledArenas),
             cache: memory_in(self.tables.caches().blocks(), self.tables.caches().owner()),
             blob_cache: if self.tables.caches().has_blob_cache() {
                 memory_in(self.tables.caches().blobs(), self.tables.caches().blob_owner())
@@ -186,15 +186,15 @@ impl DbInner {
             },
             compressed_cache: second_tier.map_or(0, |tier| tier.usage()) as u64,
             compressed_cache_capacity: second_tier.map_or(0, |tier| tier.capacity()) as u64,
-            tables: held(Holder::Tables),
-            open_tables: account.pieces(Holder::Tables) as u64,
-            cursors: held(Holder::Cursors),
-            kept_blocks: held(Holder::KeptBlocks),
-            open_cursors: account.pieces(Holder::Cursors) as u64,
-            jobs: held(Holder::Jobs),
-            wal_buffers: held(Holder::WalBuffers),
-            writes: held(Holder::Writes),
-            values: held(Holder::Values),
+            tables: held(MemoryKind::Tables),
+            open_tables: account.pieces(MemoryKind::Tables) as u64,
+            cursors: held(MemoryKind::Cursors),
+            kept_blocks: held(MemoryKind::KeptBlocks),
+            open_cursors: account.pieces(MemoryKind::Cursors) as u64,
+            jobs: held(MemoryKind::Jobs),
+            wal_buffers: held(MemoryKind::WalBuffers),
+            writes: held(MemoryKind::Writes),
+            values: held(MemoryKind::Values),
             oldest_snapshot: self.snapshots.oldest(),
             ..MemoryUsage::default()
         };
@@ -206,7 +206,7 @@ impl DbInner {
         let now = self.context.env.clock.now_us();
         self.tree.add_memory(&mut usage, now);
         let in_use = usage.active_memtables + usage.immutable_memtables;
-        usage.kept_memtables = held(Holder::Memtables).saturating_sub(in_use);
+        usage.kept_memtables = held(MemoryKind::Memtables).saturating_sub(in_use);
         usage
     }
 }
@@ -241,7 +241,7 @@ pub(in crate::db) fn add_tables(usage: &mut MemoryUsage, version: &Version) {
 pub(super) mod tests {
     use std::sync::Arc;
 
-    use crate::cache::Holder;
+    use crate::cache::MemoryKind;
     use crate::db::Db;
     use crate::env::Env;
     use crate::options::{DbSettings, MemoryBudget, Options, ReadOptions};
@@ -375,7 +375,7 @@ pub(super) mod tests {
         fetch_all(&db, 30_000);
         let cache = db.inner().tables.caches().blocks();
         let before = (cache.capacity(), cache.usage());
-        let held = db.inner().tables.account().hold(Holder::Tables, 3 << 20);
+        let held = db.inner().tables.account().hold(MemoryKind::Tables, 3 << 20);
         assert!(before.1 > 1 << 20 && cache.capacity() < before.0 - (2 << 20), "{before:?}");
         assert!(cache.usage() <= cache.capacity());
         // From here on tables leave their index to the cache.
@@ -419,7 +419,7 @@ pub(super) mod tests {
         assert!(pinned > 500 * 4_000 && usage.kept_blocks == 0, "{usage}");
         // Others want all the memory there is.
         let account = db.inner().tables.account().clone();
-        let others = account.hold(Holder::Tables, 24 << 20);
+        let others = account.hold(MemoryKind::Tables, 24 << 20);
         let usage = db.memory_usage();
         assert!(usage.kept_blocks > 500 * 2_000, "{usage}");
         assert_eq!(usage.cache.pinned + usage.kept_blocks, pinned, "{usage}");

@@ -56,7 +56,7 @@ pub(crate) use open_databases::{Directories, Listed, list_database, open_databas
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
-pub(crate) use sharers::{Sharer, Sharers};
+pub(crate) use sharers::{GroupMember, SharedGroup};
 pub(crate) use threads::{
     Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Seats, Turn,
 };

@@ -8,7 +8,7 @@ type Hear = Arc<dyn Fn() + Send + Sync>;
 
 /// Those that there are, and who hears when they become more or fewer.
 #[derive(Default)]
-pub(crate) struct Sharers(Mutex<Known>);
+pub(crate) struct SharedGroup(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
@@ -16,7 +16,7 @@ struct Known {
     all: Vec<(u64, Hear)>,
 }
 
-impl Sharers {
+impl SharedGroup {
     /// Nobody.
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(Known { last: 0, all: Vec::new() }))
@@ -29,7 +29,7 @@ impl Sharers {
 
     /// One more, until what is returned is dropped. The others hear of both, in the thread that brings it about, and so does
     /// the new one of those who come and go after it. Whoever calls has no lock that they take to hear.
-    pub(crate) fn join(&'static self, hear: impl Fn() + Send + Sync + 'static) -> Sharer {
+    pub(crate) fn join(&'static self, hear: impl Fn() + Send + Sync + 'static) -> GroupMember {
         let id = {
             let mut known = self.0.lock();
             known.last += 1;
@@ -38,7 +38,7 @@ impl Sharers {
             id
         };
         self.tell_all_but(id);
-        Sharer { among: self, id }
+        GroupMember { among: self, id }
     }
 
     fn tell_all_but(&self, id: u64) {
@@ -56,12 +56,12 @@ impl Sharers {
 }
 
 /// One of several; dropped when it leaves.
-pub(crate) struct Sharer {
-    among: &'static Sharers,
+pub(crate) struct GroupMember {
+    among: &'static SharedGroup,
     id: u64,
 }
 
-impl Drop for Sharer {
+impl Drop for GroupMember {
     fn drop(&mut self) {
         self.among.0.lock().all.retain(|(id, _)| *id != self.id);
         self.among.tell_all_but(self.id);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn whoever_comes_or_goes_is_heard_of_by_the_others() {
-        static SHARERS: Sharers = Sharers::new();
+        static SHARERS: SharedGroup = SharedGroup::new();
         let heard = [const { AtomicUsize::new(0) }; 2].map(Arc::new);
         let join = |which: usize| {
             let heard = heard[which].clone();

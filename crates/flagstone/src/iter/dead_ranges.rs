@@ -14,7 +14,7 @@
 //!
 //! What lies in memtables and tables is no part of this: flushes and compactions do not change what a reader sees. What does
 //! (tables that are dropped, a compaction filter) makes keys go, or older versions of them come back, also as of former numbers:
-//! it begins another [`Past`]. What is known is of one past, and counts for scans in that one only.
+//! it begins another [`HistoryEpoch`]. What is known is of one past, and counts for scans in that one only.
 //!
 //! **Invariants.** All super versions of one past show the same as of a number. A scan has the past of its super version; so it
 //! does not matter in which order the new past is begun and the new super version is shown.
@@ -31,12 +31,12 @@ const RANGES: usize = 16;
 const CANDIDATES: usize = 4;
 
 /// The order in which scans in one direction come to keys.
-struct Course<'a> {
+struct ScanOrder<'a> {
     order: &'a Comparator,
     towards: Towards,
 }
 
-impl Course<'_> {
+impl ScanOrder<'_> {
     fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
         match self.towards {
             Towards::Later => self.order.compare(a, b),
@@ -53,35 +53,35 @@ struct Range {
 }
 
 impl Range {
-    fn holds(&self, key: &[u8], course: &Course<'_>) -> bool {
+    fn holds(&self, key: &[u8], course: &ScanOrder<'_>) -> bool {
         course.compare(&self.from, key).is_le() && course.compare(key, &self.until).is_lt()
     }
 
-    fn is_empty(&self, course: &Course<'_>) -> bool {
+    fn is_empty(&self, course: &ScanOrder<'_>) -> bool {
         course.compare(&self.from, &self.until).is_ge()
     }
 
     /// Whether the two together are one range.
-    fn touches(&self, other: &Self, course: &Course<'_>) -> bool {
+    fn touches(&self, other: &Self, course: &ScanOrder<'_>) -> bool {
         course.compare(&self.from, &other.until).is_le() && course.compare(&other.from, &self.until).is_le()
     }
 
     /// Takes away `key` and what follows it.
-    fn cut(&mut self, key: &[u8], course: &Course<'_>) {
+    fn cut(&mut self, key: &[u8], course: &ScanOrder<'_>) {
         if self.holds(key, course) {
             self.until.clear();
             self.until.extend_from_slice(key);
         }
     }
 
-    fn intersection(&self, other: &Self, course: &Course<'_>) -> Self {
+    fn intersection(&self, other: &Self, course: &ScanOrder<'_>) -> Self {
         let from = if course.compare(&self.from, &other.from).is_ge() { &self.from } else { &other.from };
         let until =
             if course.compare(&self.until, &other.until).is_le() { &self.until } else { &other.until };
         Self { from: from.clone(), until: until.clone() }
     }
 
-    fn extend(&mut self, other: Self, course: &Course<'_>) {
+    fn extend(&mut self, other: Self, course: &ScanOrder<'_>) {
         if course.compare(&other.from, &self.from).is_lt() {
             self.from = other.from;
         }
@@ -93,9 +93,9 @@ impl Range {
 
 /// How often a family's keys were changed by other means than writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Past(u64);
+pub struct HistoryEpoch(u64);
 
-impl Past {
+impl HistoryEpoch {
     /// The one after another such change.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -112,7 +112,7 @@ struct Known {
 }
 
 impl Known {
-    fn write(&mut self, before: SequenceNumber, set: Option<&[u8]>, course: &Course<'_>) {
+    fn write(&mut self, before: SequenceNumber, set: Option<&[u8]>, course: &ScanOrder<'_>) {
         for (_, unwatched) in &mut self.candidates {
             unwatched.get_or_insert(before);
         }
@@ -124,7 +124,7 @@ impl Known {
         }
     }
 
-    fn report(&mut self, found: Range, snapshot: SequenceNumber, course: &Course<'_>) {
+    fn report(&mut self, found: Range, snapshot: SequenceNumber, course: &ScanOrder<'_>) {
         // What was watched before the scan saw it is confirmed.
         let touched: Vec<_> = self
             .candidates
@@ -153,7 +153,7 @@ impl Known {
     }
 
     /// Adds a range to those that are dead.
-    fn remember(&mut self, mut range: Range, mut since: SequenceNumber, course: &Course<'_>) {
+    fn remember(&mut self, mut range: Range, mut since: SequenceNumber, course: &ScanOrder<'_>) {
         let touched: Vec<_> = self.dead.extract_if(.., |(other, _)| other.touches(&range, course)).collect();
         for (other, other_since) in touched {
             range.extend(other, course);
@@ -168,7 +168,7 @@ impl Known {
 
 #[derive(Default)]
 struct State {
-    past: Past,
+    past: HistoryEpoch,
     later: Known,
     earlier: Known,
 }
@@ -196,8 +196,8 @@ impl DeadRanges {
         Self { order, watching: AtomicBool::new(false), state: Mutex::default() }
     }
 
-    fn course(&self, towards: Towards) -> Course<'_> {
-        Course { order: &self.order, towards }
+    fn course(&self, towards: Towards) -> ScanOrder<'_> {
+        ScanOrder { order: &self.order, towards }
     }
 
     /// Whether writes must be told of.
@@ -216,7 +216,7 @@ impl DeadRanges {
     }
 
     /// Forgets everything: it was known of another past.
-    pub fn begin(&self, past: Past) {
+    pub fn begin(&self, past: HistoryEpoch) {
         *self.state.lock() = State { past, ..State::default() };
     }
 
@@ -226,7 +226,7 @@ impl DeadRanges {
         &self,
         key: &[u8],
         towards: Towards,
-        past: Past,
+        past: HistoryEpoch,
         snapshot: SequenceNumber,
     ) -> Option<Vec<u8>> {
         if !self.is_watching() {
@@ -249,7 +249,7 @@ impl DeadRanges {
         from: &[u8],
         until: &[u8],
         towards: Towards,
-        past: Past,
+        past: HistoryEpoch,
         snapshot: SequenceNumber,
     ) {
         let course = self.course(towards);
@@ -273,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    const NOW: Past = Past(0);
+    const NOW: HistoryEpoch = HistoryEpoch(0);
 
     fn known(ranges: &DeadRanges, key: &str, snapshot: SequenceNumber) -> Option<String> {
         ranges

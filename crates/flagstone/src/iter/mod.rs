@@ -19,7 +19,7 @@ pub(crate) mod testing;
 mod tombstones;
 
 pub use db_iter::{DbIter, DbIterSettings, KeyBounds};
-pub use dead_ranges::{DeadRanges, Past};
+pub use dead_ranges::{DeadRanges, HistoryEpoch};
 pub use level::{ConcatIterator, FileOpener, SortedFiles};
 pub use lookup::{Lookup, LookupValue, Outcome, Upcoming, ValueResolver};
 pub use merging::MergingIterator;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::base::chunk::{self, Chunk};
 use crate::base::prefetch;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
-use crate::cache::{Holder, MemoryAccount};
+use crate::cache::{MemoryAccount, MemoryKind};
 
 /// The alignment of every piece.
 pub(super) const ALIGNMENT: usize = chunk::ALIGNMENT;
@@ -61,7 +61,7 @@ impl ArenaPool {
         };
         let freed: Vec<Chunk> = self.chunks.lock().extract_if(.., does_not_stay).collect();
         let freed_bytes = freed.iter().map(Chunk::size).sum();
-        self.account.subtract(Holder::RecycledArenas, freed_bytes);
+        self.account.subtract(MemoryKind::RecycledArenas, freed_bytes);
         // Given back to the system without the lock, for which a writer may wait.
         freed_bytes
     }
@@ -81,7 +81,7 @@ impl ArenaPool {
         let at = chunks.iter().rposition(|chunk| chunk.size() == size)?;
         let chunk = chunks.swap_remove(at);
         drop(chunks);
-        self.account.subtract(Holder::RecycledArenas, size);
+        self.account.subtract(MemoryKind::RecycledArenas, size);
         Some(chunk)
     }
 
@@ -100,7 +100,7 @@ impl ArenaPool {
             None
         });
         drop(chunks);
-        self.account.add(Holder::RecycledArenas, kept - before);
+        self.account.add(MemoryKind::RecycledArenas, kept - before);
     }
 }
 
@@ -207,7 +207,7 @@ impl Arena {
         let start = chunk.start();
         self.reserved += chunk.size();
         if let Some(pool) = &self.pool {
-            pool.account.add(Holder::Memtables, chunk.size());
+            pool.account.add(MemoryKind::Memtables, chunk.size());
         }
         self.chunks.push(chunk);
         start
@@ -217,7 +217,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         if let Some(pool) = &self.pool {
-            pool.account.subtract(Holder::Memtables, self.reserved);
+            pool.account.subtract(MemoryKind::Memtables, self.reserved);
             pool.give(self.chunks.drain(..).filter(|chunk| chunk.size() == self.block_size));
         }
     }
@@ -247,7 +247,8 @@ mod tests {
         assert_eq!(pool.kept(), 2 * FIRST_CHUNK_SIZE);
         pool.set_capacity(FIRST_CHUNK_SIZE);
         assert_eq!(pool.kept(), FIRST_CHUNK_SIZE);
-        let noted = [Holder::Memtables, Holder::RecycledArenas].map(|holder| pool.account.held(holder));
+        let noted =
+            [MemoryKind::Memtables, MemoryKind::RecycledArenas].map(|holder| pool.account.held(holder));
         assert_eq!(noted, [0, FIRST_CHUNK_SIZE]);
     }
 

@@ -13,7 +13,7 @@ use super::arena::ArenaPool;
 use crate::base::hash::hash64;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{InternalIterator, InternalKey, PinnedValue, PrefixExtractor, Result};
-use crate::cache::{Held, Holder};
+use crate::cache::{Held, MemoryKind};
 
 /// RocksDB's.
 const PROBES: u32 = 6;
@@ -102,7 +102,7 @@ impl MemTableFilter {
         let count = self.settings.bytes.div_ceil(size_of::<Line>()).max(1);
         let bits: Box<[Line]> = (0..count).map(|_| Line::default()).collect();
         let account = self.pool.as_ref().map(|pool| pool.account());
-        let held = account.map(|account| account.hold(Holder::Memtables, size_of_val(&*bits)));
+        let held = account.map(|account| account.hold(MemoryKind::Memtables, size_of_val(&*bits)));
         Lines { bits, _held: held }
     }
 }

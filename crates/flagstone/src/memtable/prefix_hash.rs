@@ -18,7 +18,7 @@ use super::vector::{Vector, VectorCursor, VectorWriter};
 use crate::base::{
     InternalIterator, InternalKey, InternalKeyComparator, PrefixExtractor, Result, SequenceNumber, ValueType,
 };
-use crate::cache::{Held, Holder, MemoryAccount};
+use crate::cache::{Held, MemoryAccount, MemoryKind};
 
 /// The entries of one memtable.
 pub struct PrefixHash {
@@ -41,7 +41,7 @@ struct Buckets {
 impl Buckets {
     fn new(count: usize, account: Option<&Arc<MemoryAccount>>) -> Self {
         let heads: Box<[Head]> = (0..count).map(|_| Head::default()).collect();
-        let held = account.map(|account| account.hold(Holder::Memtables, size_of_val(&*heads)));
+        let held = account.map(|account| account.hold(MemoryKind::Memtables, size_of_val(&*heads)));
         Self { heads, _held: held }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::base::range_tombstone::{Keep, RangeTombstoneRef};
 use crate::base::sync::{ArcSwap, AtomicU64, AtomicUsize, Guard, Mutex, Ordering};
 use crate::base::{Comparator, FragmentedRangeTombstones, RangeTombstone, SequenceNumber, Within};
-use crate::cache::{Holder, MemoryAccount};
+use crate::cache::{MemoryAccount, MemoryKind};
 
 /// For so many snapshots the visible part of a run is kept.
 const PARTS_MAX: usize = 4;
@@ -179,7 +179,7 @@ impl RangeDeletes {
         self.count.store(all.len(), Ordering::Release);
         drop(all);
         if let Some(account) = &self.account {
-            account.add(Holder::Memtables, size);
+            account.add(MemoryKind::Memtables, size);
         }
     }
 
@@ -368,7 +368,7 @@ impl RangeDeletes {
 impl Drop for RangeDeletes {
     fn drop(&mut self) {
         if let Some(account) = self.account.as_ref().filter(|_| self.count() > 0) {
-            account.subtract(Holder::Memtables, self.memory_usage());
+            account.subtract(MemoryKind::Memtables, self.memory_usage());
         }
     }
 }

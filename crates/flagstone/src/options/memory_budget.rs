@@ -2,13 +2,13 @@
 
 use super::value::{RandomBits, SettingValue};
 use crate::base::{Error, Result};
-use crate::env::{Sharer, Sharers, memory_limit};
+use crate::env::{GroupMember, SharedGroup, memory_limit};
 
 /// The smallest budget that an engine can live with.
 const BUDGET_MIN: u64 = 8 << 20;
 
 /// The open databases of this process with [`MemoryBudget::Auto`].
-static AUTO: Sharers = Sharers::new();
+static AUTO: SharedGroup = SharedGroup::new();
 
 /// How much memory the engine keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +48,7 @@ impl MemoryBudget {
     }
 
     /// A database with this budget is open until what is returned is dropped; `hear` is called when its part has changed.
-    pub(crate) fn join(self, hear: impl Fn() + Send + Sync + 'static) -> Option<Sharer> {
+    pub(crate) fn join(self, hear: impl Fn() + Send + Sync + 'static) -> Option<GroupMember> {
         // Under the scheduler of `tests/schedule.rs` the databases of one schedule must not wait for those of another.
         (self == Self::Auto && !cfg!(feature = "shuttle")).then(|| AUTO.join(hear))
     }

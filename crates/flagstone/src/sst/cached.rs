@@ -12,7 +12,7 @@ use super::format::BlockHandle;
 use super::heap;
 use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
-use crate::cache::{Cache, CacheValue, Held, Holder, MemoryAccount, SlotHint};
+use crate::cache::{Cache, CacheValue, Held, MemoryAccount, MemoryKind, SlotHint};
 
 /// What the block cache holds. A slot of the cache is a cache line if this is not more than 32 bytes: as many as a `Bytes`, in
 /// which a word that is never zero tells it from the others, which leave that word alone.
@@ -176,7 +176,7 @@ impl IndexPartition {
     fn count_in(&self, account: &Arc<MemoryAccount>) {
         if self.kept.get().is_none() {
             // Not within an initialization: who follows the account may have the cache let go of others.
-            let _ = self.kept.set(account.hold(Holder::KeptBlocks, self.memory_usage()));
+            let _ = self.kept.set(account.hold(MemoryKind::KeptBlocks, self.memory_usage()));
         }
     }
 }

@@ -16,10 +16,10 @@ use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
 use super::heap;
 use super::index::{IndexBlock, IndexFlavor};
+use super::read_cache_hits::{ReadCacheHits, Tier};
 use super::readahead::Readahead;
 use super::second_tier::{CompressedCache, Form, StoredBlock};
 use super::settings::ReadSettings;
-use super::warmth::{Tier, Warmth};
 
 /// What a cached filter takes beside its bytes.
 pub(super) const FILTER_OVERHEAD: usize = size_of::<Filter>();
@@ -356,17 +356,17 @@ impl BlockSource {
         handle: BlockHandle,
         settings: &ReadSettings,
         readahead: &mut Readahead,
-        warmth: &Warmth,
+        read_cache_hits: &ReadCacheHits,
     ) -> Result<Block> {
         let key = self.cache_key(handle);
         if let Some(CachedBlock::Slim(Slim::Data(block))) =
             self.cache.as_ref().and_then(|cache| cache.peek(key))
         {
-            warmth.note(Some(Tier::First));
+            read_cache_hits.note(Some(Tier::First));
             return Ok(block);
         }
         let is_in_second = self.second_tier.as_ref().is_some_and(|second| second.holds(key));
-        warmth.note(is_in_second.then_some(Tier::Second));
+        read_cache_hits.note(is_in_second.then_some(Tier::Second));
         self.read_data_block(handle, settings, Some(readahead))
     }
 

@@ -115,10 +115,10 @@ impl TableIterator {
         }
         self.loaded = None;
         let source = &self.table.source;
-        let block = match &self.settings.warmth {
+        let block = match &self.settings.read_cache_hits {
             None => source.data_block((handle, seen), &self.settings.read, Some(&mut self.readahead))?,
-            Some(warmth) => {
-                source.data_block_noting(handle, &self.settings.read, &mut self.readahead, warmth)?
+            Some(read_cache_hits) => {
+                source.data_block_noting(handle, &self.settings.read, &mut self.readahead, read_cache_hits)?
             }
         };
         match &mut self.data {
@@ -135,7 +135,8 @@ impl TableIterator {
     /// Notes that the scan will come to the block behind the current one, or before it.
     fn look_ahead(&mut self, back: bool) {
         self.approach.next = None;
-        let Some(data) = self.data.as_ref().filter(|data| self.settings.warmth.is_none() && data.is_coarse())
+        let Some(data) =
+            self.data.as_ref().filter(|data| self.settings.read_cache_hits.is_none() && data.is_coarse())
         else {
             return;
         };

@@ -17,7 +17,7 @@ use super::cursor::IndexCursor;
 use super::fetch::Purpose;
 use super::format::BlockHandle;
 use super::settings::ReadSettings;
-use super::table::{Sought, Table, Visit};
+use super::table::{LookupKey, Table, Visit};
 
 /// The keys of a batch that one table may hold.
 pub struct Part<'a, 'k> {
@@ -52,7 +52,7 @@ impl Planned {
 
 /// Adds to `planned` the keys of the batch `all` that the tables may hold, for each table in the order of its file.
 pub fn plan(
-    all: &[Sought<'_>],
+    all: &[LookupKey<'_>],
     parts: &mut [Part<'_, '_>],
     settings: &ReadSettings,
     planned: &mut Vec<Planned>,
@@ -150,7 +150,7 @@ pub fn read_missing(missing: &mut [(&Table, &mut Planned)], settings: &ReadSetti
 }
 
 impl Table {
-    fn prefetch_filters(&self, all: &[Sought<'_>], keys: &[usize]) {
+    fn prefetch_filters(&self, all: &[LookupKey<'_>], keys: &[usize]) {
         if self.filters_keys() {
             keys.iter().for_each(|&at| self.prefetch_filter(all[at].key));
         }
@@ -159,13 +159,13 @@ impl Table {
     /// Adds the keys that the filter lets pass.
     fn admit_keys(
         &self,
-        all: &[Sought<'_>],
+        all: &[LookupKey<'_>],
         keys: &[usize],
         settings: &ReadSettings,
         planned: &mut Vec<Planned>,
     ) -> Result<()> {
         for &at in keys {
-            let Sought { target, key } = all[at];
+            let LookupKey { target, key } = all[at];
             if !self.filters_keys() || self.filter_admits(target.user_key(), key, settings)? {
                 self.index.top.prefetch(target.user_key());
                 let cursor = IndexCursor::default();
@@ -189,7 +189,7 @@ impl Table {
     pub fn search_planned(
         &self,
         one: Planned,
-        sought: &Sought<'_>,
+        sought: &LookupKey<'_>,
         settings: &ReadSettings,
         visit: impl Visit,
     ) -> Result<()> {

@@ -20,6 +20,7 @@ mod iter;
 mod many;
 mod open;
 mod properties;
+mod read_cache_hits;
 mod readahead;
 mod salvage;
 mod second_tier;
@@ -28,7 +29,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod verify;
-mod warmth;
 
 pub use block::{Block, BlockSlice, ValueRef};
 pub use builder::{
@@ -42,6 +42,7 @@ pub use iter::TableIterator;
 pub use many::{Part, Planned, plan, read_missing};
 pub use open::read_table_properties;
 pub use properties::TableProperties;
+pub use read_cache_hits::{Prepopulate, ReadCacheHits};
 pub use readahead::OwnFile;
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};
 pub use second_tier::CompressedCache;
@@ -49,6 +50,5 @@ pub use settings::{
     AutoReadahead, IndexShortening, IterSettings, ReadSettings, SuperBlock, TableBuilderSettings,
     TableReadSettings,
 };
-pub use table::{Admitted, Sought, Table, Visit};
+pub use table::{CandidateBlock, LookupKey, Table, Visit};
 pub use verify::BlockFault;
-pub use warmth::{Prepopulate, Warmth};

@@ -14,8 +14,8 @@ use super::builder::RANGE_DELETION_BYTES_MAX;
 use super::cached::BlockCache;
 use super::filter::{Filter, FilterPolicy, WrittenBy};
 use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
+use super::read_cache_hits::ReadCacheHits;
 use super::second_tier::CompressedCache;
-use super::warmth::Warmth;
 
 /// How [`super::Table::open`] opens a file.
 #[derive(Clone)]
@@ -116,7 +116,7 @@ pub struct IterSettings {
     /// The prefix filter may rule a seek out while the cursor is confined ([`crate::base::InternalIterator::confine`]).
     pub prefix_same_as_start: bool,
     /// Is told of each data block whether it was cached.
-    pub warmth: Option<Arc<Warmth>>,
+    pub read_cache_hits: Option<Arc<ReadCacheHits>>,
     /// What is read ahead lies in mappings of its own where it is much, which go back to the system: those of jobs. Short scans
     /// are many, and better served by what the allocator keeps.
     pub maps_readahead: bool,

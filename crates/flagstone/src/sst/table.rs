@@ -10,7 +10,7 @@ use crate::base::{
     Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, RangeTombstone,
     Result, SequenceNumber, ValueType,
 };
-use crate::cache::{Held, Holder, Measured};
+use crate::cache::{Held, Measured, MemoryKind};
 use crate::env::File;
 
 use super::block::{Block, BlockIter, Found, ValueRef};
@@ -71,12 +71,12 @@ impl<F: FnMut(SequenceNumber, ValueType, ValueRef<'_>) -> Result<ControlFlow<()>
 
 /// A key to look up, hashed once for all tables.
 #[derive(Debug, Clone, Copy)]
-pub struct Sought<'a> {
+pub struct LookupKey<'a> {
     pub(super) target: InternalKey<'a>,
     pub(super) key: FilterKey<'a>,
 }
 
-impl<'a> Sought<'a> {
+impl<'a> LookupKey<'a> {
     /// Hashes the user key of `target`, at which the search is to start.
     pub fn new(target: InternalKey<'a>) -> Self {
         Self { target, key: FilterKey::new(target.user_key()) }
@@ -89,7 +89,7 @@ impl<'a> Sought<'a> {
 }
 
 /// Where in a table a key may be.
-pub struct Admitted {
+pub struct CandidateBlock {
     cursor: IndexCursor,
     /// The cursor's block, if it was in the cache when somebody looked.
     block: Option<Block>,
@@ -104,7 +104,7 @@ impl Table {
         let path = file.path().to_path_buf();
         let account = settings.account.clone();
         let mut table = super::open::open(file, size, settings).map_err(|error| error.at(path))?;
-        table.held = account.map(|account| account.hold(Holder::Tables, table.memory_usage()));
+        table.held = account.map(|account| account.hold(MemoryKind::Tables, table.memory_usage()));
         Ok(Arc::new(table))
     }
 
@@ -131,11 +131,11 @@ impl Table {
     #[inline]
     pub fn admit(
         &self,
-        sought: &Sought<'_>,
+        sought: &LookupKey<'_>,
         settings: &ReadSettings,
         filter_first: bool,
-    ) -> Result<Option<Admitted>> {
-        let Sought { target, key } = *sought;
+    ) -> Result<Option<CandidateBlock>> {
+        let LookupKey { target, key } = *sought;
         let filtered = self.filters_keys();
         if filtered && !filter_first {
             self.prefetch_filter(key);
@@ -152,12 +152,12 @@ impl Table {
         if !is_at_hand {
             cursor.seek_for_get(self, target, settings)?;
         }
-        Ok(Some(Admitted { cursor, block: None }))
+        Ok(Some(CandidateBlock { cursor, block: None }))
     }
 
     /// Looks for the block to be searched in the cache; whether it is there.
     #[inline]
-    pub fn find_block(&self, admitted: &mut Admitted) -> bool {
+    pub fn find_block(&self, admitted: &mut CandidateBlock) -> bool {
         admitted.block = admitted.cursor.place(self).and_then(|place| self.source.cached_data_block(place));
         admitted.block.is_some()
     }
@@ -169,8 +169,8 @@ impl Table {
     #[inline]
     pub fn get_admitted(
         &self,
-        mut admitted: Admitted,
-        sought: &Sought<'_>,
+        mut admitted: CandidateBlock,
+        sought: &LookupKey<'_>,
         settings: &ReadSettings,
         visit: impl Visit,
     ) -> Result<()> {
@@ -357,7 +357,7 @@ impl Table {
 
     /// Asks for what a lookup begins with.
     #[inline]
-    pub fn prefetch_for(&self, sought: &Sought<'_>) {
+    pub fn prefetch_for(&self, sought: &LookupKey<'_>) {
         if self.filters_keys() {
             self.prefetch_filter(sought.key);
         }
@@ -383,7 +383,7 @@ impl Table {
 
     /// What a cursor over the table notes its memory with, where the table's is noted.
     pub(super) fn cursor_memory(&self) -> Option<Measured> {
-        self.held.as_ref().map(|held| held.account().measured(Holder::Cursors))
+        self.held.as_ref().map(|held| held.account().measured(MemoryKind::Cursors))
     }
 
     /// The range tombstones, fragmented; not restricted to the file's bounds in the MANIFEST.

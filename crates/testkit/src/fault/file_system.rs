@@ -9,7 +9,7 @@ use flagstone::base::Result;
 use flagstone::env::{DIRECT_BLOCK, File, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode};
 use parking_lot::Mutex;
 
-use super::files::{Past, Pasts};
+use super::files::{HistoryEpoch, Pasts};
 use super::plan::{Call, Failure, Injection, Plan};
 use crate::CrashFs;
 use crate::crash::BLOCK_SIZE;
@@ -173,7 +173,7 @@ impl FaultFs {
 struct FaultFile {
     fs: FaultFs,
     inner: Arc<dyn File>,
-    past: Arc<Past>,
+    past: Arc<HistoryEpoch>,
 }
 
 impl FaultFile {
@@ -285,7 +285,7 @@ impl FileAround for FaultFile {
 struct FaultMapping {
     fs: FaultFs,
     inner: Box<dyn Mapping>,
-    past: Arc<Past>,
+    past: Arc<HistoryEpoch>,
     offset: u64,
     path: PathBuf,
 }

@@ -42,14 +42,14 @@ pub fn sort_of(path: &Path) -> Sort {
 
 /// What a file has been through, whatever its name.
 #[derive(Default)]
-pub(super) struct Past {
+pub(super) struct HistoryEpoch {
     /// After a failed sync: how much of the file, from its front, has been written again since.
     rewritten: Mutex<Option<u64>>,
     /// How much of it, from its front, is reserved.
     reserved: Mutex<u64>,
 }
 
-impl Past {
+impl HistoryEpoch {
     pub(super) fn write(&self, offset: u64, length: u64) {
         if let Some(rewritten) = &mut *self.rewritten.lock()
             && offset <= *rewritten
@@ -94,11 +94,11 @@ impl Past {
 
 /// The files by their present names.
 #[derive(Default)]
-pub(super) struct Pasts(BTreeMap<PathBuf, Arc<Past>>);
+pub(super) struct Pasts(BTreeMap<PathBuf, Arc<HistoryEpoch>>);
 
 impl Pasts {
     /// That of an opened file; one that is emptied begins anew.
-    pub(super) fn opened(&mut self, path: &Path, emptied: bool) -> Arc<Past> {
+    pub(super) fn opened(&mut self, path: &Path, emptied: bool) -> Arc<HistoryEpoch> {
         if emptied {
             self.0.remove(path);
         }

@@ -9,7 +9,7 @@ use flagstone::env::FileSystem;
 use flagstone::options::{Options, ReadOptions};
 
 use super::life::{DATABASE, Life};
-use super::past::{End, Fate, LASTING, Past, mark, number_in};
+use super::past::{End, Fate, HistoryEpoch, LASTING, mark, number_in};
 use crate::fault::{Call, Failure, Injection, Plan, Sort, sort_of};
 use crate::seeds::Telling;
 use crate::{Survival, balance, compare, steps};
@@ -160,7 +160,7 @@ pub fn marks(db: &Db, name: &str) -> Result<Vec<bool>> {
 }
 
 /// Compares everything with what was promised; which batches are there.
-fn contents(db: &Db, past: &Past, end: End) -> Vec<bool> {
+fn contents(db: &Db, past: &HistoryEpoch, end: End) -> Vec<bool> {
     let found = marks(db, LASTING[0]).expect("a scan");
     for name in LASTING {
         let others = marks(db, name).expect("a scan");

@@ -11,7 +11,7 @@ use flagstone::env::Env;
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
 use super::judge;
-use super::past::{self, Batch, Fate, LASTING, Moment, Passing, Past, Unlogged};
+use super::past::{self, Batch, Fate, HistoryEpoch, LASTING, Moment, Passing, Unlogged};
 use crate::fault::{Call, Failure, FaultFs, Injection, Plan, Sort, sort_of};
 use crate::model::Edit;
 use crate::{CrashFs, Family, compare, settings, steps};
@@ -47,7 +47,7 @@ pub struct Life {
     /// The open database.
     pub db: Option<Db>,
     /// What was asked for, and what was answered.
-    pub past: Past,
+    pub past: HistoryEpoch,
     /// The errors that calls returned.
     pub heard: Vec<String>,
     /// For the application's own choices.
@@ -77,7 +77,7 @@ impl Life {
             fs,
             options,
             db: None,
-            past: Past::default(),
+            past: HistoryEpoch::default(),
             heard: Vec::new(),
             random: fastrand::Rng::with_seed(seed),
             plan: Plan::Nothing,

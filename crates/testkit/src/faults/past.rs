@@ -89,7 +89,7 @@ pub struct Passing {
 
 /// All that was asked for, in its order.
 #[derive(Debug, Clone, Default)]
-pub struct Past {
+pub struct HistoryEpoch {
     /// The batches; the index is the number in their marks.
     pub batches: Vec<Batch>,
     /// The families other than [`LASTING`].
@@ -124,7 +124,7 @@ pub fn marked(unlogged: bool) -> &'static [&'static str] {
     if unlogged { &LASTING[..1] } else { &LASTING }
 }
 
-impl Past {
+impl HistoryEpoch {
     /// Everything acknowledged up to now is durable from this moment on.
     pub fn all_durable(&mut self, now: Moment) {
         self.keep(Some(now), |_| true);
@@ -170,7 +170,7 @@ impl Past {
     /// The next process has found these batches of the first so many: what was unknown is known from now on.
     ///
     /// # Panics
-    /// As [`Past::check_marks`].
+    /// As [`HistoryEpoch::check_marks`].
     pub fn settle(&mut self, found: &[bool], inherited: usize, now: Moment) {
         let later = self.batches.split_off(inherited);
         self.check_marks(found, End::Process);

@@ -8,7 +8,7 @@ use flagstone::base::{
 };
 use flagstone::cache::{Cache, CacheSettings};
 use flagstone::sst::{
-    Block, CompressedCache, Footer, IterSettings, Part, ReadSettings, Sought, Table, TableProperties,
+    Block, CompressedCache, Footer, IterSettings, LookupKey, Part, ReadSettings, Table, TableProperties,
     TableReadSettings, plan, read_missing, read_table_properties,
 };
 
@@ -99,7 +99,7 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
     for key in keys.iter().step_by(keys.len() / 16 + 1).map(InternalKeyBuf::as_key) {
         get(&table, key, &read);
     }
-    let targets: Vec<_> = keys.iter().take(20).map(|key| Sought::new(key.as_key())).collect();
+    let targets: Vec<_> = keys.iter().take(20).map(|key| LookupKey::new(key.as_key())).collect();
     let batch: Vec<usize> = (0..targets.len()).collect();
     let mut planned = Vec::new();
     let part = Part { place: 0, table: Some(&table), keys: &batch, planned: 0..0 };
@@ -115,7 +115,7 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
 
 fn get(table: &Table, key: InternalKey<'_>, read: &ReadSettings) {
     let mut seen = 0;
-    let sought = Sought::new(key);
+    let sought = LookupKey::new(key);
     let Some(Some(admitted)) = ok(table.admit(&sought, read, false)) else { return };
     ok(table.get_admitted(admitted, &sought, read, |_, _, value| {
         seen += 1;

@@ -51,7 +51,7 @@ pub use fifo::{largest_dropped, pick_fifo};
 pub use leveled::{blob_usage, pick};
 pub use manual::{KeyRange, RangePlan, RangeRequest, files_within, plan_range};
 pub use output::{OutputSplitter, SplitRule};
-pub use pace::{Room, Runway, Speedometer, Speeds, memtables_left};
+pub use pace::{Room, Speedometer, Speeds, WriteHeadroom, memtables_left};
 pub use paths::{path_of_level, path_of_run};
 pub use pieces::Merging;
 pub use plan::{

@@ -8,7 +8,7 @@
 /// In its last part they are slowed down, the more the less is left. So they come to be as fast as space is given back, and
 /// hardly reach the end, be it given back ever so slowly. What they write counts at once, and not only when a memtable is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Runway {
+pub struct WriteHeadroom {
     /// What is left.
     pub left: u64,
     /// What is left where they begin to brake.
@@ -22,7 +22,7 @@ pub struct Runway {
 /// How often writers who brake look at how fast they may go, at least, before the end.
 const LOOKS: u64 = 64;
 
-impl Runway {
+impl WriteHeadroom {
     /// The rate now; [`u64::MAX`] where nobody brakes yet.
     pub fn rate(&self) -> u64 {
         if self.left >= self.brakes_at {

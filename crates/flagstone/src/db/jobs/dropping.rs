@@ -10,7 +10,7 @@ use super::compact::CompactionJob;
 use super::job::JobOutput;
 use crate::base::{InternalIterator, Result, ValueType};
 use crate::blob::{BlobIndex, GarbageMeter};
-use crate::cache::Holder;
+use crate::cache::MemoryKind;
 use crate::db::jobs::Jobs;
 use crate::db::reading::level_files::ReadThrough;
 use crate::db::statistics::Ticker;
@@ -27,7 +27,7 @@ impl Jobs {
         let mut output = JobOutput::default();
         if job.plan.oldest_blob_file().is_some() {
             let reads = self.reads_of(job, 1);
-            let _window = self.tables.account().hold(Holder::Jobs, reads.0.readahead_size);
+            let _window = self.tables.account().hold(MemoryKind::Jobs, reads.0.readahead_size);
             let mut meter = GarbageMeter::new();
             for (_, file) in job.plan.files().filter(|(_, file)| file.meta.oldest_blob_file.is_some()) {
                 match self.count_references(job, file, &reads, &mut meter) {

@@ -7,7 +7,7 @@ use super::part::{Part, PartRange};
 use super::range_cuts::sequence_cuts;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 use crate::base::{Mutant, Result, Sometimes, TableFileCreationReason};
-use crate::cache::Holder;
+use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::jobs::Jobs;
@@ -100,12 +100,12 @@ impl Jobs {
         // A hash of each key, and its ten bits.
         let _hashes = spec
             .wants_key_filter
-            .then(|| self.tables.account().hold(Holder::Jobs, entries as usize * (size_of::<u64>() + 2)));
+            .then(|| self.tables.account().hold(MemoryKind::Jobs, entries as usize * (size_of::<u64>() + 2)));
         let bytes: u64 = memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
         spec.pace.compresses_in_parallel = self.compresses_in_parallel(family, bytes);
         let _blocks = spec.pace.compresses_in_parallel.then(|| {
             let entry_size = (bytes / entries.max(1)) as usize;
-            self.tables.account().hold(Holder::Jobs, sst::parallel_compression_memory(entry_size))
+            self.tables.account().hold(MemoryKind::Jobs, sst::parallel_compression_memory(entry_size))
         });
         self.run_job(&spec, |surviving| {
             let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl Jobs {
                 range,
                 sources: memtables.iter().rev().map(|mem| mem.iter().into()).collect(),
                 readahead_bytes: 0,
-                warmth: Arc::default(),
+                read_cache_hits: Arc::default(),
                 splitter: None,
             };
             Ok(ranges.into_iter().map(part).collect())

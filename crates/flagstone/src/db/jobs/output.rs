@@ -26,7 +26,7 @@ use crate::base::{
     SubCode,
 };
 use crate::blob::{BlobReadahead, GarbageMeter};
-use crate::cache::{Held, Holder};
+use crate::cache::{Held, MemoryKind};
 use crate::compaction::pick::{KeysBelow, range_surely_absent};
 use crate::compaction::{CompactionStream, StreamSettings, StreamTombstones};
 use crate::db::family::Family;
@@ -165,7 +165,7 @@ impl Jobs {
         let table_bytes = table_bytes.min(options.target_file_size_base) as usize;
         // Eight bytes a key for the filter, and the keys of the index: of entries of some hundred bytes.
         let until_the_end = table_bytes / if options.table.filter_policy.is_some() { 16 } else { 64 };
-        self.tables.account().hold(Holder::Jobs, readahead_bytes + parts * (gathered + until_the_end))
+        self.tables.account().hold(MemoryKind::Jobs, readahead_bytes + parts * (gathered + until_the_end))
     }
 
     /// Removes the files of a job whose result is not wanted any longer.
@@ -225,7 +225,7 @@ impl Job<'_> {
     fn run_part(&self, part: Part) -> Result<Written> {
         self.check_others()?;
         let Self { inner, spec, options, .. } = self;
-        let Part { range, sources, readahead_bytes: _, warmth, mut splitter } = part;
+        let Part { range, sources, readahead_bytes: _, read_cache_hits, mut splitter } = part;
         let meter = Mutex::new(GarbageMeter::new());
         // What a flush reads may refer to blob files of memtables.
         let version = (!spec.is_flush).then_some(&*spec.version);
@@ -238,7 +238,7 @@ impl Job<'_> {
             bytes => Some(Mutex::new(BlobReadahead::of_size(bytes))),
         };
         let bytes = ahead.as_ref().map(|ahead| ahead.lock().windows_bytes_max());
-        let _windows = bytes.map(|bytes| inner.tables.account().hold(Holder::Jobs, bytes));
+        let _windows = bytes.map(|bytes| inner.tables.account().hold(MemoryKind::Jobs, bytes));
         let reads = BlobReads { ahead: ahead.as_ref(), own_files: self.blob_files.as_ref() };
         let placement = Placement::new(inner, spec, options, &self.unfinished, reads);
         let mut below = KeysBelow::new(&spec.version, spec.place.level);
@@ -253,7 +253,7 @@ impl Job<'_> {
             placement.resolver(),
             placement,
         );
-        let mut writer = TableWriter::new(self, &range, &warmth);
+        let mut writer = TableWriter::new(self, &range, &read_cache_hits);
 
         let mut entries = 0u64;
         let seats = (!spec.is_flush && spec.pace.gives_way).then(|| inner.background.workers.seats());

@@ -30,7 +30,7 @@ use crate::iter::lookup::{in_key, locate_value};
 use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};
 use crate::manifest::Version;
 use crate::options::CompactionControl;
-use crate::sst::{IterSettings, ReadSettings, Warmth};
+use crate::sst::{IterSettings, ReadCacheHits, ReadSettings};
 
 use crate::base::sync::{Mutex, Ordering};
 
@@ -61,7 +61,7 @@ pub(in crate::db) struct Part {
     /// What these read ahead, in bytes.
     pub(in crate::db) readahead_bytes: usize,
     /// Told by the sources which of their blocks were cached.
-    pub(in crate::db) warmth: Arc<Warmth>,
+    pub(in crate::db) read_cache_hits: Arc<ReadCacheHits>,
     /// Where to cut tables; a flush is never cut.
     pub(in crate::db) splitter: Option<OutputSplitter>,
 }
@@ -237,10 +237,10 @@ impl Jobs {
         let follows = job.family.options.load().table.cache_follows_compaction;
         let rule = SplitRule::from(&job.plan);
         let parts = ranges.into_iter().map(|range| {
-            let warmth = Arc::new(Warmth::default());
+            let read_cache_hits = Arc::new(ReadCacheHits::default());
             let settings = IterSettings {
                 upper_bound: range.end.clone(),
-                warmth: follows.then(|| warmth.clone()),
+                read_cache_hits: follows.then(|| read_cache_hits.clone()),
                 ..settings.clone()
             };
             let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(self.context.env.spawner.clone())));
@@ -248,7 +248,7 @@ impl Jobs {
             let sources = self.compaction_sources(job, &range, settings, &through)?;
             let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
             let readahead_bytes = sources.len() * readahead_size;
-            Ok(Part { range, sources, readahead_bytes, warmth, splitter: Some(splitter) })
+            Ok(Part { range, sources, readahead_bytes, read_cache_hits, splitter: Some(splitter) })
         });
         parts.collect()
     }

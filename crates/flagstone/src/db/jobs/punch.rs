@@ -24,7 +24,7 @@ use super::promise::{Promise, bytes_of};
 use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
 use crate::blob::{BlobIndex, BlockMap};
-use crate::cache::Holder;
+use crate::cache::MemoryKind;
 use crate::compaction::pick::refers_to;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
@@ -174,7 +174,7 @@ impl Jobs {
             }
         }
         let held: usize = maps.values().map(BlockMap::memory_usage).sum();
-        let memory = self.tables.account().hold(Holder::Jobs, held);
+        let memory = self.tables.account().hold(MemoryKind::Jobs, held);
         self.mark_live(survey, &mut maps)?;
         let mut files = Vec::new();
         for (number, map) in maps {
@@ -193,7 +193,7 @@ impl Jobs {
     /// Marks in the maps what tables refer to. Those that refer to other files alone are not read.
     fn mark_live(&self, survey: &Survey, maps: &mut BTreeMap<FileNumber, BlockMap>) -> Result<()> {
         let files: BTreeSet<FileNumber> = maps.keys().copied().collect();
-        let _ahead = self.tables.account().hold(Holder::Jobs, READAHEAD);
+        let _ahead = self.tables.account().hold(MemoryKind::Jobs, READAHEAD);
         let version = &survey.current.version;
         for (_, table) in version.files().filter(|(_, table)| refers_to(table, &files)) {
             let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
@@ -318,11 +318,11 @@ mod tests {
     #[test]
     fn what_is_known_of_dead_blocks_is_all_that_a_promise_holds() {
         let (db, survey) = with_survey();
-        let before = db.inner().tables.account().held(Holder::Jobs);
+        let before = db.inner().tables.account().held(MemoryKind::Jobs);
         let promise = db.inner().jobs.survey(&survey).unwrap();
-        let held = db.inner().tables.account().held(Holder::Jobs) - before;
+        let held = db.inner().tables.account().held(MemoryKind::Jobs) - before;
         assert!((1..1000).contains(&held), "{held} bytes for one block");
         drop(promise);
-        assert_eq!(db.inner().tables.account().held(Holder::Jobs), before);
+        assert_eq!(db.inner().tables.account().held(MemoryKind::Jobs), before);
     }
 }

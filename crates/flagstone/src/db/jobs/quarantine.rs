@@ -41,17 +41,17 @@ impl Db {
 }
 
 /// So many errors wait to be noted at most; what is left out is met again.
-const SUSPECTS_MAX: usize = 64;
+const REPORTS_MAX: usize = 64;
 
 /// Errors of cursors, who do not know the engine's state. Whoever asks for damaged files takes note of them, and each round of
 /// background work.
 #[derive(Default)]
-pub(in crate::db) struct Suspects {
+pub(in crate::db) struct DamageReports {
     met: Mutex<Vec<(Arc<Family>, Error)>>,
     any: AtomicBool,
 }
 
-impl Suspects {
+impl DamageReports {
     /// A cursor over this family has met this error.
     #[cold]
     pub(in crate::db) fn add(&self, family: &Arc<Family>, error: &Error) {
@@ -60,7 +60,7 @@ impl Suspects {
         }
         let mut met = self.met.lock();
         let is_known = met.iter().any(|(_, known)| known.path() == error.path());
-        if !is_known && met.len() < SUSPECTS_MAX {
+        if !is_known && met.len() < REPORTS_MAX {
             met.push((family.clone(), error.clone()));
             self.any.store(true, Ordering::Release);
         }

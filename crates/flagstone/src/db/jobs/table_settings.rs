@@ -10,7 +10,7 @@ use crate::db::jobs::Jobs;
 use crate::db::settings::{compression_options, table_builder_settings};
 use crate::options::PrepopulateBlockCache;
 use crate::sst::filter::WrittenBy;
-use crate::sst::{Prepopulate, TableBuilderSettings, Warmth};
+use crate::sst::{Prepopulate, ReadCacheHits, TableBuilderSettings};
 
 /// Bytes of memtables from which on a flush takes so long that a thread more is worth its while, and its memory.
 const PARALLEL_FROM: u64 = 16 << 20;
@@ -21,17 +21,17 @@ impl Jobs {
         &self,
         spec: &JobSpec,
         number: FileNumber,
-        warmth: &Arc<Warmth>,
+        read_cache_hits: &Arc<ReadCacheHits>,
     ) -> Option<Prepopulate> {
         let table = &spec.family.options.load().table;
-        let warmth = match table.prepopulate_block_cache {
+        let read_cache_hits = match table.prepopulate_block_cache {
             _ if table.no_block_cache => return None,
             PrepopulateBlockCache::FlushAndCompaction => None,
             PrepopulateBlockCache::FlushOnly if spec.is_flush => None,
             _ if spec.is_flush || !table.cache_follows_compaction => return None,
-            _ => Some(warmth.clone()),
+            _ => Some(read_cache_hits.clone()),
         };
-        Some(self.tables.prepopulate(number, warmth))
+        Some(self.tables.prepopulate(number, read_cache_hits))
     }
 
     /// Whether a flush of so many bytes has a thread more that compresses: writers wait for it as soon as the other memtable is

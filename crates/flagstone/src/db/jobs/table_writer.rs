@@ -21,7 +21,7 @@ use crate::compaction::pick::{DeletedRanges, OutputSplitter};
 use crate::compaction::{OutputFile, bounds_of_output};
 use crate::env::File;
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
-use crate::sst::{Filter, TableBuilder, Warmth};
+use crate::sst::{Filter, ReadCacheHits, TableBuilder};
 
 /// A table being written.
 struct OpenTable {
@@ -51,20 +51,20 @@ pub(super) struct TableWriter<'a> {
     earlier_tables: usize,
     /// Of the range tombstones that the output must hold, those of the range's sequence numbers.
     surviving: Cow<'a, [RangeTombstone]>,
-    warmth: &'a Arc<Warmth>,
+    read_cache_hits: &'a Arc<ReadCacheHits>,
     output: JobOutput,
     open: Option<OpenTable>,
 }
 
 impl<'a> TableWriter<'a> {
-    pub(super) fn new(job: &'a Job<'a>, range: &PartRange, warmth: &'a Arc<Warmth>) -> Self {
+    pub(super) fn new(job: &'a Job<'a>, range: &PartRange, read_cache_hits: &'a Arc<ReadCacheHits>) -> Self {
         Self {
             job,
             surviving: range.own(&job.surviving),
             cuts: range.inner_cuts(job.spec.family.comparator(), &job.range_cuts),
             range: range.clone(),
             earlier_tables: 0,
-            warmth,
+            read_cache_hits,
             output: JobOutput::default(),
             open: None,
         }
@@ -137,7 +137,7 @@ impl<'a> TableWriter<'a> {
         }
         let (number, file) = unfinished.create(number, path)?;
         let settings = inner.table_builder_settings(spec, number);
-        let prepopulate = inner.prepopulate(spec, number, self.warmth);
+        let prepopulate = inner.prepopulate(spec, number, self.read_cache_hits);
         let threads = spec.pace.compresses_in_parallel.then(|| inner.context.env.spawner.clone());
         let builder = TableBuilder::new(file.clone(), settings)?
             .prepopulating(prepopulate)

@@ -13,7 +13,7 @@ mod wal_directory;
 
 use crate::base::Result;
 use crate::base::sync::{AtomicBool, Mutex};
-use crate::env::{Listed, Sharer};
+use crate::env::{GroupMember, Listed};
 
 /// What opening and closing a database need.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) struct Lifecycle {
     /// Its place in the list of the open databases of the process, while it is open.
     pub(super) listed: Mutex<Option<Listed>>,
     /// Its part of the memory of all databases of the process, while it is open.
-    pub(super) memory_share: Mutex<Option<Sharer>>,
+    pub(super) memory_share: Mutex<Option<GroupMember>>,
     /// A recording of the block cache was begun here, and perhaps not ended.
     pub(super) records_cache: AtomicBool,
     /// Held while a checkpoint looks for its directory and makes it.

@@ -13,7 +13,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use crate::base::{Code, Error, Mutant, Result};
-use crate::cache::{Held, Holder, MemoryAccount};
+use crate::cache::{Held, MemoryAccount, MemoryKind};
 use crate::db::{ColumnFamily, Db, DbInner, Iter, Value};
 use crate::options::ReadOptions;
 
@@ -378,7 +378,7 @@ fn collect(iter: &mut Iter, max_entries: usize, account: &Arc<MemoryAccount>) ->
             }
         }
     }
-    batch.counted = account.hold_large(Holder::Values, bytes);
+    batch.counted = account.hold_large(MemoryKind::Values, bytes);
     batch
 }
 

@@ -116,7 +116,7 @@ fn cached_form(user_key: &[u8], value: &[u8], owned: impl FnOnce() -> Bytes) -> 
 #[cfg(test)]
 mod tests {
     use crate::base::file_name::FileKind;
-    use crate::cache::{CacheSettings, Holder};
+    use crate::cache::{CacheSettings, MemoryKind};
     use crate::db::Db;
     use crate::env::Env;
     use crate::options::{BlockCache, MemoryBudget, Options, ReadOptions};
@@ -260,7 +260,7 @@ mod tests {
         let usage = db.memory_usage();
         let all = usage.cache.capacity + usage.blob_cache.capacity;
         assert_eq!(usage.blob_cache.capacity, 8 << 20, "{usage}");
-        let held = db.inner().tables.account().hold(Holder::Tables, all as usize - (4 << 20));
+        let held = db.inner().tables.account().hold(MemoryKind::Tables, all as usize - (4 << 20));
         let usage = db.memory_usage();
         assert_eq!((usage.cache.capacity, usage.blob_cache.capacity), (1 << 20, 3 << 20), "{usage}");
         drop(held);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::base::Result;
 use crate::blob::{BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, get_together};
-use crate::cache::{COUNTED_FROM, CacheKey, Holder, Measured};
+use crate::cache::{COUNTED_FROM, CacheKey, Measured, MemoryKind};
 use crate::db::family::Family;
 use crate::db::files::Tables;
 use crate::iter::lookup::in_key;
@@ -93,7 +93,7 @@ impl Tables {
         let BlobPlace { index, cached_as } = *place;
         let verify = settings.verify_checksums;
         let cached_as = cached_as.filter(|_| settings.fill_cache);
-        let mut counted = self.account().measured(Holder::Values);
+        let mut counted = self.account().measured(MemoryKind::Values);
         let (value, is_read_ahead) = match ahead {
             Some(ahead) => {
                 let begun = self.clock.now_us();
@@ -145,7 +145,7 @@ impl Tables {
             let Ok(value) = value.map(BlobValue::into_bytes) else { continue };
             let cached_as = cached_as.filter(|_| settings.fill_cache);
             let is_kept = cached_as.is_some_and(|key| self.keep_blob(key, wanted[*at].0, &value, false));
-            let counted = self.account().measured(Holder::Values);
+            let counted = self.account().measured(MemoryKind::Values);
             uncounted_bytes += if is_kept || value.len() >= COUNTED_FROM { 0 } else { value.len() };
             values[*at] = Some(if is_kept { value } else { counted_value(value, counted) });
         }
@@ -182,7 +182,7 @@ mod tests {
 
     use crate::base::ColumnFamilyId;
     use crate::batch::WriteBatch;
-    use crate::cache::Holder;
+    use crate::cache::MemoryKind;
     use crate::db::Db;
     use crate::env::Env;
     use crate::options::{MemoryBudget, Options, ReadOptions, WriteOptions};
@@ -198,7 +198,7 @@ mod tests {
         Db::open("/db", &options).unwrap()
     }
 
-    fn held(db: &Db, holder: Holder) -> usize {
+    fn held(db: &Db, holder: MemoryKind) -> usize {
         db.inner().tables.account().held(holder)
     }
 
@@ -226,7 +226,7 @@ mod tests {
         let db = with_values();
         let before = capacity(&db);
         let shrunk = |values: usize| {
-            let (now, held) = (capacity(&db), held(&db, Holder::Values));
+            let (now, held) = (capacity(&db), held(&db, MemoryKind::Values));
             assert!(held >= values * LARGE && held < (values + 1) * LARGE, "{held} for {values}");
             // A step of the account, and what it leaves to the passing.
             assert!(
@@ -274,7 +274,7 @@ mod tests {
             peak.store(0, Ordering::Relaxed);
             drop(db.multi_get(&keys));
             assert!(peak.load(Ordering::Relaxed) >= before + 256 * 4_000, "in {place}");
-            assert_eq!(held(&db, Holder::Values), 0);
+            assert_eq!(held(&db, MemoryKind::Values), 0);
             db.flush_all().unwrap();
             db.inner().wait_until_idle().unwrap();
         }
@@ -310,22 +310,28 @@ mod tests {
             (0..8u8).for_each(|key| batch.put([key], [key; 512 << 10]).unwrap());
             let bytes = batch.byte_size();
             let peak = peak(&db);
-            let (wal, before) = (held(&db, Holder::WalBuffers), db.inner().tables.account().total());
+            let (wal, before) = (held(&db, MemoryKind::WalBuffers), db.inner().tables.account().total());
             db.write_ref(&WriteOptions::default(), &mut batch).unwrap();
             assert!(peak.load(Ordering::Relaxed) >= before + copies * bytes, "{changes:?}");
-            assert_eq!((held(&db, Holder::Writes), held(&db, Holder::Values)), (0, 0), "{changes:?}");
+            assert_eq!((held(&db, MemoryKind::Writes), held(&db, MemoryKind::Values)), (0, 0), "{changes:?}");
             let in_log = changes.first().is_none_or(|(name, _)| *name == "wal_compression");
-            assert!(!in_log || held(&db, Holder::WalBuffers) > wal, "{changes:?}");
-            assert_eq!(db.memory_usage().wal_buffers, held(&db, Holder::WalBuffers) as u64);
+            assert!(!in_log || held(&db, MemoryKind::WalBuffers) > wal, "{changes:?}");
+            assert_eq!(db.memory_usage().wal_buffers, held(&db, MemoryKind::WalBuffers) as u64);
 
             // What is refused, too.
             batch.put_cf(ColumnFamilyId(7), b"key", b"value").unwrap();
             assert!(db.write_ref(&WriteOptions::default(), &mut batch).is_err());
-            assert_eq!(held(&db, Holder::Writes), 0);
+            assert_eq!(held(&db, MemoryKind::Writes), 0);
             let account = db.inner().tables.account().clone();
             db.close().unwrap();
             drop(db);
-            let left = [Holder::WalBuffers, Holder::Writes, Holder::Values, Holder::Jobs, Holder::Cursors];
+            let left = [
+                MemoryKind::WalBuffers,
+                MemoryKind::Writes,
+                MemoryKind::Values,
+                MemoryKind::Jobs,
+                MemoryKind::Cursors,
+            ];
             assert_eq!(left.map(|holder| account.held(holder)), [0; 5], "{changes:?}");
         }
     }
@@ -336,7 +342,7 @@ mod tests {
             let db = opened(&changes);
             db.put("key", vec![1; 17 << 20]).unwrap();
             // The compressor once kept room for it.
-            assert!(held(&db, Holder::WalBuffers) < 1 << 20, "{changes:?} {}", db.memory_usage());
+            assert!(held(&db, MemoryKind::WalBuffers) < 1 << 20, "{changes:?} {}", db.memory_usage());
         }
     }
 
@@ -347,17 +353,21 @@ mod tests {
         let options = WriteOptions::default();
         let mut writer = db.put_stream(family, "key", &options).unwrap().with_buffer(LARGE);
         writer.write_all(&vec![7; LARGE - 1]).unwrap();
-        assert!(held(&db, Holder::Writes) >= LARGE - 1 && capacity(&db) < before, "{}", db.memory_usage());
+        assert!(
+            held(&db, MemoryKind::Writes) >= LARGE - 1 && capacity(&db) < before,
+            "{}",
+            db.memory_usage()
+        );
         writer.write_all(&[7; 2]).unwrap();
         // They are in a file now.
-        assert!(held(&db, Holder::Writes) < 1 << 20 && capacity(&db) == before, "{}", db.memory_usage());
-        assert!(held(&db, Holder::Writes) > 0);
+        assert!(held(&db, MemoryKind::Writes) < 1 << 20 && capacity(&db) == before, "{}", db.memory_usage());
+        assert!(held(&db, MemoryKind::Writes) > 0);
         writer.commit().unwrap();
-        assert_eq!(held(&db, Holder::Writes), 0);
+        assert_eq!(held(&db, MemoryKind::Writes), 0);
         let mut given_up = db.put_stream(family, "key", &options).unwrap();
         given_up.write_all(&vec![7; 1 << 19]).unwrap();
-        assert!(held(&db, Holder::Writes) >= 1 << 19);
+        assert!(held(&db, MemoryKind::Writes) >= 1 << 19);
         drop(given_up);
-        assert_eq!(held(&db, Holder::Writes), 0);
+        assert_eq!(held(&db, MemoryKind::Writes), 0);
     }
 }

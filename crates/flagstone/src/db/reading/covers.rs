@@ -25,13 +25,13 @@ const UNASKED_MAX: usize = 4;
 pub(in crate::db) enum Tombstones<'a> {
     MemTable(&'a MemTable),
     Table(&'a FragmentedRangeTombstones),
-    /// In the memtable that [`Covers::begun`] is about.
+    /// In the memtable that [`UncheckedTombstones::begun`] is about.
     SoughtInMemTable,
     SoughtInTable(&'a FragmentedRangeTombstones, Within),
 }
 
 /// What a lookup has not asked yet.
-pub(in crate::db) struct Covers<'a> {
+pub(in crate::db) struct UncheckedTombstones<'a> {
     user_key: &'a [u8],
     snapshot: SequenceNumber,
     unasked: [Option<Tombstones<'a>>; UNASKED_MAX],
@@ -40,7 +40,7 @@ pub(in crate::db) struct Covers<'a> {
     begun: Option<RangeQuestion>,
 }
 
-impl<'a> Covers<'a> {
+impl<'a> UncheckedTombstones<'a> {
     /// For a lookup of that key as of that sequence number.
     #[inline]
     pub fn of(user_key: &'a [u8], snapshot: SequenceNumber) -> Self {
@@ -89,7 +89,8 @@ impl<'a> Covers<'a> {
     }
 
     /// Takes a first look: sources that do not cover the key need not be asked, and of others the memory is fetched that
-    /// [`Covers::reach`] will wait for. Breaks, and ends the lookup, where what was passed is known to cover the key.
+    /// [`UncheckedTombstones::reach`] will wait for. Breaks, and ends the lookup, where what was passed is known to cover the
+    /// key.
     #[inline]
     pub fn seek(&mut self, own: &mut Option<Tombstones<'a>>, lookup: &mut Lookup<Value>) -> ControlFlow<()> {
         if let Some(Tombstones::Table(fragments)) = *own {

@@ -10,7 +10,7 @@ use super::read::read_settings;
 use super::source::Source;
 use crate::base::sync::Mutex;
 use crate::base::{PrefixExtractor, Result, SequenceNumber, SnapshotList};
-use crate::cache::{Held, Holder};
+use crate::cache::{Held, MemoryKind};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::{Tables, tombstones_of};
 use crate::iter::{
@@ -123,7 +123,7 @@ pub(super) fn make_cursor(
     let reusable = is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);
     let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
     let bytes = size_of::<Cursor>() + sources.len() * (size_of::<Source>() + SOURCE_BUFFERS);
-    let held = tables.account().hold(Holder::Cursors, bytes);
+    let held = tables.account().hold(MemoryKind::Cursors, bytes);
     let live = tables.live_cursors().register(family, &current, origin);
     let merged = MergingIterator::new(family.order.clone(), sources);
     let resolver = CursorBlobs {
@@ -234,7 +234,7 @@ fn iter_settings(options: &ReadOptions, family: &Family) -> IterSettings {
             after_reads: table.num_file_reads_for_auto_readahead as u32,
         },
         prefix_same_as_start: has_prefix && options.prefix_same_as_start && !options.total_order_seek,
-        warmth: None,
+        read_cache_hits: None,
         maps_readahead: false,
         notes_readahead: true,
     }

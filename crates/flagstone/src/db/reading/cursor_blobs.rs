@@ -15,7 +15,7 @@ use super::read::read_settings;
 use crate::base::sync::Mutex;
 use crate::base::{FileNumber, Result, SnapshotList};
 use crate::blob::{BlobIndex, BlobReadahead, RECORD_HEADER_SIZE};
-use crate::cache::{CacheKey, Holder, Measured, MemoryAccount};
+use crate::cache::{CacheKey, Measured, MemoryAccount, MemoryKind};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::Tables;
 use crate::env::Advice;
@@ -134,7 +134,7 @@ pub(in crate::db) struct CountedReadahead {
 
 impl CountedReadahead {
     pub(in crate::db) fn new(account: &Arc<MemoryAccount>) -> Self {
-        let memory = account.measured(Holder::Cursors);
+        let memory = account.measured(MemoryKind::Cursors);
         Self { blobs: BlobReadahead::default(), scattered: Scattered::default(), memory }
     }
 

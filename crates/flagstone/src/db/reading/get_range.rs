@@ -11,7 +11,7 @@ use super::read::read_settings;
 use crate::base::compression::CompressionType;
 use crate::base::{Result, ValueType};
 use crate::blob::{BlobIndex, PIECE_SIZE};
-use crate::cache::{CacheKey, Holder};
+use crate::cache::{CacheKey, MemoryKind};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::Tables;
 use crate::db::{Ticker, Value};
@@ -138,7 +138,7 @@ impl Tables {
         let value_size = index.size.saturating_sub(tail_size as u64);
         let bytes = read(range.start.min(value_size)..range.end.min(value_size))?;
         let tail = if tail_size == 0 { Bytes::new() } else { read(value_size..index.size)? };
-        let counted = counted_value(bytes, self.account().measured(Holder::Values));
+        let counted = counted_value(bytes, self.account().measured(MemoryKind::Values));
         Ok(PartBeforeTail { part: ValuePart { bytes: counted.into(), value_size }, tail: tail.to_vec() })
     }
 

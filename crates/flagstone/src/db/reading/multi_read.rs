@@ -17,13 +17,13 @@ use bytes::Bytes;
 use super::Reader;
 use super::read::{cover, may_hold, read_settings, search_memtables, take};
 use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, ValueType};
-use crate::cache::Holder;
+use crate::cache::MemoryKind;
 use crate::db::family::{Family, SuperVersion};
 use crate::db::{Ticker, Value};
 use crate::iter::{Lookup, Outcome};
 use crate::manifest::{TableFile, Version};
 use crate::options::ReadOptions;
-use crate::sst::{Part, Planned, Sought, Table, ValueRef, plan, read_missing};
+use crate::sst::{LookupKey, Part, Planned, Table, ValueRef, plan, read_missing};
 
 /// How many keys go together: what they touch should stay in the nearest caches.
 const BATCH: usize = 64;
@@ -35,7 +35,7 @@ const WAITING: usize = usize::MAX;
 struct Batch<'a> {
     options: &'a ReadOptions,
     family: &'a Arc<Family>,
-    sought: Vec<Sought<'a>>,
+    sought: Vec<LookupKey<'a>>,
     lookups: Vec<Lookup<Value>>,
     failures: Vec<Option<Error>>,
     /// The keys that are neither settled nor waiting, and for each of all keys the first source that may still have it.
@@ -88,7 +88,7 @@ impl Reader {
         };
         let mut values: Vec<Result<Option<Value>>> = Vec::with_capacity(keys.len());
         // Each alone is too small to be counted, if it does not lie in the cache; many of them are not small.
-        let mut counted = self.tables.account().measured(Holder::Values);
+        let mut counted = self.tables.account().measured(MemoryKind::Values);
         let mut bytes = 0;
         for keys in keys.chunks(BATCH) {
             bytes += self.look_up_together(options, family, &current, snapshot, keys, &mut values);
@@ -111,7 +111,7 @@ impl Reader {
         let mut batch = Batch {
             options,
             family,
-            sought: targets.iter().map(|target| Sought::new(target.as_key())).collect(),
+            sought: targets.iter().map(|target| LookupKey::new(target.as_key())).collect(),
             lookups: keys.iter().map(|_| Lookup::new()).collect(),
             failures: vec![None; keys.len()],
             open: Vec::with_capacity(keys.len()),
@@ -312,7 +312,7 @@ impl Batch<'_> {
         &self,
         source: usize,
         files: &[Arc<TableFile>],
-        choose: impl Fn(&Sought<'_>) -> usize,
+        choose: impl Fn(&LookupKey<'_>) -> usize,
     ) -> Vec<(usize, usize)> {
         let place = |&at: &usize| {
             let sought = &self.sought[at];

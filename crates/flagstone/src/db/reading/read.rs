@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Reader;
-use super::covers::{Covers, Tombstones};
+use super::covers::{Tombstones, UncheckedTombstones};
 use crate::base::{
     InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes, ValueType,
 };
@@ -25,7 +25,7 @@ use crate::iter::{Lookup, LookupValue, Outcome, ValueResolver};
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
-use crate::sst::{ReadSettings, Sought, Table, ValueRef};
+use crate::sst::{LookupKey, ReadSettings, Table, ValueRef};
 
 impl Reader {
     pub(in crate::db) fn get(
@@ -76,10 +76,10 @@ impl Reader {
         key: &[u8],
     ) -> Result<Lookup<Value>> {
         let mut lookup = Lookup::new();
-        let mut covers = Covers::of(key, snapshot);
+        let mut covers = UncheckedTombstones::of(key, snapshot);
         if !pass_memtables(current, key, snapshot, options, &mut covers, &mut lookup) {
             let target = KeyBuffer::for_seek(key, snapshot);
-            let sought = Sought::new(target.as_key());
+            let sought = LookupKey::new(target.as_key());
             self.search_tables(options, family, &current.version, &sought, &mut covers, &mut lookup)?;
         }
         Ok(lookup)
@@ -132,8 +132,8 @@ impl Reader {
         options: &ReadOptions,
         family: &Family,
         version: &'a Version,
-        sought: &Sought<'_>,
-        covers: &mut Covers<'a>,
+        sought: &LookupKey<'_>,
+        covers: &mut UncheckedTombstones<'a>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let target = sought.target();
@@ -177,8 +177,8 @@ impl Reader {
         options: &ReadOptions,
         family: &Family,
         files: &'a [Arc<TableFile>],
-        sought: &Sought<'_>,
-        covers: &mut Covers<'a>,
+        sought: &LookupKey<'_>,
+        covers: &mut UncheckedTombstones<'a>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let order = family.comparator();
@@ -203,7 +203,7 @@ impl Reader {
         options: &ReadOptions,
         family: &Family,
         files: &[Arc<TableFile>],
-        sought: &Sought<'_>,
+        sought: &LookupKey<'_>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let order = family.comparator();
@@ -227,7 +227,7 @@ impl Reader {
         options: &ReadOptions,
         family: &Family,
         file: &TableFile,
-        sought: &Sought<'_>,
+        sought: &LookupKey<'_>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let table = self.tables.open_for(family, file, options.cache_only)?;
@@ -250,8 +250,8 @@ impl Reader {
         family: &Family,
         file: &'a TableFile,
         filter_first: bool,
-        sought: &Sought<'_>,
-        covers: &mut Covers<'a>,
+        sought: &LookupKey<'_>,
+        covers: &mut UncheckedTombstones<'a>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let is_at_hand = file.table.get().is_some_and(|table| table.admits_from_memory());
@@ -296,7 +296,7 @@ impl Reader {
 #[inline]
 pub(in crate::db) fn take(
     lookup: &mut Lookup<Value>,
-    sought: &Sought<'_>,
+    sought: &LookupKey<'_>,
     sequence: SequenceNumber,
     kind: ValueType,
     value: ValueRef<'_>,
@@ -341,7 +341,7 @@ pub(in crate::db) fn search_memtables(
     options: &ReadOptions,
     lookup: &mut Lookup<Value>,
 ) -> bool {
-    let mut covers = Covers::of(key, snapshot);
+    let mut covers = UncheckedTombstones::of(key, snapshot);
     pass_memtables(current, key, snapshot, options, &mut covers, lookup) || covers.settle(lookup)
 }
 
@@ -352,7 +352,7 @@ fn pass_memtables<'a>(
     key: &[u8],
     snapshot: SequenceNumber,
     options: &ReadOptions,
-    covers: &mut Covers<'a>,
+    covers: &mut UncheckedTombstones<'a>,
     lookup: &mut Lookup<Value>,
 ) -> bool {
     let is_done = current.generations().any(|mem| pass_memtable(mem, key, snapshot, options, covers, lookup));
@@ -368,7 +368,7 @@ fn pass_memtable<'a>(
     key: &[u8],
     snapshot: SequenceNumber,
     options: &ReadOptions,
-    covers: &mut Covers<'a>,
+    covers: &mut UncheckedTombstones<'a>,
     lookup: &mut Lookup<Value>,
 ) -> bool {
     let covers_keys = mem.num_range_tombstones() > 0 && !options.ignore_range_deletions;

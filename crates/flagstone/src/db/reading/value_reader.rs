@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::cursor_blobs::CursorBlobs;
 use crate::base::Result;
 use crate::blob::{BlobIndex, BlobPieces, is_read_in_pieces};
-use crate::cache::{Holder, Measured};
+use crate::cache::{Measured, MemoryKind};
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::files::Tables;
 use crate::db::{Db, Iter, Value};
@@ -55,7 +55,7 @@ impl ValueReader {
         if options.cache_only || !is_read_in_pieces(&index) {
             return Ok(None);
         }
-        let mut counted = tables.account().measured(Holder::Values);
+        let mut counted = tables.account().measured(MemoryKind::Values);
         counted.set_large(BlobPieces::PIECE_MAX as usize);
         let pieces = tables
             .named_blob_file(family, &current.version, index.file)
@@ -190,7 +190,7 @@ impl Iter {
 mod tests {
     use std::io::{Read, Write};
 
-    use crate::cache::Holder;
+    use crate::cache::MemoryKind;
     use crate::db::{Db, TtlDb, TtlOptions, ValueReader};
     use crate::env::Env;
     use crate::options::{Options, ReadOptions, WriteOptions};
@@ -265,7 +265,7 @@ mod tests {
         db.put("key", value(SIZE)).unwrap();
         db.flush_all().unwrap();
         let reader = db.get_in_pieces(&ReadOptions::default(), family, "key").unwrap();
-        let held = || db.inner().tables.account().held(Holder::Values);
+        let held = || db.inner().tables.account().held(MemoryKind::Values);
         assert!((1 << 20..2 << 20).contains(&held()), "{}", held());
         db.delete("key").unwrap();
         db.compact_range(family, None, None, &Default::default()).unwrap();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Sometimes};
-use crate::cache::Holder;
-use crate::compaction::pick::{Room, Runway, pick_punch};
+use crate::cache::MemoryKind;
+use crate::compaction::pick::{Room, WriteHeadroom, pick_punch};
 use crate::db::budget::memtable_bytes_max;
 use crate::db::events::Event;
 use crate::db::family::{Family, FamilyState, SuperVersion};
@@ -61,19 +61,23 @@ impl Tree {
         rate = rate.min(in_debt);
         // Which of the two is nearer to its end.
         let space = space.into_iter().chain(self.wal_space(state)).max_by_key(Space::closeness);
-        let runway =
-            space.map(|Space { left, brakes_at }| Runway { left, brakes_at, speeds, delayed_write_rate });
+        let headroom = space.map(|Space { left, brakes_at }| WriteHeadroom {
+            left,
+            brakes_at,
+            speeds,
+            delayed_write_rate,
+        });
         let before = self.control.condition();
         match (stopped || is_stopped, rate) {
             (true, _) => self.control.set_stopped(now),
             (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
-            (false, u64::MAX) => match runway {
-                Some(runway) => self.control.set_watched(runway),
+            (false, u64::MAX) => match headroom {
+                Some(headroom) => self.control.set_watched(headroom),
                 None => self.control.set_normal(),
             },
             (false, rate) => {
                 let rate = rate.max(MIN_DELAYED_WRITE_RATE);
-                self.control.set_delayed(rate, last_room, runway, is_hard);
+                self.control.set_delayed(rate, last_room, headroom, is_hard);
             }
         }
         self.background.io.set_holds_writers_up(self.control.condition() != StallCondition::Normal);
@@ -136,7 +140,7 @@ impl Tree {
         let Some(most) = memtable_bytes_max(&self.context.settings.load()) else { return false };
         // Readers' memtables are in it, too: if all together are fewer, no family need be looked at.
         if state.agenda.waiting().next().is_none()
-            || (self.tables.account().held(Holder::Memtables) as u64) < most
+            || (self.tables.account().held(MemoryKind::Memtables) as u64) < most
         {
             return false;
         }
@@ -156,7 +160,7 @@ impl Tree {
     pub(in crate::db) fn largest_beyond_limit(&self) -> Option<ColumnFamilyId> {
         let state = self.state.lock();
         let most = memtable_bytes_max(&self.context.settings.load())?;
-        if (self.tables.account().held(Holder::Memtables) as u64) < most {
+        if (self.tables.account().held(MemoryKind::Memtables) as u64) < most {
             return None;
         }
         let active: u64 = state.families.values().map(|known| known.mem.bytes_in_use()).sum();

@@ -38,7 +38,7 @@ impl Pipeline {
 
 #[cfg(test)]
 mod tests {
-    use crate::cache::Holder;
+    use crate::cache::MemoryKind;
     use crate::db::memory::tests::{fill, opened};
     use crate::db::{Db, Ticker};
     use crate::options::{ColumnFamilyOptions, ReadOptions};
@@ -93,7 +93,7 @@ mod tests {
             db.delete_range(&start, [&start[..], b"end"].concat()).unwrap();
         }
         let usage = db.memory_usage();
-        let held = db.inner().tables.account().held(Holder::Memtables) as u64;
+        let held = db.inner().tables.account().held(MemoryKind::Memtables) as u64;
         assert!(
             held > 3 * LIMIT && (usage.active_memtables, usage.kept_memtables) == (held, 0),
             "{held}, {usage}"
@@ -109,7 +109,7 @@ mod tests {
 
         db.flush_all().unwrap();
         db.inner().wait_until_idle().unwrap();
-        assert!(db.inner().tables.account().held(Holder::Memtables) < 100_000);
+        assert!(db.inner().tables.account().held(MemoryKind::Memtables) < 100_000);
     }
 
     /// What an iterator had kept once let the limit of those written to rise by as much, and it stayed there when it was gone.

@@ -66,19 +66,19 @@ impl Pressure {
 #[derive(Default)]
 pub(in crate::db) struct Pressures {
     /// Those that ask for something.
-    felt: BTreeMap<ColumnFamilyId, Felt>,
-    /// That hold writers up, by [`Felt::stalled`].
+    felt: BTreeMap<ColumnFamilyId, RankedPressure>,
+    /// That hold writers up, by [`RankedPressure::stalled`].
     stalled: BTreeSet<(u64, ColumnFamilyId)>,
-    /// That wait for flushes, by [`Felt::slowness`].
+    /// That wait for flushes, by [`RankedPressure::slowness`].
     filling: BTreeSet<(u64, ColumnFamilyId)>,
-    /// Whose last memtable is being filled, by [`Felt::left`].
+    /// Whose last memtable is being filled, by [`RankedPressure::left`].
     rooms: BTreeSet<(u64, ColumnFamilyId)>,
     /// Whose blob files are about to take too much, by [`Space::closeness`].
     spaces: BTreeSet<(u64, ColumnFamilyId)>,
 }
 
 /// What a family asks, and where that puts it.
-struct Felt {
+struct RankedPressure {
     filling: Option<Filling>,
     space: Option<Space>,
     /// The bits of the severity of a delay, which are in its order; [`STOP`] to stop writers.
@@ -105,7 +105,7 @@ pub(in crate::db) struct Asked {
     pub(in crate::db) space: Option<Space>,
 }
 
-impl Felt {
+impl RankedPressure {
     fn new(pressure: &Pressure, active_bytes: u64) -> Self {
         let filling = pressure.filling;
         let last = filling.filter(|filling| filling.is_last);
@@ -129,7 +129,7 @@ impl Pressures {
     pub(in crate::db) fn note(&mut self, id: ColumnFamilyId, pressure: &Pressure, active_bytes: u64) {
         self.remove(id);
         if pressure.is_felt() {
-            let felt = Felt::new(pressure, active_bytes);
+            let felt = RankedPressure::new(pressure, active_bytes);
             felt.stalled.map(|stalled| self.stalled.insert((stalled, id)));
             felt.slowness.map(|slowness| self.filling.insert((slowness, id)));
             felt.left.map(|left| self.rooms.insert((left, id)));

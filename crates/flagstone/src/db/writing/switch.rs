@@ -7,7 +7,7 @@ use super::wal_reserve::give_back;
 use super::write::Commit;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, file_name};
-use crate::cache::Holder;
+use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::settings::memtable_settings;
@@ -195,7 +195,7 @@ impl Pipeline {
         };
         let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
         let mut writer = wal::Writer::new(file, number, options)?;
-        writer.count_in(self.tables.account().measured(Holder::WalBuffers));
+        writer.count_in(self.tables.account().measured(MemoryKind::WalBuffers));
         if is_mapped {
             self.reserve_wal(path, reserved, |bytes| {
                 writer.map(bytes).inspect_err(|_| give_back(writer.cut()))

@@ -3,7 +3,7 @@
 //! **Algorithm.**
 //! 1. A writer that wants durability up to sequence S comes here after it has left the commit lock.
 //! 2. If a sync is running it waits for the end of that round; whoever finds none running elects itself.
-//! 3. The elected one lets those come whom the round before has set free, unless that was in vain lately ([`Muster`]):
+//! 3. The elected one lets those come whom the round before has set free, unless that was in vain lately ([`SyncWait`]):
 //!    otherwise half of the writers would always miss the sync that the other half has just begun.
 //! 4. Under the commit lock it writes the records that wait in memory, and notes the last sequence and the files it may lie
 //!    in. It syncs these oldest first, publishes that sequence, and wakes everybody with one call; most find their own
@@ -31,7 +31,7 @@ pub(in crate::db) struct WalSync {
     rounds: Rounds,
     /// Writers that came since the last sync began.
     arrived: AtomicUsize,
-    muster: Mutex<Muster>,
+    muster: Mutex<SyncWait>,
     /// Held while WALs are synced: the system tells of a failure only once, so whoever syncs a file next must know.
     pub(in crate::db) one_at_a_time: Mutex<()>,
 }
@@ -103,7 +103,7 @@ impl Drop for Elected<'_> {
 
 /// How long it pays to wait for writers before a sync.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Muster {
+struct SyncWait {
     /// Writers that were here when the last sync ended.
     expected: usize,
     /// How long the last sync took.
@@ -121,7 +121,7 @@ const MOST_PATIENCE_US: u64 = 2_000;
 /// With each wait in vain the syncs that go without one double, up to a quarter of two to the power of this.
 const MOST_IN_VAIN: u32 = 8;
 
-impl Muster {
+impl SyncWait {
     /// A wait as long as a sync is worth it, since who misses this one waits for two. A shorter one is not: writers who have to
     /// be woken first would always miss it.
     fn patience_us(&self) -> u64 {
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn nobody_is_waited_for_in_vain_for_long() {
-        let mut muster = Muster::default();
+        let mut muster = SyncWait::default();
         assert_eq!(muster.patience_us(), 0);
         muster.note(true, 16, 400);
         assert_eq!((muster.expected, muster.patience_us()), (16, 400));
@@ -354,7 +354,7 @@ mod tests {
     /// writer split sixteen into two groups for good, each of which missed the other's sync.
     #[test]
     fn late_writers_are_waited_for_again() {
-        let mut muster = Muster::default();
+        let mut muster = SyncWait::default();
         muster.note(true, 16, 400);
         // Writers need three quarters of a sync to wake up and write; three times something else comes between.
         for _ in 0..3 {

@@ -24,7 +24,7 @@ use crate::base::{
     SubCode, ValueType,
 };
 use crate::batch::{Operation, WriteBatch};
-use crate::cache::Holder;
+use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::settings::no_merge_operator;
@@ -232,7 +232,7 @@ impl Pipeline {
 
     pub(in crate::db) fn write_batch(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         let bytes = batch.byte_size() as u64;
-        let _counted = self.tables.account().hold_large(Holder::Writes, batch.memory_usage());
+        let _counted = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
         match self.admit(options, bytes) {
             Err(error) if self.disk.admit_deletions(batch, &error) => {}
             outcome => outcome?,
@@ -240,7 +240,7 @@ impl Pipeline {
         if bytes >= self.limits.direct_blob_min.load(Ordering::Relaxed)
             && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options)?
         {
-            let _copied = self.tables.account().hold_large(Holder::Writes, separated.memory_usage());
+            let _copied = self.tables.account().hold_large(MemoryKind::Writes, separated.memory_usage());
             let committed = self.commit(options, &mut separated, blobs, bytes);
             batch.set_sequence(separated.sequence());
             return committed;
@@ -271,7 +271,7 @@ impl Pipeline {
                 (batch, BlobsOfBatch::Nothing)
             }
         };
-        let _copied = self.tables.account().hold_large(Holder::Writes, batch.memory_usage());
+        let _copied = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
         self.commit(options, &mut batch, blobs, bytes)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::waits::Waits;
 use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
-use crate::compaction::pick::{Room, Runway};
+use crate::compaction::pick::{Room, WriteHeadroom};
 use crate::options::StallCondition;
 
 const NORMAL: u64 = 0;
@@ -36,10 +36,10 @@ struct Account {
     /// The room that they fill, if they have to brake before its end.
     room: Option<Room>,
     /// The space on the disk that they take, likewise.
-    runway: Option<Runway>,
+    headroom: Option<WriteHeadroom>,
     /// Whether debts hold them up hard.
     is_hard: bool,
-    /// Bytes that were charged since the runway was measured.
+    /// Bytes that were charged since the headroom was measured.
     unmeasured: u64,
     /// Whether somebody was held up.
     has_braked: bool,
@@ -58,7 +58,7 @@ impl Account {
     /// What is left of a rate where something is about to be full.
     fn brake(&self, rate: u64) -> u64 {
         let rate = self.room.map_or(rate, |room| room.brake(rate));
-        self.runway.map_or(rate, |runway| rate.min(runway.rate())).max(1)
+        self.headroom.map_or(rate, |headroom| rate.min(headroom.rate())).max(1)
     }
 
     /// Whether debts, or flushes that get no processor, have writers sleep most of their time at a rate that nothing has braked
@@ -67,13 +67,13 @@ impl Account {
     fn is_hard(&self, rate: u64) -> bool {
         self.is_hard
             || self.room.is_some_and(|room| room.is_hard(rate))
-            || self.runway.is_some_and(|runway| runway.is_hard())
+            || self.headroom.is_some_and(|headroom| headroom.is_hard())
     }
 
     /// What is charged ahead at a rate.
     fn quantum(&self, rate: u64) -> u64 {
         let quantum = u128::from(rate) * u128::from(QUANTUM_US) / 1_000_000;
-        let most = self.runway.map_or(u64::MAX, |runway| runway.piece());
+        let most = self.headroom.map_or(u64::MAX, |headroom| headroom.piece());
         u64::try_from(quantum).unwrap_or(u64::MAX).min(most)
     }
 }
@@ -82,7 +82,7 @@ impl Account {
 /// it smooths, and one write in a thousand should not wait even where writers wait half of their time.
 const QUANTUM_US: u64 = 2_000;
 
-/// How often those who brake before the end of a runway have it measured, as it is perhaps longer than what was charged tells.
+/// How often those who brake before the end of a headroom have it measured, as it is perhaps longer than what was charged tells.
 const MEASURED: u64 = 16;
 
 /// The verdict for one write.
@@ -113,26 +113,26 @@ impl WriteControl {
         self.rate.store(STOPPED, Ordering::Release);
     }
 
-    /// `bytes_per_second` is at least 1; less where `room` is about to be full, or the end of `runway` is near. `is_hard` if
+    /// `bytes_per_second` is at least 1; less where `room` is about to be full, or the end of `headroom` is near. `is_hard` if
     /// debts hold writers to a small part of what they achieve.
     pub(in crate::db) fn set_delayed(
         &self,
         bytes_per_second: u64,
         room: Option<Room>,
-        runway: Option<Runway>,
+        headroom: Option<WriteHeadroom>,
         is_hard: bool,
     ) {
-        self.set(bytes_per_second.clamp(1, WATCHED - 1), room, runway, is_hard);
+        self.set(bytes_per_second.clamp(1, WATCHED - 1), room, headroom, is_hard);
     }
 
-    /// Nobody is delayed but who comes near the end of `runway`.
-    pub(in crate::db) fn set_watched(&self, runway: Runway) {
-        self.set(WATCHED, None, Some(runway), false);
+    /// Nobody is delayed but who comes near the end of `headroom`.
+    pub(in crate::db) fn set_watched(&self, headroom: WriteHeadroom) {
+        self.set(WATCHED, None, Some(headroom), false);
     }
 
-    fn set(&self, rate: u64, room: Option<Room>, runway: Option<Runway>, is_hard: bool) {
+    fn set(&self, rate: u64, room: Option<Room>, headroom: Option<WriteHeadroom>, is_hard: bool) {
         let mut account = self.account.lock();
-        (account.room, account.runway, account.unmeasured) = (room, runway, 0);
+        (account.room, account.headroom, account.unmeasured) = (room, headroom, 0);
         account.is_hard = is_hard;
         // What was paid for at a higher rate is not to be had at a lower one.
         let quantum = signed(account.quantum(account.brake(rate)));
@@ -143,20 +143,20 @@ impl WriteControl {
         }
         // It will be written without being charged again.
         let prepaid = self.prepaid.load(Ordering::Relaxed).max(0).unsigned_abs();
-        if let Some(runway) = &mut account.runway {
-            runway.left = runway.left.saturating_sub(prepaid);
+        if let Some(headroom) = &mut account.headroom {
+            headroom.left = headroom.left.saturating_sub(prepaid);
         }
         self.rate.store(rate, Ordering::Release);
     }
 
-    /// Whether the caller is to have the tree looked at before it is charged: writers come to the end of a runway, and not all
+    /// Whether the caller is to have the tree looked at before it is charged: writers come to the end of a headroom, and not all
     /// that is charged takes up what it measures. Values that overwrite nothing do not, nor do those of other families.
     pub(in crate::db) fn wants_look(&self) -> bool {
         let mut account = self.account.lock();
-        let is_due = |runway: Runway| {
-            runway.left < runway.brakes_at && account.unmeasured >= (runway.brakes_at / MEASURED).max(1)
+        let is_due = |headroom: WriteHeadroom| {
+            headroom.left < headroom.brakes_at && account.unmeasured >= (headroom.brakes_at / MEASURED).max(1)
         };
-        let wants = account.runway.is_some_and(is_due);
+        let wants = account.headroom.is_some_and(is_due);
         if wants {
             // One of them looks.
             account.unmeasured = 0;
@@ -242,8 +242,8 @@ impl WriteControl {
                 if let Some(room) = &mut account.room {
                     room.left = room.left.saturating_sub(taken);
                 }
-                if let Some(runway) = &mut account.runway {
-                    runway.left = runway.left.saturating_sub(taken);
+                if let Some(headroom) = &mut account.headroom {
+                    headroom.left = headroom.left.saturating_sub(taken);
                 }
                 account.unmeasured = account.unmeasured.saturating_add(taken);
                 self.prepaid.fetch_add(signed(quantum), Ordering::Relaxed);
@@ -322,8 +322,9 @@ mod tests {
     fn who_comes_near_a_limit_of_space_brakes_before_anybody_looks_at_the_tree_again() {
         let control = WriteControl::default();
         let speeds = Speeds { writing: 1 << 30, flushing: 0 };
-        let runway = Runway { left: 32 * MIB, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
-        control.set_watched(runway);
+        let headroom =
+            WriteHeadroom { left: 32 * MIB, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        control.set_watched(headroom);
         assert!(control.lets_go_freely() && control.delayed_rate() == 0);
         let mut now_us = 0;
         let mut mib_us = || {
@@ -364,11 +365,12 @@ mod tests {
         control.set_delayed(MIB, None, None, true);
         assert!(is_hard());
         let speeds = Speeds { writing: 160 * MIB, flushing: 0 };
-        let runway = |left| Runway { left, brakes_at: 64 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        let headroom =
+            |left| WriteHeadroom { left, brakes_at: 64 * MIB, speeds, delayed_write_rate: 16 * MIB };
         // By equal factors from 160 MiB a second to 1.6: a quarter is less than a third of the way.
-        control.set_watched(runway(48 * MIB));
+        control.set_watched(headroom(48 * MIB));
         assert!(!is_hard());
-        control.set_watched(runway(16 * MIB));
+        control.set_watched(headroom(16 * MIB));
         assert!(is_hard());
     }
 
@@ -392,10 +394,11 @@ mod tests {
     fn what_is_paid_for_is_part_of_the_way_to_a_limit() {
         let control = WriteControl::default();
         let speeds = Speeds { writing: 1 << 30, flushing: 0 };
-        let runway = |left| Runway { left, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
-        control.set_watched(runway(80 * MIB));
+        let headroom =
+            |left| WriteHeadroom { left, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        control.set_watched(headroom(80 * MIB));
         assert_eq!(control.charge(0, 0, true), Verdict::Pass);
-        control.set_watched(runway(80 * MIB));
+        control.set_watched(headroom(80 * MIB));
         let taken = (0..).take_while(|_| {
             control.passes(MIB) || !control.wants_look() && control.charge(MIB, 0, true) == Verdict::Pass
         });

@@ -27,7 +27,7 @@ use bytes::Bytes;
 
 use super::lookup::{Stored, locate_value};
 use super::tombstones::Towards;
-use super::{DeadRanges, MergingIterator, Past, TombstoneView, ValueResolver};
+use super::{DeadRanges, HistoryEpoch, MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator, Mutant,
     PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
@@ -68,7 +68,7 @@ pub struct DbIterSettings {
     /// Where scans of the family found nothing, if they may leap over that: it counts all keys and range tombstones.
     pub dead_ranges: Option<Arc<DeadRanges>>,
     /// The past that is read: they know of one.
-    pub past: Past,
+    pub past: HistoryEpoch,
     /// After so many hidden entries without one to show a step fails with `Incomplete`; 0 for any number.
     pub max_skippable: u64,
 }
@@ -84,7 +84,7 @@ impl DbIterSettings {
             same_prefix: None,
             max_sequential_skips: 8,
             dead_ranges: None,
-            past: Past::default(),
+            past: HistoryEpoch::default(),
             max_skippable: 0,
         }
     }

@@ -179,7 +179,7 @@ fn a_run_of_deleted_keys_that_reaches_the_bound_ends_there() {
         assert!(!cursor.valid() && cursor.status().is_ok());
         ranges.write(MAX_SEQUENCE_NUMBER - 1, None);
     }
-    let end = ranges.end_of(b"k150", Towards::Earlier, Past::default(), MAX_SEQUENCE_NUMBER);
+    let end = ranges.end_of(b"k150", Towards::Earlier, HistoryEpoch::default(), MAX_SEQUENCE_NUMBER);
     assert_eq!(end.as_deref(), Some(&b"c"[..]));
 }
 

@@ -10,7 +10,7 @@ use super::{each_table, kinds, new_table};
 use crate::base::{
     Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, PrefixExtractor, ValueType,
 };
-use crate::cache::{Holder, MemoryAccount};
+use crate::cache::{MemoryAccount, MemoryKind};
 
 /// Under Miri nodes are so small that a few entries make a tree of several levels.
 const ROUNDS: u64 = if cfg!(miri) { 60 } else { 3000 };
@@ -316,9 +316,9 @@ fn what_a_memtable_takes_is_in_the_account() {
             table.add(sequence, ValueType::Value, &sequence.to_be_bytes(), b"");
         }
         table.iter().seek_to_first();
-        assert_eq!(account.held(Holder::Memtables), table.memory_reserved(), "{kind:?}");
+        assert_eq!(account.held(MemoryKind::Memtables), table.memory_reserved(), "{kind:?}");
         drop(table);
-        assert_eq!(account.held(Holder::Memtables), 0, "{kind:?}");
+        assert_eq!(account.held(MemoryKind::Memtables), 0, "{kind:?}");
     }
 }
 

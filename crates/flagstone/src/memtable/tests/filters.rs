@@ -7,7 +7,7 @@ use super::super::*;
 use crate::base::{
     Comparator, InternalIterator, InternalKeyComparator, PrefixExtractor, UserComparator, ValueType,
 };
-use crate::cache::{Holder, MemoryAccount};
+use crate::cache::{MemoryAccount, MemoryKind};
 
 /// As the bytes are ordered; counts how often two keys are compared.
 #[derive(Default)]
@@ -113,11 +113,11 @@ fn its_memory_is_the_memtables_from_the_first_entry_on() {
     let filter = Some(MemTableFilterSettings { bytes: 100_000, whole_keys: true, prefixes: None });
     let settings = MemTableSettings { filter, arena_pool, ..MemTableSettings::default() };
     let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
-    assert!(table.memory_usage() < 10_000 && account.held(Holder::Memtables) < 10_000);
+    assert!(table.memory_usage() < 10_000 && account.held(MemoryKind::Memtables) < 10_000);
     table.add(1, ValueType::Value, b"key", b"value");
     let whole_lines = 100_032;
     assert!(table.memory_usage() >= whole_lines && table.memory_reserved() >= table.memory_usage());
-    assert_eq!(account.held(Holder::Memtables), table.memory_reserved());
+    assert_eq!(account.held(MemoryKind::Memtables), table.memory_reserved());
     drop(table);
-    assert_eq!(account.held(Holder::Memtables), 0);
+    assert_eq!(account.held(MemoryKind::Memtables), 0);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::log::{Log, Position};
 use super::sort::{Numbered, SortOrder, common_length};
-use crate::cache::{Held, Holder, MemoryAccount};
+use crate::cache::{Held, MemoryAccount, MemoryKind};
 use crate::memtable::key_prefix::Target;
 use crate::memtable::record::{Record, RecordHeader};
 
@@ -59,7 +59,7 @@ impl View {
 
     /// Notes its memory in the account of memtables.
     pub(super) fn count_in(&mut self, account: Option<&Arc<MemoryAccount>>) {
-        self._held = account.map(|account| account.hold(Holder::Memtables, self.memory_usage()));
+        self._held = account.map(|account| account.hold(MemoryKind::Memtables, self.memory_usage()));
     }
 
     #[inline]

@@ -36,7 +36,7 @@ pub(crate) use walk::BlockWalk;
 use crate::base::coding::fixed32_at;
 use crate::base::sync::{AtomicBool, Ordering};
 use crate::base::{Error, Result, SharedPiece, SharedRoom, prefetch};
-use crate::cache::{Holder, MemoryAccount};
+use crate::cache::{MemoryAccount, MemoryKind};
 use guide::Guide;
 use hash_index::HashIndex;
 
@@ -245,7 +245,7 @@ impl fmt::Debug for Block {
 
 /// What the cache let go of, and somebody uses still, has memory until nobody does.
 pub(super) fn count_in<K>(shared: &SharedPiece<K>, account: &Arc<MemoryAccount>) {
-    shared.accompany(|| Box::new(account.hold(Holder::KeptBlocks, shared.capacity())));
+    shared.accompany(|| Box::new(account.hold(MemoryKind::KeptBlocks, shared.capacity())));
 }
 
 /// A piece of a block that keeps the block alive: a value without a copy.

@@ -10,7 +10,7 @@ use crate::sst::block::BlockBuilder;
 use crate::sst::filter::FilterBuilder;
 use crate::sst::format::BlockHandle;
 use crate::sst::index::PrefixHashBuilder;
-use crate::sst::warmth::Prepopulate;
+use crate::sst::read_cache_hits::Prepopulate;
 
 /// The data block that is being filled, and the one before it.
 pub(super) struct DataBlock {

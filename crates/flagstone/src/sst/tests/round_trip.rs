@@ -13,7 +13,7 @@ use crate::base::{
 use crate::cache::{Cache, CacheSettings};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{
-    IndexShortening, IndexType, IterSettings, Part, ReadSettings, Sought, SuperBlock, TableBuilder,
+    IndexShortening, IndexType, IterSettings, LookupKey, Part, ReadSettings, SuperBlock, TableBuilder,
     TableBuilderSettings, TableReadSettings, plan, read_missing,
 };
 
@@ -254,7 +254,7 @@ fn many_lookups_at_once_find_what_single_ones_find() {
             let targets: Vec<_> = (0..300)
                 .map(|n| InternalKeyBuf::for_seek(format!("key{:07}", n * 7).as_bytes(), MAX_SEQUENCE_NUMBER))
                 .collect();
-            let sought: Vec<_> = targets.iter().map(|target| Sought::new(target.as_key())).collect();
+            let sought: Vec<_> = targets.iter().map(|target| LookupKey::new(target.as_key())).collect();
             let batch: Vec<usize> = (0..targets.len()).collect();
             let mut found = vec![Vec::new(); targets.len()];
             let settings = ReadSettings::default();

@@ -8,7 +8,8 @@ use crate::base::coding::put_varint32;
 use crate::base::{Comparator, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, ValueType};
 use crate::env::{Env, File, FileAround, OpenMode};
 use crate::sst::{
-    ReadSettings, Sought, Table, TableBuilder, TableBuilderSettings, TableReadSettings, TableSummary, Visit,
+    LookupKey, ReadSettings, Table, TableBuilder, TableBuilderSettings, TableReadSettings, TableSummary,
+    Visit,
 };
 
 /// A table in memory.
@@ -38,7 +39,7 @@ impl Built {
 impl Table {
     /// Looks one key up in this table alone, as a lookup does in each; `false` if the filter rules it out.
     pub fn get(&self, target: InternalKey<'_>, settings: &ReadSettings, visit: impl Visit) -> Result<bool> {
-        let sought = Sought::new(target);
+        let sought = LookupKey::new(target);
         let Some(admitted) = self.admit(&sought, settings, false)? else { return Ok(false) };
         self.get_admitted(admitted, &sought, settings, visit)?;
         Ok(true)

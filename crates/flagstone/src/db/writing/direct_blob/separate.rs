@@ -10,7 +10,7 @@ use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
 use crate::batch::{Operation, WriteBatch};
 use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, BlobIndexes, NewBlob};
-use crate::cache::Holder;
+use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::statistics::Ticker;
@@ -237,7 +237,7 @@ impl Pipeline {
             CompressionType::None => 0,
             _ => group.blobs.iter().map(|blob| blob.value.len()).sum(),
         };
-        let _compressed = self.tables.account().hold_large(Holder::Writes, compressed);
+        let _compressed = self.tables.account().hold_large(MemoryKind::Writes, compressed);
         while !family.is_dropped() {
             let generation = family.current.load().mem.clone();
             // A full memtable is switched before the next batch goes to it: the values would be written again.

@@ -14,7 +14,7 @@ use crate::base::compression::CompressionType;
 use crate::base::{Code, Error, Mutant, Result, Sometimes};
 use crate::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use crate::blob::BlobStream;
-use crate::cache::{Holder, Measured};
+use crate::cache::{Measured, MemoryKind};
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::statistics::Ticker;
 use crate::db::writing::pipeline::Pipeline;
@@ -50,7 +50,7 @@ impl Db {
             options: *options,
             memory_max: MEMORY_MAX,
             pieces: Pieces::InMemory(Vec::new()),
-            memory: self.inner().tables.account().measured(Holder::Writes),
+            memory: self.inner().tables.account().measured(MemoryKind::Writes),
         })
     }
 }

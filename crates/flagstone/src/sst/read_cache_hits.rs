@@ -24,7 +24,7 @@ pub(super) enum Tier {
 /// Whether the blocks that a job reads were cached. Its cursors tell, its builder asks; both in the thread of a part of a job, so
 /// that plain loads and stores do: a locked addition would wait until all that was written of the block before is in the cache.
 #[derive(Debug, Default)]
-pub struct Warmth {
+pub struct ReadCacheHits {
     first: AtomicU32,
     second: AtomicU32,
     missed: AtomicU32,
@@ -32,7 +32,7 @@ pub struct Warmth {
     last_second: AtomicBool,
 }
 
-impl Warmth {
+impl ReadCacheHits {
     /// A block was read, and was in this tier.
     pub(super) fn note(&self, tier: Option<Tier>) {
         let counter = match tier {
@@ -66,13 +66,13 @@ impl Warmth {
 }
 
 /// The same counter, not one that counted the same.
-impl PartialEq for Warmth {
+impl PartialEq for ReadCacheHits {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
-impl Eq for Warmth {}
+impl Eq for ReadCacheHits {}
 
 /// Puts data blocks into the cache as a table is written.
 #[derive(Clone)]
@@ -84,7 +84,7 @@ pub struct Prepopulate {
     /// The file's number there: what [`super::TableReadSettings::cache_id`] will be.
     pub cache_id: u64,
     /// Which blocks; all without it.
-    pub warmth: Option<Arc<Warmth>>,
+    pub read_cache_hits: Option<Arc<ReadCacheHits>>,
     /// Hears of the memory of others that go for them.
     pub account: Arc<MemoryAccount>,
 }
@@ -98,7 +98,10 @@ impl Prepopulate {
         stored: (&[u8], u8),
     ) -> Result<bool> {
         let key = CacheKey { file: self.cache_id, offset: handle.offset };
-        match (self.warmth.as_ref().map_or(Some(Tier::First), |warmth| warmth.ask()), &self.second_tier) {
+        match (
+            self.read_cache_hits.as_ref().map_or(Some(Tier::First), |read_cache_hits| read_cache_hits.ask()),
+            &self.second_tier,
+        ) {
             (Some(Tier::First), _) => self.put(key, block, guide),
             (Some(Tier::Second), Some(second)) => Ok(second.put(key, stored.0, stored.1)),
             _ => Ok(false),
@@ -126,15 +129,15 @@ mod tests {
     #[test]
     fn half_of_what_was_read_since_the_last_question_decides() {
         let answers = |runs: [&str; 8]| {
-            let warmth = Warmth::default();
+            let read_cache_hits = ReadCacheHits::default();
             let note = |read| match read {
-                '1' => warmth.note(Some(Tier::First)),
-                '2' => warmth.note(Some(Tier::Second)),
-                _ => warmth.note(None),
+                '1' => read_cache_hits.note(Some(Tier::First)),
+                '2' => read_cache_hits.note(Some(Tier::Second)),
+                _ => read_cache_hits.note(None),
             };
             let answer = |run: &str| {
                 run.chars().for_each(note);
-                warmth.ask()
+                read_cache_hits.ask()
             };
             runs.map(answer).map(|tier| tier.map_or(0, |tier| tier as u32 + 1))
         };
