@@ -1,6 +1,8 @@
 //! The command line as a whole: which commands there are.
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::arguments::Common;
 use crate::failure::Outcome;
@@ -70,7 +72,52 @@ pub enum Command {
     Stress(Box<stress::Flags>),
 }
 
+/// What the exit codes of a command mean, as its help says it.
+fn exit_codes(command: &str) -> &'static str {
+    match command {
+        "import" | "export" | "load" => {
+            "Exit code 0: done. 1: it failed, or something is named that was left out, and the rest is done.\n\
+             2: wrong usage."
+        }
+        "verify" | "check" => {
+            "Exit code 0: sound. 1: a fault, or a file that could not be read, or no database. 2: wrong usage.\n\
+             3: faults that may be none, as another process was writing."
+        }
+        "doctor" => {
+            "Exit code 0: healthy. 1: broken, or no database. 2: wrong usage. 3: slow, and not broken; or findings that may be \
+             none, as another process was writing."
+        }
+        "salvage" => {
+            "Exit code 0: nothing was lost. 1: there is no new database. 2: wrong usage. 3: something was left out, which the \
+             report names."
+        }
+        "sst" | "wal" | "blob" | "manifest" => {
+            "Exit code 0: sound. 1: a fault, or no such file. 2: wrong usage."
+        }
+        "stress" => "Exit code 0: no fault was found. 1: a fault, or it failed. 2: wrong usage.",
+        _ => "Exit code 0: done. 1: it failed, or the key, file or database is not there. 2: wrong usage.",
+    }
+}
+
 impl CommandLine {
+    /// Reads a command line.
+    ///
+    /// # Errors
+    /// Help that was asked for, or what is wrong with the command line.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = Self::grammar().try_get_matches_from(arguments)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::grammar()))
+    }
+
+    /// All commands; the help of each ends with its exit codes.
+    fn grammar() -> clap::Command {
+        Self::command().mut_subcommands(|command| {
+            let example = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let codes = exit_codes(command.get_name());
+            command.after_help(format!("{codes}\n\n{example}"))
+        })
+    }
+
     /// Runs the command.
     pub fn run(&self) -> Outcome {
         let common = &self.common;
@@ -112,20 +159,20 @@ impl CommandLine {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
-        CommandLine::command().debug_assert();
+        CommandLine::grammar().debug_assert();
     }
 
+    /// Some named their exit codes, and most did not.
     #[test]
-    fn every_command_has_an_example() {
-        for command in CommandLine::command().get_subcommands() {
+    fn every_command_has_an_example_and_names_its_exit_codes() {
+        for command in CommandLine::grammar().get_subcommands() {
             let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(after.contains(&format!("flagstone {}", command.get_name())), "{}", command.get_name());
+            assert!(after.contains("Exit code 0: "), "{}", command.get_name());
             assert!(command.get_about().is_some(), "{}", command.get_name());
         }
     }

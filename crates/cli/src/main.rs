@@ -32,7 +32,6 @@ mod unreserved;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use command_line::CommandLine;
@@ -40,7 +39,7 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     signals::outlive_limits();
-    match CommandLine::try_parse_from(bench::translate(std::env::args_os())) {
+    match CommandLine::read(bench::translate(std::env::args_os())) {
         Ok(line) => failure::exit_code(&line.run()),
         Err(told) => answered(&told),
     }
