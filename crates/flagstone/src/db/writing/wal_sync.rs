@@ -31,7 +31,7 @@ pub(in crate::db) struct WalSync {
     rounds: Rounds,
     /// Writers that came since the last sync began.
     arrived: AtomicUsize,
-    muster: Mutex<SyncWait>,
+    sync_wait: Mutex<SyncWait>,
     /// Held while WALs are synced: the system tells of a failure only once, so whoever syncs a file next must know.
     pub(in crate::db) one_at_a_time: Mutex<()>,
 }
@@ -69,9 +69,9 @@ impl WalSync {
 
     /// Syncs for all who are here.
     fn lead(&self, clock: &dyn Clock, sync_all: &impl Fn() -> Result<SequenceNumber>) -> Result<()> {
-        let mut muster = self.muster.lock();
-        let deadline = clock.now_us() + muster.patience_us();
-        let is_complete = || self.arrived.load(Ordering::Acquire) >= muster.expected;
+        let mut sync_wait = self.sync_wait.lock();
+        let deadline = clock.now_us() + sync_wait.patience_us();
+        let is_complete = || self.arrived.load(Ordering::Acquire) >= sync_wait.expected;
         while !is_complete() && clock.now_us() < deadline {
             yield_now();
         }
@@ -81,7 +81,7 @@ impl WalSync {
         let upto = sync_all()?;
         let took_us = clock.now_us() - start;
         self.synced.fetch_max(upto, Ordering::AcqRel);
-        muster.note(complete, covered + self.arrived.load(Ordering::Acquire), took_us);
+        sync_wait.note(complete, covered + self.arrived.load(Ordering::Acquire), took_us);
         Ok(())
     }
 }
@@ -336,38 +336,38 @@ mod tests {
 
     #[test]
     fn nobody_is_waited_for_in_vain_for_long() {
-        let mut muster = SyncWait::default();
-        assert_eq!(muster.patience_us(), 0);
-        muster.note(true, 16, 400);
-        assert_eq!((muster.expected, muster.patience_us()), (16, 400));
+        let mut sync_wait = SyncWait::default();
+        assert_eq!(sync_wait.patience_us(), 0);
+        sync_wait.note(true, 16, 400);
+        assert_eq!((sync_wait.expected, sync_wait.patience_us()), (16, 400));
         let waits = (0..1_000).filter(|_| {
-            let waits = muster.patience_us() > 0;
-            muster.note(false, 16, 400);
+            let waits = sync_wait.patience_us() > 0;
+            sync_wait.note(false, 16, 400);
             waits
         });
         assert_eq!(waits.count(), 8 + 14, "each wait in vain doubles the rounds to the next, up to 64");
-        muster.note(true, 16, 1_000_000);
-        assert!(muster.patience_us() <= 2_000, "a disk that stood still");
+        sync_wait.note(true, 16, 1_000_000);
+        assert!(sync_wait.patience_us() <= 2_000, "a disk that stood still");
     }
 
     /// Once patience shrank with each wait in vain, and what was left of it was too short for anybody to come: a single late
     /// writer split sixteen into two groups for good, each of which missed the other's sync.
     #[test]
     fn late_writers_are_waited_for_again() {
-        let mut muster = SyncWait::default();
-        muster.note(true, 16, 400);
+        let mut sync_wait = SyncWait::default();
+        sync_wait.note(true, 16, 400);
         // Writers need three quarters of a sync to wake up and write; three times something else comes between.
         for _ in 0..3 {
-            muster.note(false, 16, 400);
+            sync_wait.note(false, 16, 400);
         }
         for _ in 0..2 {
-            let complete = muster.patience_us() >= 300;
-            muster.note(complete, 16, 400);
+            let complete = sync_wait.patience_us() >= 300;
+            sync_wait.note(complete, 16, 400);
         }
-        assert_eq!(muster.patience_us(), 400);
+        assert_eq!(sync_wait.patience_us(), 400);
         for _ in 0..100 {
-            assert_eq!(muster.patience_us(), 400);
-            muster.note(true, 16, 400);
+            assert_eq!(sync_wait.patience_us(), 400);
+            sync_wait.note(true, 16, 400);
         }
     }
 }
