@@ -28,7 +28,7 @@ fn write(path: &Path, settings: &str, flushes: bool) {
 fn what_waits_in_a_wal_is_told_beside_garbage() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("db");
-    let settings = "avoid_flush_during_shutdown=true;blob_write_mode=flush";
+    let settings = "avoid_flush_during_shutdown=true;blob_write_mode=flush;disable_auto_compactions=true";
     write(&path, settings, true);
     write(&path, settings, false);
     let db = path.display();
