@@ -57,6 +57,7 @@ pub fn by_hand() {
 
 /// Those that are about compactions.
 pub fn compacting() {
+    fill_disk_at_tables();
     live(COMPACTING);
 }
 
@@ -99,6 +100,19 @@ fn fill_disk_at_logs() {
     println!("{}: a full disk at {} writes to logs", scenario.name, at_writes.len());
 }
 
+/// The same for each sync of a table: what a flush or compaction wrote finds no room.
+fn fill_disk_at_tables() {
+    let scenario = Scenario::find(COMPACTING[0]).expect("it exists");
+    let calls = campaign::calls_of(scenario, 0);
+    let is_sync = |(call, path): &(Call, PathBuf)| *call == Call::Sync && sort_of(path) == Sort::Table;
+    let at_syncs: Vec<u64> = (0..).zip(&calls).filter(|(_, call)| is_sync(call)).map(|(at, _)| at).collect();
+    assert!(at_syncs.len() > 5, "each table is synced: {at_syncs:?}");
+    for &at in &at_syncs {
+        run_case(scenario, 0, Plan::Once { at, injection: Injection::NoSpace });
+    }
+    println!("{}: a full disk at {} syncs of tables", scenario.name, at_syncs.len());
+}
+
 /// Each log that is begun can neither have a name that lasts nor be removed again, in a life of its own: two faults that the
 /// stride passes by.
 fn leave_logs() {
@@ -118,16 +132,4 @@ fn leave_logs() {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two scenarios were lived by the laboratory alone, when somebody asked for a long run.
-    #[test]
-    fn the_tests_live_all_scenarios() {
-        let mut named = [WRITING, LEAVING_LOGS, BY_HAND, COMPACTING, ADMINISTERING, RECOVERING].concat();
-        let mut known: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-        named.sort_unstable();
-        known.sort_unstable();
-        assert_eq!(named, known);
-    }
-}
+mod tests;
