@@ -337,7 +337,8 @@ impl Story {
             self.running.swap_remove(self.rng.usize(0..self.running.len()));
         let output = child.wait_with_output().unwrap();
         let said = format!("{work:?}: {}", String::from_utf8_lossy(&output.stderr));
-        let is_done = output.status.success();
+        // An import is done that left out links to files of the database, and says so with exit code 1.
+        let is_done = output.status.success() || said.contains("left out: ") && !said.contains("in use by");
         if work.is_exclusive() {
             let is_refused = said.contains("in use by") || said.contains("lock file");
             assert!(is_done || is_refused, "{said}");
