@@ -191,19 +191,21 @@ impl Listed {
     fn leave_out_own(&mut self, fs: &dyn FileSystem, left_out: &LeftOut) -> Result<(), Failure> {
         let open = OpenFiles::of_this_process()?;
         self.files.retain(|file| {
-            let is_own = open.contains(fs, &file.path);
+            if !open.contains(fs, &file.path) {
+                return true;
+            }
             // A link that was named may lead into the database's directory.
             let place = file.path.canonicalize();
-            match is_own && open.has_directory_of(fs, place.as_ref().unwrap_or(&file.path)) {
-                true => self.own += 1,
-                false if is_own => left_out.add(format_args!(
+            if open.has_directory_of(fs, place.as_ref().unwrap_or(&file.path)) {
+                self.own += 1;
+            } else {
+                left_out.add(format_args!(
                     "left out: {} is a hard link to a file of the database that is written to; to store it, copy it without \
                      links (cp -a)",
                     file.path.display()
-                )),
-                false => {}
+                ));
             }
-            !is_own
+            false
         });
         Ok(())
     }
