@@ -7,7 +7,7 @@ use super::*;
 use crate::cell::Durability;
 use crate::engine;
 
-/// Whoever watched it watched for ever.
+/// The thread that watches it did not end.
 #[test]
 fn work_that_panics_is_watched_no_longer() {
     let directory = tempfile::tempdir().unwrap();

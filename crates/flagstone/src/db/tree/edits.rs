@@ -1,13 +1,12 @@
 //! Changes of the MANIFEST, and what they make superfluous: WALs, older MANIFESTs and OPTIONS files.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::base::Error;
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode};
 use crate::db::family::{Family, FamilyState};
 use crate::db::generation::Generation;
 use crate::db::jobs::job::JobOutput;
@@ -388,11 +387,6 @@ impl Tree {
         (state.paused.deletions == 0).then(|| self.disk.obsolete.take(at_most))
     }
 
-    /// Obsolete WALs that would have been written over, all of them.
-    fn take_recyclable_wals(&self) -> VecDeque<FileNumber> {
-        std::mem::take(&mut self.state.lock().wals.recyclable)
-    }
-
     /// At open: removes what a crash left behind among these files, and WALs before the `active` one. Files with names that are
     /// not the engine's stay.
     ///
@@ -477,28 +471,7 @@ impl Tree {
             .store(state.wals.live.iter().map(|wal| wal.bytes).sum(), Ordering::Relaxed);
         self.wal_space.oldest.store(state.wals.live.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
     }
-}
 
-/// What a copy of the database consists of.
-pub(in crate::db) struct Copy {
-    /// Tables and blob files of the current versions, and where they should be.
-    pub(in crate::db) live: BTreeMap<FileNumber, PathBuf>,
-    /// Blob files of memtables, which may still grow.
-    pub(in crate::db) growing: Vec<PathBuf>,
-    /// The WALs before the active one, with their bytes.
-    pub(in crate::db) wals: Vec<(FileNumber, u64)>,
-    pub(in crate::db) options: String,
-    pub(in crate::db) state: StateCopy,
-}
-
-/// WALs before the active one, with their bytes.
-pub(in crate::db) struct OlderWals {
-    pub(in crate::db) archived: Vec<(FileNumber, u64)>,
-    pub(in crate::db) waiting: Vec<(FileNumber, u64)>,
-    pub(in crate::db) live: Vec<(FileNumber, u64)>,
-}
-
-impl Tree {
     /// Takes note of an error of a writer, a flush or a compaction: where it was a full disk, gives up the reserve. No lock
     /// may be held.
     pub(in crate::db) fn note_full_disk(&self, error: &Error) {
@@ -524,12 +497,33 @@ impl Tree {
         self.note_full_disk(error);
     }
 
-    /// At close: a database that nobody uses takes no space for what it may write one day.
+    /// Removes the WALs that the next ones would have been written over: the disk is full, or the database is closed.
     pub(in crate::db) fn remove_recyclable_wals(&self) {
-        for number in self.take_recyclable_wals() {
+        // Not in the head of the loop: the lock would be held to its end.
+        let recyclable = std::mem::take(&mut self.state.lock().wals.recyclable);
+        for number in recyclable {
             if let Err(error) = self.disk.remove(&file_name::wal(&self.context.wal_directory, number)) {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
             }
         }
     }
+}
+
+/// What a copy of the database consists of.
+pub(in crate::db) struct Copy {
+    /// Tables and blob files of the current versions, and where they should be.
+    pub(in crate::db) live: BTreeMap<FileNumber, PathBuf>,
+    /// Blob files of memtables, which may still grow.
+    pub(in crate::db) growing: Vec<PathBuf>,
+    /// The WALs before the active one, with their bytes.
+    pub(in crate::db) wals: Vec<(FileNumber, u64)>,
+    pub(in crate::db) options: String,
+    pub(in crate::db) state: StateCopy,
+}
+
+/// WALs before the active one, with their bytes.
+pub(in crate::db) struct OlderWals {
+    pub(in crate::db) archived: Vec<(FileNumber, u64)>,
+    pub(in crate::db) waiting: Vec<(FileNumber, u64)>,
+    pub(in crate::db) live: Vec<(FileNumber, u64)>,
 }

@@ -88,30 +88,8 @@ impl Tree {
             is_kept |= keeps;
         }
         // Whoever kept it was dropped: it goes with the next flush, of whomever.
-        let is_asked =
-            is_kept || state.paused.deletions > 0 || self.ask_any(state, memtables, &mut to_switch);
+        let is_asked = is_kept || state.paused.deletions > 0 || ask_any(state, memtables, &mut to_switch);
         OldestWal { oldest, to_switch, is_asked }
-    }
-
-    /// Whether some family has something to flush, which is then wanted.
-    fn ask_any(
-        &self,
-        state: &mut State,
-        memtables: &[WrittenTo],
-        to_switch: &mut Vec<ColumnFamilyId>,
-    ) -> bool {
-        let mut first = state.agenda.waiting().map(|(_, id)| id).next();
-        if first.is_none()
-            && let Some(written) = memtables.iter().find(|written| !written.is_empty)
-        {
-            to_switch.push(written.id);
-            first = Some(written.id);
-        }
-        let known = first.and_then(|id| state.families.get_mut(&id));
-        known.is_some_and(|known| {
-            known.flush_requested = true;
-            true
-        })
     }
 
     /// The newest memtables of these families that wait for a flush, which they are to have at once.
@@ -493,4 +471,20 @@ pub(in crate::db) struct OldestWal {
     pub(in crate::db) to_switch: Vec<ColumnFamilyId>,
     /// Whether a flush that lets it go was asked for, or cannot.
     pub(in crate::db) is_asked: bool,
+}
+
+/// Whether some family has something to flush, which is then wanted.
+fn ask_any(state: &mut State, memtables: &[WrittenTo], to_switch: &mut Vec<ColumnFamilyId>) -> bool {
+    let mut first = state.agenda.waiting().map(|(_, id)| id).next();
+    if first.is_none()
+        && let Some(written) = memtables.iter().find(|written| !written.is_empty)
+    {
+        to_switch.push(written.id);
+        first = Some(written.id);
+    }
+    let known = first.and_then(|id| state.families.get_mut(&id));
+    known.is_some_and(|known| {
+        known.flush_requested = true;
+        true
+    })
 }
