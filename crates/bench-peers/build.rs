@@ -1,9 +1,11 @@
-//! Tells the program which commit it was built from and with which engines, and links two engines that both bring Snappy.
+//! Tells the program which commit it was built from and with which engines, and links two engines
+//! that both bring Snappy.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What decides how the program works, but for what the lock file names. A commit's build has no changes in them.
+/// What decides how the program works, but for what the lock file names. A commit's build has no
+/// changes in them.
 const SOURCES: [&str; 9] = [
     "src",
     "build.rs",
@@ -21,8 +23,9 @@ fn main() {
         // All calls go to the first of the two copies, whose interface is that of the other.
         println!("cargo:rustc-link-arg-bins=-Wl,--allow-multiple-definition");
     }
-    // As GNU's linker has it: a C++ library's initializers lie together. They run in every process, and where they lie among the
-    // library's functions, most of its code is in the memory of an engine that makes no use of it.
+    // As GNU's linker has it: a C++ library's initializers lie together. They run in every process,
+    // and where they lie among the library's functions, most of its code is in the memory of an
+    // engine that makes no use of it.
     println!("cargo:rustc-link-arg-bins=-Wl,-z,keep-text-section-prefix");
     println!("cargo:rustc-env=PEERS_ENGINES={}", engines());
     let commit = git(&["rev-parse", "--short=12", "HEAD"]);
@@ -33,10 +36,13 @@ fn main() {
     };
     println!("cargo:rustc-env=PEERS_COMMIT={}{mark}", commit.as_deref().unwrap_or("unknown"));
     SOURCES.iter().for_each(|path| println!("cargo:rerun-if-changed={path}"));
-    // Where git keeps which commit this is, each where it exists: what is missing would be new each time.
+    // Where git keeps which commit this is, each where it exists: what is missing would be new each
+    // time.
     let branch = git(&["symbolic-ref", "-q", "HEAD"]);
     for name in ["HEAD", "logs/HEAD", "packed-refs"].into_iter().chain(branch.as_deref()) {
-        if let Some(path) = git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists()) {
+        if let Some(path) =
+            git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists())
+        {
             println!("cargo:rerun-if-changed={path}");
         }
     }

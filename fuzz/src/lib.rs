@@ -1,4 +1,5 @@
-//! What the fuzz targets share: an allocator that stops at an absurd request, and the entry that calls a body.
+//! What the fuzz targets share: an allocator that stops at an absurd request, and the entry that
+//! calls a body.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
@@ -7,8 +8,8 @@ pub use libfuzzer_sys::fuzz_target;
 /// No input of a few kilobytes is a reason to ask for more than this at once.
 const ALLOCATION_MAX: usize = 256 << 20;
 
-/// The system's allocator, which aborts at a request above [`ALLOCATION_MAX`]: libFuzzer's own `-malloc_limit_mb` works
-/// only under a sanitizer.
+/// The system's allocator, which aborts at a request above [`ALLOCATION_MAX`]: libFuzzer's own
+/// `-malloc_limit_mb` works only under a sanitizer.
 struct Limited;
 
 fn check(size: usize) {

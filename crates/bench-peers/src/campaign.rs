@@ -104,7 +104,8 @@ impl Campaign {
         own.map_or(program::ENGINES, |program| &program.engines).to_string()
     }
 
-    /// Leaves what can be measured where engines read the same files: what only reads, by the two that read each other's.
+    /// Leaves what can be measured where engines read the same files: what only reads, by the two
+    /// that read each other's.
     pub fn share_a_database(&mut self) -> Result<()> {
         self.duels.retain_mut(|duel| {
             let both = [EngineName::Flagstone, EngineName::Rocksdb];
@@ -112,7 +113,10 @@ impl Campaign {
             duel.cell.workload.only_reads() && !duel.engines.is_empty()
         });
         match self.duels.is_empty() {
-            true => Err("the same database is for workloads that only read, by Flagstone and RocksDB".into()),
+            true => {
+                Err("the same database is for workloads that only read, by Flagstone and RocksDB"
+                    .into())
+            }
             false => Ok(()),
         }
     }
@@ -177,7 +181,11 @@ impl Campaign {
         rustix::fs::sync();
         measure::touch_memory(memory_to_touch(assignment)?);
         let mut command = Command::new(workshop.program_of(assignment.engine));
-        command.arg("cell").arg(serde_json::to_string(assignment)?).arg("--directory").arg(&directory);
+        command
+            .arg("cell")
+            .arg(serde_json::to_string(assignment)?)
+            .arg("--directory")
+            .arg(&directory);
         if keep {
             command.arg("--keep");
         }
@@ -223,20 +231,23 @@ fn known(results: &Path) -> Result<HashSet<String>> {
         .collect())
 }
 
-/// About what a run takes: the data once in memory and once in the page cache, and memtables; not all that there is.
+/// About what a run takes: the data once in memory and once in the page cache, and memtables; not
+/// all that there is.
 fn memory_to_touch(assignment: &Assignment) -> Result<u64> {
     const MEMTABLES: u64 = 512 << 20;
     let meminfo = fs::read_to_string("/proc/meminfo")?;
     let available = meminfo.lines().find(|line| line.starts_with("MemAvailable:"));
-    let kibibytes: u64 =
-        available.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).ok_or("no MemAvailable")?;
+    let kibibytes: u64 = available
+        .and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
+        .ok_or("no MemAvailable")?;
     let data = assignment.cell.data_bytes(assignment.effort);
     Ok((data * 2 + MEMTABLES.min(data * 4)).min(kibibytes * 1024 / 2))
 }
 
 /// What a command prints, if it succeeds within the limit.
 pub fn output_of(command: &mut Command, limit: Duration) -> Result<String> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
     std::thread::scope(|scope| {
         let drain = |from: Option<&mut dyn Read>| -> Result<String> {
@@ -302,7 +313,8 @@ impl Workshop {
         Ok(workshop)
     }
 
-    /// What runs are made with: this program as it was when the directory was taken, read from the device.
+    /// What runs are made with: this program as it was when the directory was taken, read from the
+    /// device.
     pub fn program(&self) -> &Path {
         &self.program
     }
@@ -336,7 +348,8 @@ impl Workshop {
 
     /// A directory for a run: an empty one, or the one that an engine keeps.
     pub fn directory_for(&self, engine: EngineName, keep: bool) -> Result<PathBuf> {
-        let name = if keep { format!("{}-loaded", value_name(engine)) } else { "fresh".to_string() };
+        let name =
+            if keep { format!("{}-loaded", value_name(engine)) } else { "fresh".to_string() };
         let directory = self.root.join(name);
         if !keep && directory.exists() {
             fs::remove_dir_all(&directory)?;
@@ -355,9 +368,9 @@ impl Drop for Workshop {
     }
 }
 
-/// Makes a copy of a program, and has the page cache forget it. Of what a linker has just written there are pieces of up to
-/// 2 MiB in the page cache, and Linux 6.18 maps all of a piece when a byte of it is looked at: megabytes of code would be
-/// resident that nobody runs.
+/// Makes a copy of a program, and has the page cache forget it. Of what a linker has just written
+/// there are pieces of up to 2 MiB in the page cache, and Linux 6.18 maps all of a piece when a
+/// byte of it is looked at: megabytes of code would be resident that nobody runs.
 fn copy_program(program: &Path, copy: &Path) -> Result<()> {
     // One that an interrupted campaign has left may be running still.
     remove_program(copy)?;
@@ -387,7 +400,8 @@ impl MemoryGroup {
         // Of the second or the first version of cgroups.
         let second = group.path.join("memory.max");
         let limit = if second.exists() { second } else { group.path.join("memory.limit_in_bytes") };
-        fs::write(&limit, bytes.to_string()).map_err(|error| format!("{}: {error}", limit.display()))?;
+        fs::write(&limit, bytes.to_string())
+            .map_err(|error| format!("{}: {error}", limit.display()))?;
         Ok(group)
     }
 }
@@ -404,9 +418,12 @@ struct Progress(ProgressBar);
 
 impl Progress {
     fn new(expected_seconds: f64, is_quiet: bool) -> Self {
-        let target = if is_quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target =
+            if is_quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some((expected_seconds * 1000.0) as u64), target);
-        let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {percent}% left {eta} {msg}");
+        let style = ProgressStyle::with_template(
+            "{elapsed_precise} [{bar:30}] {percent}% left {eta} {msg}",
+        );
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.enable_steady_tick(Duration::from_secs(1));
         Self(bar)

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::Workload;
 
-/// Who is measured. Variants of RocksDB that treat large values differently count as engines of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
+/// Who is measured. Variants of RocksDB that treat large values differently count as engines of
+/// their own.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineName {
     /// This repository's engine.
@@ -44,7 +47,8 @@ impl EngineName {
         }
     }
 
-    /// Whether its acknowledged writes can be of this class. A stronger class is never measured for a weaker one.
+    /// Whether its acknowledged writes can be of this class. A stronger class is never measured for
+    /// a weaker one.
     pub fn offers(self, durability: Durability) -> bool {
         match (self, durability) {
             // Its files are synced when they are full, not before a put is acknowledged.
@@ -71,7 +75,9 @@ impl EngineName {
 }
 
 /// What a write survives when it is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
+)]
 pub enum Durability {
     /// Nothing: no log.
     #[value(name = "d0")]
@@ -88,17 +94,22 @@ pub enum Durability {
 }
 
 /// How the engines are set up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Track {
     /// As they come.
     Defaults,
-    /// With the same filters, compression, cache, memtables and threads, and what else each does best.
+    /// With the same filters, compression, cache, memtables and threads, and what else each does
+    /// best.
     Tuned,
 }
 
 /// How much memory there is for the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
     /// As much as it takes.
@@ -119,7 +130,9 @@ impl Memory {
 }
 
 /// How blocks and blobs are compressed on the tuned track.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
     /// Not at all.
@@ -184,7 +197,8 @@ pub enum Look {
     /// A byte of every page, as a program that uses all of it would at least.
     #[default]
     Pages,
-    /// The first and the last byte: of large values in memory, what the engine takes without what any reader does.
+    /// The first and the last byte: of large values in memory, what the engine takes without what
+    /// any reader does.
     Ends,
 }
 
@@ -240,8 +254,9 @@ impl Cell {
         (self.memory == Memory::Quarter).then(|| self.data_bytes(effort) / 4 + PROGRAM)
     }
 
-    /// How many lookups may follow the emptying of caches, if they are to be cold: few beside the database's blocks, so that
-    /// only every tenth or so finds what another one brought, although two compressed blocks lie on one page.
+    /// How many lookups may follow the emptying of caches, if they are to be cold: few beside the
+    /// database's blocks, so that only every tenth or so finds what another one brought, although
+    /// two compressed blocks lie on one page.
     pub fn cold_lookups(&self, effort: Effort) -> u64 {
         const BLOCK: u64 = 4096;
         (self.data_bytes(effort) / BLOCK / 20).max(64)

@@ -60,9 +60,11 @@ enum Command {
     List(SelectionArguments),
     /// Measures write amplification and space of large values, and shows them in one table.
     Space(command::Arguments),
-    /// Measures throughput beside write amplification of small values that are overwritten again and again.
+    /// Measures throughput beside write amplification of small values that are overwritten again
+    /// and again.
     Steady(command::Arguments),
-    /// Plays lives of databases that Flagstone and RocksDB lead by turns, and compares all that they read.
+    /// Plays lives of databases that Flagstone and RocksDB lead by turns, and compares all that
+    /// they read.
     #[cfg(feature = "rocksdb")]
     Agree(agree::command::Arguments),
     /// One turn of such a life; `peers agree` starts these.
@@ -89,8 +91,8 @@ struct RunArguments {
     /// The longest that one run may take, in seconds.
     #[arg(long, default_value_t = 1800)]
     limit: u64,
-    /// A memory cgroup (version 1 or 2) in which groups may be made; with it, cells with a quarter of the memory that
-    /// the data takes are measured too.
+    /// A memory cgroup (version 1 or 2) in which groups may be made; with it, cells with a quarter
+    /// of the memory that the data takes are measured too.
     #[arg(long)]
     memory_group: Option<PathBuf>,
     /// An option beyond the track's, as ENGINE:NAME=VALUE. Can be given more than once.
@@ -99,13 +101,15 @@ struct RunArguments {
     /// What readers look at of what they read.
     #[arg(long, value_enum, default_value_t)]
     look: Look,
-    /// Has both engines read the same database, made by this one of the two and opened for reading only: identical bytes.
+    /// Has both engines read the same database, made by this one of the two and opened for reading
+    /// only: identical bytes.
     #[arg(long, value_parser = parse_maker)]
     database_of: Option<EngineName>,
-    /// A build of this program that makes an engine's runs, as ENGINE=PATH: one that has no other engine, so that memory is
-    /// that of a program which uses this one. RocksDB initialises itself in every process that has it, and so brings its code
-    /// into memory. Both are of the same commit, without local changes; results say which engines it has. Can be given once
-    /// for each engine.
+    /// A build of this program that makes an engine's runs, as ENGINE=PATH: one that has no other
+    /// engine, so that memory is that of a program which uses this one. RocksDB initialises itself
+    /// in every process that has it, and so brings its code into memory. Both are of the same
+    /// commit, without local changes; results say which engines it has. Can be given once for each
+    /// engine.
     #[arg(long = "program", value_parser = parse_program)]
     programs: Vec<(EngineName, PathBuf)>,
     /// Shows no progress.
@@ -136,7 +140,8 @@ struct SelectionArguments {
     /// Classes of durability: d0 no log, d1 survives a kill, d2 synced.
     #[arg(long, value_delimiter = ',')]
     durabilities: Vec<Durability>,
-    /// Memory for the data: ample, quarter (needs --memory-group), cold (emptied caches), direct (around the page cache).
+    /// Memory for the data: ample, quarter (needs --memory-group), cold (emptied caches), direct
+    /// (around the page cache).
     #[arg(long, value_delimiter = ',')]
     memories: Vec<Memory>,
     /// Compressions of the tuned track; if none, lz4 for small values and none for large ones.
@@ -164,8 +169,8 @@ struct ReportArguments {
     /// Files of results.
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// The page to write the tables into, between its marks; plots go to a directory beside it. If none, the tables
-    /// are printed.
+    /// The page to write the tables into, between its marks; plots go to a directory beside it. If
+    /// none, the tables are printed.
     #[arg(long)]
     page: Option<PathBuf>,
     /// Prints the comparisons as JSON.
@@ -259,7 +264,8 @@ impl SelectionArguments {
             true => Effort { scale: 0.05, seconds: 2.0 },
             false => Effort { scale: self.scale, seconds: self.seconds },
         };
-        let (rounds, peer_rounds) = if self.quick { (3, 1) } else { (self.rounds, self.peer_rounds) };
+        let (rounds, peer_rounds) =
+            if self.quick { (3, 1) } else { (self.rounds, self.peer_rounds) };
         if !(effort.scale > 0.0 && effort.seconds > 0.0) || rounds == 0 {
             return Err("--scale, --seconds and --rounds must be above zero".into());
         }
@@ -304,7 +310,10 @@ fn run_campaign(arguments: RunArguments) -> Result<()> {
     let outcome = campaign.run()?;
     let (made, failed, known) = (outcome.made, outcome.failed, outcome.known);
     if arguments.json {
-        print(&format!("{}\n", serde_json::json!({ "made": made, "failed": failed, "known": known })))?;
+        print(&format!(
+            "{}\n",
+            serde_json::json!({ "made": made, "failed": failed, "known": known })
+        ))?;
     } else {
         print(&format!("{made} runs made ({failed} failed), {known} were there already\n"))?;
     }
@@ -320,14 +329,20 @@ fn list(arguments: &SelectionArguments) -> Result<()> {
     }
     let runs: usize = campaign.assignments().iter().map(Vec::len).sum();
     let hours = campaign.expected_seconds() / 3600.0;
-    text.push_str(&format!("{} cells, {runs} runs, about {hours:.1} hours\n", campaign.duels.len()));
+    text.push_str(&format!(
+        "{} cells, {runs} runs, about {hours:.1} hours\n",
+        campaign.duels.len()
+    ));
     print(&text)
 }
 
 fn run_cell(arguments: CellArguments) -> Result<()> {
     let assignment: Assignment = serde_json::from_str(&arguments.assignment)?;
-    let place =
-        Place { directory: arguments.directory, keep: arguments.keep, memory_group: arguments.memory_group };
+    let place = Place {
+        directory: arguments.directory,
+        keep: arguments.keep,
+        memory_group: arguments.memory_group,
+    };
     let run = run::run(&assignment, &place, arguments.statistics)?;
     print(&format!("{}\n", serde_json::to_string(&run)?))
 }

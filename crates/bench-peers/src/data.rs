@@ -58,7 +58,8 @@ fn mix(number: u64) -> u64 {
 
 /// The numbers below `size` in a random order, each once, without a list of them in memory.
 ///
-/// A Feistel network permutes the next power of four; numbers that fall outside are sent through again.
+/// A Feistel network permutes the next power of four; numbers that fall outside are sent through
+/// again.
 #[derive(Debug, Clone, Copy)]
 pub struct Permutation {
     size: u64,
@@ -122,9 +123,16 @@ impl Draw {
     /// Draws below `size`; threads take different seeds.
     pub fn new(skew: Skew, size: u64, seed: u64) -> Self {
         let size = size.max(1);
-        let zipf = Zipf::new(size as f64, ZIPF_EXPONENT).expect("at least one element, a positive exponent");
+        let zipf = Zipf::new(size as f64, ZIPF_EXPONENT)
+            .expect("at least one element, a positive exponent");
         // The popular keys are the same for every seed, as they are the same for every thread.
-        Self { random: SmallRng::seed_from_u64(seed), skew, size, zipf, spread: Permutation::new(size, 0) }
+        Self {
+            random: SmallRng::seed_from_u64(seed),
+            skew,
+            size,
+            zipf,
+            spread: Permutation::new(size, 0),
+        }
     }
 
     /// The next number of a key among the first `present`, at least one and at most the size.
@@ -151,8 +159,8 @@ impl Draw {
     }
 }
 
-/// A text of which values are slices, made as `db_bench` makes it: pieces of 100 bytes whose second half repeats
-/// the first.
+/// A text of which values are slices, made as `db_bench` makes it: pieces of 100 bytes whose second
+/// half repeats the first.
 pub struct Values {
     text: Vec<u8>,
     position: usize,

@@ -31,8 +31,8 @@ impl Environment {
     pub fn look(directory: &Path) -> Result<Self> {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo")?;
         let meminfo = fs::read_to_string("/proc/meminfo")?;
-        let kibibytes =
-            field(&meminfo, "MemTotal").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+        let kibibytes = field(&meminfo, "MemTotal")
+            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
         Ok(Self {
             processor: field(&cpuinfo, "model name").unwrap_or("unknown").to_string(),
             cores: std::thread::available_parallelism()?.get() as u64,
@@ -65,8 +65,12 @@ fn file_system(directory: &Path) -> Result<String> {
 
 /// The peers' versions as the lock file fixes them.
 fn versions(lock: &str) -> Vec<(String, String)> {
-    let packages =
-        [("RocksDB", "librocksdb-sys"), ("LevelDB", "leveldb-sys"), ("fjall", "fjall"), ("redb", "redb")];
+    let packages = [
+        ("RocksDB", "librocksdb-sys"),
+        ("LevelDB", "leveldb-sys"),
+        ("fjall", "fjall"),
+        ("redb", "redb"),
+    ];
     let version = |package: &str| {
         let at = lock.find(&format!("name = \"{package}\"\nversion = \""))?;
         lock[at..].lines().nth(1)?.split('"').nth(1)

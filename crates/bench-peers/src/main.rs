@@ -1,11 +1,14 @@
 //! `peers`: Flagstone beside other engines, measured alike. See `docs/benchmarks.md`.
 //!
-//! - [`workload`], [`cell`], [`plan`]: what is measured; [`tuning`]: how engines are set up; [`engine`]: the engines
-//! - [`campaign`]: runs in turns, each a process; [`run`]: one of them; [`work`]: the loops; [`data`]: keys and values
+//! - [`workload`], [`cell`], [`plan`]: what is measured; [`tuning`]: how engines are set up;
+//!   [`engine`]: the engines
+//! - [`campaign`]: runs in turns, each a process; [`run`]: one of them; [`work`]: the loops;
+//!   [`data`]: keys and values
 //! - [`program`]: builds of this program that make an engine's runs
 //! - [`agree`]: no figures: lives that Flagstone and RocksDB lead by turns
 //! - [`amplification`]: bytes written and bytes on the disk beside bytes that live
-//! - [`measure`], [`statistics`], [`environment`]: figures; [`store`]: the file of results; [`report`]: the page
+//! - [`measure`], [`statistics`], [`environment`]: figures; [`store`]: the file of results;
+//!   [`report`]: the page
 
 #[cfg(feature = "rocksdb")]
 mod agree;

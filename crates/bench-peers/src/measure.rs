@@ -25,7 +25,8 @@ impl Recorder {
     /// Starts the clock.
     pub fn start() -> Self {
         let now = Instant::now();
-        let latencies = Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("bounds that are valid");
+        let latencies =
+            Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3).expect("bounds that are valid");
         Self { started: now, last: now, latencies, per_second: Vec::new() }
     }
 
@@ -147,15 +148,16 @@ impl Part {
     }
 }
 
-/// What the operating system has counted so far. All but `machine_cpu_seconds` and `device_*` is of this process.
+/// What the operating system has counted so far. All but `machine_cpu_seconds` and `device_*` is of
+/// this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
     /// CPU time of all threads.
     pub cpu_seconds: f64,
     /// CPU time that anybody spent on the machine, host included.
     pub machine_cpu_seconds: f64,
-    /// Bytes made dirty in the page cache or written past it. Some are dropped before they come to the disk, as those of
-    /// a log that is soon removed.
+    /// Bytes made dirty in the page cache or written past it. Some are dropped before they come to
+    /// the disk, as those of a log that is soon removed.
     pub write_bytes: u64,
     /// Bytes that came from the disk.
     pub read_bytes: u64,
@@ -163,7 +165,8 @@ pub struct Counters {
     pub write_call_bytes: u64,
     /// Write calls.
     pub write_calls: u64,
-    /// Bytes that the device under the directory was told to write, by whomever; unknown for some file systems.
+    /// Bytes that the device under the directory was told to write, by whomever; unknown for some
+    /// file systems.
     pub device_write_bytes: Option<u64>,
 }
 
@@ -263,8 +266,8 @@ pub fn disk_bytes(directory: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Bytes that the tables and blob files in a database's directory take on the disk, without holes and with what is
-/// preallocated.
+/// Bytes that the tables and blob files in a database's directory take on the disk, without holes
+/// and with what is preallocated.
 pub fn data_bytes(directory: &Path) -> Result<u64> {
     const BLOCK: u64 = 512;
     let mut bytes = 0;
@@ -279,7 +282,8 @@ pub fn data_bytes(directory: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Waits until this process uses next to no CPU: for engines that do not tell whether they are done.
+/// Waits until this process uses next to no CPU: for engines that do not tell whether they are
+/// done.
 #[cfg(any(feature = "fjall", feature = "leveldb"))]
 pub fn wait_until_idle() {
     const WINDOW: Duration = Duration::from_millis(200);
@@ -297,7 +301,8 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Touches fresh memory once, so that a virtual machine's host has it at hand and no engine pays for it.
+/// Touches fresh memory once, so that a virtual machine's host has it at hand and no engine pays
+/// for it.
 pub fn touch_memory(bytes: u64) {
     const PAGE: usize = 4096;
     let mut memory = vec![0u8; bytes as usize];

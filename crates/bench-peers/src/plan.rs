@@ -1,4 +1,5 @@
-//! Which cells are measured on which engines: the page's content, narrowed by what the command line asks for.
+//! Which cells are measured on which engines: the page's content, narrowed by what the command line
+//! asks for.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +55,8 @@ pub fn plan(selection: &Selection) -> Vec<Duel> {
             large_cells(track, compression, &mut cells);
         }
     }
-    let mut cells: Vec<Cell> = cells.into_iter().filter(|cell| is_selected(cell, selection)).collect();
+    let mut cells: Vec<Cell> =
+        cells.into_iter().filter(|cell| is_selected(cell, selection)).collect();
     cells.sort_by_key(|cell| (load_key(cell), *cell));
     let duels = cells.into_iter().map(|cell| Duel { cell, engines: engines(&cell, selection) });
     duels.filter(|duel| !duel.engines.is_empty()).collect()
@@ -75,7 +77,8 @@ pub fn load_key(cell: &Cell) -> impl Ord + PartialEq + use<> {
     )
 }
 
-/// The circumstances in which the database is loaded: how it is read later makes no difference to it.
+/// The circumstances in which the database is loaded: how it is read later makes no difference to
+/// it.
 fn loaded_as(memory: Memory) -> Memory {
     if memory == Memory::Direct { Memory::Cold } else { memory }
 }
@@ -87,7 +90,15 @@ fn small_cells(track: Track, compression: Compression, cells: &mut BTreeSet<Cell
         let mut add = |workload, durability, memory, threads: &[u32]| {
             for threads in threads {
                 let threads = *threads;
-                cells.insert(Cell { workload, value_size, threads, track, durability, memory, compression });
+                cells.insert(Cell {
+                    workload,
+                    value_size,
+                    threads,
+                    track,
+                    durability,
+                    memory,
+                    compression,
+                });
             }
         };
         add(W::BulkLoad, D::None, Memory::Ample, &[1]);
@@ -128,11 +139,22 @@ fn small_cells(track: Track, compression: Compression, cells: &mut BTreeSet<Cell
 fn large_cells(track: Track, compression: Compression, cells: &mut BTreeSet<Cell>) {
     use Workload as W;
     let writing = [W::LargeLookupWriting, W::LargeScanWriting];
-    for workload in [W::LargeLoad, W::LargeOverwrite, writing[0], writing[1], W::LargeLookup, W::LargeScan] {
-        let durability = if writing.contains(&workload) { Durability::Synced } else { Durability::Process };
+    for workload in
+        [W::LargeLoad, W::LargeOverwrite, writing[0], writing[1], W::LargeLookup, W::LargeScan]
+    {
+        let durability =
+            if writing.contains(&workload) { Durability::Synced } else { Durability::Process };
         for value_size in LARGE_SIZES {
             let memory = Memory::Ample;
-            cells.insert(Cell { workload, value_size, threads: 1, track, durability, memory, compression });
+            cells.insert(Cell {
+                workload,
+                value_size,
+                threads: 1,
+                track,
+                durability,
+                memory,
+                compression,
+            });
         }
     }
 }
@@ -146,7 +168,8 @@ fn is_selected(cell: &Cell, selection: &Selection) -> bool {
         _ => Compression::Lz4,
     };
     // Nobody's default depends on the flag.
-    let compressions = if cell.track == Track::Tuned { selection.compressions.as_slice() } else { &[] };
+    let compressions =
+        if cell.track == Track::Tuned { selection.compressions.as_slice() } else { &[] };
     let compression = if compressions.is_empty() {
         cell.compression == usual
     } else {
@@ -171,16 +194,26 @@ fn engines(cell: &Cell, selection: &Selection) -> Vec<EngineName> {
     let is_large = cell.workload.family() == Family::Large;
     // By default none of these keeps blob files.
     let blobs = is_large && cell.track == Track::Tuned;
-    let all =
-        [E::Flagstone, E::Rocksdb, E::RocksdbBlob, E::RocksdbDirect, E::Leveldb, E::Fjall, E::Redb, E::Disk];
+    let all = [
+        E::Flagstone,
+        E::Rocksdb,
+        E::RocksdbBlob,
+        E::RocksdbDirect,
+        E::Leveldb,
+        E::Fjall,
+        E::Redb,
+        E::Disk,
+    ];
     let wanted = all.into_iter().filter(|engine| match engine {
         E::RocksdbBlob | E::RocksdbDirect => blobs,
-        // The others have no such reads, or a cache of their own that is not set up by the same rule.
+        // The others have no such reads, or a cache of their own that is not set up by the same
+        // rule.
         E::Leveldb | E::Fjall | E::Redb => !cell.memory.is_cold(),
         E::Disk => shows_the_disk(cell),
         _ => true,
     });
-    let wanted = wanted.filter(|engine| engine.offers(cell.durability) || cell.workload.only_reads());
+    let wanted =
+        wanted.filter(|engine| engine.offers(cell.durability) || cell.workload.only_reads());
     wanted
         .filter(|engine| engine.is_built())
         .filter(|engine| selection.engines.is_empty() || selection.engines.contains(engine))
@@ -197,12 +230,13 @@ fn shows_the_disk(cell: &Cell) -> bool {
     }
 }
 
-/// The order of a round: every second one is reversed, so that what drifts falls on all alike (ABBA). LevelDB, fjall and redb
-/// take part in the first `peer_rounds`. The disk alone takes part in all: what it gives drifts, and the engines' parts of it
-/// are taken within a round.
+/// The order of a round: every second one is reversed, so that what drifts falls on all alike
+/// (ABBA). LevelDB, fjall and redb take part in the first `peer_rounds`. The disk alone takes part
+/// in all: what it gives drifts, and the engines' parts of it are taken within a round.
 pub fn round_order(engines: &[EngineName], round: u32, peer_rounds: u32) -> Vec<EngineName> {
-    let is_main =
-        |engine: &EngineName| !matches!(engine, EngineName::Leveldb | EngineName::Fjall | EngineName::Redb);
+    let is_main = |engine: &EngineName| {
+        !matches!(engine, EngineName::Leveldb | EngineName::Fjall | EngineName::Redb)
+    };
     let mut order: Vec<EngineName> =
         engines.iter().copied().filter(|engine| is_main(engine) || round < peer_rounds).collect();
     if round % 2 == 1 {
@@ -217,7 +251,8 @@ pub fn expected_seconds(cell: &Cell, effort: Effort, round: u32) -> f64 {
     let (keys, bytes) = (cell.keys(effort) as f64, cell.data_bytes(effort) as f64);
     // What only reads keeps the first round's database.
     let is_loaded = cell.workload.only_reads() && round > 0;
-    let load = if cell.workload.needs_data() && !is_loaded { keys * 1.5e-6 + bytes / 150e6 } else { 0.0 };
+    let load =
+        if cell.workload.needs_data() && !is_loaded { keys * 1.5e-6 + bytes / 150e6 } else { 0.0 };
     let phase = match cell.workload {
         W::FillSeq | W::FillRandom | W::FillBatch | W::BulkLoad | W::Overwrite => {
             seconds_of_puts(keys, bytes)

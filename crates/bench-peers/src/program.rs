@@ -1,4 +1,5 @@
-//! Builds of this program: which engines each has, and that all that measure together are of one commit.
+//! Builds of this program: which engines each has, and that all that measure together are of one
+//! commit.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,7 +9,8 @@ use crate::campaign::output_of;
 use crate::cell::EngineName;
 use crate::engine::Result;
 
-/// What an ordinary build has. Runs from before they said what made them count as made by such a one.
+/// What an ordinary build has. Runs from before they said what made them count as made by such a
+/// one.
 pub const ALL_ENGINES: &str = "all engines";
 /// What this build has.
 pub const ENGINES: &str = env!("PEERS_ENGINES");
@@ -28,7 +30,8 @@ pub struct Program {
     pub engines: String,
 }
 
-/// Asks programs what they have. Refuses two for one engine, and such as may not be of this one's commit.
+/// Asks programs what they have. Refuses two for one engine, and such as may not be of this one's
+/// commit.
 pub fn ask(programs: &[(EngineName, PathBuf)], limit: Duration) -> Result<Vec<Program>> {
     for (index, (engine, _)) in programs.iter().enumerate() {
         if programs[..index].iter().any(|(other, _)| other == engine) {
@@ -38,9 +41,11 @@ pub fn ask(programs: &[(EngineName, PathBuf)], limit: Duration) -> Result<Vec<Pr
     let mut asked = Vec::new();
     for (engine, path) in programs {
         let version = output_of(Command::new(path).arg("--version"), limit);
-        let engines = version.map_err(|error| error.to_string()).and_then(|text| engines_of(&text, COMMIT));
-        let engines = engines
-            .map_err(|error| format!("the program for {}, {}: {error}", engine.title(), path.display()))?;
+        let engines =
+            version.map_err(|error| error.to_string()).and_then(|text| engines_of(&text, COMMIT));
+        let engines = engines.map_err(|error| {
+            format!("the program for {}, {}: {error}", engine.title(), path.display())
+        })?;
         asked.push(Program { engine: *engine, path: path.clone(), engines });
     }
     Ok(asked)
@@ -55,7 +60,9 @@ fn engines_of(version: &str, own: &str) -> std::result::Result<String, String> {
     }
     // As `build.rs` has it; two such builds may be of different sources.
     if own.starts_with("unknown") || own.ends_with("with local changes") {
-        return Err(format!("it is {commit}, like this one: whether they are the same cannot be told"));
+        return Err(format!(
+            "it is {commit}, like this one: whether they are the same cannot be told"
+        ));
     }
     let engines = lines.next().and_then(|line| line.strip_prefix("Built with "));
     Ok(engines.ok_or("it does not say which engines it has")?.to_string())

@@ -1,4 +1,5 @@
-//! One run: a process of its own with a directory of its own, so that memory, CPU and I/O are the engine's alone.
+//! One run: a process of its own with a directory of its own, so that memory, CPU and I/O are the
+//! engine's alone.
 //!
 //! 1. Open the database; load it if the workload needs data, compact it and close it again.
 //! 2. Warm up, if the workload reads and is not about cold caches.
@@ -43,7 +44,8 @@ pub struct Assignment {
     /// Options beyond the track's of who makes the database, if that is another engine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub maker_options: Vec<(String, String)>,
-    /// The engines that the program has which makes the run: their code and what it does at the start are part of it.
+    /// The engines that the program has which makes the run: their code and what it does at the
+    /// start are part of it.
     #[serde(default = "all_engines")]
     pub program: String,
 }
@@ -92,7 +94,8 @@ pub struct Run {
     pub live_bytes: u64,
     /// Bytes that its files take.
     pub disk_bytes: u64,
-    /// Seconds of CPU that others spent meanwhile: over a few percent of the time, the machine was not quiet.
+    /// Seconds of CPU that others spent meanwhile: over a few percent of the time, the machine was
+    /// not quiet.
     pub foreign_cpu_seconds: f64,
     /// When it began, in seconds since 1970.
     pub unix_time: u64,
@@ -201,7 +204,8 @@ fn load(assignment: &Assignment, place: &Place, database: &Path, tuning: &Tuning
     let marker = place.directory.join(LOADED);
     if !marker.exists() {
         fs::create_dir_all(database)?;
-        let mut engine = engine::open(assignment.maker(), database, tuning, assignment.cell.durability)?;
+        let mut engine =
+            engine::open(assignment.maker(), database, tuning, assignment.cell.durability)?;
         fill(engine.as_mut(), assignment)?;
         engine.close()?;
         fs::write(&marker, "")?;
@@ -213,12 +217,15 @@ fn load(assignment: &Assignment, place: &Place, database: &Path, tuning: &Tuning
     rustix::fs::sync();
     if assignment.cell.memory == Memory::Quarter {
         let drop = fs::write("/proc/sys/vm/drop_caches", "3");
-        drop.map_err(|error| format!("the page cache could not be dropped (are you root?): {error}"))?;
+        drop.map_err(|error| {
+            format!("the page cache could not be dropped (are you root?): {error}")
+        })?;
     }
     Ok(())
 }
 
-/// Loads every key once in random order, in batches and in the engine's weakest class: this is not measured.
+/// Loads every key once in random order, in batches and in the engine's weakest class: this is not
+/// measured.
 fn fill(engine: &mut dyn Engine, assignment: &Assignment) -> Result<()> {
     const BATCH_BYTES: usize = 64 << 10;
     let cell = &assignment.cell;
@@ -236,7 +243,8 @@ fn fill(engine: &mut dyn Engine, assignment: &Assignment) -> Result<()> {
             cell.workload.keys().write(order.at(position), &mut key);
             entries.push((key.clone(), values.next(value_size).to_vec()));
         }
-        let entries: Vec<Entry<'_>> = entries.iter().map(|(k, v)| (k.as_slice(), v.as_slice())).collect();
+        let entries: Vec<Entry<'_>> =
+            entries.iter().map(|(k, v)| (k.as_slice(), v.as_slice())).collect();
         engine.write(&entries, durability)?;
     }
     engine.flush()?;
@@ -248,8 +256,8 @@ fn fill(engine: &mut dyn Engine, assignment: &Assignment) -> Result<()> {
 /// Reads everything once, in order.
 pub fn read_all(engine: &dyn Engine) -> Result<u64> {
     let mut touched = 0u64;
-    let entries =
-        engine.scan(&[], Direction::Forward, usize::MAX, &mut |bytes| touched += bytes.len() as u64)?;
+    let entries = engine
+        .scan(&[], Direction::Forward, usize::MAX, &mut |bytes| touched += bytes.len() as u64)?;
     std::hint::black_box(touched);
     Ok(entries as u64)
 }

@@ -52,10 +52,11 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The median with its interval: from one of the values to another, with as many left out at either end. How likely such an
-/// interval holds the true median depends on nothing but how many values there are: each lies below that like a coin that is
-/// tossed. As many are left out as [`CONFIDENCE`] allows. Of five values and fewer none are, and all the same it is less. Of
-/// fewer than three the interval is everything.
+/// The median with its interval: from one of the values to another, with as many left out at either
+/// end. How likely such an interval holds the true median depends on nothing but how many values
+/// there are: each lies below that like a coin that is tossed. As many are left out as
+/// [`CONFIDENCE`] allows. Of five values and fewer none are, and all the same it is less. Of fewer
+/// than three the interval is everything.
 pub fn estimate(values: &[f64]) -> Estimate {
     let center = median(values);
     if values.len() < 3 {
@@ -64,7 +65,8 @@ pub fn estimate(values: &[f64]) -> Estimate {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let most = (sorted.len() - 1) / 2;
-    let left_out = (1..=most).take_while(|left_out| confidence(sorted.len(), *left_out) >= CONFIDENCE).last();
+    let left_out =
+        (1..=most).take_while(|left_out| confidence(sorted.len(), *left_out) >= CONFIDENCE).last();
     let left_out = left_out.unwrap_or(0);
     let (low, high) = (sorted[left_out], sorted[sorted.len() - 1 - left_out]);
     Estimate { median: center, low, high, confidence: confidence(sorted.len(), left_out) }

@@ -1,4 +1,5 @@
-//! Results on the disk: one JSON text a line, only ever appended to, so that an interrupted campaign goes on.
+//! Results on the disk: one JSON text a line, only ever appended to, so that an interrupted
+//! campaign goes on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};

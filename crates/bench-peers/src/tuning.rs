@@ -1,13 +1,15 @@
 //! How each engine is set up for a cell: the two tracks.
 //!
-//! Flagstone and RocksDB take the same options by the same names; what only one of them has stands apart.
+//! Flagstone and RocksDB take the same options by the same names; what only one of them has stands
+//! apart.
 
 use crate::cell::{Cell, Compression, Effort, EngineName, Memory, Track};
 use crate::workload::{Family, Workload};
 
 /// Bytes of one memtable on the tuned track: RocksDB's default.
 const MEMTABLE_BYTES: u64 = 64 << 20;
-/// Bytes of one of Flagstone's. Its writers outrun the flush and use up to four, RocksDB's two; larger ones are no faster.
+/// Bytes of one of Flagstone's. Its writers outrun the flush and use up to four, RocksDB's two;
+/// larger ones are no faster.
 const FLAGSTONE_MEMTABLE_BYTES: u64 = 16 << 20;
 /// Bytes of one of Flagstone's beside readers: four are as much as the two that RocksDB uses.
 const FLAGSTONE_MEMTABLE_BYTES_BESIDE_READERS: u64 = 32 << 20;
@@ -40,7 +42,8 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The set-up of `engine` in `cell` on a machine with so many `cores`; `extra` options come last.
+    /// The set-up of `engine` in `cell` on a machine with so many `cores`; `extra` options come
+    /// last.
     pub fn new(
         engine: EngineName,
         cell: &Cell,
@@ -61,7 +64,9 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     let jobs = cores.max(2);
     let cache_bytes = match cell.memory {
         // With room for what the engine adds to the data.
-        Memory::Ample if cell.workload.needs_data() => CACHE_BYTES.max(cell.data_bytes(effort) * 3 / 2),
+        Memory::Ample if cell.workload.needs_data() => {
+            CACHE_BYTES.max(cell.data_bytes(effort) * 3 / 2)
+        }
         Memory::Ample => CACHE_BYTES,
         // The page cache has the other half.
         Memory::Quarter => cell.data_bytes(effort) / 8,
@@ -74,8 +79,10 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         options = shared_options(engine, cell, jobs);
         options.push(("write_buffer_size", memtable_bytes(engine, cell).to_string()));
     }
-    // A reader looks into each table of level 0: beside readers there are to be no more than with the others.
-    if memtable_bytes(engine, cell) < MEMTABLE_BYTES && cell.workload != Workload::ReadWhileWriting {
+    // A reader looks into each table of level 0: beside readers there are to be no more than with
+    // the others.
+    if memtable_bytes(engine, cell) < MEMTABLE_BYTES && cell.workload != Workload::ReadWhileWriting
+    {
         // Level 0 as large as with the others.
         options.extend([
             ("level0_file_num_compaction_trigger", "16".to_string()),
@@ -98,20 +105,23 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         options.push(("use_direct_io_for_flush_and_compaction", "true".to_string()));
     }
     if engine == EngineName::Flagstone {
-        // Without readers, giving way only makes memtables wait for longer; beside them it is left as it is by itself.
+        // Without readers, giving way only makes memtables wait for longer; beside them it is left
+        // as it is by itself.
         if cell.workload != Workload::ReadWhileWriting {
             options.push(("background_niceness", "0".to_string()));
         }
     }
     if engine == EngineName::Flagstone && cell.memory.is_cold() {
-        // RocksDB has the option, but only pads: blocks of which one and a half go into a page stay where they are.
+        // RocksDB has the option, but only pads: blocks of which one and a half go into a page stay
+        // where they are.
         options.push(("super_block_alignment_size", "4096".to_string()));
         options.push(("super_block_alignment_space_overhead_ratio", "8".to_string()));
     }
     if keeps_blobs && engine == EngineName::Flagstone {
         // RocksDB is given the same cache for blocks and blobs as an object.
         options.push(("cache_blobs", "true".to_string()));
-        // RocksDB takes 1.4 to 2.1 times the live data, most where it is fastest; by default Flagstone would keep to less.
+        // RocksDB takes 1.4 to 2.1 times the live data, most where it is fastest; by default
+        // Flagstone would keep to less.
         options.push(("max_space_amplification", "2.2".to_string()));
     }
     Tuning {
@@ -126,8 +136,8 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     }
 }
 
-/// Whether flushes and compactions go around the system's cache: where that was measured to be faster, for each engine by
-/// itself. What is read again soon is not written so.
+/// Whether flushes and compactions go around the system's cache: where that was measured to be
+/// faster, for each engine by itself. What is read again soon is not written so.
 fn writes_around_cache(engine: EngineName, cell: &Cell) -> bool {
     let is_long = cell.value_size >= 512;
     match (engine, cell.workload) {
@@ -137,9 +147,10 @@ fn writes_around_cache(engine: EngineName, cell: &Cell) -> bool {
         (EngineName::Rocksdb, Workload::FillSeq | Workload::FillRandom | Workload::Overwrite) => {
             is_long && cell.threads > 1
         }
-        (EngineName::Rocksdb | EngineName::RocksdbBlob, Workload::LargeLoad | Workload::LargeOverwrite) => {
-            cell.value_size <= 256 << 10
-        }
+        (
+            EngineName::Rocksdb | EngineName::RocksdbBlob,
+            Workload::LargeLoad | Workload::LargeOverwrite,
+        ) => cell.value_size <= 256 << 10,
         _ => false,
     }
 }
@@ -147,7 +158,9 @@ fn writes_around_cache(engine: EngineName, cell: &Cell) -> bool {
 fn memtable_bytes(engine: EngineName, cell: &Cell) -> u64 {
     match (engine, cell.workload) {
         (EngineName::Flagstone, Workload::BulkLoad) => MEMTABLE_BYTES,
-        (EngineName::Flagstone, Workload::ReadWhileWriting) => FLAGSTONE_MEMTABLE_BYTES_BESIDE_READERS,
+        (EngineName::Flagstone, Workload::ReadWhileWriting) => {
+            FLAGSTONE_MEMTABLE_BYTES_BESIDE_READERS
+        }
         (EngineName::Flagstone, _) => FLAGSTONE_MEMTABLE_BYTES,
         _ => MEMTABLE_BYTES,
     }
@@ -164,8 +177,10 @@ fn compression_text(compression: Compression) -> String {
 }
 
 fn shared_options(engine: EngineName, cell: &Cell, jobs: u64) -> NamedOptions {
-    // With it a reader finds in the cache what was in a memtable before. RocksDB reads no faster with it, and writes slower.
-    let fills_cache = engine == EngineName::Flagstone && cell.workload == Workload::ReadWhileWriting;
+    // With it a reader finds in the cache what was in a memtable before. RocksDB reads no faster
+    // with it, and writes slower.
+    let fills_cache =
+        engine == EngineName::Flagstone && cell.workload == Workload::ReadWhileWriting;
     let prepopulate = if fills_cache { "prepopulate_block_cache=kFlushOnly;" } else { "" };
     let mut options: NamedOptions = vec![
         ("max_write_buffer_number", MEMTABLES.to_string()),
@@ -202,7 +217,8 @@ fn rocksdb_options(engine: EngineName, cell: &Cell, jobs: u64) -> NamedOptions {
     options.push(("allow_concurrent_memtable_write", (!plain_writers).to_string()));
     options.push(("enable_pipelined_write", (!plain_writers).to_string()));
     if cell.workload == Workload::BulkLoad {
-        // By itself it would flush with one thread; where one of the two is given the other has to be.
+        // By itself it would flush with one thread; where one of the two is given the other has to
+        // be.
         options.push(("max_background_flushes", (jobs / 4).max(2).to_string()));
         options.push(("max_background_compactions", jobs.to_string()));
     }
@@ -213,7 +229,8 @@ fn rocksdb_options(engine: EngineName, cell: &Cell, jobs: u64) -> NamedOptions {
 }
 
 fn blob_options(engine: EngineName, cell: &Cell) -> NamedOptions {
-    // It would move values out of the oldest files as RocksDB does, beside what its limit of space asks for.
+    // It would move values out of the oldest files as RocksDB does, beside what its limit of space
+    // asks for.
     let collects = engine != EngineName::Flagstone;
     vec![
         ("enable_blob_files", "true".to_string()),

@@ -7,7 +7,9 @@ use crate::cell::{Cell, EngineName, Track};
 use crate::data::{KeyShape, Skew};
 
 /// What is done to the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 #[value(rename_all = "lower")]
 pub enum Workload {
@@ -103,9 +105,12 @@ impl Workload {
     pub fn family(self) -> Family {
         use Workload as W;
         match self {
-            W::BulkLoad | W::FillSeq | W::FillRandom | W::FillBatch | W::Overwrite | W::FillSync => {
-                Family::Writes
-            }
+            W::BulkLoad
+            | W::FillSeq
+            | W::FillRandom
+            | W::FillBatch
+            | W::Overwrite
+            | W::FillSync => Family::Writes,
             W::ReadRandom | W::ReadZipf | W::MultiRead10 | W::MultiRead64 => Family::Reads,
             W::SeekNext | W::SeekPrev | W::ReadSeq => Family::Reads,
             W::ReadWhileWriting | W::Overload => Family::Mixed,
@@ -123,7 +128,8 @@ impl Workload {
     /// Whether the database must hold all keys before it begins.
     pub fn needs_data(self) -> bool {
         use Workload as W;
-        let fills = [W::BulkLoad, W::FillSeq, W::FillRandom, W::FillBatch, W::FillSync, W::LargeLoad];
+        let fills =
+            [W::BulkLoad, W::FillSeq, W::FillRandom, W::FillBatch, W::FillSync, W::LargeLoad];
         !fills.contains(&self)
     }
 
@@ -134,7 +140,8 @@ impl Workload {
             || self.family() == Family::Reads
     }
 
-    /// Whether it reads and writes what fits into memory: how full that is decides how fast it goes, and what it takes.
+    /// Whether it reads and writes what fits into memory: how full that is decides how fast it
+    /// goes, and what it takes.
     pub fn reads_and_writes(self) -> bool {
         use Workload as W;
         matches!(self, W::ReadWhileWriting | W::YcsbA | W::YcsbB | W::YcsbD | W::YcsbE | W::YcsbF)
@@ -152,12 +159,14 @@ impl Workload {
 }
 
 impl Cell {
-    /// The ratio to RocksDB that the part called `part` must reach. None is set for what other work is about.
+    /// The ratio to RocksDB that the part called `part` must reach. None is set for what other work
+    /// is about.
     pub fn target(&self, part: &str) -> Option<f64> {
         use Workload as W;
         if self.track == Track::Defaults {
             // Of what it is about, not of its pieces.
-            return (!["load", "compact", "paced", "paced calls", "writes"].contains(&part)).then_some(1.3);
+            return (!["load", "compact", "paced", "paced calls", "writes"].contains(&part))
+                .then_some(1.3);
         }
         if self.memory.is_cold() {
             return match (self.workload, self.threads) {
@@ -185,8 +194,8 @@ impl Cell {
         }
     }
 
-    /// The modes of RocksDB of which the fastest is compared with: in reads of large values, the one that keeps them apart. Out
-    /// of the box there is one.
+    /// The modes of RocksDB of which the fastest is compared with: in reads of large values, the
+    /// one that keeps them apart. Out of the box there is one.
     pub fn rivals(&self) -> &'static [EngineName] {
         match self.workload {
             _ if self.track == Track::Defaults => &[EngineName::Rocksdb],

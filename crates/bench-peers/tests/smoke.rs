@@ -40,7 +40,9 @@ fn every_workload_runs_on_every_engine() {
 
     let page = directory.path().join("page.md");
     let marks = |name| {
-        format!("<!-- {name} begin: written by `peers report`, do not edit -->\n<!-- {name} end -->\n")
+        format!(
+            "<!-- {name} begin: written by `peers report`, do not edit -->\n<!-- {name} end -->\n"
+        )
     };
     std::fs::write(&page, ["glance", "figures"].map(marks).concat()).expect("the page is written");
     let report = peers(&["report", text(&results), "--page", text(&page)]);
@@ -89,10 +91,15 @@ fn amplification_is_measured_once_and_comes_to_the_page() {
     let (results, work) = (directory.path().join("results.jsonl"), directory.path().join("work"));
     let page = directory.path().join("page.md");
     for (command, begin, row) in [
-        ("space", "<!-- space begin: written by `peers space`, do not edit -->", "| 4K | Flagstone |"),
+        (
+            "space",
+            "<!-- space begin: written by `peers space`, do not edit -->",
+            "| 4K | Flagstone |",
+        ),
         ("steady", "<!-- steady begin: written by `peers steady`, do not edit -->", "ratio |\n"),
     ] {
-        std::fs::write(&page, format!("Before.\n{begin}\n<!-- {command} end -->\nAfter.\n")).expect("a page");
+        std::fs::write(&page, format!("Before.\n{begin}\n<!-- {command} end -->\nAfter.\n"))
+            .expect("a page");
         let run = [
             [command, text(&results)],
             ["--directory", text(&work)],
@@ -115,10 +122,15 @@ fn amplification_is_measured_once_and_comes_to_the_page() {
 fn what_cannot_be_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let results = directory.path().join("results.jsonl");
-    let none = peers(&["run", text(&results), "--directory", text(directory.path()), "--sizes", "7"]);
+    let none =
+        peers(&["run", text(&results), "--directory", text(directory.path()), "--sizes", "7"]);
     assert!(!none.status.success() && said(&none).contains("no cell fits"), "{}", said(&none));
     let missing = peers(&["report", text(&results)]);
-    assert!(!missing.status.success() && said(&missing).contains("no results"), "{}", said(&missing));
+    assert!(
+        !missing.status.success() && said(&missing).contains("no results"),
+        "{}",
+        said(&missing)
+    );
 }
 
 /// Lives of some turns each.
@@ -148,10 +160,12 @@ fn another_build_of_the_program_makes_an_engines_runs() {
             env!("CARGO_BIN_EXE_peers")
         );
         std::fs::write(&program, script).expect("the program is written");
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("and may be run");
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755))
+            .expect("and may be run");
     };
     let run = |more: &[&str]| {
-        let cell = ["--workloads", "fillseq", "--sizes", "100", "--threads", "1", "--tracks", "tuned"];
+        let cell =
+            ["--workloads", "fillseq", "--sizes", "100", "--threads", "1", "--tracks", "tuned"];
         let effort = ["--scale", "0.0001", "--seconds", "0.02", "--rounds", "2"];
         let place = ["run", text(&results), "--directory", text(&work)];
         peers(&[&place[..], &cell, &effort, more].concat())
@@ -167,7 +181,11 @@ fn another_build_of_the_program_makes_an_engines_runs() {
     std::fs::remove_file(&calls).expect("it was asked");
     let made = run(&with);
     if own.contains("with local changes") || own.contains("unknown") {
-        assert!(said(&made).contains("whether they are the same cannot be told"), "{}", said(&made));
+        assert!(
+            said(&made).contains("whether they are the same cannot be told"),
+            "{}",
+            said(&made)
+        );
         return;
     }
     assert!(made.status.success(), "{}", said(&made));
@@ -188,5 +206,9 @@ fn another_build_of_the_program_makes_an_engines_runs() {
     let again = said(&run(&[]));
     assert!(again.starts_with("2 runs made (0 failed)"), "{again}");
     let mixed = peers(&["report", text(&results)]);
-    assert!(!mixed.status.success() && said(&mixed).contains("made by a program with"), "{}", said(&mixed));
+    assert!(
+        !mixed.status.success() && said(&mixed).contains("made by a program with"),
+        "{}",
+        said(&mixed)
+    );
 }

@@ -17,8 +17,9 @@ const COMMON: &str = "Common options";
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
-    /// Set a RocksDB option by its name, as in write_buffer_size=128M; may be given several times. A command that writes to the
-    /// database also notes it in the OPTIONS file, from which every later command has it; but for paranoid_checks=false and
+    /// Set a RocksDB option by its name, as in write_buffer_size=128M; may be given several times.
+    /// A command that writes to the database also notes it in the OPTIONS file, from which every
+    /// later command has it; but for paranoid_checks=false and
     /// wal_recovery_mode=kSkipAnyCorruptedRecords, which pass over damage and hold for that command
     #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value, help_heading = COMMON)]
     pub settings: Vec<(String, String)>,
@@ -31,7 +32,8 @@ impl Common {
     /// Says which options of earlier versions `--set` names.
     pub fn warn_of_removed(&self) {
         for (name, value) in &self.settings {
-            if let Some(removed) = removed::find(name).filter(|removed| !removed.is_default(value)) {
+            if let Some(removed) = removed::find(name).filter(|removed| !removed.is_default(value))
+            {
                 say(format_args!("warning: --set {name}={value}: {removed}"));
             }
         }
@@ -107,8 +109,9 @@ pub type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
 impl Range {
     /// The keys' bounds.
     pub fn bounds(&self, notation: Notation) -> Result<Bounds, Failure> {
-        let read =
-            |what, text: &Option<OsString>| text.as_ref().map(|text| notation.read(what, text)).transpose();
+        let read = |what, text: &Option<OsString>| {
+            text.as_ref().map(|text| notation.read(what, text)).transpose()
+        };
         match read("--prefix", &self.prefix)? {
             Some(prefix) => {
                 let end = after_prefix(&prefix);
@@ -118,8 +121,8 @@ impl Range {
         }
     }
 
-    /// Checks that the bounds mean in this family what the flags say: in another order the keys of a prefix lie elsewhere, and
-    /// between bounds that do not ascend lies nothing.
+    /// Checks that the bounds mean in this family what the flags say: in another order the keys of
+    /// a prefix lie elsewhere, and between bounds that do not ascend lies nothing.
     pub fn check_order(&self, family: &ColumnFamily, bounds: &Bounds) -> Result<(), Failure> {
         if let (None, (Some(from), Some(to))) = (&self.prefix, bounds)
             && family.comparator().compare(from, to).is_gt()
@@ -146,7 +149,8 @@ pub fn not_ascending(family: &ColumnFamily, from: &str, to: &str) -> Failure {
     ))
 }
 
-/// The smallest key after all that begin with `prefix`, in the order of bytes; `None` if there is none.
+/// The smallest key after all that begin with `prefix`, in the order of bytes; `None` if there is
+/// none.
 pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut end = prefix[..=last].to_vec();

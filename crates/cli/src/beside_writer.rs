@@ -1,12 +1,14 @@
 //! Looking for faults in a database that another process may be writing to.
 //!
-//! A command opens it without a lock, and sees one state of it: no writer takes the files away that it holds. But RocksDB may
-//! write over a WAL that it no longer needs, and where it limits the rate of its deletions it cuts files off, which is no fault.
-//! So where faults were found and the MANIFEST has changed, a second look is taken, which opens the database anew. If that finds
-//! any, and the MANIFEST has changed again, they are doubtful.
+//! A command opens it without a lock, and sees one state of it: no writer takes the files away that
+//! it holds. But RocksDB may write over a WAL that it no longer needs, and where it limits the rate
+//! of its deletions it cuts files off, which is no fault. So where faults were found and the
+//! MANIFEST has changed, a second look is taken, which opens the database anew. If that finds any,
+//! and the MANIFEST has changed again, they are doubtful.
 //!
-//! What was read before the files were held (the OPTIONS file, the names of the column families) may be out of date by then: an
-//! opening that fails for it is repeated. Within the engine, openings are repeated for what changes meanwhile.
+//! What was read before the files were held (the OPTIONS file, the names of the column families)
+//! may be out of date by then: an opening that fails for it is repeated. Within the engine,
+//! openings are repeated for what changes meanwhile.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +35,8 @@ pub struct Seen<T> {
     pub is_doubtful: bool,
 }
 
-/// Looks at the database in `path` until there are no faults, or it holds still, a few times at most.
+/// Looks at the database in `path` until there are no faults, or it holds still, a few times at
+/// most.
 pub fn look<T>(
     path: &Path,
     is_faulty: impl Fn(&T) -> bool,
@@ -50,7 +53,8 @@ fn state(path: &Path) -> Option<(PathBuf, u64)> {
     Some((current, size))
 }
 
-/// Opens the database in `path` for reading, again if that fails and the database has changed meanwhile.
+/// Opens the database in `path` for reading, again if that fails and the database has changed
+/// meanwhile.
 pub fn open<T>(path: &Path, open: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
     Ok(look_until_still(|| state(path), |_| false, open)?.found)
 }
@@ -67,7 +71,9 @@ fn look_until_still<T, S: PartialEq>(
         let (has_failed, attempts_left) = match &looked {
             Ok(found) => (is_faulty(found), &mut looks_left),
             // The engine has repeated that already.
-            Err(Failure::Engine(error)) if error.code() == Code::TryAgain => (false, &mut openings_left),
+            Err(Failure::Engine(error)) if error.code() == Code::TryAgain => {
+                (false, &mut openings_left)
+            }
             Err(_) => (true, &mut openings_left),
         };
         *attempts_left -= 1;

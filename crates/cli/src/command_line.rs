@@ -95,7 +95,9 @@ fn exit_codes(command: &str) -> &'static str {
             "Exit code 0: sound. 1: a fault, or no such file. 2: wrong usage."
         }
         "stress" => "Exit code 0: no fault was found. 1: a fault, or it failed. 2: wrong usage.",
-        _ => "Exit code 0: done. 1: it failed, or the key, file or database is not there. 2: wrong usage.",
+        _ => {
+            "Exit code 0: done. 1: it failed, or the key, file or database is not there. 2: wrong usage."
+        }
     }
 }
 

@@ -9,8 +9,8 @@ use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::manifest;
 use flagstone::options::{
-    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, RecoveryMode, load_latest,
-    load_readable,
+    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, RecoveryMode,
+    load_latest, load_readable,
 };
 
 use crate::arguments::Common;
@@ -83,7 +83,9 @@ pub fn open_with(options: OpenOptions, path: &Path, access: Access) -> Result<Db
     let families: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     Ok(match access {
-        Access::Read | Access::Inspect => Db::open_read_only_with_families(path, &options, &families)?,
+        Access::Read | Access::Inspect => {
+            Db::open_read_only_with_families(path, &options, &families)?
+        }
         Access::Write | Access::Create | Access::CreateForFiles => {
             let db = Db::open_with_families(path, &options, &families)?;
             unreserved::tell_if_short(&db, path);
@@ -95,7 +97,8 @@ pub fn open_with(options: OpenOptions, path: &Path, access: Access) -> Result<Db
 /// Options of the database and of each of its families, in the order of their creation.
 pub type OpenOptions = (Options, Vec<(String, ColumnFamilyOptions)>);
 
-/// The options to open a database with, which its OPTIONS file and `--set` say; if that takes long, its progress is shown.
+/// The options to open a database with, which its OPTIONS file and `--set` say; if that takes long,
+/// its progress is shown.
 pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
     let env = Env::os();
     let exists = exists(&env, path)?;
@@ -106,15 +109,21 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
     options_by(common, path, access, loaded, exists)
 }
 
-/// What is wrong with the newest OPTIONS file, and options to look at the database with all the same: those of an older OPTIONS
-/// file that can be read, otherwise the defaults; of families what the MANIFEST says. `None` if nothing is wrong with it.
-pub fn options_despite_file(common: &Common, path: &Path) -> Result<Option<(Error, OpenOptions)>, Failure> {
+/// What is wrong with the newest OPTIONS file, and options to look at the database with all the
+/// same: those of an older OPTIONS file that can be read, otherwise the defaults; of families what
+/// the MANIFEST says. `None` if nothing is wrong with it.
+pub fn options_despite_file(
+    common: &Common,
+    path: &Path,
+) -> Result<Option<(Error, OpenOptions)>, Failure> {
     let env = Env::os();
     let (older, errors) = load_readable(&env, path)?;
-    let Some(error) = errors.into_iter().next().filter(|error| error.code() != Code::IoError) else {
+    let Some(error) = errors.into_iter().next().filter(|error| error.code() != Code::IoError)
+    else {
         return Ok(None);
     };
-    let error = if error.remedies().is_empty() { error.advise(Remedy::MoveOptionsAway) } else { error };
+    let error =
+        if error.remedies().is_empty() { error.advise(Remedy::MoveOptionsAway) } else { error };
     Ok(Some((error, options_by(common, path, Access::Inspect, older, true)?)))
 }
 
@@ -130,7 +139,8 @@ fn options_by(
     if let Some(loaded) = &loaded {
         warn(loaded);
     }
-    let mut options = loaded.as_ref().map_or_else(Options::default, |loaded| loaded.options.clone());
+    let mut options =
+        loaded.as_ref().map_or_else(Options::default, |loaded| loaded.options.clone());
     options.open_progress = Some(opening::shown(&env));
     options.env = env;
     options.create_if_missing = access.creates();
@@ -146,7 +156,10 @@ fn options_by(
     let existing = existing_families(&options.env, path, exists)?;
     if let Some(loaded) = &loaded {
         let names = existing.iter().map(|(name, _)| name.as_str());
-        warn_of_unnamed(&loaded.path, &names.filter(|name| !recorded.contains_key(name)).collect::<Vec<_>>());
+        warn_of_unnamed(
+            &loaded.path,
+            &names.filter(|name| !recorded.contains_key(name)).collect::<Vec<_>>(),
+        );
     }
     let mut families = Vec::new();
     for (name, comparator) in existing {
@@ -173,13 +186,17 @@ fn options_by(
         options.cf = default.clone();
     }
     let are_possible = |options: &Options, families: &[(String, ColumnFamilyOptions)]| {
-        families.iter().try_for_each(|(_, family)| family.validate()).and_then(|()| options.validate())
+        families
+            .iter()
+            .try_for_each(|(_, family)| family.validate())
+            .and_then(|()| options.validate())
     };
     let were_possible = are_possible(&options, &families).is_ok();
     set_all(common, &mut options, &mut families, access)?;
     // What was so already the opening says.
     if were_possible {
-        are_possible(&options, &families).map_err(|error| Failure::Usage(format!("--set: {error}")))?;
+        are_possible(&options, &families)
+            .map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     }
     Ok((options, families))
 }
@@ -193,7 +210,9 @@ fn set_all(
 ) -> Result<(), Failure> {
     for (name, value) in &common.settings {
         let set = match name.strip_prefix("db.").unwrap_or(name) {
-            plain if PASSING_OVER_DAMAGE.contains(&plain) => set_over_damage(options, plain, value, access),
+            plain if PASSING_OVER_DAMAGE.contains(&plain) => {
+                set_over_damage(options, plain, value, access)
+            }
             _ => options.set_everywhere(families, name, value),
         };
         set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
@@ -204,9 +223,14 @@ fn set_all(
 /// Settings of which one value passes over damage at each opening.
 const PASSING_OVER_DAMAGE: [&str; 2] = ["paranoid_checks", "wal_recovery_mode"];
 
-/// Sets one of these. A value that passes over damage holds for this command: if every later one had it, too, it would pass over
-/// later damage unnoticed.
-fn set_over_damage(options: &mut Options, name: &str, value: &str, access: Access) -> Result<(), Error> {
+/// Sets one of these. A value that passes over damage holds for this command: if every later one
+/// had it, too, it would pass over later damage unnoticed.
+fn set_over_damage(
+    options: &mut Options,
+    name: &str,
+    value: &str,
+    access: Access,
+) -> Result<(), Error> {
     options.set_for_one_opening(name, value)?;
     let passes_over = match name {
         "paranoid_checks" => !options.paranoid_checks,
@@ -224,7 +248,8 @@ fn set_over_damage(options: &mut Options, name: &str, value: &str, access: Acces
     Ok(())
 }
 
-/// Whether there is one; an error where the system does not tell, as of a directory that others may not read.
+/// Whether there is one; an error where the system does not tell, as of a directory that others may
+/// not read.
 fn exists(env: &Env, path: &Path) -> Result<bool, Error> {
     match env.fs.metadata(&path.join("CURRENT")) {
         Err(error) if error.is_not_found() => Ok(false),
@@ -244,7 +269,11 @@ pub fn is_there(path: &Path) -> Result<bool, Failure> {
 /// `InvalidArgument`.
 pub fn check_no_file(env: &Env, path: &Path) -> Result<(), Error> {
     let is_file = |path: &Path| env.fs.metadata(path).is_ok_and(|found| !found.is_directory);
-    if path.ancestors().any(is_file) { Err(none_here("no directory, but a file").at(path)) } else { Ok(()) }
+    if path.ancestors().any(is_file) {
+        Err(none_here("no directory, but a file").at(path))
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether there is a database in `path`.
@@ -256,7 +285,8 @@ pub fn check_exists(path: &Path) -> Result<(), Failure> {
     if exists(&env, path)? { Ok(()) } else { Err(no_database(&env, path).into()) }
 }
 
-/// Whether there is a database in `path`, or a new one would have that column family: none is made for a mistake.
+/// Whether there is a database in `path`, or a new one would have that column family: none is made
+/// for a mistake.
 ///
 /// # Errors
 /// What is there instead.
@@ -282,7 +312,11 @@ fn keep_files_apart(family: &mut ColumnFamilyOptions) {
 }
 
 /// The families with the names of their comparators, in the order of their creation.
-fn existing_families(env: &Env, path: &Path, exists: bool) -> Result<Vec<(String, Option<String>)>, Failure> {
+fn existing_families(
+    env: &Env,
+    path: &Path,
+    exists: bool,
+) -> Result<Vec<(String, Option<String>)>, Failure> {
     if !exists {
         return Ok(vec![(DEFAULT_COLUMN_FAMILY_NAME.to_string(), None)]);
     }
@@ -292,13 +326,19 @@ fn existing_families(env: &Env, path: &Path, exists: bool) -> Result<Vec<(String
 
 fn no_database(env: &Env, path: &Path) -> Error {
     let holds_data = |name: &String| {
-        matches!(FileKind::parse(name), Some(FileKind::Table(_) | FileKind::Blob(_) | FileKind::Wal(_)))
-            && env.fs.metadata(&path.join(name)).is_ok_and(|file| file.size > 0)
+        matches!(
+            FileKind::parse(name),
+            Some(FileKind::Table(_) | FileKind::Blob(_) | FileKind::Wal(_))
+        ) && env.fs.metadata(&path.join(name)).is_ok_and(|file| file.size > 0)
     };
     match env.fs.list(path).unwrap_or_default().iter().find(|name| holds_data(name)) {
-        Some(name) => Error::corruption(format!("the database has lost its file CURRENT, but not {name}"))
-            .advise(Remedy::SalvageWithoutCurrent),
-        None => none_here(if env.fs.metadata(path).is_ok() { "no file CURRENT" } else { NO_DIRECTORY }),
+        Some(name) => {
+            Error::corruption(format!("the database has lost its file CURRENT, but not {name}"))
+                .advise(Remedy::SalvageWithoutCurrent)
+        }
+        None => {
+            none_here(if env.fs.metadata(path).is_ok() { "no file CURRENT" } else { NO_DIRECTORY })
+        }
     }
     .at(path)
 }
@@ -308,10 +348,12 @@ pub const NO_DIRECTORY: &str = "no such directory";
 
 /// That there is no database, and what is there instead.
 pub fn none_here(instead: &str) -> Error {
-    Error::invalid_argument(format!("there is no database here ({instead})")).advise(Remedy::CheckPath)
+    Error::invalid_argument(format!("there is no database here ({instead})"))
+        .advise(Remedy::CheckPath)
 }
 
-/// The OPTIONS file, if there is one; it is what names comparator, merge operator and prefix extractor.
+/// The OPTIONS file, if there is one; it is what names comparator, merge operator and prefix
+/// extractor.
 fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
     load_latest(env, path).map_err(|error| match error.code() {
         // It could not be read, and may say what it should.
@@ -342,14 +384,19 @@ fn warn(loaded: &LoadedOptions) {
     ignored.extend(loaded.unknown.iter().cloned());
     if !ignored.is_empty() {
         let path = loaded.path.display();
-        say(format_args!("warning: {path} says what this engine does not act on: {}", ignored.join(", ")));
+        say(format_args!(
+            "warning: {path} says what this engine does not act on: {}",
+            ignored.join(", ")
+        ));
     }
 }
 
-/// Says which families the OPTIONS file leaves out: one by RocksDB that was cut off behind a family looks like a whole one.
+/// Says which families the OPTIONS file leaves out: one by RocksDB that was cut off behind a family
+/// looks like a whole one.
 fn warn_of_unnamed(path: &Path, unnamed: &[&str]) {
     let Some((first, others)) = unnamed.split_first() else { return };
-    let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    let others =
+        if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
     say(format_args!(
         "warning: {} does not name the column family '{}'{others}: it is opened with default settings. If that file was cut off, \
          an older one may have its own",
@@ -361,9 +408,13 @@ fn warn_of_unnamed(path: &Path, unnamed: &[&str]) {
 /// The column family of that name.
 pub fn family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
     db.column_family(name).ok_or_else(|| {
-        let names: Vec<_> = db.column_families().iter().map(|family| text::name(family.name())).collect();
+        let names: Vec<_> =
+            db.column_families().iter().map(|family| text::name(family.name())).collect();
         let name = text::name(name);
-        Failure::Usage(format!("there is no column family '{name}'; the database has {}", names.join(", ")))
+        Failure::Usage(format!(
+            "there is no column family '{name}'; the database has {}",
+            names.join(", ")
+        ))
     })
 }
 

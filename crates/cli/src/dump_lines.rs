@@ -1,4 +1,5 @@
-//! The lines of a dump, read from standard input. One that is too long to be held as a whole is read piece by piece.
+//! The lines of a dump, read from standard input. One that is too long to be held as a whole is
+//! read piece by piece.
 
 use std::io::{BufRead, ErrorKind, Read, StdinLock, stdin};
 
@@ -161,7 +162,8 @@ fn failed(error: std::io::Error) -> Failure {
 }
 
 fn text_of(line: &[u8]) -> &[u8] {
-    let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    let end =
+        line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
     &line[..end]
 }
 

@@ -1,9 +1,11 @@
-//! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for wrong usage, 3 for a
-//! database that was salvaged with losses, is slow and not broken, or was changed while faults were looked for.
+//! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for
+//! wrong usage, 3 for a database that was salvaged with losses, is slow and not broken, or was
+//! changed while faults were looked for.
 //!
-//! Wrong usage is what cannot be meant, as such or of this database: a flag, a setting, a range, the name of a column family
-//! that it does not have, or of a new one that it has, or an import of nothing. A key, a file or a database that is not there is
-//! a failure, as is one that is in the way: that depends on what others do.
+//! Wrong usage is what cannot be meant, as such or of this database: a flag, a setting, a range,
+//! the name of a column family that it does not have, or of a new one that it has, or an import of
+//! nothing. A key, a file or a database that is not there is a failure, as is one that is in the
+//! way: that depends on what others do.
 
 use std::error::Error as _;
 use std::fmt;
@@ -22,15 +24,16 @@ pub enum Verdict {
     Sound,
     /// Something wrong, already reported; exit code 1.
     Faulty,
-    /// What was asked for was done as far as possible, or is not as it should be without being broken, or it is not certain that
-    /// it is broken, which the report says; exit code 3.
+    /// What was asked for was done as far as possible, or is not as it should be without being
+    /// broken, or it is not certain that it is broken, which the report says; exit code 3.
     Incomplete,
 }
 
 /// What every command returns.
 pub type Outcome = Result<Verdict, Failure>;
 
-/// The verdict, if it could be told; it stands where nobody reads the report to its end (`flagstone verify | head`), too.
+/// The verdict, if it could be told; it stands where nobody reads the report to its end (`flagstone
+/// verify | head`), too.
 pub fn reported(verdict: Verdict, report: Result<(), Failure>) -> Outcome {
     match report {
         Err(failure) if !failure.is_closed_pipe() => Err(failure),
@@ -54,7 +57,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether the reader of our output went away, which is no failure of ours (`flagstone scan | head`).
+    /// Whether the reader of our output went away, which is no failure of ours (`flagstone scan |
+    /// head`).
     fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Stream(_, error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -102,11 +106,13 @@ pub fn what_the_system_wants(error: &Error) -> Option<Remedy> {
         let too_many = Some(rustix::io::Errno::MFILE.raw_os_error());
         refused.kind() == ErrorKind::NotFound || refused.raw_os_error() == too_many
     };
-    refused.filter(|refused| error.remedy().is_none() || !is_known(refused)).and_then(Remedy::of_system)
+    refused
+        .filter(|refused| error.remedy().is_none() || !is_known(refused))
+        .and_then(Remedy::of_system)
 }
 
-/// Whether the system could not give a WAL, so that the database does not open. A WAL that this user may not read is not one: the
-/// database may be in order.
+/// Whether the system could not give a WAL, so that the database does not open. A WAL that this
+/// user may not read is not one: the database may be in order.
 pub fn is_of_unreadable_wal(error: &Error) -> bool {
     let name = error.path().and_then(|path| path.file_name()?.to_str());
     error.code() == Code::IoError
@@ -114,12 +120,14 @@ pub fn is_of_unreadable_wal(error: &Error) -> bool {
         && matches!(name.and_then(FileKind::parse), Some(FileKind::Wal(_)))
 }
 
-/// Tells of something on stderr. Where nobody listens, or a log is full, the work goes on all the same.
+/// Tells of something on stderr. Where nobody listens, or a log is full, the work goes on all the
+/// same.
 pub fn say(message: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "flagstone: {}", text::lines(&message.to_string()));
 }
 
-/// Says that something is read from standard input if that is a terminal, where it would look like a program that hangs.
+/// Says that something is read from standard input if that is a terminal, where it would look like
+/// a program that hangs.
 pub fn tell_if_typed(what: &str) {
     if io::stdin().is_terminal() {
         say(format_args!(

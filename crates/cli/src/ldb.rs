@@ -1,5 +1,5 @@
-//! Command lines of `ldb`: its flags may stand in front of the command (`ldb --db=/data/photos scan`), and some of its commands
-//! are here under other names with other arguments.
+//! Command lines of `ldb`: its flags may stand in front of the command (`ldb --db=/data/photos
+//! scan`), and some of its commands are here under other names with other arguments.
 
 use std::ffi::OsString;
 
@@ -21,7 +21,10 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("get_property", "stats --db DB --property NAME"),
     ("idump", "sst DIR --entries"),
     ("list_file_range_deletes", "sst DIR --entries"),
-    ("reduce_levels", "compact --db DB --change-level, and then compact --db DB --set num_levels=NUMBER"),
+    (
+        "reduce_levels",
+        "compact --db DB --change-level, and then compact --db DB --set num_levels=NUMBER",
+    ),
     ("repair", "salvage --db DB --to NEW"),
     ("restore", "none: a checkpoint is a database by itself"),
     ("unsafe_remove_sst_file", "salvage --db DB --to NEW"),
@@ -42,25 +45,29 @@ pub fn in_order(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Where the command stands, if there are only flags and their values in front of it. Which flags have a value, it says itself:
-/// `--keys` of `stress` has one, that of `blob` has none.
+/// Where the command stands, if there are only flags and their values in front of it. Which flags
+/// have a value, it says itself: `--keys` of `stress` has one, that of `blob` has none.
 fn place_of_command(arguments: &[OsString]) -> Option<usize> {
     let all = CommandLine::command();
     let called = |argument: &OsString| {
         let argument = argument.to_str()?;
         let is_called = |command: &&Command| {
-            command.get_name() == argument || command.get_all_aliases().any(|alias| alias == argument)
+            command.get_name() == argument
+                || command.get_all_aliases().any(|alias| alias == argument)
         };
         all.get_subcommands().find(is_called)
     };
     let with = |unknown: fn(&OsString, bool) -> Option<bool>| {
         (1..arguments.len()).find(|&at| {
-            called(&arguments[at])
-                .is_some_and(|command| end_of_flags(&arguments[..=at], &[&all, command], unknown) == Some(at))
+            called(&arguments[at]).is_some_and(|command| {
+                end_of_flags(&arguments[..=at], &[&all, command], unknown) == Some(at)
+            })
         })
     };
-    // Options of RocksDB are flags of a benchmark, too; and of a misspelt flag clap says what is wrong.
-    let known = with(|_, _| None).or_else(|| with(|next, is_last| Some(!is_last && !is_flag(next))));
+    // Options of RocksDB are flags of a benchmark, too; and of a misspelt flag clap says what is
+    // wrong.
+    let known =
+        with(|_, _| None).or_else(|| with(|next, is_last| Some(!is_last && !is_flag(next))));
     // So it does of a word that is no command.
     known.or_else(|| {
         let any: Vec<&Command> = [&all].into_iter().chain(all.get_subcommands()).collect();
@@ -68,8 +75,9 @@ fn place_of_command(arguments: &[OsString]) -> Option<usize> {
     })
 }
 
-/// The first argument that is neither a flag nor the value of one, by what these commands say. None where a call for help comes
-/// first. `unknown` says whether what follows a flag that they do not know, which may be the last argument, is its value.
+/// The first argument that is neither a flag nor the value of one, by what these commands say. None
+/// where a call for help comes first. `unknown` says whether what follows a flag that they do not
+/// know, which may be the last argument, is its value.
 fn end_of_flags(
     arguments: &[OsString],
     commands: &[&Command],
@@ -85,7 +93,8 @@ fn end_of_flags(
             _ => at += 1,
         }
         let next = arguments.get(at)?;
-        let is_value = takes_next(argument, commands).or_else(|| unknown(next, at + 1 == arguments.len()))?;
+        let is_value =
+            takes_next(argument, commands).or_else(|| unknown(next, at + 1 == arguments.len()))?;
         at += usize::from(is_value);
     }
 }
@@ -100,7 +109,8 @@ fn takes_next(flag: &OsString, commands: &[&Command]) -> Option<bool> {
     let name = name.trim_start_matches('-');
     let is_it = |arg: &&Arg| {
         let mut aliases = arg.get_all_aliases().into_iter().flatten();
-        arg.get_long() == Some(name) || arg.get_long().is_some() && aliases.any(|alias| alias == name)
+        arg.get_long() == Some(name)
+            || arg.get_long().is_some() && aliases.any(|alias| alias == name)
     };
     let known = commands.iter().flat_map(|command| command.get_arguments()).filter(is_it);
     known.map(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set()).max()

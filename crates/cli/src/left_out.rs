@@ -9,7 +9,8 @@ use crate::failure::say;
 /// How many are named where `--json` does not ask for all.
 const NAMED_MAX: u64 = 10;
 
-/// Files, keys or lines that a command leaves out. Each is counted; the first few are named on stderr, with `--json` all.
+/// Files, keys or lines that a command leaves out. Each is counted; the first few are named on
+/// stderr, with `--json` all.
 pub struct LeftOut {
     /// The word for one of them.
     what: &'static str,

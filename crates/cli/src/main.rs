@@ -1,5 +1,5 @@
-//! The `flagstone` command: one file a command under `commands`, `bench` for `db_bench`'s workloads,
-//! `cache_sim` for replays of cache traces, `stress` for the search for faults.
+//! The `flagstone` command: one file a command under `commands`, `bench` for `db_bench`'s
+//! workloads, `cache_sim` for replays of cache traces, `stress` for the search for faults.
 
 #![warn(
     clippy::print_stderr,

@@ -73,9 +73,10 @@ impl Opening {
             return Some(Seen { stage: Stage::Files, done, total, message: String::new() });
         }
         let mut message = "replaying the WAL".to_string();
-        for (count, what) in
-            [(progress.tables_written, "tables written"), (progress.blobs_checked, "values checked")]
-        {
+        for (count, what) in [
+            (progress.tables_written, "tables written"),
+            (progress.blobs_checked, "values checked"),
+        ] {
             if count > 0 {
                 message.push_str(&format!(", {count} {what}"));
             }

@@ -20,7 +20,8 @@ impl Output {
         Self { stream, may_go_unread: false, is_unread: false }
     }
 
-    /// The same for who looks for faults as it prints: its verdict is of everything, although nobody reads to the end.
+    /// The same for who looks for faults as it prints: its verdict is of everything, although
+    /// nobody reads to the end.
     pub fn of_a_search() -> Self {
         Self { may_go_unread: true, ..Self::new() }
     }
@@ -40,7 +41,8 @@ impl Output {
         self.bytes(b"\n")
     }
 
-    /// Writes a line about something wrong, JSON like all others if they are. `what` is a word for it, such as FAULT.
+    /// Writes a line about something wrong, JSON like all others if they are. `what` is a word for
+    /// it, such as FAULT.
     pub fn finding(&mut self, json: bool, what: &str, message: &str) -> Result<(), Failure> {
         self.line(if json {
             serde_json::json!({ what.trim_end_matches(':').to_lowercase(): message }).to_string()

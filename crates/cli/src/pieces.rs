@@ -27,11 +27,13 @@ impl Pieces<'_> {
         }
     }
 
-    /// The next piece: `None` behind the last. Where this fails, the value is damaged, and what came before is of no use.
+    /// The next piece: `None` behind the last. Where this fails, the value is damaged, and what
+    /// came before is of no use.
     pub fn next(&mut self) -> Result<Option<Piece<'_>>, Failure> {
         Ok(match self {
             Self::Whole(value) => {
-                // What is made of it, as hexadecimal, takes no more memory than that of a large one.
+                // What is made of it, as hexadecimal, takes no more memory than that of a large
+                // one.
                 let (piece, rest) = value.split_at(value.len().min(PIECE_SIZE));
                 *value = rest;
                 Some(piece).filter(|piece| !piece.is_empty()).map(Piece::Part)
@@ -49,7 +51,12 @@ impl Pieces<'_> {
     }
 
     /// Prints the value within a line, within quotes of JSON if `json`.
-    pub fn print_shown(mut self, output: &mut Output, notation: Notation, json: bool) -> Result<(), Failure> {
+    pub fn print_shown(
+        mut self,
+        output: &mut Output,
+        notation: Notation,
+        json: bool,
+    ) -> Result<(), Failure> {
         let mut print = |text: &str| {
             if json {
                 let quoted = json!(text).to_string();

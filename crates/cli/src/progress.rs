@@ -10,7 +10,8 @@ use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::CompactionControl;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// Whoever does many small things tells of their number after every so many: each word looks at the clock.
+/// Whoever does many small things tells of their number after every so many: each word looks at the
+/// clock.
 pub const TOLD_EVERY: u64 = 64;
 
 /// A bar that shows bytes done, rate and time left; nothing at all if stderr is not a terminal.
@@ -35,18 +36,22 @@ impl Progress {
 
     /// A count of things whose total is not known.
     pub fn count(unit: &str) -> Self {
-        let progress = Self::styled(0, &format!("{{spinner}} {{human_pos}} {unit} {{rate}} {{msg}}"));
+        let progress =
+            Self::styled(0, &format!("{{spinner}} {{human_pos}} {unit} {{rate}} {{msg}}"));
         progress.0.unset_length();
         progress
     }
 
-    /// A count of the keys of some families, of about so many as there are; within bounds nobody knows how many that is.
+    /// A count of the keys of some families, of about so many as there are; within bounds nobody
+    /// knows how many that is.
     pub fn keys(db: &Db, families: &[ColumnFamily], is_bounded: bool) -> Self {
         // To estimate opens all tables.
         if is_bounded || !io::stderr().is_terminal() {
             return Self::count("keys");
         }
-        let keys = families.iter().filter_map(|family| db.int_property(family, "rocksdb.estimate-num-keys"));
+        let keys = families
+            .iter()
+            .filter_map(|family| db.int_property(family, "rocksdb.estimate-num-keys"));
         match keys.fold(0, u64::saturating_add) {
             0 => Self::count("keys"),
             total => Self::things(total, "keys"),
@@ -56,7 +61,8 @@ impl Progress {
     /// What is read from a stream, of all that there is if it is a file.
     pub fn of_stream(stream: impl AsFd) -> Self {
         let found = rustix::fs::fstat(stream).ok();
-        let is_file = |found: &rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
+        let is_file =
+            |found: &rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
         match found.filter(is_file).and_then(|found| u64::try_from(found.st_size).ok()) {
             Some(size) => Self::bytes(size),
             None => Self::styled(0, "{spinner} {binary_bytes} {binary_bytes_per_sec} {msg}"),

@@ -6,8 +6,8 @@ use std::path::Path;
 use clap::Args;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{
-    BlobWriter, ColumnFamily, Db, Iter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions, Value,
-    ValueReader,
+    BlobWriter, ColumnFamily, Db, Iter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions,
+    Value, ValueReader,
 };
 use flagstone::options::{ColumnFamilyOptions, ReadOptions, WriteOptions};
 use flagstone::ttl::TTL_MAX;
@@ -22,7 +22,8 @@ use crate::unreserved;
 /// Whether values carry the time of their writing.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Ttl {
-    /// Values carry the time of their writing, as with RocksDB's ldb --ttl; with SECONDS, what is older has expired
+    /// Values carry the time of their writing, as with RocksDB's ldb --ttl; with SECONDS, what is
+    /// older has expired
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
           value_parser = clap::value_parser!(u64).range(..=TTL_MAX))]
     ttl: Option<Option<u64>>,
@@ -37,7 +38,8 @@ pub enum Opened {
 }
 
 impl Ttl {
-    /// Opens a database. Without SECONDS values live as long as its OPTIONS file says, and nothing is hidden.
+    /// Opens a database. Without SECONDS values live as long as its OPTIONS file says, and nothing
+    /// is hidden.
     pub fn open(&self, common: &Common, path: &Path, access: Access) -> Result<Opened, Failure> {
         let open = || self.open_with(database::options(common, path, access)?, path, access);
         let opened = if access.writes() { open() } else { beside_writer::open(path, open) };
@@ -45,14 +47,21 @@ impl Ttl {
     }
 
     /// [`Ttl::open`] with these options.
-    pub fn open_with(&self, options: OpenOptions, path: &Path, access: Access) -> Result<Opened, Failure> {
+    pub fn open_with(
+        &self,
+        options: OpenOptions,
+        path: &Path,
+        access: Access,
+    ) -> Result<Opened, Failure> {
         let Some(seconds) = self.ttl else {
             return Ok(Opened::Plain(database::open_with(options, path, access)?));
         };
         let (options, families) = options;
         let of_application =
             |kept: &flagstone::options::KeptSetting| kept.name.starts_with("compaction_filter");
-        if access.writes() && families.iter().any(|(_, family)| family.kept.iter().any(of_application)) {
+        if access.writes()
+            && families.iter().any(|(_, family)| family.kept.iter().any(of_application))
+        {
             return Err(Failure::Usage(
                 "the database has a compaction filter of an application: write to it with that, or without --ttl".into(),
             ));
@@ -99,7 +108,11 @@ impl Opened {
     }
 
     /// The value of a key, if it is a large one that can be read piece by piece.
-    pub fn get_in_pieces(&self, family: &ColumnFamily, key: &[u8]) -> Result<Option<ValueReader>, Failure> {
+    pub fn get_in_pieces(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+    ) -> Result<Option<ValueReader>, Failure> {
         let options = ReadOptions::default();
         Ok(match self {
             Self::Plain(db) => db.get_in_pieces(&options, family, key)?,
@@ -123,7 +136,12 @@ impl Opened {
     }
 
     /// Sets a key so that it survives a power loss, and closes the database.
-    pub fn put_synced(&self, family: &ColumnFamily, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+    pub fn put_synced(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Failure> {
         let mut batch = WriteBatch::new();
         batch.put_cf(family, key, value)?;
         self.write(&WriteOptions { sync: true, ..WriteOptions::default() }, &mut batch)?;
@@ -153,7 +171,11 @@ impl Opened {
     }
 
     /// Makes a column family.
-    pub fn create_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily, Failure> {
+    pub fn create_family(
+        &self,
+        name: &str,
+        options: &ColumnFamilyOptions,
+    ) -> Result<ColumnFamily, Failure> {
         Ok(match self {
             Self::Plain(db) => db.create_column_family(name, options)?,
             Self::Stamped(db, ttl) => db.create_column_family(name, options, *ttl)?,
@@ -161,7 +183,12 @@ impl Opened {
     }
 
     /// A cursor at the first (or, in reverse, the last) key within the bounds. It fills no cache.
-    pub fn cursor(&self, family: &ColumnFamily, bounds: Bounds, reverse: bool) -> Result<Cursor, Failure> {
+    pub fn cursor(
+        &self,
+        family: &ColumnFamily,
+        bounds: Bounds,
+        reverse: bool,
+    ) -> Result<Cursor, Failure> {
         let options = ReadOptions {
             fill_cache: false,
             total_order_seek: true,

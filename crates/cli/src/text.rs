@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// Lower-case hexadecimal. Values of gigabytes are printed so: four bytes at a time are turned into digits.
+/// Lower-case hexadecimal. Values of gigabytes are printed so: four bytes at a time are turned into
+/// digits.
 pub fn hex(bytes: &[u8]) -> String {
     let mut digits = Vec::with_capacity(bytes.len() * 2 + 8);
     let (whole, rest) = bytes.as_chunks::<4>();
@@ -37,7 +38,10 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     let digit = |byte: u8| (byte as char).to_digit(16);
-    digits.chunks_exact(2).map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)).collect()
+    digits
+        .chunks_exact(2)
+        .map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8))
+        .collect()
 }
 
 /// How keys and values are given and shown.
@@ -62,7 +66,9 @@ impl Notation {
             Self::Hex => text.to_str().and_then(from_hex).ok_or_else(|| {
                 let text = text.as_encoded_bytes().escape_ascii();
                 let expected = "expected two digits 0 to f for each byte";
-                Failure::Usage(format!("{what} '{text}' is not hexadecimal, as --hex says: {expected}"))
+                Failure::Usage(format!(
+                    "{what} '{text}' is not hexadecimal, as --hex says: {expected}"
+                ))
             }),
         }
     }
@@ -145,8 +151,9 @@ fn unfinished(bytes: &[u8]) -> usize {
     }
 }
 
-/// Shows a character, or its bytes where a terminal might not show it; whether it is shown. An accent is, where the character
-/// before it is (names of files on macOS have many): it would stand on that.
+/// Shows a character, or its bytes where a terminal might not show it; whether it is shown. An
+/// accent is, where the character before it is (names of files on macOS have many): it would stand
+/// on that.
 fn show(char: char, has_base: bool, shown: &mut String) -> bool {
     let is_plain = match char {
         '\\' => false,
@@ -185,7 +192,11 @@ pub fn path(path: &Path) -> String {
 pub fn lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
-        if char.is_control() && char != '\n' { shown.extend(char.escape_default()) } else { shown.push(char) }
+        if char.is_control() && char != '\n' {
+            shown.extend(char.escape_default())
+        } else {
+            shown.push(char)
+        }
     }
     shown
 }
@@ -195,7 +206,8 @@ pub fn lines(text: &str) -> String {
 pub enum DumpLine<'a> {
     /// `COLUMN_FAMILY HEXKEY HEXVALUE`. An empty key or value is an empty field.
     Entry(&'a str, Vec<u8>, Vec<u8>),
-    /// `COLUMN_FAMILY comparator=NAME`: whose keys are not in the order of bytes. It stands before the family's entries.
+    /// `COLUMN_FAMILY comparator=NAME`: whose keys are not in the order of bytes. It stands before
+    /// the family's entries.
     Order(&'a str, &'a str),
 }
 
@@ -270,7 +282,8 @@ pub struct HexPieces {
 }
 
 impl HexPieces {
-    /// Reads on, and appends the bytes; `None` where this is no hexadecimal. The first piece has at least two digits.
+    /// Reads on, and appends the bytes; `None` where this is no hexadecimal. The first piece has at
+    /// least two digits.
     pub fn read(&mut self, digits: &[u8], bytes: &mut Vec<u8>) -> Option<()> {
         let digits = if std::mem::replace(&mut self.has_begun, true) {
             digits
@@ -303,7 +316,11 @@ pub fn bytes(count: u64) -> String {
         unit += 1;
     }
     let mut out = String::new();
-    let _ = if unit == 0 { write!(out, "{count} B") } else { write!(out, "{amount:.1} {}", UNITS[unit]) };
+    let _ = if unit == 0 {
+        write!(out, "{count} B")
+    } else {
+        write!(out, "{amount:.1} {}", UNITS[unit])
+    };
     out
 }
 

@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use common::{contents, failed, printed, run};
 use flagstone::env::{Env, OpenMode};
 
-/// From live traffic to what another cache would have done with it: one that holds everything misses each block once.
+/// From live traffic to what another cache would have done with it: one that holds everything
+/// misses each block once.
 #[test]
 fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
     let scratch = tempfile::tempdir().unwrap();
@@ -28,8 +29,10 @@ fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
             .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
             .unwrap_or_else(|| panic!("no summary: {said}"));
         assert!(requests >= 2000, "{said}");
-        let replayed =
-            printed(&format!("cache-sim {} --policies lru --sizes 64K,100% --json", trace.display()));
+        let replayed = printed(&format!(
+            "cache-sim {} --policies lru --sizes 64K,100% --json",
+            trace.display()
+        ));
         let told: serde_json::Value = serde_json::from_str(&replayed).unwrap();
         assert_eq!(told["requests"], requests);
         let hits = |at: usize| told["policies"][0]["points"][at]["hits"].as_u64().unwrap();
@@ -37,13 +40,16 @@ fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
         assert!(hits(0) < hits(1) && told["footprint"].as_u64().unwrap() > 64 << 10, "{replayed}");
     }
     let trace = scratch.path().join("never");
-    let line = format!("bench --benchmarks=readrandom,fillseq --block_cache_trace_file={}", trace.display());
+    let line = format!(
+        "bench --benchmarks=readrandom,fillseq --block_cache_trace_file={}",
+        trace.display()
+    );
     let (code, said) = failed(&line);
     assert!(code == 2 && said.contains("come before"), "{said}");
 }
 
-/// The curves took the place of the trace; where they could not be written, that was found out when all was replayed, and nothing
-/// told of what had come of it.
+/// The curves took the place of the trace; where they could not be written, that was found out when
+/// all was replayed, and nothing told of what had come of it.
 #[test]
 fn curves_are_drawn_into_a_file_of_their_own() {
     let scratch = tempfile::tempdir().unwrap();
@@ -51,10 +57,12 @@ fn curves_are_drawn_into_a_file_of_their_own() {
     let lines = b"time,key,size\n1,a,10\n2,b,10\n3,a,10\n";
     Env::os().fs.open(&trace, OpenMode::Create).unwrap().write_at(0, lines).unwrap();
     let trace = trace.display();
-    let (code, said) = failed(&format!("cache-sim {trace} --plot {}/./trace.csv", scratch.path().display()));
+    let (code, said) =
+        failed(&format!("cache-sim {trace} --plot {}/./trace.csv", scratch.path().display()));
     assert!(code == 2 && said.contains("would replace the trace"), "{code} {said}");
     assert_eq!(contents(scratch.path())["trace.csv"], lines);
-    let output = run(&format!("cache-sim {trace} --plot {}/none/curves.svg", scratch.path().display()));
+    let output =
+        run(&format!("cache-sim {trace} --plot {}/none/curves.svg", scratch.path().display()));
     assert!(output.status.code() == Some(1) && output.stdout.is_empty());
     printed(&format!("cache-sim {trace} --plot {}/curves.svg", scratch.path().display()));
     assert!(contents(scratch.path())["curves.svg"].starts_with(b"<svg"));
@@ -88,7 +96,9 @@ fn benchmarks_print_db_bench_s_lines() {
     assert!(said.contains("fillseq      : "), "{said}");
     assert!(said.contains("readrandom   : ") && said.contains("(500 of 500 found)"), "{said}");
     assert!(
-        said.contains(" micros/op ") && said.contains(" ops/sec ") && said.contains("Percentiles: P50"),
+        said.contains(" micros/op ")
+            && said.contains(" ops/sec ")
+            && said.contains("Percentiles: P50"),
         "{said}"
     );
     assert!(said.contains("(seek us from beginning to end: p50 "), "{said}");
@@ -101,14 +111,15 @@ fn benchmarks_print_db_bench_s_lines() {
     assert!(fact["operations"].as_u64().unwrap() <= 5);
 }
 
-/// Only the writer of readwhilewriting kept to the limit, where db_bench has all that fill a database keep to it; then only these
-/// did.
+/// Only the writer of readwhilewriting kept to the limit, where db_bench has all that fill a
+/// database keep to it; then only these did.
 #[test]
 fn writers_keep_to_a_rate_together() {
     let scratch = tempfile::tempdir().unwrap();
     let bench = format!("bench --json --db={} --threads=2", scratch.path().join("db").display());
-    let json =
-        printed(&format!("{bench} --num=1000 --benchmarks=fillseq --benchmark_write_rate_limit=1000000"));
+    let json = printed(&format!(
+        "{bench} --num=1000 --benchmarks=fillseq --benchmark_write_rate_limit=1000000"
+    ));
     let fact: serde_json::Value = serde_json::from_str(&json).unwrap();
     // The last write of each begins when those before it are paid for.
     let bytes = 999 * 2 * 116;
@@ -118,7 +129,8 @@ fn writers_keep_to_a_rate_together() {
         ("deleterandom", 99 * 2 * 16),
         ("deleterange", 99 * 32),
         ("updaterandom", 99 * 2 * 116),
-        // One thread appends. What it takes from the other end is deleted: all but the first ten, and the last.
+        // One thread appends. What it takes from the other end is deleted: all but the first ten,
+        // and the last.
         ("queue", 99 * 116 + 89 * 16),
     ] {
         let json = printed(&format!("{bench} {few} --benchmarks={benchmark}"));
@@ -127,7 +139,8 @@ fn writers_keep_to_a_rate_together() {
     }
 }
 
-/// Its files were removed, LOCK among them, and a second database made beside the writer of the first.
+/// Its files were removed, LOCK among them, and a second database made beside the writer of the
+/// first.
 #[test]
 fn a_benchmark_removes_no_database_that_is_open() {
     let scratch = tempfile::tempdir().unwrap();
@@ -137,9 +150,11 @@ fn a_benchmark_removes_no_database_that_is_open() {
     let db = flagstone::db::Db::open(&path, &options).unwrap();
     db.put("key", "value").unwrap();
     db.flush_all().unwrap();
-    let names = || Env::os().fs.list(&path).unwrap().into_iter().collect::<std::collections::BTreeSet<_>>();
+    let names =
+        || Env::os().fs.list(&path).unwrap().into_iter().collect::<std::collections::BTreeSet<_>>();
     let before = names();
-    let (code, message) = failed(&format!("bench --benchmarks=readrandom --num=10 --db={}", path.display()));
+    let (code, message) =
+        failed(&format!("bench --benchmarks=readrandom --num=10 --db={}", path.display()));
     assert!(code == 1 && message.contains("in use"), "{code} {message}");
     assert_eq!(names(), before);
     db.close().unwrap();
@@ -175,8 +190,9 @@ fn a_benchmark_removes_tables_in_other_directories() {
         at("fast"),
         at("slow")
     );
-    let tables =
-        || contents(Path::new(&at("fast"))).into_keys().filter(|file| file.ends_with(".sst")).count();
+    let tables = || {
+        contents(Path::new(&at("fast"))).into_keys().filter(|file| file.ends_with(".sst")).count()
+    };
     for _ in 0..2 {
         printed(&line);
         assert_eq!(tables(), 1);
@@ -196,8 +212,9 @@ fn a_benchmark_removes_wals_in_another_directory() {
     for _ in 0..2 {
         printed(&line);
     }
-    let wals =
-        |name: &str| contents(Path::new(&at(name))).into_keys().filter(|file| file.ends_with(".log")).count();
+    let wals = |name: &str| {
+        contents(Path::new(&at(name))).into_keys().filter(|file| file.ends_with(".log")).count()
+    };
     assert_eq!((wals("wals"), wals("wals/archive")), (1, 0));
     // Those of a database that lives there are not the benchmark's.
     printed(&format!("put --db {} key value", at("other")));
@@ -222,7 +239,11 @@ fn a_benchmark_removes_nothing_in_directories_of_another_database() {
     drop(db);
     for argument in ["--wal_dir=wals", "--db_paths=tables", "--db=wals", "--db=tables"] {
         let (name, directory) = argument.split_once('=').unwrap();
-        let line = format!("bench --benchmarks=fillseq --num=10 --db={} {name}={}", at("db"), at(directory));
+        let line = format!(
+            "bench --benchmarks=fillseq --num=10 --db={} {name}={}",
+            at("db"),
+            at(directory)
+        );
         let line = line.replace(&format!("--db={} --db=", at("db")), "--db=");
         let (code, message) = failed(&line);
         assert!(code == 1 && message.contains(&at("other")), "{argument} {code} {message}");
@@ -236,31 +257,38 @@ fn a_benchmark_removes_nothing_in_directories_of_another_database() {
 #[test]
 fn a_benchmark_of_nothing_ends() {
     let scratch = tempfile::tempdir().unwrap();
-    let bench = format!("bench --db={} --num=0 --writes=1 --benchmarks", scratch.path().join("db").display());
+    let bench = format!(
+        "bench --db={} --num=0 --writes=1 --benchmarks",
+        scratch.path().join("db").display()
+    );
     let (code, message) = failed(&format!("{bench}=readseq --batch_size=0"));
     assert!(code == 2 && message.contains("batch_size"), "{code} {message}");
     printed(&format!("{bench}=filluniquerandom"));
 }
 
-/// Sums and products overflowed, a batch grew until memory was used up, and a queue whose keys repeat was said to be corrupt.
+/// Sums and products overflowed, a batch grew until memory was used up, and a queue whose keys
+/// repeat was said to be corrupt.
 #[test]
 fn numbers_that_make_no_sense_are_wrong_usage() {
     let scratch = tempfile::tempdir().unwrap();
     let bench = format!("bench --num=300 --db={}", scratch.path().join("db").display());
     for flag in ["duration", "threads", "key_size", "value_size", "batch_size"] {
-        let (code, message) = failed(&format!("{bench} --benchmarks=fillseq --{flag}=18446744073709551615"));
+        let (code, message) =
+            failed(&format!("{bench} --benchmarks=fillseq --{flag}=18446744073709551615"));
         assert!(code == 2 && message.contains(flag), "{code} {message}");
     }
     // A list of all of them was made, of 128 EiB.
     for (name, flag) in [("filluniquerandom", "num"), ("deleterange", "max_num_range_tombstones")] {
-        let (code, message) = failed(&format!("{bench} --benchmarks={name} --{flag}=18446744073709551615"));
+        let (code, message) =
+            failed(&format!("{bench} --benchmarks={name} --{flag}=18446744073709551615"));
         assert!(code == 2 && message.contains(flag), "{code} {message}");
     }
     let (code, message) = failed(&format!("{bench} --benchmarks=fillseq,queue --key_size=1"));
     assert!(code == 2 && message.contains("repeat"), "{code} {message}");
     printed(&format!("{bench} --benchmarks=queue --key_size=2 --seed=18446744073709551615"));
-    let said =
-        printed(&format!("{bench} --benchmarks=stats --num=18446744073709551615 --compression_ratio=1e30"));
+    let said = printed(&format!(
+        "{bench} --benchmarks=stats --num=18446744073709551615 --compression_ratio=1e30"
+    ));
     assert!(said.contains("RawSize"), "{said}");
 }
 
@@ -289,7 +317,10 @@ fn flags_that_change_nothing_are_named_and_others_refused() {
     let report = contents(scratch.path()).remove("report.csv").unwrap();
     assert_eq!(report, b"secs_elapsed,interval_qps\n");
     let (code, message) = failed(&format!("bench --db={} --use_tailing_iterator", db.display()));
-    assert!(code == 2 && message.contains("--use_tailing_iterator: of what db_bench does"), "{message}");
+    assert!(
+        code == 2 && message.contains("--use_tailing_iterator: of what db_bench does"),
+        "{message}"
+    );
     // What was asked for was left out of JSON.
     let json = printed(&format!(
         "bench --json --use_existing_db=1 --benchmarks=levelstats,memstats --db={}",
@@ -300,8 +331,8 @@ fn flags_that_change_nothing_are_named_and_others_refused() {
     assert!(facts.len() == 7 && facts[0]["property"] == "rocksdb.levelstats", "{json}");
 }
 
-/// Counters that were asked for, and how much of a trace there is, were left out of JSON; those of the block cache were told
-/// nowhere, by which one sees how many reads of files a lookup takes.
+/// Counters that were asked for, and how much of a trace there is, were left out of JSON; those of
+/// the block cache were told nowhere, by which one sees how many reads of files a lookup takes.
 #[test]
 fn what_is_told_at_the_end_is_json_too() {
     let scratch = tempfile::tempdir().unwrap();
@@ -323,9 +354,12 @@ fn what_is_told_at_the_end_is_json_too() {
 #[test]
 fn statistics_of_benchmarks_that_were_skipped_are_none() {
     let scratch = tempfile::tempdir().unwrap();
-    let line =
-        format!("--db={} --use_existing_db --statistics --benchmarks=fillseq", scratch.path().display());
+    let line = format!(
+        "--db={} --use_existing_db --statistics --benchmarks=fillseq",
+        scratch.path().display()
+    );
     assert!(printed(&format!("bench {line}")).contains("skipped"));
-    let json: serde_json::Value = serde_json::from_str(&printed(&format!("bench --json {line}"))).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&printed(&format!("bench --json {line}"))).unwrap();
     assert_eq!(json, serde_json::json!({ "benchmark": "fillseq", "skipped": true }));
 }

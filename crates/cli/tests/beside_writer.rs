@@ -1,5 +1,5 @@
-//! Every command beside a program that writes to the database: those that read see one state of it to their end, those that
-//! write are refused.
+//! Every command beside a program that writes to the database: those that read see one state of it
+//! to their end, those that write are refused.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -92,7 +92,8 @@ fn write_on(db: &Db, turns: Receiver<u32>) {
     for round in turns {
         write_all(db, round);
         if round.is_multiple_of(3) {
-            let passing = db.create_column_family("passing", &ColumnFamilyOptions::default()).unwrap();
+            let passing =
+                db.create_column_family("passing", &ColumnFamilyOptions::default()).unwrap();
             db.put_cf(&passing, "key", "value").unwrap();
             db.flush_all().unwrap();
             db.drop_column_family(&passing).unwrap();
@@ -117,7 +118,9 @@ fn check(name: &str, arguments: &str, beside: &Beside, database: &Path, scratch:
     );
     match beside {
         Beside::Reads => assert_eq!(output.status.code(), Some(0), "{said}"),
-        Beside::IsRefused => assert!(output.status.code() == Some(1) && said.contains("in use"), "{said}"),
+        Beside::IsRefused => {
+            assert!(output.status.code() == Some(1) && said.contains("in use"), "{said}")
+        }
         Beside::HasNoDatabase => unreachable!("it is not run"),
     }
 }
@@ -133,7 +136,8 @@ fn every_command_is_right_beside_a_writer() {
     let db = Db::open(&database, &options()).unwrap();
     db.create_column_family("kept", &ColumnFamilyOptions::default()).unwrap();
     write_all(&db, 0);
-    // The writer begins another round with each command, unless it is at one: it leaves the commands their part of the processor.
+    // The writer begins another round with each command, unless it is at one: it leaves the
+    // commands their part of the processor.
     let (turn_of_writer, turns_of_writer) = sync_channel(1);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write_on(&db, turns_of_writer));

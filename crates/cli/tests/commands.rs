@@ -41,14 +41,19 @@ fn keys_and_values_may_be_any_bytes() {
         command.arg(OsStr::from_bytes(words[0])).arg("--db").arg(&db);
         command.args(words[1..].iter().map(|word| OsStr::from_bytes(word))).output().unwrap()
     };
-    for words in
-        [&[&b"put"[..], b"\xff\x01", b"\xfe"][..], &[b"put", b"\xff\x02", b"2"], &[b"put", b"", b"e"]]
-    {
+    for words in [
+        &[&b"put"[..], b"\xff\x01", b"\xfe"][..],
+        &[b"put", b"\xff\x02", b"2"],
+        &[b"put", b"", b"e"],
+    ] {
         assert!(program(words).status.success());
     }
     assert_eq!(program(&[b"get", b"\xff\x01"]).stdout, b"\xfe");
     assert_eq!(program(&[b"get", b""]).stdout, b"e");
-    assert_eq!(program(&[b"scan", b"--prefix", b"\xff"]).stdout, b"\\xff\\x01\t\\xfe\n\\xff\\x02\t2\n");
+    assert_eq!(
+        program(&[b"scan", b"--prefix", b"\xff"]).stdout,
+        b"\\xff\\x01\t\\xfe\n\\xff\\x02\t2\n"
+    );
     assert_eq!(program(&[b"scan", b"--from", b"\xff\x02", b"--keys-only"]).stdout, b"\\xff\\x02\n");
     assert!(program(&[b"delete-range", b"\xff\x01", b"\xff\x02"]).status.success());
     assert!(program(&[b"delete", b""]).status.success());
@@ -92,15 +97,22 @@ fn a_flipped_byte_is_found_and_named() {
     for (name, extension) in [("basic", ".sst"), ("blob-lz4", ".blob")] {
         let scratch = tempfile::tempdir().unwrap();
         copy(name, scratch.path());
-        let (file, mut bytes) =
-            contents(scratch.path()).into_iter().find(|(file, _)| file.ends_with(extension)).unwrap();
+        let (file, mut bytes) = contents(scratch.path())
+            .into_iter()
+            .find(|(file, _)| file.ends_with(extension))
+            .unwrap();
         bytes[500] ^= 1;
         write(&scratch.path().join(&file), &bytes);
         let output = run(&format!("verify --db {}", scratch.path().display()));
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(1));
-        assert!(text.contains("FAULT") && text.contains(&file) && text.contains("offset"), "{text}");
-        let json = String::from_utf8(run(&format!("verify --json --db {}", scratch.path().display())).stdout);
+        assert!(
+            text.contains("FAULT") && text.contains(&file) && text.contains("offset"),
+            "{text}"
+        );
+        let json = String::from_utf8(
+            run(&format!("verify --json --db {}", scratch.path().display())).stdout,
+        );
         let report: serde_json::Value = serde_json::from_str(&json.unwrap()).unwrap();
         assert!(report["faults"][0]["file"].as_str().unwrap().ends_with(&file));
     }
@@ -181,7 +193,8 @@ fn a_verdict_stands_where_nobody_reads_the_report() {
     }
 }
 
-/// What stands behind the place where the reader went away was not looked at, and the file called sound.
+/// What stands behind the place where the reader went away was not looked at, and the file called
+/// sound.
 #[test]
 fn files_are_looked_at_to_their_ends_where_nobody_reads() {
     let scratch = tempfile::tempdir().unwrap();
@@ -199,7 +212,8 @@ fn files_are_looked_at_to_their_ends_where_nobody_reads() {
     fill();
     db.close().unwrap();
     for (command, extension) in [("blob --keys", ".blob"), ("wal --operations", ".log")] {
-        let files = contents(scratch.path()).into_iter().filter(|(name, _)| name.ends_with(extension));
+        let files =
+            contents(scratch.path()).into_iter().filter(|(name, _)| name.ends_with(extension));
         let (name, mut bytes) = files.max_by_key(|(_, bytes)| bytes.len()).unwrap();
         let late = bytes.len() * 9 / 10;
         bytes[late] ^= 1;
@@ -219,7 +233,8 @@ fn files_are_looked_at_to_their_ends_where_nobody_reads() {
 fn missing_and_cut_files_are_all_named() {
     let scratch = tempfile::tempdir().unwrap();
     copy("basic", scratch.path());
-    let tables: Vec<_> = contents(scratch.path()).into_keys().filter(|file| file.ends_with(".sst")).collect();
+    let tables: Vec<_> =
+        contents(scratch.path()).into_keys().filter(|file| file.ends_with(".sst")).collect();
     Env::os().fs.remove(&scratch.path().join(&tables[0])).unwrap();
     write(&scratch.path().join(&tables[1]), b"short");
     write(&scratch.path().join("999999.sst"), b"");
@@ -252,7 +267,11 @@ fn a_ttl_database_is_put_to_read_scanned_and_dumped() {
     assert!(printed("dump --help").contains("With --ttl values lose the time"));
     printed(&format!("compact {db} --ttl=3600"));
     assert_eq!(printed(&format!("scan {db} --ttl --keys-only")), "a\nb\n");
-    assert_eq!(printed(&format!("get {db} --ttl --range 1..9 b")), "wo", "the stamp is no part of it");
+    assert_eq!(
+        printed(&format!("get {db} --ttl --range 1..9 b")),
+        "wo",
+        "the stamp is no part of it"
+    );
 
     // What was written in 2014.
     printed(&format!("put {db} --hex 63 31004e7253"));
@@ -260,7 +279,10 @@ fn a_ttl_database_is_put_to_read_scanned_and_dumped() {
     assert_eq!(printed(&format!("count {db} --ttl=3600")), "2\n");
     let files = scratch.path().join("files");
     printed(&format!("export {db} --ttl=3600 {}", files.display()));
-    assert_eq!(contents(&files), [("a".into(), b"1".to_vec()), ("b".into(), b"two".to_vec())].into());
+    assert_eq!(
+        contents(&files),
+        [("a".into(), b"1".to_vec()), ("b".into(), b"two".to_vec())].into()
+    );
 
     printed(&format!("put {db} old 0000"));
     let (code, message) = failed(&format!("get {db} --ttl old"));
@@ -332,11 +354,17 @@ fn keys_are_put_read_scanned_and_deleted() {
     assert_eq!(printed(&format!("get {db} a")), "1");
     assert_eq!(printed(&format!("get --hex {db} 61")), "31\n");
     assert_eq!(printed(&format!("scan {db} --prefix b")), "b\t2\nb2\t3\n");
-    assert_eq!(printed(&format!("scan {db} --from b --to c --keys-only --reverse --limit 1")), "b2\n");
+    assert_eq!(
+        printed(&format!("scan {db} --from b --to c --keys-only --reverse --limit 1")),
+        "b2\n"
+    );
     assert_eq!(printed(&format!("count {db}")), "5\n");
     printed(&format!("delete {db} a"));
     printed(&format!("delete-range {db} b c"));
-    assert_eq!(printed(&format!("scan {db} --json --limit 1")), "{\"key\":\"c\",\"value\":\"4\"}\n");
+    assert_eq!(
+        printed(&format!("scan {db} --json --limit 1")),
+        "{\"key\":\"c\",\"value\":\"4\"}\n"
+    );
     assert_eq!(printed(&format!("get {db} --json c")), "{\"key\":\"c\",\"value\":\"4\"}\n");
     assert_eq!(failed(&format!("get {db} a")).0, 1);
     printed(&format!("flush {db}"));
@@ -354,11 +382,15 @@ fn the_files_that_make_up_a_database_are_listed() {
     let scratch = tempfile::tempdir().unwrap();
     let at = scratch.path().join("db").display().to_string();
     let db = format!("--db {at}");
-    let set = "--set enable_blob_files=true --set min_blob_size=5 --set disable_auto_compactions=true";
+    let set =
+        "--set enable_blob_files=true --set min_blob_size=5 --set disable_auto_compactions=true";
     printed(&format!("put {db} a 1 {set}"));
     printed(&format!("flush {db}"));
     let listed = printed(&format!("list-files {db}"));
-    assert!(listed.starts_with(&format!("column family 'default'\n  level 0 {at}/000004.sst: ")), "{listed}");
+    assert!(
+        listed.starts_with(&format!("column family 'default'\n  level 0 {at}/000004.sst: ")),
+        "{listed}"
+    );
     let told = ", entries 1, deletions 0, keys 'a' to 'a', sequence numbers 1 to 1\n";
     assert!(listed.ends_with(told), "{listed}");
     printed(&format!("put {db} b 1234567890"));
@@ -371,11 +403,14 @@ fn the_files_that_make_up_a_database_are_listed() {
     let (tables, blobs) = (of("table"), of("blob"));
     assert_eq!((tables.len(), blobs.len()), (3, 1), "{lines:?}");
     let newest = tables.iter().find(|table| table["largest_sequence"] == 3).unwrap();
-    let told =
-        ["level", "entries", "deletions", "smallest_key", "largest_key"].map(|name| newest[name].to_string());
+    let told = ["level", "entries", "deletions", "smallest_key", "largest_key"]
+        .map(|name| newest[name].to_string());
     assert_eq!(told, ["0", "1", "1", "\"61\"", "\"61\""], "{newest}");
     // A header of 32 bytes, the key and the value.
-    assert_eq!((blobs[0]["bytes"].clone(), blobs[0]["garbage_bytes"].clone()), (43.into(), 0.into()));
+    assert_eq!(
+        (blobs[0]["bytes"].clone(), blobs[0]["garbage_bytes"].clone()),
+        (43.into(), 0.into())
+    );
     assert_eq!(failed(&format!("list-files {db} --cf none")).0, 2);
 }
 
@@ -393,16 +428,23 @@ fn space_is_accounted_for() {
     for figure in [r#""live_bytes":45,"#, r#""hidden_bytes":45,"#, r#""garbage_bytes":0,"#] {
         assert!(said.contains(figure), "{said}");
     }
-    assert!(said.contains(r#""reclaimable_bytes":45"#) && said.contains(r#""reader_bytes":0"#), "{said}");
+    assert!(
+        said.contains(r#""reclaimable_bytes":45"#) && said.contains(r#""reader_bytes":0"#),
+        "{said}"
+    );
     // The limit is kept by whoever opens the database for writing.
     printed(&format!("flush {db} --set max_space_amplification=1.3"));
     printed(&format!("compact {db}"));
     let said = printed(&format!("space {db}"));
-    assert!(said.contains("live values: 45 B\n") && said.contains("reclaimable now: 0 B\n"), "{said}");
+    assert!(
+        said.contains("live values: 45 B\n") && said.contains("reclaimable now: 0 B\n"),
+        "{said}"
+    );
     assert!(said.contains("(limit 1.3, in bursts 2.2)"), "{said}");
 }
 
-/// What was no dump left an empty database behind, and one that is not there was to be opened with an option of the library.
+/// What was no dump left an empty database behind, and one that is not there was to be opened with
+/// an option of the library.
 #[test]
 fn no_database_is_made_of_no_dump() {
     let scratch = tempfile::tempdir().unwrap();
@@ -412,7 +454,10 @@ fn no_database_is_made_of_no_dump() {
     assert!(!wrong.status.success() && said.contains("line 2 of standard input"), "{said}");
     assert!(!target.exists());
     let (_, said) = failed(&format!("list-families --db {}", target.display()));
-    assert!(said.contains("there is no database here") && !said.contains("create_if_missing"), "{said}");
+    assert!(
+        said.contains("there is no database here") && !said.contains("create_if_missing"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -426,10 +471,13 @@ fn a_dump_is_loaded_again() {
     let wrong = run_with_input(&format!("load --db {}", target.display()), b"default 61\n");
     assert_eq!(wrong.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 1"));
-    let wrong =
-        run_with_input(&format!("load --db {}", target.display()), b"\ndefault 61 62\n\ndefault 61\n");
+    let wrong = run_with_input(
+        &format!("load --db {}", target.display()),
+        b"\ndefault 61 62\n\ndefault 61\n",
+    );
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 4"));
-    let wrong = run_with_input(&format!("load --db {}", target.display()), b"default 61 62\n\xff\n");
+    let wrong =
+        run_with_input(&format!("load --db {}", target.display()), b"default 61 62\n\xff\n");
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 2 of standard input: expected"));
 }
 
@@ -453,13 +501,15 @@ fn a_database_in_several_directories_is_opened_by_its_options_file() {
     printed(&format!("put {db} {paths} key value"));
     printed(&format!("flush {db}"));
     assert!(
-        printed(&format!("compact {db} --force-bottommost --dry-run --json")).starts_with(r#"{"bytes":"#)
+        printed(&format!("compact {db} --force-bottommost --dry-run --json"))
+            .starts_with(r#"{"bytes":"#)
     );
     assert!(printed(&format!("compact {db} --dry-run")).starts_with("about "));
     printed(&format!("compact {db} --force-bottommost --target-path 1"));
     assert!(printed(&format!("manifest {db}")).contains(", path 1"));
-    let tables =
-        |name: &str| contents(Path::new(&at(name))).keys().filter(|file| file.ends_with(".sst")).count();
+    let tables = |name: &str| {
+        contents(Path::new(&at(name))).keys().filter(|file| file.ends_with(".sst")).count()
+    };
     assert_eq!((tables("db"), tables("fast"), tables("slow")), (0, 0, 1));
     for command in ["verify", "check", "doctor", "space", "stats"] {
         printed(&format!("{command} {db}"));
@@ -488,8 +538,16 @@ fn mistakes_are_explained() {
     let (cfs, none) = (cfs.display(), none.display());
     for (line, code, says) in [
         (format!("get --db {none} k"), 1, "no database here (no such directory)"),
-        (format!("get --db {} k", scratch.path().display()), 1, "no database here (no file CURRENT)"),
-        (format!("get --db {cfs}/CURRENT k"), 1, "no database here (no directory, but a file); check --db"),
+        (
+            format!("get --db {} k", scratch.path().display()),
+            1,
+            "no database here (no file CURRENT)",
+        ),
+        (
+            format!("get --db {cfs}/CURRENT k"),
+            1,
+            "no database here (no directory, but a file); check --db",
+        ),
         (format!("put --db {cfs}/CURRENT k v"), 1, "no database here (no directory, but a file)"),
         (format!("manifest --db {none}"), 1, "no database here"),
         (format!("scan --db {basic} --cf nope"), 2, "no column family 'nope'"),
@@ -499,7 +557,11 @@ fn mistakes_are_explained() {
         (format!("get --db {basic} --hex xyz"), 2, "not hexadecimal"),
         (format!("count --db {cfs} --cf reversed --prefix user"), 2, "give --from and --to"),
         (format!("scan --db {cfs} --cf reversed --prefix user"), 2, "give --from and --to"),
-        (format!("export --db {cfs} --cf reversed --prefix user {none}"), 2, "give --from and --to"),
+        (
+            format!("export --db {cfs} --cf reversed --prefix user {none}"),
+            2,
+            "give --from and --to",
+        ),
         ("bench --benchmarks=fillsec".to_string(), 2, "no benchmark 'fillsec'"),
         ("frobnicate".to_string(), 2, "frobnicate"),
         (format!("dump --db {basic} --json"), 2, "scan --json"),
@@ -514,28 +576,42 @@ fn mistakes_are_explained() {
         assert_eq!(found, code, "{line}: {message}");
         assert!(message.contains(says), "{line}: {message}");
     }
-    assert!(Env::os().fs.list(scratch.path()).unwrap().is_empty(), "no database is made of a mistake");
+    assert!(
+        Env::os().fs.list(scratch.path()).unwrap().is_empty(),
+        "no database is made of a mistake"
+    );
     copy("basic", scratch.path());
     let options = "[DBOptions]\n[CFOptions \"default\"]\n  comparator=my.Order\n";
     write(&scratch.path().join("OPTIONS-999999"), options.as_bytes());
     let (code, message) = failed(&format!("scan --db {}", scratch.path().display()));
-    assert!(code == 1 && message.contains("comparator 'my.Order', which is not built in"), "{message}");
+    assert!(
+        code == 1 && message.contains("comparator 'my.Order', which is not built in"),
+        "{message}"
+    );
 }
 
 #[test]
 fn single_files_are_shown() {
     let file = |name: &str, extension: &str| {
         let names = Env::os().fs.list(&fixtures().join(name)).unwrap();
-        let mut found: Vec<_> = names.into_iter().filter(|file| file.ends_with(extension)).collect();
+        let mut found: Vec<_> =
+            names.into_iter().filter(|file| file.ends_with(extension)).collect();
         found.sort();
         fixtures().join(name).join(&found[0]).display().to_string()
     };
-    assert!(printed(&format!("sst {} --verify", file("basic", ".sst"))).contains("rocksdb.num.entries"));
+    assert!(
+        printed(&format!("sst {} --verify", file("basic", ".sst"))).contains("rocksdb.num.entries")
+    );
     assert!(printed(&format!("sst {} --entries", file("basic", ".sst"))).contains("\tValue\t"));
     assert!(printed(&format!("blob {}", file("blob-lz4", ".blob"))).contains("compression lz4"));
-    assert!(printed(&format!("wal {} --operations", file("wal-plain", ".log"))).contains("Put\t0\t"));
+    assert!(
+        printed(&format!("wal {} --operations", file("wal-plain", ".log"))).contains("Put\t0\t")
+    );
     let cfs = fixtures().join("cfs");
-    assert!(printed(&format!("manifest --db {}", cfs.display())).contains("column family added: photos"));
+    assert!(
+        printed(&format!("manifest --db {}", cfs.display()))
+            .contains("column family added: photos")
+    );
     assert_eq!(
         printed(&format!("list-families --db {}", cfs.display())),
         "default\nusers\nreversed\nphotos\n"

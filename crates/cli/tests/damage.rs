@@ -18,7 +18,9 @@ use flagstone::options::Options;
 /// A database with a table of 20 keys, and `settings`.
 fn with_table(path: &Path, settings: &str) {
     let mut options = Options::default();
-    options.set_all(&format!("create_if_missing=true;compression=kNoCompression;{settings}")).unwrap();
+    options
+        .set_all(&format!("create_if_missing=true;compression=kNoCompression;{settings}"))
+        .unwrap();
     let db = Db::open(path, &options).unwrap();
     (10..30).for_each(|key| db.put(format!("key{key}"), [b'v'; 100]).unwrap());
     db.flush_all().unwrap();
@@ -34,7 +36,8 @@ fn options_file(path: &Path) -> String {
     std::fs::read_to_string(last_file(path, "OPTIONS")).unwrap()
 }
 
-/// The setting that got one command past a lost WAL stood in the OPTIONS file, and the next lost WAL was passed over, too.
+/// The setting that got one command past a lost WAL stood in the OPTIONS file, and the next lost
+/// WAL was passed over, too.
 #[test]
 fn a_setting_that_passes_over_damage_holds_for_one_command() {
     let scratch = tempfile::tempdir().unwrap();
@@ -63,7 +66,8 @@ fn a_setting_that_passes_over_damage_holds_for_one_command() {
     assert!(options_file(&path).contains("wal_recovery_mode=kAbsoluteConsistency"));
 }
 
-/// It read as a slip in a path on the command line, though the MANIFEST names the file; and verify counted it as read.
+/// It read as a slip in a path on the command line, though the MANIFEST names the file; and verify
+/// counted it as read.
 #[test]
 fn a_file_that_is_missing_is_named_with_what_helps() {
     let scratch = tempfile::tempdir().unwrap();
@@ -99,7 +103,8 @@ fn damage_data(path: &Path) {
     std::fs::write(&table, bytes).unwrap();
 }
 
-/// A damaged table that needed no rewriting was passed over without a word, and the doctor called the database healthy.
+/// A damaged table that needed no rewriting was passed over without a word, and the doctor called
+/// the database healthy.
 #[test]
 fn a_command_says_which_tables_it_has_not_read() {
     let scratch = tempfile::tempdir().unwrap();
@@ -108,7 +113,10 @@ fn a_command_says_which_tables_it_has_not_read() {
     damage_data(&path);
     let db = path.display();
     let said = printed(&format!("compact --db {db}"));
-    assert!(said.contains("1 table needed no rewriting, and was not read: flagstone verify"), "{said}");
+    assert!(
+        said.contains("1 table needed no rewriting, and was not read: flagstone verify"),
+        "{said}"
+    );
     assert_eq!(printed(&format!("compact --db {db} --json")), "{\"unread_tables\":1}\n");
     let elsewhere = printed(&format!("compact --db {db} --from x"));
     assert!(elsewhere.is_empty(), "{elsewhere}");
@@ -118,10 +126,12 @@ fn a_command_says_which_tables_it_has_not_read() {
     assert!(code == 1 && said.contains(".sst"), "{said}");
 }
 
-/// Wherever the damage lies that an opening of the table meets, with or without a cache for the index.
+/// Wherever the damage lies that an opening of the table meets, with or without a cache for the
+/// index.
 #[test]
 fn the_doctor_finds_tables_whose_footer_or_index_is_damaged() {
-    for settings in ["", "table.cache_index_and_filter_blocks=true", "table.index_type=kTwoLevelIndexSearch"]
+    for settings in
+        ["", "table.cache_index_and_filter_blocks=true", "table.index_type=kTwoLevelIndexSearch"]
     {
         for from_end in [5, 70] {
             let scratch = tempfile::tempdir().unwrap();
@@ -158,7 +168,8 @@ fn the_rest_of_a_database_with_a_faulty_options_file_is_verified() {
         slip(&newest);
         if are_all {
             let all = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
-            all.filter(|file| file.to_str().unwrap().contains("OPTIONS")).for_each(|file| slip(&file));
+            all.filter(|file| file.to_str().unwrap().contains("OPTIONS"))
+                .for_each(|file| slip(&file));
         }
         if is_damaged {
             damage_data(&path);
@@ -169,9 +180,15 @@ fn the_rest_of_a_database_with_a_faulty_options_file_is_verified() {
         let faults = 1 + usize::from(is_damaged);
         assert!(said.contains("1 table, 0 blob files and 1 WAL read"), "{said}");
         assert_eq!(said.matches("FAULT").count(), faults, "{said}");
-        assert!(said.contains(newest.to_str().unwrap()) && said.contains("max_open_files"), "{said}");
+        assert!(
+            said.contains(newest.to_str().unwrap()) && said.contains("max_open_files"),
+            "{said}"
+        );
         let output = run(&format!("doctor --db {}", path.display()));
         let said = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.code() == Some(1) && said.contains(newest.to_str().unwrap()), "{said}");
+        assert!(
+            output.status.code() == Some(1) && said.contains(newest.to_str().unwrap()),
+            "{said}"
+        );
     }
 }

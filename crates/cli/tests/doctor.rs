@@ -18,10 +18,16 @@ use testkit::fault::{Call, FaultFs, Injection, Plan, sort_of};
 /// What the doctor says of a database, and its exit code.
 fn asked(path: &Path, mode: &str) -> (String, i32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
-    command.args(["doctor", "--db"]).arg(path).args(["--set", &format!("wal_recovery_mode={mode}")]);
+    command
+        .args(["doctor", "--db"])
+        .arg(path)
+        .args(["--set", &format!("wal_recovery_mode={mode}")]);
     let output = command.output().unwrap();
-    let said =
-        format!("{}{}", String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let said = format!(
+        "{}{}",
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap()
+    );
     (said, output.status.code().unwrap())
 }
 
@@ -115,7 +121,10 @@ fn a_wal_whose_end_is_torn_is_how_a_process_dies() {
     let (said, code) = asked(&path, "kPointInTimeRecovery");
     assert!(code == 0 && said.contains("note: ") && said.contains("\nhealthy; "), "{said}");
     let (said, code) = asked(&path, "kAbsoluteConsistency");
-    assert!(code == 1 && said.contains("does not open") && said.contains("no intact record"), "{said}");
+    assert!(
+        code == 1 && said.contains("does not open") && said.contains("no intact record"),
+        "{said}"
+    );
 }
 
 /// It advised a salvage, and said nothing of what an opening for writing would lose.
@@ -142,7 +151,10 @@ fn a_wal_that_is_missing_is_named() {
     let wal = written(&path);
     std::fs::remove_file(&wal).unwrap();
     let (said, _) = asked(&path, "kPointInTimeRecovery");
-    assert!(said.contains("missing") && said.contains(wal.file_name().unwrap().to_str().unwrap()), "{said}");
+    assert!(
+        said.contains("missing") && said.contains(wal.file_name().unwrap().to_str().unwrap()),
+        "{said}"
+    );
 }
 
 /// A database whose writes lie in three WALs.
@@ -182,7 +194,11 @@ fn a_wal_that_opens_and_cannot_be_read_is_a_finding_beside_those_of_others() {
     });
     let facts = db.facts_under(RecoveryMode::TolerateCorruptedTailRecords).unwrap();
     let name = |wal: &PathBuf| wal.file_name().unwrap().to_str().unwrap().to_string();
-    assert_eq!(facts.faults.iter().filter(|fault| fault.contains(&name(&wals[1]))).count(), 1, "{facts:?}");
+    assert_eq!(
+        facts.faults.iter().filter(|fault| fault.contains(&name(&wals[1]))).count(),
+        1,
+        "{facts:?}"
+    );
     assert_eq!(facts.logs.len(), 2, "{facts:?}");
     for (log, wal) in facts.logs.iter().zip([&wals[0], &wals[2]]) {
         assert!(log.what.contains(&name(wal)) && log.records_behind == 15, "{facts:?}");
@@ -207,7 +223,8 @@ fn a_wal_that_cannot_be_opened_is_a_finding_beside_those_of_others() {
     let output = command.args(["verify", "--db"]).arg(&path).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(
-        said.contains("FAULT I/O error: the database does not open") && said.contains(&name(&wals[0])),
+        said.contains("FAULT I/O error: the database does not open")
+            && said.contains(&name(&wals[0])),
         "{said}"
     );
     assert_eq!(output.status.code(), Some(1));
@@ -249,7 +266,9 @@ fn all_that_stands_behind_damage_is_counted_in_one_go() {
         for block in 0..blocks {
             let begin = block * BLOCK + BLOCK / 3;
             let at = begin + bytes[begin..].windows(3).position(|window| window == b"key").unwrap();
-            damaged.push(std::str::from_utf8(&bytes[at + 3..at + 7]).unwrap().parse::<usize>().unwrap());
+            damaged.push(
+                std::str::from_utf8(&bytes[at + 3..at + 7]).unwrap().parse::<usize>().unwrap(),
+            );
             bytes[at + 50] ^= 1;
         }
         std::fs::write(&wal, bytes).unwrap();
@@ -259,7 +278,8 @@ fn all_that_stands_behind_damage_is_counted_in_one_go() {
         let found = facts.logs.iter().filter(|log| log.what.contains("checksum mismatch"));
         let found: Vec<_> = found.map(|log| log.records_behind).collect();
         let intact = |nth: usize, key: usize| (COUNT - 1 - key - (blocks - 1 - nth)) as u64;
-        let expected: Vec<_> = damaged.iter().enumerate().map(|(nth, key)| intact(nth, *key)).collect();
+        let expected: Vec<_> =
+            damaged.iter().enumerate().map(|(nth, key)| intact(nth, *key)).collect();
         assert_eq!(found, expected);
         disk.recorded().iter().filter(|(call, path)| *call == Call::Read && *path == wal).count()
     };
@@ -319,7 +339,8 @@ fn what_the_running_database_wrote_to_its_log_is_heeded() {
     };
     let report = "** DB Stats **\nUptime(secs): 100.0 total, 100.0 interval\nCumulative stall: 00:00:30.000 H:M:S, 30.0 percent\n\
                   ** Compaction Stats [default] **\nWrite Stall (count): memtable-limit-delays: 0, memtable-limit-stops: 4\n";
-    std::fs::write(&log, format!("2026/11/25-23:32 [db_impl.cc:1532] DUMPING STATS\n\n{report}")).unwrap();
+    std::fs::write(&log, format!("2026/11/25-23:32 [db_impl.cc:1532] DUMPING STATS\n\n{report}"))
+        .unwrap();
     let output = ask(&log);
     let said = String::from_utf8(output.stdout).unwrap();
     let expected = "SLOW: writers were held up for 30 of the 100 s since the database was opened, mostly by full memtables";

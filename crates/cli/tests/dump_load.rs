@@ -28,7 +28,8 @@ fn reversed() -> Options {
     options
 }
 
-/// They came out of it in the order of bytes, and an application that asks for its own comparator could not open them.
+/// They came out of it in the order of bytes, and an application that asks for its own comparator
+/// could not open them.
 #[test]
 fn families_are_loaded_with_the_order_that_they_had() {
     let scratch = tempfile::tempdir().unwrap();
@@ -62,9 +63,14 @@ fn what_is_loaded_into_another_order_says_so() {
     let scratch = tempfile::tempdir().unwrap();
     let db = scratch.path().join("db").display().to_string();
     printed(&format!("put --db {db} c 3"));
-    let said =
-        load(&db, "default comparator=rocksdb.ReverseBytewiseComparator\ndefault 62 31\ndefault 61 31\n");
-    assert!(said.contains("'default' is there, with the comparator leveldb.BytewiseComparator"), "{said}");
+    let said = load(
+        &db,
+        "default comparator=rocksdb.ReverseBytewiseComparator\ndefault 62 31\ndefault 61 31\n",
+    );
+    assert!(
+        said.contains("'default' is there, with the comparator leveldb.BytewiseComparator"),
+        "{said}"
+    );
     assert_eq!(printed(&format!("scan --db {db} --keys-only")), "a\nb\nc\n");
 }
 
@@ -74,8 +80,9 @@ fn an_order_that_is_set_goes_before_that_of_the_dump() {
     let scratch = tempfile::tempdir().unwrap();
     let db = scratch.path().join("db").display().to_string();
     let order = "comparator=rocksdb.ReverseBytewiseComparator";
-    let dump =
-        format!("default {order}\ndefault 62 31\ndefault 61 31\nother comparator=my.Order\nother 61 31\n");
+    let dump = format!(
+        "default {order}\ndefault 62 31\ndefault 61 31\nother comparator=my.Order\nother 61 31\n"
+    );
     let said = load(&format!("{db} --set comparator=leveldb.BytewiseComparator"), &dump);
     assert_eq!(said.matches("with the comparator leveldb.BytewiseComparator").count(), 2, "{said}");
     assert_eq!(printed(&format!("dump --db {db}")), "default 61 31\ndefault 62 31\nother 61 31\n");
@@ -86,7 +93,8 @@ fn an_order_that_is_set_goes_before_that_of_the_dump() {
 fn an_order_that_is_not_built_in_is_refused() {
     let scratch = tempfile::tempdir().unwrap();
     let db = scratch.path().join("db");
-    let output = run_with_input(&format!("load --db {}", db.display()), b"default comparator=my.Order\n");
+    let output =
+        run_with_input(&format!("load --db {}", db.display()), b"default comparator=my.Order\n");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
         output.status.code() == Some(1) && said.contains("line 1") && said.contains("my.Order"),
@@ -127,7 +135,8 @@ fn a_family_whose_name_has_two_lines_stands_on_one_or_nowhere() {
     assert!(code == 1 && message.contains(r"'two\nlines' cannot stand in a dump"), "{message}");
 }
 
-/// `flagstone dump --db misspelt | flagstone load --db copy` made an empty database, and called that done.
+/// `flagstone dump --db misspelt | flagstone load --db copy` made an empty database, and called
+/// that done.
 #[test]
 fn nothing_is_no_dump() {
     let scratch = tempfile::tempdir().unwrap();
@@ -135,7 +144,10 @@ fn nothing_is_no_dump() {
     for input in ["", "\n\n"] {
         let output = run_with_input(&format!("load --db {}", db.display()), input.as_bytes());
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(1) && said.contains("standard input is empty"), "{said}");
+        assert!(
+            output.status.code() == Some(1) && said.contains("standard input is empty"),
+            "{said}"
+        );
         assert!(!db.exists());
     }
 }
@@ -152,7 +164,10 @@ fn a_dump_of_ldb_s_is_known() {
     };
     assert!(refused("0x6B ==> 0x76\n").contains("a dump of ldb's, which ldb loads"));
     let said = refused("default 6b 7\n");
-    assert!(said.contains("expected COLUMN_FAMILY HEXKEY HEXVALUE\n") && !said.contains("ldb"), "{said}");
+    assert!(
+        said.contains("expected COLUMN_FAMILY HEXKEY HEXVALUE\n") && !said.contains("ldb"),
+        "{said}"
+    );
     assert!(!scratch.path().join("db").exists());
 }
 
@@ -183,7 +198,8 @@ fn a_dump_that_was_cut_off_within_a_line_is_not_loaded_to_its_end() {
     let output = run_with_input(&format!("load --db {db}"), b"default 61 31\ndefault 62 3132");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        output.status.code() == Some(1) && said.contains("line 2 of standard input: it does not end"),
+        output.status.code() == Some(1)
+            && said.contains("line 2 of standard input: it does not end"),
         "{said}"
     );
     assert_eq!(failed(&format!("get --db {db} b")).0, 1);
@@ -209,8 +225,10 @@ fn a_ttl_database_is_imported_to_and_loaded() {
     assert_eq!(run(&format!("get {db} --ttl large")).stdout.len(), PIECES);
     assert_eq!(printed(&format!("count {db} --ttl=3600")), "2\n");
     let loaded = format!("--db {}", scratch.path().join("loaded").display());
-    let output =
-        run_with_input(&format!("load {loaded} --ttl=7200"), b"default 61 31\nvisits 62 32\nvisits 63 33\n");
+    let output = run_with_input(
+        &format!("load {loaded} --ttl=7200"),
+        b"default 61 31\nvisits 62 32\nvisits 63 33\n",
+    );
     assert!(output.status.success(), "{output:?}");
     assert_eq!(printed(&format!("scan {loaded} --ttl")), "a\t1\n");
     assert_eq!(printed(&format!("scan {loaded} --ttl=3600 --cf visits")), "b\t2\nc\t3\n");
@@ -240,15 +258,16 @@ fn lines_that_cannot_be_read_are_named_and_the_rest_is_loaded() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "1 key loaded, 1 line left out\n");
 }
 
-/// Long lines are read piece by piece: one that is no line of a dump, or ends too early, stores nothing, and what follows it is
-/// loaded.
+/// Long lines are read piece by piece: one that is no line of a dump, or ends too early, stores
+/// nothing, and what follows it is loaded.
 #[test]
 fn long_lines_are_loaded_whole_or_not_at_all() {
     const LONG: usize = 17 << 20;
     let scratch = tempfile::tempdir().unwrap();
     let db = scratch.path().join("db").display().to_string();
     let digits = "6a".repeat(LONG / 2);
-    let mut dump = format!("two words 61 {digits}\r\ndefault 62 {digits}f\ndefault 63 {digits} 64\n");
+    let mut dump =
+        format!("two words 61 {digits}\r\ndefault 62 {digits}f\ndefault 63 {digits} 64\n");
     dump += &format!("default {digits} 6b\n{digits}{digits}\n{}\n", "#".repeat(LONG));
     dump += &format!("default 65 0x{digits}\ndefault 66 36\ndefault 67 {digits}");
     let output = run_with_input(&format!("load --db {db}"), dump.as_bytes());
@@ -267,7 +286,8 @@ fn long_lines_are_loaded_whole_or_not_at_all() {
     assert_eq!(printed(&format!("count --db {db}")), "3\n");
 }
 
-/// A blank before a line ended the load, and left an empty database behind; a thousand lines of another file were all named.
+/// A blank before a line ended the load, and left an empty database behind; a thousand lines of
+/// another file were all named.
 #[test]
 fn a_line_without_a_family_is_left_out_and_ten_of_many_are_named() {
     let scratch = tempfile::tempdir().unwrap();
@@ -276,9 +296,10 @@ fn a_line_without_a_family_is_left_out_and_ten_of_many_are_named() {
     assert_eq!(output.status.code(), Some(1));
     assert!(!scratch.path().join("db").exists(), "{output:?}");
     let dump = " 61 31\n".repeat(12) + "default 62 32\n";
-    for (flags, named, told) in
-        [("", 10, "1 key loaded, 12 lines left out\n"), (" --json", 12, "{\"keys\":1,\"left_out\":12}\n")]
-    {
+    for (flags, named, told) in [
+        ("", 10, "1 key loaded, 12 lines left out\n"),
+        (" --json", 12, "{\"keys\":1,\"left_out\":12}\n"),
+    ] {
         let output = run_with_input(&format!("load --db {db}{flags}"), dump.as_bytes());
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(
@@ -286,7 +307,11 @@ fn a_line_without_a_family_is_left_out_and_ten_of_many_are_named() {
             (Some(1), named),
             "{said}"
         );
-        assert_eq!(said.contains("and 2 more lines are left out; --json names each"), named == 10, "{said}");
+        assert_eq!(
+            said.contains("and 2 more lines are left out; --json names each"),
+            named == 10,
+            "{said}"
+        );
         assert_eq!(String::from_utf8(output.stdout).unwrap(), told);
     }
 }

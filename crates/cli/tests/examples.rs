@@ -1,4 +1,5 @@
-//! What the helps and README.md show is run as it stands there, but for names of directories and sizes of benchmarks.
+//! What the helps and README.md show is run as it stands there, but for names of directories and
+//! sizes of benchmarks.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 #![expect(
@@ -28,7 +29,8 @@ fn done(directory: &Path, line: &str) {
 
 /// The database `photos` with something in each kind of file, and what else the examples name.
 fn prepare(directory: &Path) {
-    for (name, size) in [("Pictures/cats/tom.jpg", 10_000), ("Pictures/cats/kit.jpg", 100), ("tom.jpg", 9000)]
+    for (name, size) in
+        [("Pictures/cats/tom.jpg", 10_000), ("Pictures/cats/kit.jpg", 100), ("tom.jpg", 9000)]
     {
         let path = directory.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -39,10 +41,16 @@ fn prepare(directory: &Path) {
     done(directory, "flagstone create-family --db photos old-thumbnails");
     done(directory, "flagstone dump --db photos > photos.dump");
     let bench = "flagstone bench --db=made --num=1000 --cache_size=64K --benchmarks=fillseq,flush,readrandom";
-    done(directory, &format!("{bench},stats --block_cache_trace_file=blocks.oracleGeneral > server.log"));
+    done(
+        directory,
+        &format!("{bench},stats --block_cache_trace_file=blocks.oracleGeneral > server.log"),
+    );
     let trace = std::fs::read(directory.join("blocks.oracleGeneral")).unwrap();
-    std::fs::write(directory.join("blocks.oracleGeneral.zst"), zstd::encode_all(&trace[..], 1).unwrap())
-        .unwrap();
+    std::fs::write(
+        directory.join("blocks.oracleGeneral.zst"),
+        zstd::encode_all(&trace[..], 1).unwrap(),
+    )
+    .unwrap();
 }
 
 /// A file of the database whose name ends so.
@@ -59,14 +67,17 @@ fn file(directory: &Path, extension: &str) -> String {
 /// The example with the names and sizes that it has here.
 fn here(directory: &Path, example: &str) -> String {
     let mut line = example.replace("/data/", "").replace("~/", "").replace("/tmp/", "");
-    for (shown, extension) in [("000012.sst", ".sst"), ("000011.blob", ".blob"), ("000012.blob", ".blob")] {
+    for (shown, extension) in
+        [("000012.sst", ".sst"), ("000011.blob", ".blob"), ("000012.blob", ".blob")]
+    {
         line = line.replace(shown, &file(directory, extension));
     }
     for shown in ["000009.log", "000011.log"] {
         line = line.replace(shown, &file(directory, ".log"));
     }
     line = line.replace("--num=1000000", "--num=1000");
-    line = line.replace("drop-family --db photos thumbnails", "drop-family --db photos old-thumbnails");
+    line = line
+        .replace("drop-family --db photos thumbnails", "drop-family --db photos old-thumbnails");
     if line.contains("--synthetic") {
         line.push_str(" --requests 1000 --sizes 1M");
     }
@@ -113,7 +124,8 @@ fn every_example_of_every_help_works() {
 fn every_example_of_the_readme_works() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
     let readme = std::fs::read_to_string(readme).unwrap();
-    let rows = readme.lines().filter_map(|line| line.strip_prefix("| `flagstone ")?.split('`').next());
+    let rows =
+        readme.lines().filter_map(|line| line.strip_prefix("| `flagstone ")?.split('`').next());
     let examples: Vec<_> =
         rows.map(|rest| format!("flagstone {rest}")).filter(|line| !is_long(line)).collect();
     assert!(examples.len() > 25, "{examples:?}");

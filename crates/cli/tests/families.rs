@@ -21,10 +21,16 @@ fn families_are_made_and_dropped() {
     let scratch = tempfile::tempdir().unwrap();
     let db = scratch.path().join("db").display().to_string();
     printed(&format!("put --db {db} key value"));
-    printed(&format!("create-family --db {db} cats --set comparator=rocksdb.ReverseBytewiseComparator"));
+    printed(&format!(
+        "create-family --db {db} cats --set comparator=rocksdb.ReverseBytewiseComparator"
+    ));
     printed(&format!("put --db {db} --cf cats kit 1"));
     printed(&format!("put --db {db} --cf cats tom 2"));
-    assert_eq!(printed(&format!("scan --db {db} --cf cats")), "tom\t2\nkit\t1\n", "its order is its own");
+    assert_eq!(
+        printed(&format!("scan --db {db} --cf cats")),
+        "tom\t2\nkit\t1\n",
+        "its order is its own"
+    );
     assert_eq!(printed(&format!("scan --db {db}")), "key\tvalue\n");
     for (line, code, says) in [
         ("create-family cats", 2, "'cats' exists already"),
@@ -49,8 +55,8 @@ fn families_are_made_and_dropped() {
     assert_eq!(printed(&format!("list-families --db {db}")), "default\n");
 }
 
-/// The new family's part of a struct with a block cache, which is the database's, went to all families that were there, and
-/// not to the new one if it stood behind.
+/// The new family's part of a struct with a block cache, which is the database's, went to all
+/// families that were there, and not to the new one if it stood behind.
 #[test]
 fn what_is_set_of_a_new_family_changes_no_other() {
     for factory in [
@@ -64,11 +70,15 @@ fn what_is_set_of_a_new_family_changes_no_other() {
         printed(&format!("put --db {db} key value"));
         printed(&format!("create-family --db {db} cats --set {factory}"));
         let loaded = load_latest(&Env::os(), &path).unwrap().unwrap();
-        let sizes: Vec<_> =
-            loaded.families.iter().map(|(name, family)| (name.as_str(), family.table.block_size)).collect();
+        let sizes: Vec<_> = loaded
+            .families
+            .iter()
+            .map(|(name, family)| (name.as_str(), family.table.block_size))
+            .collect();
         assert_eq!(sizes, [("default", 4096), ("cats", 8192)], "{factory}");
-        let (code, said) =
-            failed(&format!("create-family --db {db} dogs --set table_factory={{block_size=8k;blok=1}}"));
+        let (code, said) = failed(&format!(
+            "create-family --db {db} dogs --set table_factory={{block_size=8k;blok=1}}"
+        ));
         assert!(code == 2 && said.contains("blok"), "{said}");
         assert_eq!(printed(&format!("list-families --db {db}")), "default\ncats\n");
     }
@@ -85,7 +95,8 @@ fn the_figures_of_one_family_are_printed_alone() {
         "{shown}"
     );
     assert!(shown.contains("memory of this process"), "{shown}");
-    let facts: serde_json::Value = serde_json::from_str(&printed(&format!("{line} --json"))).unwrap();
+    let facts: serde_json::Value =
+        serde_json::from_str(&printed(&format!("{line} --json"))).unwrap();
     let families: Vec<_> = facts["column_families"].as_object().unwrap().keys().collect();
     assert_eq!(families, ["users"]);
     let (code, said) = failed(&format!("stats --db {} --cf nobody", db.display()));
@@ -106,14 +117,19 @@ fn a_property_that_a_table_does_not_tell_is_no_wrong_usage() {
     let footer = bytes.len() - 53;
     bytes[footer..].fill(0);
     std::fs::write(path.join(&table), bytes).unwrap();
-    let (code, said) = failed(&format!("stats --db {db} --property rocksdb.aggregated-table-properties"));
+    let (code, said) =
+        failed(&format!("stats --db {db} --property rocksdb.aggregated-table-properties"));
     let is_told = said.contains("cannot be read") && said.contains("flagstone verify");
     assert!(code == 1 && is_told, "{code} {said}");
     let (code, said) = failed(&format!("stats --db {db} --property rocksdb.nonsense"));
     assert!(code == 2 && said.contains("there is no property"), "{said}");
     // Those of levels were said not to be there.
     for (property, code, says) in [
-        ("rocksdb.aggregated-table-properties-at-level0", 1, "cannot be read; see flagstone verify"),
+        (
+            "rocksdb.aggregated-table-properties-at-level0",
+            1,
+            "cannot be read; see flagstone verify",
+        ),
         ("rocksdb.compression-ratio-at-level0", 1, "cannot be read; see flagstone verify"),
         ("rocksdb.aggregated-table-properties-at-level7", 2, "column family 'default' has 0 to 6"),
         ("rocksdb.num-files-at-level", 2, "ends in a level"),
@@ -127,7 +143,9 @@ fn a_property_that_a_table_does_not_tell_is_no_wrong_usage() {
         let (found, said) = failed(&format!("stats --db {db} --property {property}"));
         assert!(found == code && said.contains(says), "{property}: {found} {said}");
     }
-    let told = printed(&format!("stats --db {db} --property rocksdb.aggregated-table-properties-at-level6"));
+    let told = printed(&format!(
+        "stats --db {db} --property rocksdb.aggregated-table-properties-at-level6"
+    ));
     assert!(told.contains("# entries=0; "), "{told}");
 }
 
@@ -184,16 +202,23 @@ fn the_edits_of_a_manifest_are_objects_in_json() {
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["edit"].clone())
         .collect();
-    let added: Vec<_> = edits.iter().filter_map(|edit| edit["column_family_added"].as_str()).collect();
+    let added: Vec<_> =
+        edits.iter().filter_map(|edit| edit["column_family_added"].as_str()).collect();
     assert_eq!(added, ["users", "reversed", "photos"]);
     let mut tables = edits.iter().filter_map(|edit| edit["new_files"].as_array()).flatten();
     let listed = printed(&format!("list-files --json --db {}", cfs.display()));
     let live: serde_json::Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
     let table = tables.rfind(|table| table["number"] == live["number"]).unwrap();
-    for fact in ["level", "bytes", "smallest_key", "largest_key", "largest_sequence", "created_seconds"] {
+    for fact in
+        ["level", "bytes", "smallest_key", "largest_key", "largest_sequence", "created_seconds"]
+    {
         assert_eq!(table[fact], live[fact], "{fact}");
     }
-    assert!(edits.iter().all(|edit| edit["deleted_files"].as_array().is_none_or(|list| !list.is_empty())));
+    assert!(
+        edits
+            .iter()
+            .all(|edit| edit["deleted_files"].as_array().is_none_or(|list| !list.is_empty()))
+    );
     // The sequence numbers of bounds and cursors, identities and more were in the sentences only.
     let sentences = printed(&format!("manifest --db {}", cfs.display()));
     let numbers = |text: &str| -> Vec<String> {
@@ -202,9 +227,13 @@ fn the_edits_of_a_manifest_are_objects_in_json() {
         runs.map(|run| run.trim_start_matches('0').to_string()).collect()
     };
     let told = numbers(&said);
-    let missing: Vec<_> = numbers(&sentences).into_iter().filter(|number| !told.contains(number)).collect();
+    let missing: Vec<_> =
+        numbers(&sentences).into_iter().filter(|number| !told.contains(number)).collect();
     assert_eq!(missing, [""; 0]);
-    assert!(table["smallest_key_type"].is_string() && table["largest_key_type"].is_string(), "{table}");
+    assert!(
+        table["smallest_key_type"].is_string() && table["largest_key_type"].is_string(),
+        "{table}"
+    );
 }
 
 /// Nothing was said: the settings of the others were taken for the default ones.
@@ -226,7 +255,8 @@ fn families_that_the_options_file_does_not_name_are_told() {
     let whole = std::fs::read_to_string(&path).unwrap();
     for (end, says) in [("photos", "'photos': it"), ("reversed", "'reversed' and 1 more: it")] {
         // RocksDB ends behind a family as it ends the file.
-        std::fs::write(&path, &whole[..whole.find(&format!("[CFOptions \"{end}\"]")).unwrap()]).unwrap();
+        std::fs::write(&path, &whole[..whole.find(&format!("[CFOptions \"{end}\"]")).unwrap()])
+            .unwrap();
         let said = warned();
         assert!(
             said.contains("OPTIONS-000013 does not name the column family") && said.contains(says),

@@ -1,4 +1,5 @@
-//! Databases of an application that has components of its own, and of its own options: the program reads what it can.
+//! Databases of an application that has components of its own, and of its own options: the program
+//! reads what it can.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -31,7 +32,10 @@ impl Foreign {
 
     fn write(&self, file: &str, bytes: &[u8]) {
         let fs = Env::os().fs;
-        fs.open(&self.directory.path().join(file), OpenMode::Create).unwrap().write_at(0, bytes).unwrap();
+        fs.open(&self.directory.path().join(file), OpenMode::Create)
+            .unwrap()
+            .write_at(0, bytes)
+            .unwrap();
     }
 
     /// The newest OPTIONS file.
@@ -71,18 +75,27 @@ impl Foreign {
     }
 }
 
-/// The program refused to do anything at all with such a database, where RocksDB's tools do all but merge.
+/// The program refused to do anything at all with such a database, where RocksDB's tools do all but
+/// merge.
 #[test]
 fn a_merge_operator_of_an_application_keeps_only_what_was_merged_from_being_read() {
     let own = "merge_operator={id=my.Append;depth=3;}";
-    let db = Foreign::new("merge-append", &[("merge_operator={id=StringAppendOperator;delimiter=,;}", own)]);
-    for command in ["verify", "check", "stats", "space", "list-families", "list-files", "manifest"] {
+    let db = Foreign::new(
+        "merge-append",
+        &[("merge_operator={id=StringAppendOperator;delimiter=,;}", own)],
+    );
+    for command in ["verify", "check", "stats", "space", "list-families", "list-files", "manifest"]
+    {
         db.printed(command);
     }
     let expected = db.expected();
-    let merged = expected.lines().find(|line| line.contains("2c")).unwrap().split(' ').nth(1).unwrap();
+    let merged =
+        expected.lines().find(|line| line.contains("2c")).unwrap().split(' ').nth(1).unwrap();
     let (code, message) = db.failed(&format!("get --hex {merged}"));
-    assert!(code == 1 && message.contains("merge operator 'my.Append', which is not built in"), "{message}");
+    assert!(
+        code == 1 && message.contains("merge operator 'my.Append', which is not built in"),
+        "{message}"
+    );
     assert!(!message.contains("corruption"), "{message}");
 
     // What is written, and compacted, loses no operand and gives no table a wrong name.
@@ -116,7 +129,8 @@ fn a_prefix_extractor_of_an_application_costs_nothing_but_filters() {
             .map(|(key, value)| (key.to_string(), value.to_string()))
             .unwrap();
         assert_eq!(db.printed(&format!("get --hex {key}")), format!("{value}\n"), "{name}");
-        // The application finds everything again: no new table claims to have a filter that it lacks.
+        // The application finds everything again: no new table claims to have a filter that it
+        // lacks.
         db.change("=my.Prefix", "=rocksdb.FixedPrefix.9");
         assert_eq!(db.printed("dump"), format!("{}default 7a7a 6e6577\n", db.expected()), "{name}");
         assert_eq!(db.printed(&format!("get --hex {key}")), format!("{value}\n"), "{name}");
@@ -142,7 +156,8 @@ fn numbers_that_are_out_of_range_here_are_no_reason_not_to_open() {
     assert_eq!(db.printed("dump"), format!("{}default 7a7a 6e6577\n", db.expected()));
 }
 
-/// Every command on every database of an application began with a list of what RocksDB writes to its own log.
+/// Every command on every database of an application began with a list of what RocksDB writes to
+/// its own log.
 #[test]
 fn settings_of_what_is_not_here_are_kept_without_a_word() {
     let db = Foreign::new("basic", &[("info_log_level=FATAL_LEVEL", "info_log_level=ERROR_LEVEL")]);

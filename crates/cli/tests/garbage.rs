@@ -14,7 +14,9 @@ use flagstone::options::Options;
 /// Writes 20 values of 100,000 bytes, and flushes them if told so.
 fn write(path: &Path, settings: &str, flushes: bool) {
     let mut options = Options::default();
-    options.set_all(&format!("create_if_missing=true;compression=kNoCompression;{settings}")).unwrap();
+    options
+        .set_all(&format!("create_if_missing=true;compression=kNoCompression;{settings}"))
+        .unwrap();
     let db = Db::open(path, &options).unwrap();
     (10..30).for_each(|key| db.put(format!("key{key}"), [b'v'; 100_000]).unwrap());
     if flushes {
@@ -28,7 +30,8 @@ fn write(path: &Path, settings: &str, flushes: bool) {
 fn what_waits_in_a_wal_is_told_beside_garbage() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("db");
-    let settings = "avoid_flush_during_shutdown=true;blob_write_mode=flush;disable_auto_compactions=true";
+    let settings =
+        "avoid_flush_during_shutdown=true;blob_write_mode=flush;disable_auto_compactions=true";
     write(&path, settings, true);
     write(&path, settings, false);
     let db = path.display();

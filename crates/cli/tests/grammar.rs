@@ -22,7 +22,8 @@ fn file(directory: &Path, kind: &str) -> PathBuf {
 
 /// Words behind a 1 that look like a plural.
 fn plurals_of_one(text: &str) -> Vec<&str> {
-    let pairs = text.lines().flat_map(|line| line.split_whitespace().zip(line.split_whitespace().skip(1)));
+    let pairs =
+        text.lines().flat_map(|line| line.split_whitespace().zip(line.split_whitespace().skip(1)));
     let behind_one = pairs.filter(|(number, _)| *number == "1").map(|(_, word)| word);
     let words = behind_one.map(|word| word.trim_end_matches(|end: char| !end.is_alphanumeric()));
     words.filter(|word| word.ends_with('s') && !["is", "was", "has"].contains(word)).collect()
@@ -34,7 +35,9 @@ fn one_of_a_kind_is_told_in_the_singular() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("db");
     let mut options = Options::default();
-    options.set_all("create_if_missing=true;min_blob_size=50;disable_auto_compactions=true").unwrap();
+    options
+        .set_all("create_if_missing=true;min_blob_size=50;disable_auto_compactions=true")
+        .unwrap();
     let db = Db::open(&path, &options).unwrap();
     db.put("key", [b'v'; 100]).unwrap();
     db.flush_all().unwrap();

@@ -67,7 +67,8 @@ fn a_database_is_not_imported_into_itself() {
     assert_eq!(printed(&format!("scan --db {} --keys-only", db.display())), "a\n");
 }
 
-/// They were taken where they were named, or a link to the database was; and who had read LOCK held it no longer.
+/// They were taken where they were named, or a link to the database was; and who had read LOCK held
+/// it no longer.
 #[test]
 fn the_database_s_own_files_are_not_imported_by_name() {
     let scratch = tempfile::tempdir().unwrap();
@@ -92,13 +93,15 @@ fn the_database_s_own_files_are_not_imported_by_name() {
     assert_eq!(printed(&format!("scan --db {} --keys-only", at("db"))), "LOCK\na\nbeside.jpg\n");
 }
 
-/// The second import took the tables of the first, which it then removed, and the WAL that it was writing.
+/// The second import took the tables of the first, which it then removed, and the WAL that it was
+/// writing.
 #[test]
 fn files_of_the_database_are_left_out_wherever_they_lie() {
     let scratch = tempfile::tempdir().unwrap();
     let at = |name: &str| scratch.path().join(name).display().to_string();
     write(Path::new(&at("photos/a")), &[b'1'; 10_000]);
-    let settings = format!("--set db_paths={} --set wal_dir={}", at("photos/tables"), at("photos/wals"));
+    let settings =
+        format!("--set db_paths={} --set wal_dir={}", at("photos/tables"), at("photos/wals"));
     let said = printed(&format!("import --db {} {settings} {}", at("db"), at("photos")));
     assert!(said.starts_with("1 file, "), "{said}");
     printed(&format!("put --db {} logged 1", at("db")));
@@ -107,7 +110,8 @@ fn files_of_the_database_are_left_out_wherever_they_lie() {
     fs.create_directory(Path::new(&at("photos/copy"))).unwrap();
     for (directory, prefix) in [("db", "db"), ("photos/tables", "t"), ("photos/wals", "w")] {
         for name in fs.list(Path::new(&at(directory))).unwrap() {
-            let [source, target] = [format!("{directory}/{name}"), format!("photos/copy/{prefix}-{name}")];
+            let [source, target] =
+                [format!("{directory}/{name}"), format!("photos/copy/{prefix}-{name}")];
             fs.link(Path::new(&at(&source)), Path::new(&at(&target))).unwrap();
         }
     }
@@ -118,14 +122,17 @@ fn files_of_the_database_are_left_out_wherever_they_lie() {
     // Nothing told that the copy was not whole.
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("copy/db-IDENTITY is a hard link to a file of the database that is written to"),
+        said.contains(
+            "copy/db-IDENTITY is a hard link to a file of the database that is written to"
+        ),
         "{said}"
     );
     let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(facts["left_out"], said.matches("is a hard link").count(), "{said}");
     assert!(facts["own"].as_u64().unwrap() >= 4, "{facts}");
     let keys = printed(&format!("scan --db {} --keys-only", at("db")));
-    // What the opening itself has replaced is not the database's any longer: its links are files like others.
+    // What the opening itself has replaced is not the database's any longer: its links are files
+    // like others.
     let kept = keys.lines().filter(|key| !key.starts_with("copy/")).collect::<Vec<_>>();
     assert_eq!(kept, ["a", "logged", "tables/beside.jpg"], "{keys}");
     let live = ["copy/db-LOCK", "copy/db-IDENTITY", "copy/t-OWNER", "copy/w-OWNER"];
@@ -147,7 +154,8 @@ fn what_an_import_takes_on_disk_is_counted_in_all_directories() {
         at("photos"),
         at("elsewhere")
     ));
-    let bytes = |name: &str| contents(Path::new(&at(name))).values().map(Vec::len).sum::<usize>() as u64;
+    let bytes =
+        |name: &str| contents(Path::new(&at(name))).values().map(Vec::len).sum::<usize>() as u64;
     assert!(bytes("elsewhere") > 300_000 && bytes("db") < 300_000, "{said}");
     let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
     let counted = facts["bytes_on_disk"].as_u64().unwrap();
@@ -167,7 +175,8 @@ fn what_cannot_be_imported_is_named_and_the_rest_is_stored() {
     let closed = [source.join("closed"), source.join("deep/closed")];
     closed.iter().for_each(|path| permit(path, 0));
     let import = |line: &str| {
-        let output = run_unprivileged(scratch.path(), &format!("import {line} {}", source.display()));
+        let output =
+            run_unprivileged(scratch.path(), &format!("import {line} {}", source.display()));
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         (said, String::from_utf8(output.stdout).unwrap())
@@ -177,10 +186,16 @@ fn what_cannot_be_imported_is_named_and_the_rest_is_stored() {
     assert_eq!((&facts["files"], &facts["left_out"]), (&4.into(), &3.into()), "{said}");
     assert_eq!(said.matches("left out: ").count(), 3, "{said}");
     for name in ["m.img", "source/closed", "deep/closed"] {
-        assert!(said.lines().any(|line| line.contains("left out: ") && line.contains(name)), "{said}");
+        assert!(
+            said.lines().any(|line| line.contains("left out: ") && line.contains(name)),
+            "{said}"
+        );
     }
     let (_, told) = import(&format!("--threads 1 --db {}-2", db.display()));
-    assert!(told.contains("4 files") && told.contains("3 paths not stored, as said above"), "{told}");
+    assert!(
+        told.contains("4 files") && told.contains("3 paths not stored, as said above"),
+        "{told}"
+    );
     closed.iter().for_each(|path| permit(path, 0o700));
     assert_eq!(printed(&format!("scan --db {} --keys-only", db.display())), "a\nb\ny\nz\n");
 }
@@ -192,14 +207,26 @@ fn a_path_where_nothing_is_is_named_and_the_others_are_imported() {
     let at = |name: &str| scratch.path().join(name).display().to_string();
     write(Path::new(&at("photos/a")), b"1");
     symlink("nowhere", at("dangling")).unwrap();
-    let output =
-        run(&format!("import --db {} {} {} {}", at("db"), at("fotos"), at("photos"), at("dangling")));
-    let (said, told) = (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
+    let output = run(&format!(
+        "import --db {} {} {} {}",
+        at("db"),
+        at("fotos"),
+        at("photos"),
+        at("dangling")
+    ));
+    let (said, told) =
+        (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
     assert_eq!(output.status.code(), Some(1), "{said}");
     for name in ["fotos", "dangling"] {
-        assert!(said.lines().any(|line| line.contains("left out: ") && line.contains(&at(name))), "{said}");
+        assert!(
+            said.lines().any(|line| line.contains("left out: ") && line.contains(&at(name))),
+            "{said}"
+        );
     }
-    assert!(told.starts_with("1 file, ") && told.contains("2 paths not stored, as said above"), "{told}");
+    assert!(
+        told.starts_with("1 file, ") && told.contains("2 paths not stored, as said above"),
+        "{told}"
+    );
     for paths in [at("fotos"), format!("{} {}", at("fotos"), at("photos/a/b")), at("dangling")] {
         let (code, said) = failed(&format!("import --db {} {paths}", at("new")));
         assert!(
@@ -229,21 +256,28 @@ fn ten_of_many_that_are_left_out_are_named() {
     }
 }
 
-/// Of a file of the kernel, which has a size of 0, an empty value was stored; one with a size of a page was left out.
+/// Of a file of the kernel, which has a size of 0, an empty value was stored; one with a size of a
+/// page was left out.
 #[test]
 fn a_file_is_read_to_its_end_whatever_its_size_says() {
     let scratch = tempfile::tempdir().unwrap();
     let db = format!("--db {}", scratch.path().join("db").display());
-    let files = ["/proc/version", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/self/limits"];
+    let files =
+        ["/proc/version", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/self/limits"];
     let files = files.into_iter().filter(|file| Path::new(file).exists()).collect::<Vec<_>>();
     printed(&format!("import {db} {}", files.join(" ")));
     for file in files {
         let key = Path::new(file).file_name().unwrap().display().to_string();
-        assert_eq!(printed(&format!("get {db} {key}")), std::fs::read_to_string(file).unwrap(), "{file}");
+        assert_eq!(
+            printed(&format!("get {db} {key}")),
+            std::fs::read_to_string(file).unwrap(),
+            "{file}"
+        );
     }
 }
 
-/// Runs the program as an unprivileged user where the test runs as the superuser, which may read everything.
+/// Runs the program as an unprivileged user where the test runs as the superuser, which may read
+/// everything.
 fn run_unprivileged(scratch: &Path, line: &str) -> Output {
     let program = scratch.join("flagstone");
     // The program may lie where no other user comes.
@@ -265,12 +299,12 @@ fn permit(path: &Path, mode: u32) {
 fn a_damaged_value_is_named_and_the_rest_is_exported() {
     let scratch = tempfile::tempdir().unwrap();
     let (source, db) = (scratch.path().join("source"), scratch.path().join("db"));
-    // Each of the last two lies in a blob file of its own; the large one is exported in pieces, of which the first are sound.
+    // Each of the last two lies in a blob file of its own; the large one is exported in pieces, of
+    // which the first are sound.
     for (name, size) in [("a", 10), ("b", 5_000), ("c", 33 << 20), ("d", 5_000), ("z", 10)] {
         write(&source.join(name), &vec![name.as_bytes()[0]; size]);
     }
-    let settings =
-        "--set enable_blob_files=true --set min_blob_size=1000 --set blob_compression_type=kNoCompression";
+    let settings = "--set enable_blob_files=true --set min_blob_size=1000 --set blob_compression_type=kNoCompression";
     printed(&format!("import --db {} {} {settings}", db.display(), source.display()));
     let fs = Env::os().fs;
     let mut damaged = 0;
@@ -293,7 +327,10 @@ fn a_damaged_value_is_named_and_the_rest_is_exported() {
         let (said, told) =
             (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("key 'b' is left out: ") && said.contains("key 'c' is left out: "), "{said}");
+        assert!(
+            said.contains("key 'b' is left out: ") && said.contains("key 'c' is left out: "),
+            "{said}"
+        );
         match json {
             "" => assert!(told.ends_with("0 keys refused, 2 values not readable\n"), "{told}"),
             _ => {
@@ -315,7 +352,8 @@ fn keys_that_name_no_file_are_shown_as_asked_for_and_ten_of_them() {
     let scratch = tempfile::tempdir().unwrap();
     let db = format!("--db {}", scratch.path().join("db").display());
     let dump: String = (0..12).map(|number| format!("default 6100{number:02} 31\n")).collect();
-    let output = common::run_with_input(&format!("load {db}"), (dump + "default ff2f62 31\n").as_bytes());
+    let output =
+        common::run_with_input(&format!("load {db}"), (dump + "default ff2f62 31\n").as_bytes());
     assert!(output.status.success());
     for (flags, shown, named) in
         [("", r"'a\x00\x03'", 10), (" --hex", "'610003'", 10), (" --json", r"'a\x00\x03'", 12)]
@@ -324,7 +362,9 @@ fn keys_that_name_no_file_are_shown_as_asked_for_and_ten_of_them() {
         let (code, said) = failed(&format!("export {db} {}{flags}", target.display()));
         assert!(
             code == 1
-                && said.contains(&format!("key {shown} is left out: no file's name can have a zero byte")),
+                && said.contains(&format!(
+                    "key {shown} is left out: no file's name can have a zero byte"
+                )),
             "{said}"
         );
         assert_eq!(said.matches(" is left out: ").count(), named, "{said}");

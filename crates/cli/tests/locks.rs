@@ -31,7 +31,8 @@ enum Beside {
     Without,
 }
 
-/// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the database.
+/// All commands: {db} is a database, {new} is not there, {wal} and {blob} are files of the
+/// database.
 const COMMANDS: [(&str, Beside, &str); 31] = [
     ("get", Beside::Works, "get --db {db} key"),
     ("put", Beside::Refused, "put --db {db} key value"),
@@ -60,7 +61,11 @@ const COMMANDS: [(&str, Beside, &str); 31] = [
     ("sst", Beside::Works, "sst {db}"),
     ("wal", Beside::Works, "wal {wal}"),
     ("blob", Beside::Works, "blob {blob}"),
-    ("bench", Beside::Refused, "bench --benchmarks=overwrite --num=10 --use_existing_db=true --db={db}"),
+    (
+        "bench",
+        Beside::Refused,
+        "bench --benchmarks=overwrite --num=10 --use_existing_db=true --db={db}",
+    ),
     ("cache-sim", Beside::Without, ""),
     ("stress", Beside::Without, ""),
     ("help", Beside::Without, ""),
@@ -82,7 +87,9 @@ fn the_table_has_all_commands() {
 fn made(directory: &Path) -> Options {
     let mut options = Options::default();
     options.create_if_missing = true;
-    options.set_all("enable_blob_files=true;min_blob_size=100;disable_auto_compactions=true").unwrap();
+    options
+        .set_all("enable_blob_files=true;min_blob_size=100;disable_auto_compactions=true")
+        .unwrap();
     let db = Db::open(directory, &options).unwrap();
     db.create_column_family("other", &options.cf).unwrap();
     db.put("key", "v".repeat(1000)).unwrap();
@@ -114,9 +121,9 @@ fn try_all(db: &Path, holder: &str, is_locked: impl Fn() -> bool) {
         }
         let new = scratch.path().join(name);
         let places = [("{db}", db), ("{new}", &new), ("{wal}", &wal), ("{blob}", &blob)];
-        let line = places
-            .iter()
-            .fold(line.to_string(), |line, (place, path)| line.replace(place, &path.display().to_string()));
+        let line = places.iter().fold(line.to_string(), |line, (place, path)| {
+            line.replace(place, &path.display().to_string())
+        });
         let output = match name {
             "load" => common::run_with_input(&line, b"default 61 62\n"),
             _ => run(&line),
@@ -136,7 +143,11 @@ fn try_all(db: &Path, holder: &str, is_locked: impl Fn() -> bool) {
 }
 
 fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 fn own_name() -> String {
@@ -180,7 +191,8 @@ fn started(line: &str) -> Child {
         .unwrap()
 }
 
-/// It read its own LOCK by another name, had the lock no longer, and a second writer made the import's file disappear.
+/// It read its own LOCK by another name, had the lock no longer, and a second writer made the
+/// import's file disappear.
 #[test]
 fn an_import_keeps_its_lock_whatever_it_reads() {
     const SIZE: u64 = 128 << 20;
@@ -205,7 +217,10 @@ fn an_import_keeps_its_lock_whatever_it_reads() {
     let is_over = import.try_wait().unwrap().is_some();
     kill_process(pid, Signal::CONT).unwrap();
     let said = text(&second);
-    assert!(is_over || said.contains(&format!("in use by flagstone, process {}", import.id())), "{said}");
+    assert!(
+        is_over || said.contains(&format!("in use by flagstone, process {}", import.id())),
+        "{said}"
+    );
     assert_eq!(import.wait().unwrap().code(), Some(1), "the link to its own lock is left out");
     let expected = if second.status.success() { "a\nb\nzz\n" } else { "a\nzz\n" };
     assert_eq!(printed(&format!("scan --db {db} --keys-only")), expected);
@@ -223,7 +238,8 @@ struct Nobody {
 }
 
 impl Nobody {
-    /// `None`, and a visible word, where the test's user may not become another one, or that one may not run the program.
+    /// `None`, and a visible word, where the test's user may not become another one, or that one
+    /// may not run the program.
     fn new() -> Option<Self> {
         let scratch = tempfile::tempdir().unwrap();
         permit(scratch.path(), 0o755);
@@ -233,10 +249,12 @@ impl Nobody {
             fs::copy(built, &program).unwrap();
         }
         let nobody = Self { scratch, program };
-        let can_run = nobody.command("--version").output().is_ok_and(|output| output.status.success());
+        let can_run =
+            nobody.command("--version").output().is_ok_and(|output| output.status.success());
         if !can_run {
             use std::io::Write;
-            let word = b"SKIPPED: this user may not run programs as another one (the test wants root)\n";
+            let word =
+                b"SKIPPED: this user may not run programs as another one (the test wants root)\n";
             std::io::stderr().write_all(word).unwrap();
         }
         can_run.then_some(nobody)
@@ -266,7 +284,10 @@ impl Nobody {
         assert_eq!(code, 1, "{line}: {said}");
         assert_eq!(lines.len(), 2, "{line}: {said}");
         assert!(lines[0].starts_with("flagstone: I/O error: cannot "), "{line}: {said}");
-        assert!(lines[0].contains("Permission denied") && lines[0].contains(file), "{line}: {said}");
+        assert!(
+            lines[0].contains("Permission denied") && lines[0].contains(file),
+            "{line}: {said}"
+        );
         assert!(lines[1].contains("run it as the owner"), "{line}: {said}");
     }
 }
@@ -312,13 +333,22 @@ fn a_database_of_another_user() {
         for command in commands {
             let (code, said) = nobody.run(command);
             let is_told = said.contains("Permission denied") || said.contains("owner");
-            let can_do_without = ["IDENTITY", "LOCK"].contains(&kind) || command.starts_with("doctor");
+            let can_do_without =
+                ["IDENTITY", "LOCK"].contains(&kind) || command.starts_with("doctor");
             assert!(is_told || can_do_without || code == 0, "{command} without {name}: {said}");
-            assert!(!said.contains("LOST") && !said.contains("damaged"), "{command} without {name}: {said}");
-            assert!(!command.starts_with("import") || code == 1, "{command} without {name}: {said}");
+            assert!(
+                !said.contains("LOST") && !said.contains("damaged"),
+                "{command} without {name}: {said}"
+            );
+            assert!(
+                !command.starts_with("import") || code == 1,
+                "{command} without {name}: {said}"
+            );
             assert!(code == 0 || !new.exists(), "{command} without {name}: {said}");
-            // Of a table, doctor says that it cannot be read, and not that anything is wrong with it.
-            let is_judged = said.contains("BROKEN") && !said.contains("whether it is sound is not known");
+            // Of a table, doctor says that it cannot be read, and not that anything is wrong with
+            // it.
+            let is_judged =
+                said.contains("BROKEN") && !said.contains("whether it is sound is not known");
             assert!(!is_judged, "{command} without {name}: {said}");
             let _ = fs::remove_dir_all(&new);
         }
@@ -359,6 +389,9 @@ fn a_database_whose_directory_may_not_be_written() {
     // What is in the tree may not be readable, either.
     permit(&nobody.at("tree/file"), 0o600);
     let (code, said) = nobody.run("import --db db tree");
-    assert!(code == 1 && said.contains("Permission denied") && said.contains("tree/file"), "{said}");
+    assert!(
+        code == 1 && said.contains("Permission denied") && said.contains("tree/file"),
+        "{said}"
+    );
     assert_eq!(failed(&format!("get --db {} nothing", db.display())).0, 1);
 }

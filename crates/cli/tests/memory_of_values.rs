@@ -1,7 +1,8 @@
 //! What commands take of memory where a value is large: pieces of it, and not the value.
 //!
-//! Each command runs with a limit of its data (`ulimit -d`): private memory, whether used or not, and the stacks of threads among
-//! it. One that holds a value as a whole ends there. The table has all commands that the program has.
+//! Each command runs with a limit of its data (`ulimit -d`): private memory, whether used or not,
+//! and the stacks of threads among it. One that holds a value as a whole ends there. The table has
+//! all commands that the program has.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 #![expect(
@@ -27,8 +28,8 @@ const MIB: u64 = 1 << 20;
 /// The most that a command may take.
 const DATA_KIB: u64 = 128 << 10;
 
-/// What is run of each command. In a line, {dir} is the scratch directory; `<FILE` and `>FILE` in it are standard input and
-/// output.
+/// What is run of each command. In a line, {dir} is the scratch directory; `<FILE` and `>FILE` in
+/// it are standard input and output.
 const TABLE: [(&str, &[&str]); 31] = [
     ("import", &["import --db {dir}/db {dir}/source --set memory_budget=64m"]),
     ("put", &["put --db {dir}/put --file {dir}/source/v v --set memory_budget=64m"]),
@@ -58,7 +59,10 @@ const TABLE: [(&str, &[&str]); 31] = [
     ("wal", &["wal {dir}/db/{.log}"]),
     ("blob", &["blob {dir}/db/{.blob} --keys"]),
     // It moves the value to another blob file, and takes garbage out of the way.
-    ("compact", &["compact --db {dir}/collected --force-bottommost", "get --db {dir}/collected v >got"]),
+    (
+        "compact",
+        &["compact --db {dir}/collected --force-bottommost", "get --db {dir}/collected v >got"],
+    ),
     ("delete", &["delete --db {dir}/put v"]),
     ("delete-range", &["delete-range --db {dir}/put a z"]),
     // They make values of their own, of the size that is asked for.
@@ -74,8 +78,8 @@ fn a_large_value_passes_through_every_command_in_pieces() {
     pass_all(256 * MIB);
 }
 
-/// The same with the largest value that there is: `cargo test --release -p flagstone-cli --test memory_of_values -- --ignored`.
-/// It takes some 40 GiB of disk.
+/// The same with the largest value that there is: `cargo test --release -p flagstone-cli --test
+/// memory_of_values -- --ignored`. It takes some 40 GiB of disk.
 #[test]
 #[ignore = "takes minutes and 40 GiB of disk"]
 fn the_largest_value_passes_through_every_command_in_pieces() {
@@ -86,8 +90,9 @@ fn the_largest_value_passes_through_every_command_in_pieces() {
 fn the_table_has_every_command() {
     let help = printed("--help");
     let commands = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
-    let names =
-        commands.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
+    let names = commands
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next());
     let mut names: Vec<&str> = names.collect();
     let mut known = TABLE.map(|(name, _)| name).to_vec();
     names.sort_unstable();
@@ -98,11 +103,17 @@ fn the_table_has_every_command() {
 fn pass_all(size: u64) {
     let scratch = tempfile::tempdir().unwrap();
     let elsewhere = directory_on_another_device(scratch.path(), size);
-    let world =
-        World { dir: scratch.path(), elsewhere: elsewhere.as_ref().map(|elsewhere| elsewhere.path()) };
+    let world = World {
+        dir: scratch.path(),
+        elsewhere: elsewhere.as_ref().map(|elsewhere| elsewhere.path()),
+    };
     fs::create_dir(world.dir.join("source")).unwrap();
     write_value(&world.dir.join("source/v"), size);
-    make_collectable(&world.dir.join("collected"), &world.dir.join("source/v"), size.min(256 * MIB));
+    make_collectable(
+        &world.dir.join("collected"),
+        &world.dir.join("source/v"),
+        size.min(256 * MIB),
+    );
     for (name, lines) in TABLE {
         for line in lines {
             world.run(name, line);
@@ -110,13 +121,19 @@ fn pass_all(size: u64) {
     }
     world.check_value(&world.dir.join("exported/v"));
     let moved = fs::read_dir(world.dir.join("collected")).unwrap();
-    let blob_files =
-        moved.filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "blob"));
-    let sizes: Vec<u64> = blob_files.map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
-    assert!(sizes.len() == 1 && sizes[0] < size.min(256 * MIB) + MIB, "garbage was collected: {sizes:?}");
+    let blob_files = moved.filter(|entry| {
+        entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "blob")
+    });
+    let sizes: Vec<u64> =
+        blob_files.map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
+    assert!(
+        sizes.len() == 1 && sizes[0] < size.min(256 * MIB) + MIB,
+        "garbage was collected: {sizes:?}"
+    );
 }
 
-/// A directory on another device than `scratch`, where there is one with room: files cannot be linked there.
+/// A directory on another device than `scratch`, where there is one with room: files cannot be
+/// linked there.
 fn directory_on_another_device(scratch: &Path, size: u64) -> Option<tempfile::TempDir> {
     use std::os::unix::fs::MetadataExt;
     let shared = Path::new("/dev/shm");
@@ -208,7 +225,8 @@ impl World<'_> {
 
     fn replaced(&self, word: &str) -> String {
         let word = word.replace("{dir}", &self.dir.display().to_string());
-        let word = word.replace("{elsewhere}", &self.elsewhere.unwrap_or(self.dir).display().to_string());
+        let word =
+            word.replace("{elsewhere}", &self.elsewhere.unwrap_or(self.dir).display().to_string());
         let Some((before, kind)) = word.split_once("{.") else { return word };
         let kind = kind.trim_end_matches('}');
         let files = fs::read_dir(before).unwrap().map(|entry| entry.unwrap().path());
@@ -220,8 +238,9 @@ impl World<'_> {
 
     /// Whether a file has the bytes of the value, or as many of them as were taken.
     fn check_value(&self, path: &Path) {
-        let (mut found, mut value) =
-            [path, &self.dir.join("source/v")].map(|path| BufReader::new(File::open(path).unwrap())).into();
+        let (mut found, mut value) = [path, &self.dir.join("source/v")]
+            .map(|path| BufReader::new(File::open(path).unwrap()))
+            .into();
         let length = path.metadata().unwrap().len();
         assert!(length >= 256 * MIB, "{}: {length} bytes", path.display());
         let (mut one, mut other) = (vec![0; MIB as usize], vec![0; MIB as usize]);

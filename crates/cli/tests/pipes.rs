@@ -1,4 +1,5 @@
-//! Values, statistics and traces from a pipe that is named like a file, as `<(command)` of a shell is.
+//! Values, statistics and traces from a pipe that is named like a file, as `<(command)` of a shell
+//! is.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -47,7 +48,8 @@ fn a_trace_comes_from_a_pipe() {
     let trace = b"time,key,size\n1,a,10\n2,b,10\n3,a,10\n";
     let compressed = zstd::encode_all(&trace[..], 1).unwrap();
     for trace in [&trace[..], &compressed] {
-        let said = fed("cache-sim /dev/stdin --format csv --policies lru --sizes 100% --json", trace);
+        let said =
+            fed("cache-sim /dev/stdin --format csv --policies lru --sizes 100% --json", trace);
         let told: serde_json::Value = serde_json::from_str(&said).unwrap();
         assert_eq!((&told["requests"], &told["objects"]), (&3.into(), &2.into()), "{said}");
     }

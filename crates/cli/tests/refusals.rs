@@ -27,7 +27,11 @@ fn copy(name: &str, target: &Path) {
 }
 
 fn text(output: &std::process::Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// It was told twice over, in two forms of words.
@@ -45,7 +49,10 @@ fn the_doctor_gives_its_advice_once() {
         let output = run(&format!("doctor --db {}", scratch.path().display()));
         let said = text(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("CURRENT") && said.matches("flagstone salvage").count() == 1, "{said}");
+        assert!(
+            said.contains("CURRENT") && said.matches("flagstone salvage").count() == 1,
+            "{said}"
+        );
         let json = printed_json(&format!("doctor --db {} --json", scratch.path().display()));
         let advice = json["findings"][0]["advice"].as_str().unwrap();
         assert!(advice.contains("flagstone salvage"), "{advice}");
@@ -71,8 +78,12 @@ fn damage_that_a_command_meets_comes_with_what_helps() {
     }
     for command in ["scan", "count", "dump"] {
         let (code, message) = failed(&format!("{command} --db {}", scratch.path().display()));
-        let is_told = message.contains("corruption: ") && message.contains("flagstone verify lists");
-        assert!(code == 1 && is_told && message.matches("flagstone salvage").count() == 1, "{message}");
+        let is_told =
+            message.contains("corruption: ") && message.contains("flagstone verify lists");
+        assert!(
+            code == 1 && is_told && message.matches("flagstone salvage").count() == 1,
+            "{message}"
+        );
     }
 }
 
@@ -90,7 +101,10 @@ fn a_table_that_is_missing_or_cut_off_is_told_with_one_advice() {
         }
         let (code, message) = failed(&format!("scan --db {}", scratch.path().display()));
         let is_told_once = message.matches("flagstone salvage").count() == 1;
-        assert!(code == 1 && message.contains("paranoid_checks=false") && is_told_once, "{message}");
+        assert!(
+            code == 1 && message.contains("paranoid_checks=false") && is_told_once,
+            "{message}"
+        );
     }
 }
 
@@ -101,7 +115,10 @@ fn a_trace_that_cannot_be_read_is_no_damaged_database() {
     let trace = scratch.path().join("trace.csv");
     std::fs::write(&trace, "time,key,size\n1,a,large\n").unwrap();
     let (code, message) = failed(&format!("cache-sim {}", trace.display()));
-    assert!(code == 1 && message.contains("line 2") && !message.contains("flagstone verify"), "{message}");
+    assert!(
+        code == 1 && message.contains("line 2") && !message.contains("flagstone verify"),
+        "{message}"
+    );
 }
 
 /// Some commands gave the number of the system's error, and some nothing to do about it.
@@ -112,25 +129,35 @@ fn a_database_that_is_a_file_or_not_there_is_explained_by_every_command() {
     let target = scratch.path().join("target");
     std::fs::write(&file, "not a database").unwrap();
     for (line, says) in [
-        (format!("salvage --db {} --to {}", file.display(), target.display()), "no directory, but a file"),
+        (
+            format!("salvage --db {} --to {}", file.display(), target.display()),
+            "no directory, but a file",
+        ),
         (
             format!("salvage --db {}/below --to {}", file.display(), target.display()),
             "no directory, but a file",
         ),
         (format!("salvage --db {} --to {}", none.display(), target.display()), "no such directory"),
-        (format!("bench --benchmarks=fillseq --num=1 --db={}", file.display()), "no directory, but a file"),
+        (
+            format!("bench --benchmarks=fillseq --num=1 --db={}", file.display()),
+            "no directory, but a file",
+        ),
         (format!("put --db {}/below key value", file.display()), "no directory, but a file"),
         (format!("get --db {}/below key", file.display()), "no directory, but a file"),
     ] {
         let (code, message) = failed(&line);
         assert_eq!(code, 1, "{line}: {message}");
-        assert!(message.contains(&format!("no database here ({says}); check --db")), "{line}: {message}");
+        assert!(
+            message.contains(&format!("no database here ({says}); check --db")),
+            "{line}: {message}"
+        );
         assert!(!message.contains("os error"), "{line}: {message}");
     }
     let (code, message) =
         failed(&format!("export --db {} {}", fixtures().join("basic").display(), file.display()));
     assert!(code == 1 && message.contains("is a file; name a new directory"), "{message}");
-    let onto_file = format!("salvage --db {} --to {}", fixtures().join("basic").display(), file.display());
+    let onto_file =
+        format!("salvage --db {} --to {}", fixtures().join("basic").display(), file.display());
     let (code, message) = failed(&onto_file);
     assert!(code == 1 && message.contains("is a file; name a new directory"), "{message}");
     assert!(!target.exists() && !none.exists());
@@ -145,8 +172,12 @@ fn a_salvage_writes_nothing_into_the_damaged_database() {
     let before = std::fs::read_dir(&db).unwrap().count();
     std::os::unix::fs::symlink(&db, &other).unwrap();
     for target in [db.join("rescued"), other.join("deep/rescued"), db.join("../db/rescued")] {
-        let (code, message) = failed(&format!("salvage --db {} --to {}", db.display(), target.display()));
-        assert!(code == 2 && message.contains("lies in the damaged database"), "{target:?}: {message}");
+        let (code, message) =
+            failed(&format!("salvage --db {} --to {}", db.display(), target.display()));
+        assert!(
+            code == 2 && message.contains("lies in the damaged database"),
+            "{target:?}: {message}"
+        );
     }
     let (code, message) =
         failed(&format!("salvage --db {} --to {}", db.display(), db.join("CURRENT").display()));
@@ -166,7 +197,9 @@ fn a_file_without_an_edit_is_no_manifest() {
     let empty = scratch.path().join("MANIFEST-000001");
     std::fs::write(&empty, "").unwrap();
     // What begins like no record is damage there.
-    for (file, told) in [(empty, "no whole edit"), (fixtures().join("basic/CURRENT"), "CURRENT, offset 0")] {
+    for (file, told) in
+        [(empty, "no whole edit"), (fixtures().join("basic/CURRENT"), "CURRENT, offset 0")]
+    {
         let output = run(&format!("manifest {}", file.display()));
         let said = text(&output);
         assert!(output.status.code() == Some(1) && said.starts_with("FAULT"), "{file:?}: {said}");
@@ -177,16 +210,24 @@ fn a_file_without_an_edit_is_no_manifest() {
     assert!(code == 2 && message.contains("--db"), "{message}");
     let wal = scratch.path().join("000009.log");
     std::fs::write(&wal, "").unwrap();
-    assert_eq!(printed(&format!("wal {}", wal.display())), "end: there is no record in this file\n");
+    assert_eq!(
+        printed(&format!("wal {}", wal.display())),
+        "end: there is no record in this file\n"
+    );
 }
 
 /// The system's error was all that came of it.
 #[test]
 fn a_directory_is_no_file_to_look_into() {
     let basic = fixtures().join("basic");
-    for (command, says) in [("blob", "one of the blob files in it"), ("wal", "one of the WALs in it")] {
+    for (command, says) in
+        [("blob", "one of the blob files in it"), ("wal", "one of the WALs in it")]
+    {
         let (code, message) = failed(&format!("{command} {}", basic.display()));
-        assert!(code == 2 && message.contains(says) && !message.contains("os error"), "{command}: {message}");
+        assert!(
+            code == 2 && message.contains(says) && !message.contains("os error"),
+            "{command}: {message}"
+        );
     }
 }
 
@@ -208,15 +249,26 @@ fn a_file_of_another_kind_is_not_called_damaged() {
             let (code, message) = failed(&format!("{command} {}", file.display()));
             assert!(code == 1 && message.contains(expected), "{command}: {message}");
             assert!(message.contains(&format!("({})", file.display())), "{command}: {message}");
-            assert!(!message.contains("corruption") && !message.contains("salvage"), "{command}: {message}");
-            assert_eq!(message.contains("flagstone manifest shows it"), file == &manifest, "{message}");
+            assert!(
+                !message.contains("corruption") && !message.contains("salvage"),
+                "{command}: {message}"
+            );
+            assert_eq!(
+                message.contains("flagstone manifest shows it"),
+                file == &manifest,
+                "{message}"
+            );
         }
     }
-    // Under a table's name it is one that has lost its end, and a table under any other name is one.
+    // Under a table's name it is one that has lost its end, and a table under any other name is
+    // one.
     let (named, other) = (scratch.path().join("000012.sst"), scratch.path().join("other"));
     std::fs::copy(&text, &named).unwrap();
     let (code, message) = failed(&format!("sst {}", named.display()));
-    assert!(code == 1 && message.contains("corruption") && message.contains("salvage"), "{message}");
+    assert!(
+        code == 1 && message.contains("corruption") && message.contains("salvage"),
+        "{message}"
+    );
     let mut table = std::fs::read(basic.join("000022.sst")).unwrap();
     std::fs::write(&other, &table).unwrap();
     assert!(printed(&format!("sst {}", other.display())).contains("format_version"));
@@ -284,12 +336,18 @@ fn a_command_line_of_ldb_s_is_understood() {
     assert_eq!(failed(&format!("--db={db} get key")).0, 1);
     printed(&format!("create_column_family --db={db} newest"));
     printed(&format!("--db={db} drop_column_family newest"));
-    // Of those that take other arguments here the names alone were likened: dump_wal was said to be dump.
-    for (theirs, ours) in
-        [("dump_wal", "wal FILE"), ("repair", "salvage --db"), ("get_property", "stats --db DB --property")]
-    {
+    // Of those that take other arguments here the names alone were likened: dump_wal was said to be
+    // dump.
+    for (theirs, ours) in [
+        ("dump_wal", "wal FILE"),
+        ("repair", "salvage --db"),
+        ("get_property", "stats --db DB --property"),
+    ] {
         let (code, message) = failed(&format!("--db={db} {theirs}"));
-        assert!(code == 2 && message.contains(ours) && !message.contains("similar"), "{theirs}: {message}");
+        assert!(
+            code == 2 && message.contains(ours) && !message.contains("similar"),
+            "{theirs}: {message}"
+        );
     }
     // What is wrong is still told.
     let (code, message) = failed(&format!("--db={db}"));
@@ -331,7 +389,8 @@ fn the_tables_of_a_directory_are_all_looked_at() {
     assert!(code == 1 && message.contains("no tables in the directory"), "{message}");
 }
 
-/// Of bounds in the wrong order one command failed as if it had tried, with exit code 1, and others found nothing.
+/// Of bounds in the wrong order one command failed as if it had tried, with exit code 1, and others
+/// found nothing.
 #[test]
 fn a_range_that_ends_before_it_begins_is_wrong_usage() {
     let scratch = tempfile::tempdir().unwrap();
@@ -362,7 +421,9 @@ fn a_range_that_ends_before_it_begins_is_wrong_usage() {
 #[test]
 fn no_answer_that_finds_no_room_counts_as_given() {
     let db = fixtures().join("cfs").display().to_string();
-    for line in ["--help", "--version", "help scan", "scan --help", &format!("list-families --db {db}")] {
+    for line in
+        ["--help", "--version", "help scan", "scan --help", &format!("list-families --db {db}")]
+    {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flagstone"));
         let output = command.args(line.split_whitespace()).stdout(full).output().unwrap();
@@ -389,7 +450,10 @@ fn a_file_that_may_not_grow_is_an_error() {
     };
     // A WAL reserves more than that, and does without.
     let output = limited(&format!("put --db {} small value", db.display()));
-    assert!(output.status.success() && text(&output).contains("of what a WAL reserves"), "{output:?}");
+    assert!(
+        output.status.success() && text(&output).contains("of what a WAL reserves"),
+        "{output:?}"
+    );
     let output = limited(&format!("put --db {} large --file {}", db.display(), file.display()));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(text(&output).contains("(ulimit -f)"), "{output:?}");
@@ -417,7 +481,10 @@ fn an_options_file_that_cannot_be_read_is_not_called_damaged() {
         let output = run(&format!("{command} --db {}", scratch.path().display()));
         let said = text(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("OPTIONS-999999") && !said.contains("moved away"), "{command}: {said}");
+        assert!(
+            said.contains("OPTIONS-999999") && !said.contains("moved away"),
+            "{command}: {said}"
+        );
         assert!(!said.contains("BROKEN"), "{command}: {said}");
     }
 }
@@ -437,7 +504,8 @@ fn who_has_a_database_open_is_named() {
     db.close().unwrap();
 }
 
-/// Of a value that is no number the exit code said that the usage was wrong, of one out of range that a database had failed.
+/// Of a value that is no number the exit code said that the usage was wrong, of one out of range
+/// that a database had failed.
 #[test]
 fn a_setting_out_of_range_is_wrong_usage() {
     let scratch = tempfile::tempdir().unwrap();
@@ -473,7 +541,8 @@ fn an_argument_that_cannot_be_read_is_told_what_is_expected() {
     }
 }
 
-/// A setting that cannot be meant of this database passed for a failure, or for wrong usage without the file that tells why.
+/// A setting that cannot be meant of this database passed for a failure, or for wrong usage without
+/// the file that tells why.
 #[test]
 fn a_setting_that_does_not_go_with_the_database_is_wrong_usage() {
     let scratch = tempfile::tempdir().unwrap();
@@ -505,7 +574,8 @@ fn a_setting_that_does_not_go_with_the_database_is_wrong_usage() {
     assert!(code == 1 && said.contains("no such directory"), "{said}");
 }
 
-/// Who wanted fewer levels was told to have as many as there were, and not how there come to be fewer.
+/// Who wanted fewer levels was told to have as many as there were, and not how there come to be
+/// fewer.
 #[test]
 fn a_database_comes_to_have_fewer_levels() {
     let scratch = tempfile::tempdir().unwrap();
@@ -522,10 +592,12 @@ fn a_database_comes_to_have_fewer_levels() {
 #[test]
 fn an_option_that_is_gone_is_accepted_with_a_note() {
     let scratch = tempfile::tempdir().unwrap();
-    let put = |set: &str| run(&format!("put --db {} key value --set {set}", scratch.path().display()));
+    let put =
+        |set: &str| run(&format!("put --db {} key value --set {set}", scratch.path().display()));
     let told = put("seek_compaction_bytes=1");
     assert!(told.status.success(), "{}", text(&told));
-    let note = "warning: --set seek_compaction_bytes=1: option 'seek_compaction_bytes' has no effect";
+    let note =
+        "warning: --set seek_compaction_bytes=1: option 'seek_compaction_bytes' has no effect";
     assert!(text(&told).contains(note), "{}", text(&told));
     assert!(!text(&put("seek_compaction_bytes=0")).contains("warning"));
 }

@@ -21,7 +21,8 @@ fn printed(output: &Output) -> String {
 }
 
 fn copy_of_fixture(name: &str, target: &Path) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8").join(name);
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8").join(name);
     std::fs::create_dir_all(target).unwrap();
     for entry in std::fs::read_dir(source).unwrap() {
         let entry = entry.unwrap();
@@ -90,7 +91,8 @@ fn who_is_refused_for_a_damaged_manifest_reads_how_to_save_the_rest() {
     let healthy = scratch.path().join("healthy");
     copy_of_fixture("blob-zstd", &healthy);
     let names = std::fs::read_dir(&healthy).unwrap().map(|entry| entry.unwrap().file_name());
-    let manifest = names.map(|name| name.into_string().unwrap()).find(|name| name.starts_with("MANIFEST"));
+    let manifest =
+        names.map(|name| name.into_string().unwrap()).find(|name| name.starts_with("MANIFEST"));
     let manifest = manifest.unwrap();
     let mut flipped = std::fs::read(healthy.join(&manifest)).unwrap();
     flipped[20] ^= 0x10;
@@ -110,7 +112,10 @@ fn who_is_refused_for_a_damaged_manifest_reads_how_to_save_the_rest() {
         }
         let read = run(&format!("scan --db {}", db.display()));
         let said = String::from_utf8(read.stderr).unwrap();
-        assert!(read.status.code() == Some(1) && said.contains("flagstone salvage"), "{what}: {said}");
+        assert!(
+            read.status.code() == Some(1) && said.contains("flagstone salvage"),
+            "{what}: {said}"
+        );
         let options = Options::default();
         for opened in [Db::open(&db, &options), Db::open_read_only(&db, &options)] {
             let error = opened.err().unwrap();
@@ -133,7 +138,10 @@ fn losses_keep_their_exit_code_where_nobody_reads_of_them() {
     bytes[300] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
-        .args(format!("salvage --db {} --to {}", source.display(), target.display()).split_whitespace())
+        .args(
+            format!("salvage --db {} --to {}", source.display(), target.display())
+                .split_whitespace(),
+        )
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -210,7 +218,9 @@ fn losses_are_named_and_have_an_exit_code_of_their_own() {
     let report: serde_json::Value = serde_json::from_str(&printed(&output)).unwrap();
     assert_eq!(report["complete"], false);
     assert!(report["records"].as_u64().unwrap() > 0);
-    assert!(report["losses"][0]["offset"].is_u64() && report["losses"][0]["from_key_hex"].is_string());
+    assert!(
+        report["losses"][0]["offset"].is_u64() && report["losses"][0]["from_key_hex"].is_string()
+    );
     let sound = run(&format!("verify --db {}", target("json")));
     assert_eq!(sound.status.code(), Some(0), "{}", printed(&sound));
 }
@@ -223,10 +233,11 @@ impl ReadOnlyMount {
     fn of(source: &Path, at: &Path) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let mount = |arguments: &[&str]| Command::new("mount").args(arguments).arg(at).output();
-        let is_bound =
-            mount(&["--bind", source.to_str().unwrap()]).is_ok_and(|output| output.status.success());
+        let is_bound = mount(&["--bind", source.to_str().unwrap()])
+            .is_ok_and(|output| output.status.success());
         let mounted = is_bound.then(|| Self(at.to_path_buf()))?;
-        let is_read_only = mount(&["-o", "remount,bind,ro"]).is_ok_and(|output| output.status.success());
+        let is_read_only =
+            mount(&["-o", "remount,bind,ro"]).is_ok_and(|output| output.status.success());
         is_read_only.then_some(mounted)
     }
 }
@@ -237,7 +248,8 @@ impl Drop for ReadOnlyMount {
     }
 }
 
-/// The lock's file could not be opened for writing, so nothing was saved from a disk that must not be written to.
+/// The lock's file could not be opened for writing, so nothing was saved from a disk that must not
+/// be written to.
 #[test]
 fn a_database_that_cannot_be_written_to_is_salvaged() {
     let scratch = tempfile::tempdir().unwrap();
@@ -254,7 +266,10 @@ fn a_database_that_cannot_be_written_to_is_salvaged() {
     let line = format!("salvage --db {} --to {}", mounted.display(), target.display());
     let beside = run(&line);
     let said = String::from_utf8(beside.stderr).unwrap();
-    assert!(beside.status.code() == Some(1) && said.contains("in use"), "a writer has the lock: {said}");
+    assert!(
+        beside.status.code() == Some(1) && said.contains("in use"),
+        "a writer has the lock: {said}"
+    );
     db.close().unwrap();
     drop(db);
     let salvaged = run(&line);
@@ -275,7 +290,8 @@ fn salvaged(source: &Path, target: &Path) -> (String, Vec<String>) {
     (printed(&output), families.lines().map(str::to_string).collect())
 }
 
-/// Its number is in records of a WAL that another family needs. The MANIFEST, once it is begun anew, does not speak of it.
+/// Its number is in records of a WAL that another family needs. The MANIFEST, once it is begun
+/// anew, does not speak of it.
 #[test]
 fn a_family_that_was_dropped_does_not_come_back_from_a_wal() {
     let scratch = tempfile::tempdir().unwrap();
@@ -345,7 +361,11 @@ fn a_family_made_again_does_not_get_what_the_one_before_it_held() {
     lose_manifest(&source);
     let target = scratch.path().join("without");
     let (said, _) = salvaged(&source, &target);
-    assert_eq!(printed(&run(&format!("scan --db {} --cf name", target.display()))), "new\tvalue\n", "{said}");
+    assert_eq!(
+        printed(&run(&format!("scan --db {} --cf name", target.display()))),
+        "new\tvalue\n",
+        "{said}"
+    );
     assert!(said.contains("'salvaged-1'") && said.contains("dropped"), "{said}");
 }
 
@@ -360,13 +380,17 @@ fn of_a_family_that_nothing_but_its_tables_names_it_is_said_that_it_may_have_bee
     lose_manifest(&source);
     let (said, families) = salvaged(&source, &scratch.path().join("without"));
     assert_eq!(families, ["default", "name"]);
-    assert!(said.contains("Family 'name'") && said.contains("may be one that had been dropped"), "{said}");
+    assert!(
+        said.contains("Family 'name'") && said.contains("may be one that had been dropped"),
+        "{said}"
+    );
 }
 
 /// Destroys the newest OPTIONS file; one before it is left.
 fn lose_newest_options(source: &Path) {
     let entries = std::fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path());
-    let is_options = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("OPTIONS-");
+    let is_options =
+        |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("OPTIONS-");
     let mut files: Vec<_> = entries.filter(is_options).collect();
     files.sort();
     assert!(files.len() > 1, "{files:?}");
@@ -401,23 +425,38 @@ fn an_older_options_file_does_not_confirm_a_family() {
     lose_manifest(&source);
     let (said, families) = salvaged(&source, &scratch.path().join("without"));
     assert_eq!(families, ["default", "name"], "{said}");
-    assert!(said.contains("Family 'name'") && said.contains("may be one that had been dropped"), "{said}");
+    assert!(
+        said.contains("Family 'name'") && said.contains("may be one that had been dropped"),
+        "{said}"
+    );
 }
 
-/// A file of which not even the size could be read, as a link to nowhere, kept all others from being saved.
+/// A file of which not even the size could be read, as a link to nowhere, kept all others from
+/// being saved.
 #[test]
 fn a_link_to_nowhere_costs_nothing_else() {
     let scratch = tempfile::tempdir().unwrap();
     let source = scratch.path().join("broken");
     copy_of_fixture("basic", &source);
     std::os::unix::fs::symlink("/nowhere/at/all", source.join("999999.sst")).unwrap();
-    let output =
-        run(&format!("salvage --db {} --to {}", source.display(), scratch.path().join("a").display()));
-    assert_eq!(output.status.code(), Some(0), "the MANIFEST does not name it: {}", printed(&output));
+    let output = run(&format!(
+        "salvage --db {} --to {}",
+        source.display(),
+        scratch.path().join("a").display()
+    ));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "the MANIFEST does not name it: {}",
+        printed(&output)
+    );
     assert!(printed(&output).contains("999999.sst"), "{}", printed(&output));
     std::fs::rename(source.join("999999.sst"), source.join("999999.log")).unwrap();
-    let output =
-        run(&format!("salvage --db {} --to {}", source.display(), scratch.path().join("b").display()));
+    let output = run(&format!(
+        "salvage --db {} --to {}",
+        source.display(),
+        scratch.path().join("b").display()
+    ));
     assert_eq!(output.status.code(), Some(3), "{}", printed(&output));
 }
 
@@ -433,14 +472,18 @@ fn large_values_that_nothing_refers_to_any_more_are_a_loss() {
             std::fs::remove_file(path).unwrap();
         }
     }
-    let output =
-        run(&format!("salvage --db {} --to {}", source.display(), scratch.path().join("new").display()));
+    let output = run(&format!(
+        "salvage --db {} --to {}",
+        source.display(),
+        scratch.path().join("new").display()
+    ));
     let said = printed(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("LOST") && !said.contains("nothing was lost"), "{said}");
 }
 
-/// What lies behind a table that is whole, and another database's blob file, which is whole too, were sound.
+/// What lies behind a table that is whole, and another database's blob file, which is whole too,
+/// were sound.
 #[test]
 fn a_file_of_another_size_than_the_manifest_says_is_not_sound() {
     for (extension, fixture) in [("sst", "basic"), ("blob", "blob-lz4")] {

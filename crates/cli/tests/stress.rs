@@ -8,10 +8,15 @@ use std::process::{Command, Output, Stdio};
 /// Few keys, so that they are written often; short rounds, so that there are many.
 const SMALL: &str = "--threads 3 --keys 300 --value-size 4K --round-time 700ms --json";
 
-/// In memory, if that is possible: what dies with a process does not depend on syncs, which cost most of the time.
+/// In memory, if that is possible: what dies with a process does not depend on syncs, which cost
+/// most of the time.
 fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
-    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
+    }
 }
 
 fn command(work: &Path, line: &str, mutant: Option<&str>) -> Command {
@@ -55,7 +60,8 @@ fn processes_are_killed_and_nothing_acknowledged_is_lost() {
     assert!(done["operations"]["put"].as_u64() > Some(0), "{done:#}");
 }
 
-/// Whether writers go on before their process is killed is a matter of moments, so there are several tries to see it.
+/// Whether writers go on before their process is killed is a matter of moments, so there are
+/// several tries to see it.
 #[test]
 fn a_full_disk_is_survived_and_resumed_from() {
     let is_resumed_from = (5..25).any(|seed| {
@@ -66,7 +72,8 @@ fn a_full_disk_is_survived_and_resumed_from() {
     assert!(is_resumed_from, "no writer went on after the disk had been full in 20 runs");
 }
 
-/// Each of these loses or brings back something when a process is killed, or shows what nobody may see.
+/// Each of these loses or brings back something when a process is killed, or shows what nobody may
+/// see.
 #[test]
 fn broken_engines_are_found_and_the_round_is_kept() {
     for mutant in ["LogNumberTooHigh", "ForgetOneEdit", "SearchOldestFirst"] {
@@ -77,7 +84,10 @@ fn broken_engines_are_found_and_the_round_is_kept() {
         assert!(!failure["fault"]["found"].as_str().unwrap().is_empty(), "{mutant}: {failure:#}");
         let again = failure["repeat"].as_str().unwrap();
         let round = failure["round"].as_u64().unwrap();
-        assert!(again.contains("--seed 7 ") && again.ends_with(&format!(" --repeat {round}")), "{again}");
+        assert!(
+            again.contains("--seed 7 ") && again.ends_with(&format!(" --repeat {round}")),
+            "{again}"
+        );
         for kept in failure["kept"].as_object().unwrap().values() {
             assert!(Path::new(kept.as_str().unwrap()).exists(), "{mutant}: {kept}");
         }
@@ -95,10 +105,12 @@ fn a_fault_keeps_its_exit_code_where_nobody_reads_of_it() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
-/// What a process that was killed had left does not open: the same is found again, from the files that were kept.
+/// What a process that was killed had left does not open: the same is found again, from the files
+/// that were kept.
 #[test]
 fn a_failed_round_is_repeated() {
-    // It may be found earlier, in the process that goes wrong, and is then not there for a sound engine.
+    // It may be found earlier, in the process that goes wrong, and is then not there for a sound
+    // engine.
     let is_repeated = (0..10).any(|seed| {
         let scratch = scratch();
         let line = format!("--seed {seed} --referee never");

@@ -63,16 +63,21 @@ fn flip(file: &Path, at: usize) {
 
 fn said(line: &str) -> (Option<i32>, String) {
     let output = run(line);
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
     (output.status.code(), said)
 }
 
-/// Each of its tables was a fault, even where only its properties were asked for; and of one that was verified nothing said so.
+/// Each of its tables was a fault, even where only its properties were asked for; and of one that
+/// was verified nothing said so.
 #[test]
 fn tables_in_an_application_s_order_are_looked_into() {
     let scratch = tempfile::tempdir().unwrap();
-    let table = written(scratch.path(), Comparator::Custom(Arc::new(LargestFirst)), "kNoCompression");
+    let table =
+        written(scratch.path(), Comparator::Custom(Arc::new(LargestFirst)), "kNoCompression");
     let shown = printed(&format!("sst {}", scratch.path().display()));
     assert!(shown.contains("rocksdb.comparator: \"my.LargestFirst\""), "{shown}");
     let shown = printed(&format!("sst {} --verify", table.display()));
@@ -101,8 +106,11 @@ fn tables_in_an_application_s_order_are_looked_into() {
 fn faults_are_told_beside_the_entries_of_a_damaged_table() {
     let scratch = tempfile::tempdir().unwrap();
     let table = written(scratch.path(), Comparator::Bytewise, "kNoCompression");
-    let middle =
-        std::fs::read(&table).unwrap().windows(10).position(|window| window == b"value 1500").unwrap();
+    let middle = std::fs::read(&table)
+        .unwrap()
+        .windows(10)
+        .position(|window| window == b"value 1500")
+        .unwrap();
     flip(&table, middle);
     let (code, text) = said(&format!("sst {} --entries --verify", table.display()));
     assert!(code == Some(1) && text.matches("FAULT").count() == 1, "{text}");
@@ -135,7 +143,8 @@ fn a_table_that_is_gone_when_its_turn_comes_is_no_fault() {
     assert!(code == Some(1) && text.contains("FAULT"), "{text}");
 }
 
-/// A flush or compaction in another program, or one that a crash cut off, made a fault of the table that it had begun.
+/// A flush or compaction in another program, or one that a crash cut off, made a fault of the table
+/// that it had begun.
 #[test]
 fn a_table_that_is_not_finished_is_no_fault() {
     let scratch = tempfile::tempdir().unwrap();
@@ -148,7 +157,10 @@ fn a_table_that_is_not_finished_is_no_fault() {
     };
     cut(&begun);
     let (code, text) = said(&format!("sst {} --verify", scratch.path().display()));
-    assert!(code == Some(0) && text.contains("000999.sst is not whole") && !text.contains("FAULT"), "{text}");
+    assert!(
+        code == Some(0) && text.contains("000999.sst is not whole") && !text.contains("FAULT"),
+        "{text}"
+    );
     // One that the database has is to be whole, and so is one that is named.
     let (code, text) = said(&format!("sst {} {}", table.display(), begun.display()));
     assert!(code == Some(1) && text.contains("FAULT"), "{text}");
@@ -175,7 +187,10 @@ fn a_table_that_is_not_finished_is_no_fault_in_another_directory() {
     let bytes = std::fs::read(&table).unwrap();
     std::fs::write(tables.join("000999.sst"), &bytes[..bytes.len() / 2]).unwrap();
     let (code, text) = said(&format!("sst {} --verify", tables.display()));
-    assert!(code == Some(0) && text.contains("000999.sst is not whole") && !text.contains("FAULT"), "{text}");
+    assert!(
+        code == Some(0) && text.contains("000999.sst is not whole") && !text.contains("FAULT"),
+        "{text}"
+    );
     std::fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
     let (code, text) = said(&format!("sst {}", tables.display()));
     assert!(code == Some(1) && text.matches("FAULT").count() == 1, "{text}");
@@ -195,18 +210,21 @@ fn the_operations_of_a_wal_are_objects_in_json() {
             let said = printed(&format!("wal {db}/{wal} --operations --json"));
             let lines: Vec<serde_json::Value> =
                 said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-            lines.into_iter().flat_map(|line| line["operations"].as_array().cloned().unwrap_or_default())
+            lines
+                .into_iter()
+                .flat_map(|line| line["operations"].as_array().cloned().unwrap_or_default())
         })
         .collect();
-    let put = serde_json::json!({ "type": "Put", "column_family_id": 0, "key": "k", "value": "ey" });
-    let range =
-        serde_json::json!({ "type": "DeleteRange", "column_family_id": 0, "key": "a", "end_key": "b" });
+    let put =
+        serde_json::json!({ "type": "Put", "column_family_id": 0, "key": "k", "value": "ey" });
+    let range = serde_json::json!({ "type": "DeleteRange", "column_family_id": 0, "key": "a", "end_key": "b" });
     assert!(operations == [range.clone()] || operations == [put, range], "{operations:?}");
     let (code, message) = failed(&format!("wal {db}"));
     assert!(code == 2 && message.contains("is a directory"), "{message}");
 }
 
-/// Of transactions of two phases a program got the words of a debugger, and never the time of a timed put.
+/// Of transactions of two phases a program got the words of a debugger, and never the time of a
+/// timed put.
 #[test]
 fn the_records_of_transactions_have_fields_in_json() {
     let scratch = tempfile::tempdir().unwrap();
@@ -215,7 +233,9 @@ fn the_records_of_transactions_have_fields_in_json() {
     let mut writer = Writer::new(file, FileNumber(7), WriterOptions::default()).unwrap();
     // Sequence 1, one counted operation.
     let mut batch = vec![1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
-    batch.extend(b"\x12\x18\x01k\x09v\x05\0\0\0\0\0\0\0\x0a\x0212\x0b\x0212\x0c\x0213\x15\x02ts\x0214");
+    batch.extend(
+        b"\x12\x18\x01k\x09v\x05\0\0\0\0\0\0\0\x0a\x0212\x0b\x0212\x0c\x0213\x15\x02ts\x0214",
+    );
     writer.add_record(&batch).unwrap();
     let path = path.display();
     let said = printed(&format!("wal {path} --operations --json"));
@@ -233,7 +253,8 @@ fn the_records_of_transactions_have_fields_in_json() {
     assert!(said.contains("TimedPut\t0\tk\tv\t5\n") && said.contains("EndPrepare\t12\n"), "{said}");
 }
 
-/// Each piece between two ends of any of them passed for an entry, with a line for each range over it: four of these two.
+/// Each piece between two ends of any of them passed for an entry, with a line for each range over
+/// it: four of these two.
 #[test]
 fn range_deletions_are_listed_as_they_were_written() {
     let scratch = tempfile::tempdir().unwrap();
@@ -258,11 +279,20 @@ fn range_deletions_are_listed_with_the_entries() {
     assert!(said.starts_with("user00000560\t3017\tRangeDeletion\tuser00000585\n"), "{said}");
     let json = printed(&format!("sst {}/000026.sst --entries --json", fixture.display()));
     let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
-    assert_eq!((&first["key"], &first["end_key"]), (&"user00000560".into(), &"user00000585".into()));
+    assert_eq!(
+        (&first["key"], &first["end_key"]),
+        (&"user00000560".into(), &"user00000585".into())
+    );
 }
 
 /// A log of so many records with a value of that size each, and where each ends.
-fn logged(path: &Path, number: u64, recyclable: bool, records: usize, size: usize) -> (Writer, Vec<usize>) {
+fn logged(
+    path: &Path,
+    number: u64,
+    recyclable: bool,
+    records: usize,
+    size: usize,
+) -> (Writer, Vec<usize>) {
     let file = Env::os().fs.open(path, OpenMode::Create).unwrap();
     let options = WriterOptions { recyclable, ..WriterOptions::default() };
     let mut writer = Writer::new(file, FileNumber(number), options).unwrap();
@@ -304,15 +334,16 @@ fn a_wal_with_a_hole_in_front_of_records_is_faulty() {
     let own = std::fs::read(&path).unwrap();
     let lost = 65536..69632;
     for page in [&[0; 4096][..], &old[lost.clone()]] {
-        let (code, records, faults, text) = listed(&[&own[..lost.start], page, &own[lost.end..]].concat());
+        let (code, records, faults, text) =
+            listed(&[&own[..lost.start], page, &own[lost.end..]].concat());
         assert_eq!((code, faults), (Some(1), 1), "{text}");
         assert!((60..100).contains(&records) && !text.contains("end:"), "{text}");
         assert!(text.contains(&format!("\n{}: ", ends[98])), "{text}");
     }
 }
 
-/// The rest of an older record, behind the last one of a WAL in a recycled file, passed for a damaged one, and all ends were
-/// called corruption.
+/// The rest of an older record, behind the last one of a WAL in a recycled file, passed for a
+/// damaged one, and all ends were called corruption.
 #[test]
 fn a_wal_that_ends_as_wals_do_is_sound() {
     let scratch = tempfile::tempdir().unwrap();

@@ -25,7 +25,8 @@ fn terminal() -> (OwnedFd, std::fs::File) {
     (keyboard, how.open(OsStr::from_bytes(name.as_bytes())).unwrap())
 }
 
-/// Runs `flagstone` with a terminal for its standard input, at which something is typed; what it says on stderr.
+/// Runs `flagstone` with a terminal for its standard input, at which something is typed; what it
+/// says on stderr.
 fn typed(line: &str, keys: &[u8]) -> String {
     let (keyboard, program) = terminal();
     rustix::io::write(&keyboard, keys).unwrap();

@@ -1,9 +1,10 @@
-//! Several processes work on one database and one tree, in an order that a seed draws: commands, `ldb`, copies by `cp -al`, and a
-//! program that keeps the database open for writing.
+//! Several processes work on one database and one tree, in an order that a seed draws: commands,
+//! `ldb`, copies by `cp -al`, and a program that keeps the database open for writing.
 //!
 //! - Whatever was acknowledged is found until the end, and nothing else.
 //! - A writer is refused while another has the database open; alone, it is not.
-//! - A reader, and a copy of a database that nobody has open, has all that was acknowledged before it began.
+//! - A reader, and a copy of a database that nobody has open, has all that was acknowledged before
+//!   it began.
 //!
 //! `FLAGSTONE_SEEDS=200` tells more stories than the few by default.
 
@@ -223,7 +224,11 @@ impl Story {
             backups: Vec::new(),
             drawn: 0,
         };
-        printed(&format!("import --db {} {}", story.at("db").display(), story.at("tree").display()));
+        printed(&format!(
+            "import --db {} {}",
+            story.at("db").display(),
+            story.at("tree").display()
+        ));
         story
     }
 
@@ -249,7 +254,11 @@ impl Story {
             writer.end(&mut self.model);
         }
         let db = self.at("db");
-        check(&scanned(&printed(&format!("scan --db {}", db.display()))), &self.model.certain, &self.model);
+        check(
+            &scanned(&printed(&format!("scan --db {}", db.display()))),
+            &self.model.certain,
+            &self.model,
+        );
         printed(&format!("verify --db {}", db.display()));
         for (backup, contents) in &self.backups {
             let found = scanned(&printed(&format!("scan --db {}", backup.display())));
@@ -300,7 +309,9 @@ impl Story {
         });
         match work {
             Work::Put(key, value) => command.args(["put", "--db", &db, key, value]),
-            Work::ReferencePut(key, value) => command.args([&format!("--db={db}"), "put", key, value]),
+            Work::ReferencePut(key, value) => {
+                command.args([&format!("--db={db}"), "put", key, value])
+            }
             Work::Import => command.args(["import", "--db", &db]).arg(self.at("tree")),
             Work::Checkpoint(target) => command.args(["checkpoint", "--db", &db]).arg(target),
             Work::Backup(target) => command.args(["-al", &db]).arg(target),
@@ -337,8 +348,8 @@ impl Story {
             self.running.swap_remove(self.rng.usize(0..self.running.len()));
         let output = child.wait_with_output().unwrap();
         let said = format!("{work:?}: {}", String::from_utf8_lossy(&output.stderr));
-        let is_done =
-            output.status.success() || matches!(work, Work::Import) && left_out_links_alone(&output);
+        let is_done = output.status.success()
+            || matches!(work, Work::Import) && left_out_links_alone(&output);
         if work.is_exclusive() {
             let is_refused = said.contains("in use by") || said.contains("lock file");
             assert!(is_done || is_refused, "{said}");
@@ -353,23 +364,31 @@ impl Story {
             Work::Backup(target) if is_done && is_alone => self.backups.push((target, certain)),
             Work::Backup(_) => assert!(is_done || !is_alone, "{said}"),
             Work::Checkpoint(target) if is_done => {
-                check(&scanned(&printed(&format!("scan --db {}", target.display()))), &certain, &self.model);
+                check(
+                    &scanned(&printed(&format!("scan --db {}", target.display()))),
+                    &certain,
+                    &self.model,
+                );
             }
             Work::Put(key, value) | Work::ReferencePut(key, value) if is_done => {
                 self.model.certain.insert(key, value);
             }
             Work::Import if is_done => self.model.certain.extend(self.files.clone()),
-            Work::Put(key, _) | Work::ReferencePut(key, _) => drop(self.model.possible.remove(&key)),
+            Work::Put(key, _) | Work::ReferencePut(key, _) => {
+                drop(self.model.possible.remove(&key))
+            }
             Work::Checkpoint(_) | Work::Import => {}
         }
     }
 }
 
-/// Whether an import did all but for links to files of the database, which it names with exit code 1.
+/// Whether an import did all but for links to files of the database, which it names with exit code
+/// 1.
 fn left_out_links_alone(output: &Output) -> bool {
     let said = String::from_utf8_lossy(&output.stderr);
     let is_link = |line: &str| {
-        line.contains("is a hard link to a file of the database") || line.contains("left out; --json")
+        line.contains("is a hard link to a file of the database")
+            || line.contains("left out; --json")
     };
     output.status.code() == Some(1) && !said.is_empty() && said.lines().all(is_link)
 }

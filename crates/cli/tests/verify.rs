@@ -48,13 +48,17 @@ fn a_damaged_record_of_a_wal_is_a_fault_under_every_mode() {
     let scratch = tempfile::tempdir().unwrap();
     let wal = written(scratch.path());
     let (said, code) = asked(scratch.path(), &[]);
-    assert!(code == 0 && said.contains("0 blob files and 1 WAL read") && said.ends_with("sound\n"), "{said}");
+    assert!(
+        code == 0 && said.contains("0 blob files and 1 WAL read") && said.ends_with("sound\n"),
+        "{said}"
+    );
     flip(&wal, b"key14");
     let name = wal.file_name().unwrap().to_str().unwrap();
     for mode in ["kPointInTimeRecovery", "kAbsoluteConsistency", "kTolerateCorruptedTailRecords"] {
         let (said, code) = asked(scratch.path(), &["--set", &format!("wal_recovery_mode={mode}")]);
         assert!(code == 1 && said.contains("FAULT") && said.contains(name), "{mode}: {said}");
-        let (said, code) = asked(scratch.path(), &["--json", "--set", &format!("wal_recovery_mode={mode}")]);
+        let (said, code) =
+            asked(scratch.path(), &["--json", "--set", &format!("wal_recovery_mode={mode}")]);
         let report: serde_json::Value = serde_json::from_str(&said).unwrap();
         let fault = report["faults"].as_array().unwrap().last().unwrap();
         assert!(code == 1 && fault["file"].as_str().unwrap().ends_with(name), "{mode}: {said}");

@@ -1,6 +1,7 @@
 //! Accounts and a journal of what was booked: two column families that change together.
 //!
-//! 1. Each family has options of its own: balances are sums, made by a merge operator; journal entries are found by their number.
+//! 1. Each family has options of its own: balances are sums, made by a merge operator; journal
+//!    entries are found by their number.
 //! 2. A write batch books in both, or in none: also where the power fails.
 //! 3. A snapshot shows both as they were at one moment, whoever goes on writing.
 //! 4. A cursor finds the newest entries, backwards.
@@ -102,7 +103,10 @@ impl Bank {
         cursor.seek_to_first();
         while cursor.valid() {
             let name = String::from_utf8_lossy(cursor.key()).into_owned();
-            let cents = cursor.value()?.try_into().map_err(|_| Error::corruption("a balance has 8 bytes"))?;
+            let cents = cursor
+                .value()?
+                .try_into()
+                .map_err(|_| Error::corruption("a balance has 8 bytes"))?;
             balances.push((name, i64::from_le_bytes(cents)));
             cursor.next();
         }

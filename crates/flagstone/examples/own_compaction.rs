@@ -1,7 +1,9 @@
-//! A compaction policy of one's own: the database compacts nothing by itself, and a thread of the program decides.
+//! A compaction policy of one's own: the database compacts nothing by itself, and a thread of the
+//! program decides.
 //!
-//! This one knows that yesterday's keys are not written to any more: it merges what level 0 has of a finished day into one
-//! sorted run in the last level, and leaves the day that is being written alone. Old days go as whole files.
+//! This one knows that yesterday's keys are not written to any more: it merges what level 0 has of
+//! a finished day into one sorted run in the last level, and leaves the day that is being written
+//! alone. Old days go as whole files.
 //!
 //! ```sh
 //! cargo run --example own_compaction -- /tmp/own_compaction
@@ -87,7 +89,11 @@ fn merge_finished_days(db: &Db, today: u32) -> Result<()> {
         match db.compact_files(db.default_column_family(), &tables, FINISHED, &options) {
             Ok(written) => {
                 let bytes = control.progress().bytes_done;
-                println!("day {day}: {} tables became {}, {bytes} bytes read", tables.len(), written.len());
+                println!(
+                    "day {day}: {} tables became {}, {bytes} bytes read",
+                    tables.len(),
+                    written.len()
+                );
             }
             // Another compaction was in the way: the next round finds the tables again.
             Err(error) if error.code() == Code::Aborted => println!("day {day}: later ({error})"),

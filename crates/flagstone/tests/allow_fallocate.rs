@@ -7,12 +7,14 @@ use flagstone::db::{Db, Severity};
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{
-    BottommostLevelCompaction, CompactRangeOptions, EventListener, Options, ReadOptions, WalReserveInfo,
+    BottommostLevelCompaction, CompactRangeOptions, EventListener, Options, ReadOptions,
+    WalReserveInfo,
 };
 use parking_lot::Mutex;
 use testkit::{Call, CrashFs, FaultFs, QuotaFs, settings};
 
-/// Each way to write for which space is reserved reserves none if that is not wanted, and writes the same.
+/// Each way to write for which space is reserved reserves none if that is not wanted, and writes
+/// the same.
 #[test]
 fn nothing_is_reserved_if_that_is_not_wanted() {
     let ways: [&[(&str, &str)]; 4] = [
@@ -50,7 +52,9 @@ fn nothing_is_reserved_if_that_is_not_wanted() {
 /// As in RocksDB, whose files say 4 MiB; what is left of it is given back.
 #[test]
 fn a_manifest_has_its_space_reserved_as_much_at_a_time_as_is_wanted() {
-    for (size, allowed, is_reserved) in [("65536", true, true), ("65536", false, false), ("0", true, false)] {
+    for (size, allowed, is_reserved) in
+        [("65536", true, true), ("65536", false, false), ("0", true, false)]
+    {
         let faults = FaultFs::new(Arc::new(CrashFs::new()));
         let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(faults.clone())));
         settings::set(&mut options, &[("manifest_preallocation_size", size)]);
@@ -70,7 +74,11 @@ fn a_manifest_has_its_space_reserved_as_much_at_a_time_as_is_wanted() {
             calls.iter().filter(|(made, path)| *made == call && of_manifest(path)).count()
         };
         let expected = usize::from(is_reserved);
-        assert_eq!((count(Call::Allocate), count(Call::Truncate)), (expected, expected), "{size} {allowed}");
+        assert_eq!(
+            (count(Call::Allocate), count(Call::Truncate)),
+            (expected, expected),
+            "{size} {allowed}"
+        );
         let db = Db::open("/db", &options).unwrap();
         assert_eq!(db.get("key").unwrap().as_deref(), Some(&[2][..]));
     }
@@ -88,8 +96,10 @@ impl EventListener for Reserves {
 
 /// A file system with a limit, and options to open a database on it.
 fn cramped(limit: u64, set: &str) -> (QuotaFs, Options, Arc<Reserves>) {
-    let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), Path::new("/db"), limit).expect("it is empty");
-    let mut options = Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
+    let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), Path::new("/db"), limit)
+        .expect("it is empty");
+    let mut options =
+        Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
     options
         .set_all("create_if_missing=true;compression=kNoCompression;enable_blob_files=false")
         .expect("options");

@@ -50,7 +50,9 @@ fn what_was_flushed_can_still_be_read_along() {
     let kept = archived(&db);
     assert_eq!(kept.len(), 5);
     assert!(kept.is_sorted_by_key(|wal| wal.number));
-    assert!(kept.iter().all(|wal| wal.path.starts_with("/db/archive") && records(&options, wal) >= 1));
+    assert!(
+        kept.iter().all(|wal| wal.path.starts_with("/db/archive") && records(&options, wal) >= 1)
+    );
     db.close().unwrap();
 
     // Opening the database leaves them alone, as long as they are not too old.
@@ -62,7 +64,8 @@ fn what_was_flushed_can_still_be_read_along() {
     assert!(db.get("key 0").unwrap().is_some());
 }
 
-/// It was listed, and handed out, behind the others: whoever read along was told that there was a gap.
+/// It was listed, and handed out, behind the others: whoever read along was told that there was a
+/// gap.
 #[test]
 fn a_wal_whose_move_a_power_loss_has_undone_takes_its_place_again() {
     let options = options(&[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
@@ -93,10 +96,14 @@ fn the_oldest_make_room() {
     let kept = archived(&db);
     assert_eq!(kept.len(), 5);
     let numbers: Vec<FileNumber> = db.wal_files().iter().map(|wal| wal.number).collect();
-    assert!(numbers.is_sorted() && numbers.len() == 6, "the active one is listed last: {numbers:?}");
+    assert!(
+        numbers.is_sorted() && numbers.len() == 6,
+        "the active one is listed last: {numbers:?}"
+    );
 }
 
-/// Whoever removed the directory to free space had all WALs from then on, which were not moved, nor ever removed.
+/// Whoever removed the directory to free space had all WALs from then on, which were not moved, nor
+/// ever removed.
 #[test]
 fn an_archive_that_somebody_removed_is_made_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -122,15 +129,18 @@ fn an_archive_that_somebody_removed_is_made_again() {
     assert!(archived(&db).iter().all(|wal| wal.number != active.number));
 }
 
-/// WALs gathered behind one that could not be moved, and the database, to whose recovery they are nothing, did not open.
+/// WALs gathered behind one that could not be moved, and the database, to whose recovery they are
+/// nothing, did not open.
 #[test]
 fn a_wal_that_cannot_be_moved_holds_up_no_others() {
     let fs = FaultFs::above(&CrashFs::new());
     let mut options = settings::tiny(&steps::world(Arc::new(fs.clone()), 0));
     settings::set(&mut options, &[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
-    let move_fails = || fs.plan(Plan::Next { call: Call::Move, sort: Sort::Wal, injection: Injection::Io });
-    let moved =
-        |db: &Db| archived(db).iter().map(|wal| wal.path.starts_with("/db/archive")).collect::<Vec<_>>();
+    let move_fails =
+        || fs.plan(Plan::Next { call: Call::Move, sort: Sort::Wal, injection: Injection::Io });
+    let moved = |db: &Db| {
+        archived(db).iter().map(|wal| wal.path.starts_with("/db/archive")).collect::<Vec<_>>()
+    };
     let db = Db::open(PATH, &options).unwrap();
     for expected in [vec![false], vec![false, true]] {
         move_fails();

@@ -1,4 +1,5 @@
-//! `atomic_flush`: what is written to several families without the WAL is found in all of them up to one moment.
+//! `atomic_flush`: what is written to several families without the WAL is found in all of them up
+//! to one moment.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +17,8 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db, Ticker, salvage};
 use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::manifest::{
-    FamilySpec, FileMetadata, ManifestSettings, RecoverOptions, VersionEdit, VersionSet, dump, read_current,
+    FamilySpec, FileMetadata, ManifestSettings, RecoverOptions, VersionEdit, VersionSet, dump,
+    read_current,
 };
 use flagstone::options::{FlushOptions, Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, settings, steps};
@@ -89,7 +91,8 @@ fn tables(db: &Db) -> [usize; 3] {
     FAMILIES.map(|name| db.live_files().iter().filter(|file| file.column_family == name).count())
 }
 
-/// The user flushed one of three families. The others' part of the same batches was lost with the power.
+/// The user flushed one of three families. The others' part of the same batches was lost with the
+/// power.
 #[test]
 fn a_flush_of_one_family_takes_the_others_along() {
     let world = World::new(&[]);
@@ -102,7 +105,8 @@ fn a_flush_of_one_family_takes_the_others_along() {
     let found = world.after_power_loss(world.disk.changes(), Survival::Lost);
     assert_eq!(last(&found), [2, 2, 2]);
     // Their edits follow one another and say how many are to come.
-    let groups: Vec<_> = world.edits().iter().filter_map(|edit| edit.atomic_group_remaining).collect();
+    let groups: Vec<_> =
+        world.edits().iter().filter_map(|edit| edit.atomic_group_remaining).collect();
     assert_eq!(groups, [2, 1, 0]);
 }
 
@@ -114,7 +118,10 @@ fn a_flush_of_a_family_without_writes_flushes_those_with() {
     put(&db, &["counts"], 1).unwrap();
     db.flush(&family(&db, "index"), &FlushOptions::default()).unwrap();
     assert_eq!(tables(&db), [0, 0, 1]);
-    assert!(world.edits().iter().all(|edit| edit.atomic_group_remaining.is_none()), "one edit is no group");
+    assert!(
+        world.edits().iter().all(|edit| edit.atomic_group_remaining.is_none()),
+        "one edit is no group"
+    );
 }
 
 /// At every moment of a life, whatever of the unsynced survives.
@@ -137,7 +144,10 @@ fn all_families_are_found_at_one_moment() {
                 4 => db.flush_all().unwrap(),
                 7 => while db.background_step().unwrap() {},
                 9 => db
-                    .flush(&family(&db, "counts"), &FlushOptions { wait: false, ..FlushOptions::default() })
+                    .flush(
+                        &family(&db, "counts"),
+                        &FlushOptions { wait: false, ..FlushOptions::default() },
+                    )
                     .unwrap(),
                 _ => {}
             }
@@ -153,7 +163,12 @@ fn all_families_are_found_at_one_moment() {
             for survival in [Survival::Lost, Survival::Kept] {
                 let found = last(&world.after_power_loss(at, survival));
                 let upto = found[1];
-                assert_eq!(found, expected(upto), "{changes:?}, after {at}: {}", world.disk.describe(at));
+                assert_eq!(
+                    found,
+                    expected(upto),
+                    "{changes:?}, after {at}: {}",
+                    world.disk.describe(at)
+                );
                 seen.insert(upto);
             }
         }
@@ -184,7 +199,11 @@ fn a_group_that_goes_on_in_another_block_of_the_manifest_is_found_whole_or_not_a
     for round in 1..14 {
         let edit = |family: u64| {
             let key = |letter| {
-                InternalKeyBuf::new(&vec![letter; 700 + 60 * family as usize], round, ValueType::Value)
+                InternalKeyBuf::new(
+                    &vec![letter; 700 + 60 * family as usize],
+                    round,
+                    ValueType::Value,
+                )
             };
             let table = FileMetadata {
                 number: FileNumber(100 * round + family),
@@ -209,19 +228,26 @@ fn a_group_that_goes_on_in_another_block_of_the_manifest_is_found_whole_or_not_a
         for survival in [Survival::Lost, Survival::Kept].into_iter().chain(chances) {
             let env = steps::world(Arc::new(disk.after_crash(at, survival)), 0);
             let options = RecoverOptions { families: specs.to_vec(), read_only: false, settings };
-            let found = VersionSet::recover(env, Path::new(DB), options)
-                .unwrap_or_else(|error| panic!("{survival:?} after {at}, {}: {error}", disk.describe(at)));
-            let tables: Vec<_> = found.families().map(|family| family.current.num_files()).collect();
+            let found = VersionSet::recover(env, Path::new(DB), options).unwrap_or_else(|error| {
+                panic!("{survival:?} after {at}, {}: {error}", disk.describe(at))
+            });
+            let tables: Vec<_> =
+                found.families().map(|family| family.current.num_files()).collect();
             let is_one_moment = tables.iter().all(|count| *count == tables[0]);
-            assert!(is_one_moment && (done..=done + 1).contains(&tables[0]), "{survival:?} {at}: {tables:?}");
+            assert!(
+                is_one_moment && (done..=done + 1).contains(&tables[0]),
+                "{survival:?} {at}: {tables:?}"
+            );
         }
     }
 }
 
-/// One family fills its memtable; those with little go along, and are not the reason why anybody waits.
+/// One family fills its memtable; those with little go along, and are not the reason why anybody
+/// waits.
 #[test]
 fn a_full_memtable_flushes_all() {
-    let world = World::new(&[("min_write_buffer_number_to_merge", "3"), ("max_write_buffer_number", "6")]);
+    let world =
+        World::new(&[("min_write_buffer_number_to_merge", "3"), ("max_write_buffer_number", "6")]);
     let db = world.open();
     put(&db, &FAMILIES, 1).unwrap();
     let mut number = 2;
@@ -234,7 +260,8 @@ fn a_full_memtable_flushes_all() {
     assert_eq!(tables(&db), [1, 1, 1]);
 }
 
-/// The table of the second family could not be written; the first family's was done. None of them counted, all were tried again.
+/// The table of the second family could not be written; the first family's was done. None of them
+/// counted, all were tried again.
 #[test]
 fn when_one_family_cannot_be_flushed_none_is() {
     for call in [Call::Write, Call::Sync] {
@@ -267,7 +294,8 @@ fn when_one_family_cannot_be_flushed_none_is() {
     }
 }
 
-/// The group's second edit found the disk full: the first one is in the MANIFEST, and does not count.
+/// The group's second edit found the disk full: the first one is in the MANIFEST, and does not
+/// count.
 #[test]
 fn half_a_group_in_the_manifest_does_not_count() {
     let world = World::new(&[]);
@@ -280,7 +308,8 @@ fn half_a_group_in_the_manifest_does_not_count() {
     let counted = AtomicUsize::new(0);
     let fs = world.fs.clone();
     world.fs.before_each(move |call, path| {
-        let is_manifest = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("MANIFEST"));
+        let is_manifest =
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("MANIFEST"));
         if call == Call::Write && is_manifest && counted.fetch_add(1, Ordering::Relaxed) == 1 {
             fs.plan(Plan::Next { call, sort: Sort::Manifest, injection: Injection::NoSpace });
         }
@@ -319,7 +348,8 @@ fn a_salvage_leaves_half_a_group_out() {
     disk.open(&manifest, OpenMode::Update).unwrap().truncate(*offset).unwrap();
     let options = Options { env: steps::world(Arc::new(disk), 0), ..world.options.clone() };
     let families: Vec<_> = FAMILIES.iter().map(|name| (*name, options.cf.clone())).collect();
-    let report = salvage(Path::new(DB), Path::new("/saved"), &options, &families, &mut |_| {}).unwrap();
+    let report =
+        salvage(Path::new(DB), Path::new("/saved"), &options, &families, &mut |_| {}).unwrap();
     assert!(report.losses.is_empty(), "{report:?}");
     let saved = Db::open_with_families("/saved", &options, &families).unwrap();
     assert_eq!(last(&saved), [2, 2, 2]);
@@ -331,7 +361,8 @@ fn a_family_that_is_dropped_does_not_keep_the_others() {
     let world = World::new(&[]);
     let db = world.open();
     put(&db, &FAMILIES, 1).unwrap();
-    db.flush(&family(&db, "index"), &FlushOptions { wait: false, ..FlushOptions::default() }).unwrap();
+    db.flush(&family(&db, "index"), &FlushOptions { wait: false, ..FlushOptions::default() })
+        .unwrap();
     db.drop_column_family(&family(&db, "index")).unwrap();
     while db.background_step().unwrap() {}
     let there: Vec<_> = db.live_files().iter().map(|file| file.column_family.clone()).collect();
@@ -364,8 +395,8 @@ fn a_family_that_is_dropped_during_its_flush_is_left_out() {
     assert_eq!(db.statistics().get(Ticker::Flushes), 1);
 }
 
-/// Many write, the threads of the engine flush, and somebody asks for flushes of one family or the other. Of each writer the same
-/// batches are found in all families, the first so many.
+/// Many write, the threads of the engine flush, and somebody asks for flushes of one family or the
+/// other. Of each writer the same batches are found in all families, the first so many.
 #[test]
 fn flushes_of_threads_count_in_their_order() {
     let mut options = settings::tiny(&Env::memory());
@@ -405,7 +436,8 @@ fn flushes_of_threads_count_in_their_order() {
     let found = FAMILIES.map(|name| keys(&db, name));
     assert!(found[0] == found[1] && found[0] == found[2], "{:?}", found.map(|keys| keys.len()));
     for thread in 0..3 {
-        let own: Vec<_> = found[0].iter().filter(|key| key[0] == thread && key.len() == 3).collect();
+        let own: Vec<_> =
+            found[0].iter().filter(|key| key[0] == thread && key.len() == 3).collect();
         let numbers = own.iter().map(|key| u16::from_be_bytes([key[1], key[2]]));
         assert!(numbers.eq(0..own.len() as u16) && own.len() > 100, "{thread}: {own:?}");
     }
@@ -436,8 +468,10 @@ fn groups_that_make_no_sense_are_damage() {
         db.close().unwrap();
         drop(db);
         for atomic_group_remaining in remaining {
-            let edit =
-                VersionEdit { atomic_group_remaining: *atomic_group_remaining, ..VersionEdit::default() };
+            let edit = VersionEdit {
+                atomic_group_remaining: *atomic_group_remaining,
+                ..VersionEdit::default()
+            };
             add_to_manifest(&world.options.env, &edit);
         }
         match open(&world.options) {

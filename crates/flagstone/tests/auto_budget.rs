@@ -1,4 +1,5 @@
-//! The memory of a process, which its databases have together (`memory_budget=auto`). One test: others would have a part.
+//! The memory of a process, which its databases have together (`memory_budget=auto`). One test:
+//! others would have a part.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

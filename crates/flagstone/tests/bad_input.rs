@@ -1,4 +1,5 @@
-//! What a caller may get wrong: each is an error that says what to do, and leaves the database as it was.
+//! What a caller may get wrong: each is an error that says what to do, and leaves the database as
+//! it was.
 
 #![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
 
@@ -33,8 +34,9 @@ fn options_that_do_not_exist_or_are_out_of_range() {
     let directory = temporary();
     for (name, value) in [("num_levels", "0"), ("blob_file_size", "0"), ("table.block_size", "0")] {
         let mut options = create();
-        let refused =
-            options.set(name, value).and_then(|()| Db::open(directory.path().join(name), &options).map(drop));
+        let refused = options
+            .set(name, value)
+            .and_then(|()| Db::open(directory.path().join(name), &options).map(drop));
         assert_eq!(refused.expect_err(name).code(), Code::InvalidArgument, "{name}={value}");
     }
 }
@@ -71,7 +73,10 @@ fn a_directory_that_cannot_be_written() {
     {
         assert_eq!(refused.unwrap_err().code(), Code::NotSupported);
     }
-    assert_eq!(db.create_column_family("new", &Default::default()).unwrap_err().code(), Code::NotSupported);
+    assert_eq!(
+        db.create_column_family("new", &Default::default()).unwrap_err().code(),
+        Code::NotSupported
+    );
     drop(db);
     #[expect(clippy::permissions_set_readonly_false, reason = "the directory is to be removed")]
     permissions.set_readonly(false);
@@ -173,7 +178,10 @@ fn families_with_impossible_names_and_ids() {
         let error = db.create_column_family(name, &Default::default()).unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "'{name}'");
     }
-    assert_eq!(db.drop_column_family(db.default_column_family()).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(
+        db.drop_column_family(db.default_column_family()).unwrap_err().code(),
+        Code::InvalidArgument
+    );
     for id in [1, 77, u32::MAX] {
         let mut batch = WriteBatch::new();
         batch.put_cf(flagstone::base::ColumnFamilyId(id), b"key", b"value").unwrap();
@@ -197,7 +205,11 @@ fn calls_that_contradict_themselves() {
     assert_eq!(db.write_with(&both, batch).unwrap_err().code(), Code::InvalidArgument);
     assert_eq!(db.delete_range("z", "a").unwrap_err().code(), Code::InvalidArgument);
     db.delete_range("a", "a").unwrap();
-    assert_eq!(db.merge("k", "1").unwrap_err().code(), Code::InvalidArgument, "there is no merge operator");
+    assert_eq!(
+        db.merge("k", "1").unwrap_err().code(),
+        Code::InvalidArgument,
+        "there is no merge operator"
+    );
     let crossed = ReadOptions {
         iterate_lower_bound: Some(b"z".to_vec()),
         iterate_upper_bound: Some(b"a".to_vec()),
@@ -215,6 +227,9 @@ fn calls_that_contradict_themselves() {
     let elsewhere = Db::open(directory.path().join("elsewhere"), &create()).unwrap();
     let foreign: Snapshot = elsewhere.snapshot();
     let options = ReadOptions { snapshot: Some(foreign), ..ReadOptions::default() };
-    assert!(db.iter(&options).is_err() && db.get_with(&options, db.default_column_family(), "m").is_err());
+    assert!(
+        db.iter(&options).is_err()
+            && db.get_with(&options, db.default_column_family(), "m").is_err()
+    );
     assert_eq!(db.get("m").unwrap().unwrap(), "v");
 }

@@ -4,10 +4,11 @@
 //! cargo test --release -p flagstone --test beside_range_deletions -- --ignored --nocapture
 //! ```
 //!
-//! Of 400,000 keys 100,000 draws are deleted, each by a range of its own: up to the same key with its last byte one larger, or
-//! with a zero byte behind. Lookups that ask the range deletions and such that ignore them take turns; all find what was written
-//! in the cache. `FLAGSTONE_TURNS` says how many turns of each, 30 by default, and `FLAGSTONE_KINDS` for which kinds of keys, all
-//! by default: `5,7`, say.
+//! Of 400,000 keys 100,000 draws are deleted, each by a range of its own: up to the same key with
+//! its last byte one larger, or with a zero byte behind. Lookups that ask the range deletions and
+//! such that ignore them take turns; all find what was written in the cache. `FLAGSTONE_TURNS` says
+//! how many turns of each, 30 by default, and `FLAGSTONE_KINDS` for which kinds of keys, all by
+//! default: `5,7`, say.
 #![allow(clippy::unwrap_used, reason = "a measurement that fails ends the test")]
 #![allow(clippy::disallowed_methods, reason = "the test measures, and asks the operating system")]
 
@@ -47,17 +48,21 @@ const KINDS: [(&str, Key); 9] = [
     ("16 bytes that a hundred keys share, and hashes of 8", |n| {
         [joined(hash(n / 100), hash(n / 100 + KEYS)), hash(n).to_be_bytes().to_vec()].concat()
     }),
-    ("8 bytes that ten thousand keys share, and hashes of 8", |n| joined(hash(n / 10_000), hash(n))),
+    ("8 bytes that ten thousand keys share, and hashes of 8", |n| {
+        joined(hash(n / 10_000), hash(n))
+    }),
 ];
 
-/// What asking adds to the median of a turn, in percent, and how many nanoseconds that median is without.
+/// What asking adds to the median of a turn, in percent, and how many nanoseconds that median is
+/// without.
 fn added(db: &Db, keys: &[Vec<u8>], turns: usize) -> (f64, f64) {
     let asking = ReadOptions::default();
     let ignoring = ReadOptions { ignore_range_deletions: true, ..ReadOptions::default() };
     let random = &mut fastrand::Rng::with_seed(3);
     let mut took = [const { Vec::new() }; 2];
     for turn in 0..2 * turns {
-        let drawn: Vec<&[u8]> = (0..LOOKUPS).map(|_| &keys[random.usize(..keys.len())][..]).collect();
+        let drawn: Vec<&[u8]> =
+            (0..LOOKUPS).map(|_| &keys[random.usize(..keys.len())][..]).collect();
         let options = if turn % 2 == 0 { &ignoring } else { &asking };
         let began = Instant::now();
         for key in drawn {
@@ -88,7 +93,13 @@ fn what_a_hundred_thousand_range_deletions_add_to_lookups() {
                 }
                 key
             };
-            measure(what, key, end_of, if with_zero { "to a zero byte" } else { "to the next byte" }, turns);
+            measure(
+                what,
+                key,
+                end_of,
+                if with_zero { "to a zero byte" } else { "to the next byte" },
+                turns,
+            );
         }
     }
 }
@@ -97,9 +108,11 @@ fn measure(what: &str, key: Key, end_of: impl Fn(Vec<u8>) -> Vec<u8>, ends: &str
     let directory = temporary();
     let mut options = create();
     options.block_cache = Some(BlockCache::new(&CacheSettings::with_capacity(1 << 30)));
-    for setting in
-        ["disable_auto_compactions=true", "compression=kNoCompression", "filter_policy=bloomfilter:10"]
-    {
+    for setting in [
+        "disable_auto_compactions=true",
+        "compression=kNoCompression",
+        "filter_policy=bloomfilter:10",
+    ] {
         let (name, value) = setting.split_once('=').unwrap();
         options.set(name, value).unwrap();
     }
@@ -110,7 +123,8 @@ fn measure(what: &str, key: Key, end_of: impl Fn(Vec<u8>) -> Vec<u8>, ends: &str
     for &number in &numbers {
         db.put(key(number), [b'v'; 20]).unwrap();
     }
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     let mut is_deleted = vec![false; KEYS as usize];
     for _ in 0..RANGES {
         let number = random.u64(..KEYS);
@@ -126,6 +140,8 @@ fn measure(what: &str, key: Key, end_of: impl Fn(Vec<u8>) -> Vec<u8>, ends: &str
         }
         added(&db, &all, turns);
         let [(of_all, took), (of_left, _)] = [&all, &left].map(|keys| added(&db, keys, turns));
-        println!("{what}, {ends}, {place}: of all {of_all:+.1}%, not deleted {of_left:+.1}% ({took:.0} ns)");
+        println!(
+            "{what}, {ends}, {place}: of all {of_all:+.1}%, not deleted {of_left:+.1}% ({took:.0} ns)"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Stories of a read-only handle beside a writer that takes away every file that the handle has: it sees to its end what it saw
-//! at its opening.
+//! Stories of a read-only handle beside a writer that takes away every file that the handle has: it
+//! sees to its end what it saw at its opening.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -64,8 +64,9 @@ const LOOKS: [Look; 5] = [
     }),
     ("get_range", |db, family, wanted| {
         let options = ReadOptions::default();
-        let value =
-            |key: &Vec<u8>| db.get_range(&options, family, key, 0..u64::MAX).unwrap().unwrap().bytes.to_vec();
+        let value = |key: &Vec<u8>| {
+            db.get_range(&options, family, key, 0..u64::MAX).unwrap().unwrap().bytes.to_vec()
+        };
         wanted.iter().map(|(key, _)| (key.clone(), value(key))).collect()
     }),
     ("multi_get", |db, family, wanted| {
@@ -81,7 +82,13 @@ fn assert_sees(reader: &Db, expected: &Contents) {
         let wanted = &expected[family.name()];
         for (name, look) in LOOKS {
             let found = look(reader, &family, wanted);
-            assert!(&found == wanted, "{name} of {}: {} of {}", family.name(), found.len(), wanted.len());
+            assert!(
+                &found == wanted,
+                "{name} of {}: {} of {}",
+                family.name(),
+                found.len(),
+                wanted.len()
+            );
         }
         reader.space(&family).unwrap();
     }
@@ -98,9 +105,15 @@ fn files(directory: &Path, extension: &str) -> Vec<String> {
     names.into_iter().filter(|name| name.ends_with(extension)).collect()
 }
 
-/// Opens a handle beside a writer that has written something, lets the writer go on, and looks again. The handle reads nothing
-/// before. Returns what there was of files of a kind before and after.
-fn story(settings: &str, kind: &str, begin: impl Fn(&Db), go_on: impl Fn(&Db)) -> (Vec<String>, Vec<String>) {
+/// Opens a handle beside a writer that has written something, lets the writer go on, and looks
+/// again. The handle reads nothing before. Returns what there was of files of a kind before and
+/// after.
+fn story(
+    settings: &str,
+    kind: &str,
+    begin: impl Fn(&Db),
+    go_on: impl Fn(&Db),
+) -> (Vec<String>, Vec<String>) {
     let directory = temporary();
     let writer = Db::open(directory.path(), &options(settings)).unwrap();
     begin(&writer);
@@ -133,7 +146,10 @@ fn tables_that_a_compaction_removes_stay() {
         put(db, db.default_column_family(), 2000, 300, 2);
         compact(db);
     });
-    assert!(before.len() > 5 && before.iter().all(|name| !after.contains(name)), "{before:?} {after:?}");
+    assert!(
+        before.len() > 5 && before.iter().all(|name| !after.contains(name)),
+        "{before:?} {after:?}"
+    );
 }
 
 #[test]
@@ -148,7 +164,10 @@ fn blob_files_that_a_collection_removes_stay() {
         put(db, db.default_column_family(), 500, 1000, 2);
         compact(db);
     });
-    assert!(before.len() > 5 && before.iter().all(|name| !after.contains(name)), "{before:?} {after:?}");
+    assert!(
+        before.len() > 5 && before.iter().all(|name| !after.contains(name)),
+        "{before:?} {after:?}"
+    );
 }
 
 /// The values lie in blob files that no MANIFEST names yet.
@@ -163,7 +182,10 @@ fn blob_files_that_only_a_wal_names_stay() {
         put(db, db.default_column_family(), 50, 20_000, 2);
         compact(db);
     });
-    assert!(!before.is_empty() && before.iter().all(|name| !after.contains(name)), "{before:?} {after:?}");
+    assert!(
+        !before.is_empty() && before.iter().all(|name| !after.contains(name)),
+        "{before:?} {after:?}"
+    );
 }
 
 /// A log was begun over one that a handle had yet to read.
@@ -182,7 +204,10 @@ fn wals_that_are_obsolete_are_not_written_over() {
                 put(db, db.default_column_family(), 1000, 300, round);
             }
         });
-        assert!(before.len() > 1 && before.iter().all(|name| !after.contains(name)), "{before:?} {after:?}");
+        assert!(
+            before.len() > 1 && before.iter().all(|name| !after.contains(name)),
+            "{before:?} {after:?}"
+        );
     }
 }
 
@@ -201,7 +226,10 @@ fn families_that_are_dropped_stay() {
         put(db, db.default_column_family(), 500, 300, 1);
         compact(db);
     });
-    assert!(!before.is_empty() && before.iter().all(|name| !after.contains(name)), "{before:?} {after:?}");
+    assert!(
+        !before.is_empty() && before.iter().all(|name| !after.contains(name)),
+        "{before:?} {after:?}"
+    );
 }
 
 /// Whether the file system of temporary directories punches holes.
@@ -243,7 +271,8 @@ fn files_that_a_handle_holds_get_no_holes() {
         };
         overwrite(1, 1);
         let (expected, before) = (contents(&writer), on_disk(directory.path()));
-        let reader = is_held.then(|| Db::open_read_only(directory.path(), &options(settings)).unwrap());
+        let reader =
+            is_held.then(|| Db::open_read_only(directory.path(), &options(settings)).unwrap());
         overwrite(3, 2);
         let after = on_disk(directory.path());
         let kept: Vec<_> = before.iter().filter(|(name, _)| after.contains_key(*name)).collect();
@@ -266,8 +295,7 @@ fn files_that_a_handle_holds_get_no_holes() {
 #[test]
 fn a_handle_holds_more_files_than_the_options_say() {
     let directory = temporary();
-    let settings =
-        "disable_auto_compactions=true;level0_slowdown_writes_trigger=10000;level0_stop_writes_trigger=10000";
+    let settings = "disable_auto_compactions=true;level0_slowdown_writes_trigger=10000;level0_stop_writes_trigger=10000";
     let writer = Db::open(directory.path(), &options(settings)).unwrap();
     for number in 0..100 {
         writer.put(format!("{number:05}"), "value").unwrap();
@@ -334,9 +362,13 @@ impl FileSystemAround for Meanwhile {
     }
 }
 
-/// Opens a handle beside a writer that does `work` at one point of each attempt. The handle must see what the writer had
-/// acknowledged at some time since. Returns how many attempts there were.
-fn opened_meanwhile(settings: &str, when: When, work: impl Fn(&Db, u8) + Send + Sync + 'static) -> u8 {
+/// Opens a handle beside a writer that does `work` at one point of each attempt. The handle must
+/// see what the writer had acknowledged at some time since. Returns how many attempts there were.
+fn opened_meanwhile(
+    settings: &str,
+    when: When,
+    work: impl Fn(&Db, u8) + Send + Sync + 'static,
+) -> u8 {
     let directory = temporary();
     let writer = Arc::new(Db::open(directory.path(), &options(settings)).unwrap());
     let write = |db: &Db, round| put(db, db.default_column_family(), 100, 100, round);

@@ -86,7 +86,8 @@ fn moved(readahead: &str) -> (usize, usize) {
     }
     // What is garbage is known once; then the values are moved that are none.
     compact(&db);
-    db.set_options(db.default_column_family(), &[("blob_compaction_readahead_size", readahead)]).unwrap();
+    db.set_options(db.default_column_family(), &[("blob_compaction_readahead_size", readahead)])
+        .unwrap();
     disk.reads.store(0, Ordering::Relaxed);
     disk.bytes.store(0, Ordering::Relaxed);
     compact(&db);

@@ -63,7 +63,8 @@ fn assert_holds(db: &Db, contents: &Contents) {
 /// Bytes that the blob files of a directory take on the disk.
 fn disk_usage(directory: &Path) -> u64 {
     let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap());
-    let blobs = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "blob"));
+    let blobs =
+        files.filter(|file| file.path().extension().is_some_and(|extension| extension == "blob"));
     blobs.map(|file| file.metadata().unwrap().blocks() * 512).sum()
 }
 
@@ -137,7 +138,10 @@ fn large_values_that_are_overwritten_leave_the_disk_and_nothing_is_moved() {
     // Whoever opens it next knows what is not on the disk.
     let db = Db::open(directory.path(), &options("")).unwrap();
     let reopened = rest(&db);
-    assert!(reopened.punched_bytes.abs_diff(usage.punched_bytes) <= 4096 * 20, "{reopened:?} {usage:?}");
+    assert!(
+        reopened.punched_bytes.abs_diff(usage.punched_bytes) <= 4096 * 20,
+        "{reopened:?} {usage:?}"
+    );
     assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), 0);
     assert_holds(&db, &contents);
     db.close().unwrap();
@@ -187,14 +191,15 @@ fn iterators_and_snapshots_keep_what_they_see() {
     let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
     for (key, value) in &seen {
         assert!(
-            db.get_with(&options, db.default_column_family(), key).unwrap().as_deref() == Some(&value[..])
+            db.get_with(&options, db.default_column_family(), key).unwrap().as_deref()
+                == Some(&value[..])
         );
     }
     assert_holds(&db, &contents);
 }
 
-/// Holes that waited for an iterator kept the files that they were to be punched in, be these younger than what it reads and no
-/// part of the database any longer.
+/// Holes that waited for an iterator kept the files that they were to be punched in, be these
+/// younger than what it reads and no part of the database any longer.
 #[test]
 fn what_waits_for_an_iterator_keeps_no_files() {
     if !has_holes() {
@@ -310,7 +315,11 @@ impl FileAround for SlowFile {
         let Slow { hands, holes, in_vain } = &*self.1;
         hands.advance(1);
         let count = holes.fetch_add(1, Ordering::Relaxed) + 1;
-        if *in_vain > 0 && count.is_multiple_of(*in_vain) { Ok(true) } else { self.0.punch_hole(range) }
+        if *in_vain > 0 && count.is_multiple_of(*in_vain) {
+            Ok(true)
+        } else {
+            self.0.punch_hole(range)
+        }
     }
 }
 
@@ -326,7 +335,8 @@ impl FileSystemAround for SlowSystem {
     }
 }
 
-/// Options for such a file system. There are no threads: nothing else that the machine does decides what happens.
+/// Options for such a file system. There are no threads: nothing else that the machine does decides
+/// what happens.
 fn slow_options(in_vain: u64) -> (Arc<Slow>, Options) {
     let hands = Arc::new(HandClock::at(1_700_000_000));
     let slow = Arc::new(Slow { hands: hands.clone(), holes: AtomicU64::new(0), in_vain });
@@ -336,7 +346,8 @@ fn slow_options(in_vain: u64) -> (Arc<Slow>, Options) {
     (slow, options)
 }
 
-/// How many holes are punched in each of some rests, which follow one another before it is forgotten that holes are slow.
+/// How many holes are punched in each of some rests, which follow one another before it is
+/// forgotten that holes are slow.
 fn holes_in_rests(slow: &Slow, rest: impl Fn()) -> Vec<u64> {
     let rests = (0..30).map(|_| {
         let before = slow.holes.load(Ordering::Relaxed);
@@ -370,8 +381,9 @@ fn holes_that_take_too_long_are_given_up() {
     assert_holds(&db, &contents);
 }
 
-/// What was given up once stayed on the disk, as far as the limit allows it, for as long as nothing more was overwritten. And a
-/// hole that gave nothing back had it forgotten that they are slow: then all came at once.
+/// What was given up once stayed on the disk, as far as the limit allows it, for as long as nothing
+/// more was overwritten. And a hole that gave nothing back had it forgotten that they are slow:
+/// then all came at once.
 #[test]
 fn slow_holes_are_punched_at_rest() {
     if !has_holes() {
@@ -395,8 +407,8 @@ fn slow_holes_are_punched_at_rest() {
     }
 }
 
-/// Each family's were, for a tenth of the time each: with ten of them the disk never had a rest, and whoever waited for
-/// compactions waited for all.
+/// Each family's were, for a tenth of the time each: with ten of them the disk never had a rest,
+/// and whoever waited for compactions waited for all.
 #[test]
 fn between_slow_holes_of_several_families_the_disk_has_its_rest() {
     if !has_holes() {

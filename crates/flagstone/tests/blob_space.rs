@@ -95,7 +95,8 @@ fn whatever_is_overwritten_an_idle_database_stays_within_its_limit() {
     }
 }
 
-/// RocksDB reads the database and writes it anew; of its own tables it says no more than the oldest blob file.
+/// RocksDB reads the database and writes it anew; of its own tables it says no more than the oldest
+/// blob file.
 fn check_with_rocksdb(path: &std::path::Path, contents: &mut Contents, style: &str) {
     let Some(referee) = referee() else { return };
     referee.ldb(path, &["checkconsistency"]);
@@ -152,7 +153,8 @@ fn without_a_limit_garbage_stays_until_one_is_set() {
         put(&db, &mut contents, (0..200).filter(|number| round == 0 || number % 10 != 0), round);
         rest(&db);
     }
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     let usage = rest(&db);
     assert!(usage.garbage_bytes > usage.live_bytes / 10, "{usage:?}");
     assert_eq!(usage.reclaimable_bytes(), usage.garbage_bytes + usage.hidden_bytes);
@@ -164,7 +166,8 @@ fn without_a_limit_garbage_stays_until_one_is_set() {
     assert_holds(&db, &contents);
 }
 
-/// With tables larger than the values in blob files nothing was collected, however much garbage there was.
+/// With tables larger than the values in blob files nothing was collected, however much garbage
+/// there was.
 #[test]
 fn garbage_beside_large_tables_takes_no_more_than_they_are_larger() {
     let directory = temporary();
@@ -199,9 +202,13 @@ fn who_keeps_garbage_is_told() {
     let before = rest(&db);
     let snapshot = db.snapshot();
     put(&db, &mut contents, 0..50, 1);
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     let pinned = rest(&db);
-    assert_eq!((pinned.live_bytes, pinned.snapshot_bytes), (before.live_bytes, before.live_bytes / 2));
+    assert_eq!(
+        (pinned.live_bytes, pinned.snapshot_bytes),
+        (before.live_bytes, before.live_bytes / 2)
+    );
     assert_eq!(pinned.reader_bytes, 0, "{pinned:?}");
 
     drop(snapshot);
@@ -209,13 +216,16 @@ fn who_keeps_garbage_is_told() {
     put(&db, &mut contents, 50..51, 1);
     let mut iter = db.iter(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     let read = rest(&db);
     assert_eq!(read.snapshot_bytes, 0);
     assert_within(&read, 1.3, "without a snapshot");
     assert!(read.reader_bytes >= before.live_bytes / 2, "{read:?}");
-    let (total, live) =
-        (property(&db, "rocksdb.total-blob-file-size"), property(&db, "rocksdb.live-blob-file-size"));
+    let (total, live) = (
+        property(&db, "rocksdb.total-blob-file-size"),
+        property(&db, "rocksdb.live-blob-file-size"),
+    );
     assert_eq!(live, read.blob_bytes);
     assert!(total > live, "{total} {live}");
 
@@ -241,8 +251,9 @@ fn a_measurement_of_space_is_followed_and_canceled() {
     assert_eq!(canceled.code(), flagstone::base::Code::Incomplete);
 }
 
-/// Garbage that was counted twice made more of it than a file has: no compaction that met any more of it could be recorded, and
-/// the database was poisoned. Or it made up a whole file, which was then removed, though a table refers to it.
+/// Garbage that was counted twice made more of it than a file has: no compaction that met any more
+/// of it could be recorded, and the database was poisoned. Or it made up a whole file, which was
+/// then removed, though a table refers to it.
 #[test]
 fn garbage_that_was_counted_twice_takes_no_value_away() {
     let mut options =
@@ -251,13 +262,15 @@ fn garbage_that_was_counted_twice_takes_no_value_away() {
     let open = || Db::open("/db", &options).unwrap();
     let compact = |db: &Db| {
         db.flush_all().unwrap();
-        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+            .unwrap();
     };
     let blobs = |db: &Db| {
         let files = db.live_files().into_iter().filter(|file| file.level.is_none());
         files.map(|file| file.number).collect::<Vec<FileNumber>>()
     };
-    // That a table refers to the other file, too, only this engine's own fields of the MANIFEST say.
+    // That a table refers to the other file, too, only this engine's own fields of the MANIFEST
+    // say.
     for is_oldest in [false, true] {
         let db = open();
         let older = if is_oldest { &[][..] } else { &[14][..] };

@@ -1,5 +1,5 @@
-//! A brief life of a database with a reader, a writer and the background's threads: so brief that Miri, which knows data
-//! races and weak memory, can live it in several ways (`scripts/miri.sh`).
+//! A brief life of a database with a reader, a writer and the background's threads: so brief that
+//! Miri, which knows data races and weak memory, can live it in several ways (`scripts/miri.sh`).
 
 use flagstone::db::Db;
 use flagstone::env::Env;
@@ -27,11 +27,13 @@ fn a_reader_and_a_writer() {
             let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
             let default = db.default_column_family();
             let b = db.get_with(&options, default, "b").expect("a lookup");
-            let a = db.get_with(&options, default, "a").expect("a lookup").expect("it is always there");
+            let a =
+                db.get_with(&options, default, "a").expect("a lookup").expect("it is always there");
             assert!(b.is_none_or(|b| *b == *a), "whole batches");
         }
     });
-    db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("a compaction");
+    db.compact_range(db.default_column_family(), None, None, &Default::default())
+        .expect("a compaction");
     assert_eq!(db.get("b").expect("a lookup").expect("it was written"), "2");
     db.close().expect("a clean close");
 }

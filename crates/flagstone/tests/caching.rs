@@ -13,7 +13,9 @@ use flagstone::base::{Code, SubCode};
 use flagstone::db::{Db, LiveFile};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, OpenMode};
-use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions, load_latest};
+use flagstone::options::{
+    BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions, load_latest,
+};
 use flagstone::sst::{Table, TableReadSettings};
 use testkit::{Call, FaultFs, Injection, Plan, Sort, settings, steps};
 
@@ -83,8 +85,8 @@ fn what_was_cached_before_a_compaction_is_cached_after_it() {
     read(&db, 0..KEYS);
 }
 
-/// Each block is remembered where it was when it was read last, and is elsewhere, or nowhere, the next time: the cache has room
-/// for a tenth of them.
+/// Each block is remembered where it was when it was read last, and is elsewhere, or nowhere, the
+/// next time: the cache has room for a tenth of them.
 #[test]
 fn blocks_that_move_in_memory_are_found_all_the_same() {
     let directory = temporary();
@@ -149,7 +151,8 @@ fn blocks_of_a_flush_are_cached_where_that_is_asked_for() {
 #[test]
 fn all_blocks_are_cached_where_that_is_asked_for() {
     let directory = temporary();
-    let db = Db::open(directory.path(), &options("prepopulate_block_cache=kFlushAndCompaction")).unwrap();
+    let db = Db::open(directory.path(), &options("prepopulate_block_cache=kFlushAndCompaction"))
+        .unwrap();
     fill(&db);
     compact(&db);
     assert_eq!(cached(&db, 0..KEYS), 100);
@@ -177,8 +180,9 @@ fn ruled_out(db: &Db, keys: impl Iterator<Item = u32>) -> usize {
     known.count()
 }
 
-/// Level 0 is where lookups suffer from tables without filters: each may hold the key. Who writes and looks up gets filters
-/// in memory, which cost no byte on the disk; who only writes pays nothing.
+/// Level 0 is where lookups suffer from tables without filters: each may hold the key. Who writes
+/// and looks up gets filters in memory, which cost no byte on the disk; who only writes pays
+/// nothing.
 #[test]
 fn keys_that_are_looked_up_get_filters_in_memory_though_no_file_has_one() {
     let directory = temporary();
@@ -260,7 +264,11 @@ fn the_oldest_data_have_no_filter_where_lookups_mostly_hit() {
 fn has_filters(db: &Db, options: &Options) -> Vec<bool> {
     let has_filter = |file: &LiveFile| {
         let opened = options.env.fs.open(&file.path, OpenMode::Read).unwrap();
-        Table::open(opened, file.size, TableReadSettings::default()).unwrap().properties().filter_size > 0
+        Table::open(opened, file.size, TableReadSettings::default())
+            .unwrap()
+            .properties()
+            .filter_size
+            > 0
     };
     db.live_files().iter().map(has_filter).collect()
 }
@@ -269,7 +277,8 @@ fn has_filters(db: &Db, options: &Options) -> Vec<bool> {
 #[test]
 fn the_cache_is_divided_as_was_asked() {
     let open = |directory: &Path, shape: &str| {
-        let db = Db::open(directory, &options(&format!("block_cache={{capacity=512K;{shape}}}"))).unwrap();
+        let db = Db::open(directory, &options(&format!("block_cache={{capacity=512K;{shape}}}")))
+            .unwrap();
         fill(&db);
         db
     };
@@ -279,7 +288,9 @@ fn the_cache_is_divided_as_was_asked() {
         keys.for_each(|_| iter.next());
         iter.status().unwrap();
     };
-    for (shape, kept) in [("num_shard_bits=0;high_pri_pool_ratio=0.9", 100), ("high_pri_pool_ratio=0", 0)] {
+    for (shape, kept) in
+        [("num_shard_bits=0;high_pri_pool_ratio=0.9", 100), ("high_pri_pool_ratio=0", 0)]
+    {
         let directory = temporary();
         let db = open(directory.path(), shape);
         // Used twice, and then a flood of what is used once.
@@ -295,14 +306,16 @@ fn the_cache_is_divided_as_was_asked() {
         db.flush_all().unwrap();
         let get = |cache_only| {
             let options = ReadOptions { cache_only, ..ReadOptions::default() };
-            db.get_with(&options, db.default_column_family(), "large").map(|value| value.unwrap().len())
+            db.get_with(&options, db.default_column_family(), "large")
+                .map(|value| value.unwrap().len())
         };
         assert_eq!(get(false).unwrap(), 100_000);
         assert_eq!(get(true).is_ok(), fits, "{shape}");
     }
 }
 
-/// Small values are put there by the flush, large ones (`blob_commit_min_size`) as they are committed.
+/// Small values are put there by the flush, large ones (`blob_commit_min_size`) as they are
+/// committed.
 #[test]
 fn what_is_written_to_blob_files_can_be_in_the_cache_before_anybody_reads_it() {
     let usual = [
@@ -318,7 +331,10 @@ fn what_is_written_to_blob_files_can_be_in_the_cache_before_anybody_reads_it() {
         }
         let db = Db::open("/db", &options).unwrap();
         let sizes = [200, 3_000, 5_000, 90_000];
-        sizes.iter().enumerate().for_each(|(key, size)| db.put([key as u8], vec![b'v'; *size]).unwrap());
+        sizes
+            .iter()
+            .enumerate()
+            .for_each(|(key, size)| db.put([key as u8], vec![b'v'; *size]).unwrap());
         db.flush_all().unwrap();
         // The table is opened.
         assert!(db.get([1, 1]).unwrap().is_none());
@@ -346,11 +362,11 @@ fn values_of_a_flush_that_failed_are_not_in_the_cache() {
     for (call, sort) in [(Call::Sync, Sort::Table), (Call::Write, Sort::Manifest)] {
         let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
         let mut options = Options { env: steps::world(Arc::new(fs.clone()), 1), ..create() };
-        let text =
-            "enable_blob_files=true;blob_write_mode=flush;blob_cache=4m;prepopulate_blob_cache=kFlushOnly";
+        let text = "enable_blob_files=true;blob_write_mode=flush;blob_cache=4m;prepopulate_blob_cache=kFlushOnly";
         options.set_all(text).unwrap();
         let db = Db::open("/db", &options).unwrap();
-        let used = || db.int_property(db.default_column_family(), "rocksdb.blob-cache-usage").unwrap();
+        let used =
+            || db.int_property(db.default_column_family(), "rocksdb.blob-cache-usage").unwrap();
         db.put("key", vec![b'v'; 100_000]).unwrap();
         fs.plan(Plan::Next { call, sort, injection: Injection::NoSpace });
         assert_eq!(db.flush_all().unwrap_err().subcode(), SubCode::NoSpace);

@@ -1,5 +1,5 @@
-//! Stories of manual compactions that move their result to another level. What may move where is told in
-//! `compaction/pick/testdata/refit.txt`.
+//! Stories of manual compactions that move their result to another level. What may move where is
+//! told in `compaction/pick/testdata/refit.txt`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -56,8 +56,9 @@ fn a_level_moves_without_being_rewritten() {
         compact(&db, &to(target)).unwrap();
         assert_eq!(levels(&db), [found].into(), "to {target}");
     }
-    let numbers =
-        |files: &[flagstone::db::LiveFile]| files.iter().map(|file| file.number).collect::<Vec<_>>();
+    let numbers = |files: &[flagstone::db::LiveFile]| {
+        files.iter().map(|file| file.number).collect::<Vec<_>>()
+    };
     assert_eq!(numbers(&db.live_files()), numbers(&files), "the same tables");
     assert_eq!(db.statistics().get(Ticker::CompactWriteBytes), written);
 
@@ -93,7 +94,8 @@ fn what_cannot_move_is_said_after_the_compaction() {
     // Of a range that ends at another level, only that one moves.
     db.put("zebra", "1").unwrap();
     db.flush_all().unwrap();
-    let apart = db.compact_range(db.default_column_family(), Some(b"zebra"), Some(b"zebra"), &to(2));
+    let apart =
+        db.compact_range(db.default_column_family(), Some(b"zebra"), Some(b"zebra"), &to(2));
     assert!(apart.is_ok() && levels(&db) == [2, 3].into(), "{apart:?} {:?}", levels(&db));
     let past = db.compact_range(db.default_column_family(), Some(b"zebra"), Some(b"zebra"), &to(4));
     assert_eq!(past.unwrap_err().code(), Code::NotSupported);
@@ -115,11 +117,14 @@ fn one_table_comes_to_level_0_and_is_older_than_what_follows() {
     db.close().unwrap();
     drop(db);
     let db = Db::open(directory.path(), &options).unwrap();
-    assert!(entries(&db, db.default_column_family()).iter().all(|(_, value)| value.starts_with(b"2 ")));
+    assert!(
+        entries(&db, db.default_column_family()).iter().all(|(_, value)| value.starts_with(b"2 "))
+    );
 }
 
-/// A compaction writes a range deletion whole into each of its tables, of which the first ended at the key of the next:
-/// in level 0 its bounds were taken for inclusive, and the deletion hid that key from lookups.
+/// A compaction writes a range deletion whole into each of its tables, of which the first ended at
+/// the key of the next: in level 0 its bounds were taken for inclusive, and the deletion hid that
+/// key from lookups.
 #[test]
 fn a_table_that_moves_to_level_0_deletes_nothing_behind_its_end() {
     let directory = temporary();
@@ -159,7 +164,8 @@ fn a_table_that_moves_to_level_0_deletes_nothing_behind_its_end() {
     assert_eq!(db.get("m").unwrap().unwrap(), "there,still,is");
 }
 
-/// With levels that grow from the last, what was moved up was on its way down again before anybody could look.
+/// With levels that grow from the last, what was moved up was on its way down again before anybody
+/// could look.
 #[test]
 fn what_was_moved_up_stays_there_while_automatic_compactions_are_held() {
     let directory = temporary();
@@ -218,7 +224,10 @@ fn levels_move_while_others_write_and_compact() {
                         Ok(()) => continue,
                         Err(refused) => refused,
                     };
-                    assert!(matches!(refused.code(), Code::NotSupported | Code::Aborted), "{refused}");
+                    assert!(
+                        matches!(refused.code(), Code::NotSupported | Code::Aborted),
+                        "{refused}"
+                    );
                 }
             });
         }

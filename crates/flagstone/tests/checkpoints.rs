@@ -41,7 +41,9 @@ fn a_checkpoint_has_the_values_of_memtables() {
             let copy = directory.path().join(format!("copy{i}"));
             db.checkpoint(&copy).unwrap();
             let copy = Db::open(&copy, &options).unwrap();
-            for (at, (key, value)) in entries(&copy, copy.default_column_family()).into_iter().enumerate() {
+            for (at, (key, value)) in
+                entries(&copy, copy.default_column_family()).into_iter().enumerate()
+            {
                 let i: usize = std::str::from_utf8(&key[3..]).unwrap().parse().unwrap();
                 assert_eq!(value.len(), 5000 + i, "entry {at}");
             }
@@ -66,7 +68,8 @@ fn a_checkpoint_names_the_file_that_is_missing() {
     db.flush_all().unwrap();
     for kind in ["sst", "blob"] {
         let listed = std::fs::read_dir(at("tables")).unwrap().map(|entry| entry.unwrap().path());
-        let file = listed.into_iter().find(|path| path.extension().is_some_and(|found| found == kind));
+        let file =
+            listed.into_iter().find(|path| path.extension().is_some_and(|found| found == kind));
         let file = file.unwrap();
         std::fs::rename(&file, at("away")).unwrap();
         let error = db.checkpoint(at("copy")).unwrap_err();
@@ -95,8 +98,8 @@ impl FileSystemAround for Onlooker {
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let is_copy =
-            path.starts_with("/copy") && path.extension().is_some_and(|extension| extension == "blob");
+        let is_copy = path.starts_with("/copy")
+            && path.extension().is_some_and(|extension| extension == "blob");
         if let Some(then) = self.then.get().filter(|_| is_copy && mode == OpenMode::Create) {
             then(Moment::CopiesBlobs);
         }
@@ -125,7 +128,9 @@ fn a_blob_file_may_be_sealed_while_a_checkpoint_copies_it() {
         let db = writer.upgrade().expect("it is making a checkpoint");
         match moment {
             // Behind the flush with which a checkpoint begins.
-            Moment::Begins => (0..4).for_each(|i| db.put(format!("key{i}"), value("v", 6000)).unwrap()),
+            Moment::Begins => {
+                (0..4).for_each(|i| db.put(format!("key{i}"), value("v", 6000)).unwrap())
+            }
             Moment::CopiesBlobs => {
                 db.flush_all().unwrap();
                 is_copied.store(true, Ordering::Relaxed);
@@ -140,8 +145,8 @@ fn a_blob_file_may_be_sealed_while_a_checkpoint_copies_it() {
     assert_sound(&copy);
 }
 
-/// OPTIONS told of the families that there were when all was copied, the MANIFEST of those when that began: neither RocksDB
-/// nor Flagstone opened the copy as its OPTIONS file says.
+/// OPTIONS told of the families that there were when all was copied, the MANIFEST of those when
+/// that began: neither RocksDB nor Flagstone opened the copy as its OPTIONS file says.
 #[test]
 fn a_checkpoint_s_options_are_of_the_moment_of_its_manifest() {
     let onlooker = Arc::new(Onlooker { fs: MemoryFileSystem::new(), then: OnceLock::new() });

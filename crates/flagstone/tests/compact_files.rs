@@ -17,8 +17,8 @@ use flagstone::db::{Db, LiveFile, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, FileSystemAround};
 use flagstone::options::{
-    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, CompactionControl, Options,
-    ReadOptions,
+    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, CompactionControl,
+    Options, ReadOptions,
 };
 use testkit::settings;
 
@@ -55,11 +55,14 @@ fn numbers(files: &[LiveFile]) -> Vec<FileNumber> {
     files.iter().map(|file| file.number).collect()
 }
 
-/// Some tables of level 0, a hundred keys each: one memtable holds them, so that no flush in time divides them.
+/// Some tables of level 0, a hundred keys each: one memtable holds them, so that no flush in time
+/// divides them.
 fn filled(options: &Options, count: usize) -> Db {
     let db = Db::open("/db", options).unwrap();
     for table in 0..count {
-        (0..100).for_each(|key| db.put(format!("{key:03}"), format!("{table} {}", "x".repeat(50))).unwrap());
+        (0..100).for_each(|key| {
+            db.put(format!("{key:03}"), format!("{table} {}", "x".repeat(50))).unwrap()
+        });
         db.flush_all().unwrap();
     }
     db
@@ -83,8 +86,9 @@ fn chosen_tables_go_where_they_are_sent() {
     let db = filled(&options(&[]), 3);
     let family = db.default_column_family();
     let before = tables(&db);
-    let written =
-        db.compact_files(family, &numbers(&before)[..1], 4, &CompactFilesOptions::default()).unwrap();
+    let written = db
+        .compact_files(family, &numbers(&before)[..1], 4, &CompactFilesOptions::default())
+        .unwrap();
     let after = tables(&db);
     assert_eq!(written, numbers(&after), "the others overlap and came along");
     assert!(after.iter().all(|file| file.level == Some(4)));
@@ -102,7 +106,8 @@ fn chosen_tables_go_where_they_are_sent() {
 
 #[test]
 fn what_is_listed_of_a_file_is_enough_for_a_policy() {
-    let db = Db::open("/db", &options(&[("enable_blob_files", "true"), ("min_blob_size", "1000")])).unwrap();
+    let db = Db::open("/db", &options(&[("enable_blob_files", "true"), ("min_blob_size", "1000")]))
+        .unwrap();
     for _ in 0..2 {
         db.put("large", "x".repeat(2000)).unwrap();
         db.put("small", "x").unwrap();
@@ -111,9 +116,14 @@ fn what_is_listed_of_a_file_is_enough_for_a_policy() {
     }
     let [newer, older] = &tables(&db)[..] else { panic!("two tables") };
     assert_eq!((newer.entries, older.entries), (Some((3, 1)), Some((3, 1))));
-    assert!(newer.sequences.0 > older.sequences.1 && newer.created >= older.created && older.created > 0);
+    assert!(
+        newer.sequences.0 > older.sequences.1
+            && newer.created >= older.created
+            && older.created > 0
+    );
     assert!(!newer.being_compacted && (&*newer.smallest, &*newer.largest) == (b"gone", b"small"));
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     let blobs: Vec<_> = db.live_files().into_iter().filter(|file| file.level.is_none()).collect();
     assert!(
         blobs.iter().all(|blob| blob.garbage_bytes == 0 && blob.size > 2000) && blobs.len() == 1,
@@ -135,21 +145,25 @@ fn what_cannot_be_compacted_is_refused() {
     let elsewhere = CompactFilesOptions { output_path_id: Some(3), ..plain.clone() };
     assert!(refused(&all, 1, &elsewhere).to_string().contains("output_path_id 3"));
     let fifo = filled(&options(&[("compaction_style", "kCompactionStyleFIFO")]), 1);
-    let error =
-        fifo.compact_files(fifo.default_column_family(), &numbers(&tables(&fifo)), 1, &plain).unwrap_err();
+    let error = fifo
+        .compact_files(fifo.default_column_family(), &numbers(&tables(&fifo)), 1, &plain)
+        .unwrap_err();
     assert!(error.to_string().contains("level 0 only"), "{error}");
     assert_eq!(numbers(&tables(&db)), all, "nothing has changed");
 }
 
-/// Writes, deletions, snapshots and compactions of whatever tables into whatever level: what is read stays the same, also for
-/// snapshots, and after the database is opened again.
+/// Writes, deletions, snapshots and compactions of whatever tables into whatever level: what is
+/// read stays the same, also for snapshots, and after the database is opened again.
 #[test]
 fn whatever_is_chosen_nothing_is_lost() {
-    for (seed, style) in
-        (0..12).map(|seed| (seed, ["kCompactionStyleLevel", "kCompactionStyleUniversal"][seed as usize % 2]))
-    {
-        let options =
-            options(&[("compaction_style", style), ("num_levels", "5"), ("target_file_size_base", "2000")]);
+    for (seed, style) in (0..12).map(|seed| {
+        (seed, ["kCompactionStyleLevel", "kCompactionStyleUniversal"][seed as usize % 2])
+    }) {
+        let options = options(&[
+            ("compaction_style", style),
+            ("num_levels", "5"),
+            ("target_file_size_base", "2000"),
+        ]);
         let mut random = fastrand::Rng::with_seed(seed);
         let mut db = Db::open("/db", &options).unwrap();
         let mut model: Contents = BTreeMap::new();
@@ -174,7 +188,11 @@ fn whatever_is_chosen_nothing_is_lost() {
                 Err(error) => refused.push(error.code()),
             }
             if let Some((snapshot, seen)) = &kept {
-                assert_eq!(&all(&db, Some(snapshot)), seen, "seed {seed}, step {step}, as of a snapshot");
+                assert_eq!(
+                    &all(&db, Some(snapshot)),
+                    seen,
+                    "seed {seed}, step {step}, as of a snapshot"
+                );
             }
             assert_eq!(all(&db, None), model, "seed {seed}, step {step}");
             if random.usize(0..20) == 0 {
@@ -241,12 +259,14 @@ impl CompactionFilter for Canceling {
 /// A database in which compactions are watched, and canceled after so many entries.
 fn watched(after: u64) -> (Arc<Canceling>, Db) {
     let filter = Arc::new(Canceling { after: after.into(), ..Canceling::default() });
-    let mut options = options(&[("write_buffer_size", "10000000"), ("target_file_size_base", "100000000")]);
+    let mut options =
+        options(&[("write_buffer_size", "10000000"), ("target_file_size_base", "100000000")]);
     options.cf.compaction_filter = Some(filter.clone());
     let db = Db::open("/db", &options).unwrap();
     for table in 0..4 {
-        (0..5000)
-            .for_each(|key| db.put(format!("{key:05}"), format!("{table} {}", "x".repeat(100))).unwrap());
+        (0..5000).for_each(|key| {
+            db.put(format!("{key:05}"), format!("{table} {}", "x".repeat(100))).unwrap()
+        });
         db.flush_all().unwrap();
     }
     (filter, db)
@@ -256,8 +276,10 @@ fn watched(after: u64) -> (Arc<Canceling>, Db) {
 fn a_canceled_compaction_leaves_everything_as_it_was() {
     let (filter, db) = watched(2000);
     let before = (numbers(&tables(&db)), all(&db, None));
-    let options =
-        CompactRangeOptions { control: Some(filter.control.clone()), ..CompactRangeOptions::default() };
+    let options = CompactRangeOptions {
+        control: Some(filter.control.clone()),
+        ..CompactRangeOptions::default()
+    };
     let error = db.compact_range(db.default_column_family(), None, None, &options).unwrap_err();
     assert_eq!(
         (error.code(), error.subcode()),
@@ -268,11 +290,14 @@ fn a_canceled_compaction_leaves_everything_as_it_was() {
     assert_eq!((numbers(&tables(&db)), all(&db, None)), before);
     assert!(db.check().unwrap().strays.is_empty(), "what it had written is gone");
     // Once canceled it ends what comes later, too; another one does not.
-    let files =
-        CompactFilesOptions { control: Some(filter.control.clone()), ..CompactFilesOptions::default() };
+    let files = CompactFilesOptions {
+        control: Some(filter.control.clone()),
+        ..CompactFilesOptions::default()
+    };
     let error = db.compact_files(db.default_column_family(), &before.0, 1, &files).unwrap_err();
     assert_eq!(error.code(), Code::Incomplete);
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     assert_eq!((tables(&db).len(), all(&db, None)), (1, before.1));
 }
 
@@ -304,14 +329,17 @@ fn a_compaction_tells_how_far_it_is() {
     let (filter, db) = watched(u64::MAX);
     let family = db.default_column_family();
     let bytes: u64 = tables(&db).iter().map(|file| file.size).sum();
-    let plain =
-        CompactRangeOptions { control: Some(filter.control.clone()), ..CompactRangeOptions::default() };
+    let plain = CompactRangeOptions {
+        control: Some(filter.control.clone()),
+        ..CompactRangeOptions::default()
+    };
     assert_eq!(db.estimate_compact_range(family, None, None, &plain).unwrap(), bytes);
     assert_eq!(db.estimate_compact_range(family, Some(b"x"), None, &plain).unwrap(), 0);
     db.compact_range(family, None, None, &plain).unwrap();
     let seen = std::mem::take(&mut *filter.progress.lock().unwrap());
     assert!(seen.is_sorted() && seen.iter().all(|(_, total)| *total == bytes), "never backwards");
-    let halves = seen.iter().filter(|(done, total)| (total / 4..total / 4 * 3).contains(done)).count();
+    let halves =
+        seen.iter().filter(|(done, total)| (total / 4..total / 4 * 3).contains(done)).count();
     assert!(halves > seen.len() / 3, "steadily: {halves} of {}", seen.len());
     assert_eq!(filter.control.progress().bytes_done, bytes);
     // What lies in the last level alone is read only if that is asked for.
@@ -347,7 +375,8 @@ impl FileSystemAround for SlowDisk {
     }
 }
 
-/// Such calls came back while another thread was still removing what compactions had replaced, and the space was not free.
+/// Such calls came back while another thread was still removing what compactions had replaced, and
+/// the space was not free.
 #[test]
 fn who_asked_for_a_compaction_has_its_space_when_the_call_returns() {
     let ((tell, begun), (go_on, may_go_on)) = (channel(), channel());
@@ -365,15 +394,24 @@ fn who_asked_for_a_compaction_has_its_space_when_the_call_returns() {
     // A compaction of its own accord is over, and removes its inputs.
     begun.recv_timeout(TOO_LONG).expect("a compaction that removes its inputs");
     let stored = || {
-        FileSystem::list(&*fs, Path::new("/db")).unwrap().iter().filter(|name| name.ends_with(".sst")).count()
+        FileSystem::list(&*fs, Path::new("/db"))
+            .unwrap()
+            .iter()
+            .filter(|name| name.ends_with(".sst"))
+            .count()
     };
     let (returned, has_returned) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             // Its own: should it panic, nobody waits for what it would have sent.
             let returned = returned;
-            db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
-                .unwrap();
+            db.compact_range(
+                db.default_column_family(),
+                None,
+                None,
+                &CompactRangeOptions::default(),
+            )
+            .unwrap();
             db.wait_for_compactions().unwrap();
             returned.send(stored()).unwrap();
         });

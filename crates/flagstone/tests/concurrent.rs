@@ -41,7 +41,8 @@ struct Bank {
 }
 
 impl Bank {
-    /// Moves money between a writer's accounts, over both families, now and then deleting and recreating one.
+    /// Moves money between a writer's accounts, over both families, now and then deleting and
+    /// recreating one.
     fn transfer(&self, writer: u64) {
         let other = self.db.column_family("other").expect("it was created");
         let mut random = fastrand::Rng::with_seed(writer);
@@ -55,7 +56,8 @@ impl Bank {
             let mut batch = WriteBatch::new();
             for number in [from, to] {
                 let (key, amount) = (account(writer, number), balances[number as usize]);
-                let family = if number.is_multiple_of(2) { self.db.default_column_family() } else { &other };
+                let family =
+                    if number.is_multiple_of(2) { self.db.default_column_family() } else { &other };
                 let added = match amount {
                     0 => batch.delete_cf(family, key.as_bytes()),
                     _ => batch.put_cf(family, key.as_bytes(), balance(amount, number)),
@@ -75,21 +77,28 @@ impl Bank {
         let mut kept: Option<(Snapshot, [u64; WRITERS as usize])> = None;
         while !self.done.load(Ordering::Relaxed) {
             let snapshot = self.db.snapshot();
-            let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
-            let sums = match random.u8(..3) {
-                0 => self.sums_of_lookups(&options),
-                1 => {
-                    let both = [self.db.default_column_family(), &other];
-                    sums(both.map(|family| compare::scan_back(&self.db, family, &options).expect("a scan")))
-                }
-                _ => {
-                    let both = [self.db.default_column_family(), &other];
-                    sums(both.map(|family| compare::scan(&self.db, family, &options).expect("a scan")))
-                }
-            };
+            let options =
+                ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+            let sums =
+                match random.u8(..3) {
+                    0 => self.sums_of_lookups(&options),
+                    1 => {
+                        let both = [self.db.default_column_family(), &other];
+                        sums(both.map(|family| {
+                            compare::scan_back(&self.db, family, &options).expect("a scan")
+                        }))
+                    }
+                    _ => {
+                        let both = [self.db.default_column_family(), &other];
+                        sums(both.map(|family| {
+                            compare::scan(&self.db, family, &options).expect("a scan")
+                        }))
+                    }
+                };
             assert!(sums.iter().all(|sum| [0, TOTAL].contains(sum)), "{sums:?}");
             if let Some((snapshot, then)) = &kept {
-                let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+                let options =
+                    ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
                 assert_eq!(self.sums_of_lookups(&options), *then, "a snapshot moved");
             }
             if random.u8(..10) == 0 {
@@ -104,10 +113,14 @@ impl Bank {
         std::array::from_fn(|writer| {
             let keys: Vec<_> = (0..ACCOUNTS).map(|number| account(writer as u64, number)).collect();
             let joint = self.db.multi_get_with(options, self.db.default_column_family(), &keys);
-            let first: u64 =
-                joint.into_iter().flat_map(|found| found.expect("a lookup")).map(|v| amount(&v)).sum();
-            let second =
-                keys.iter().filter_map(|key| self.db.get_with(options, &other, key).expect("a lookup"));
+            let first: u64 = joint
+                .into_iter()
+                .flat_map(|found| found.expect("a lookup"))
+                .map(|v| amount(&v))
+                .sum();
+            let second = keys
+                .iter()
+                .filter_map(|key| self.db.get_with(options, &other, key).expect("a lookup"));
             first + second.map(|value| amount(&value)).sum::<u64>()
         })
     }
@@ -121,18 +134,26 @@ impl Bank {
             let family = &families[random.usize(..2)];
             match random.u8(..6) {
                 0 => self.db.flush_all().expect("a flush"),
-                1 => self.db.compact_range(family, None, None, &Default::default()).expect("a compaction"),
+                1 => self
+                    .db
+                    .compact_range(family, None, None, &Default::default())
+                    .expect("a compaction"),
                 2 => {
                     let changes = settings::random_live(&mut random);
                     self.db.set_options(family, &changes).expect("live options");
                 }
                 3 => {
                     number += 1;
-                    let extra = self.db.create_column_family(&format!("extra{number}"), &Default::default());
+                    let extra = self
+                        .db
+                        .create_column_family(&format!("extra{number}"), &Default::default());
                     let extra = extra.expect("a new family");
                     self.db.put_cf(&extra, "k", "v").expect("a write");
                     self.db.drop_column_family(&extra).expect("it may be dropped");
-                    assert_eq!(self.db.get_cf(&extra, "k").expect("a lookup").expect("it is pinned"), "v");
+                    assert_eq!(
+                        self.db.get_cf(&extra, "k").expect("a lookup").expect("it is pinned"),
+                        "v"
+                    );
                 }
                 4 => drop(self.db.verify(|_| {})),
                 _ => self.db.sync_wal().expect("a sync"),
@@ -163,8 +184,12 @@ fn money_is_neither_made_nor_lost() {
     settings::set(&mut options, &changes);
     let listed = [("default", options.cf.clone()), ("other", options.cf.clone())];
     let db = Db::open_with_families("/db", &options, &listed).expect("a new database");
-    let bank =
-        Bank { db, done: AtomicBool::new(false), transfers: AtomicU64::new(0), audits: AtomicU64::new(0) };
+    let bank = Bank {
+        db,
+        done: AtomicBool::new(false),
+        transfers: AtomicU64::new(0),
+        audits: AtomicU64::new(0),
+    };
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let bank = &bank;
@@ -186,8 +211,12 @@ fn money_is_neither_made_nor_lost() {
     bank.db.close().expect("a clean close");
     drop(bank);
     let db = Db::open_with_families("/db", &options, &listed).expect("it opens again");
-    let bank =
-        Bank { db, done: AtomicBool::new(false), transfers: AtomicU64::new(0), audits: AtomicU64::new(0) };
+    let bank = Bank {
+        db,
+        done: AtomicBool::new(false),
+        transfers: AtomicU64::new(0),
+        audits: AtomicU64::new(0),
+    };
     assert_eq!(bank.sums_of_lookups(&ReadOptions::default()), [TOTAL; WRITERS as usize]);
 }
 

@@ -1,5 +1,6 @@
-//! Power losses: short lives of a database on a file system that remembers every change; what is left of them is opened.
-//! The laboratory's campaign (`laboratory crashes`) visits every moment and every state; here it is a sample.
+//! Power losses: short lives of a database on a file system that remembers every change; what is
+//! left of them is opened. The laboratory's campaign (`laboratory crashes`) visits every moment and
+//! every state; here it is a sample.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,9 @@ use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, read_file};
 use flagstone::options::Options;
-use testkit::{Call, CrashFs, Edit, FaultFs, Injection, Plan, Sort, Survival, compare, crash, settings};
+use testkit::{
+    Call, CrashFs, Edit, FaultFs, Injection, Plan, Sort, Survival, compare, crash, settings,
+};
 
 #[test]
 fn creation() {
@@ -147,8 +150,8 @@ fn long() {
 
 #[test]
 fn a_flush_waits_for_what_other_families_wrote_before() {
-    // The WAL that a flush ended was not synced: after a power loss the flushed family was there, what the others had
-    // written before, even in the same batch, was not.
+    // The WAL that a flush ended was not synced: after a power loss the flushed family was there,
+    // what the others had written before, even in the same batch, was not.
     let fs = CrashFs::new();
     let options = settings::tiny(&Env::memory().with_fs(Arc::new(fs.clone())));
     let listed = [("default", options.cf.clone()), ("other", options.cf.clone())];
@@ -169,8 +172,9 @@ fn a_flush_waits_for_what_other_families_wrote_before() {
 
 #[test]
 fn a_recycled_wal_ends_where_its_last_record_does() {
-    // A recycled WAL kept the rest of its earlier life behind its last record. Where that began in the middle of an old
-    // record it passed for damage, and with one family flushed behind it the database did not open again.
+    // A recycled WAL kept the rest of its earlier life behind its last record. Where that began in
+    // the middle of an old record it passed for damage, and with one family flushed behind it the
+    // database did not open again.
     let fs = MemoryFileSystem::new();
     let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(fs)));
     settings::set(&mut options, &[("recycle_log_file_num", "2"), ("write_buffer_size", "1000000")]);
@@ -198,8 +202,8 @@ fn a_recycled_wal_ends_where_its_last_record_does() {
 
 #[test]
 fn a_recycled_wal_that_cannot_be_cut_is_not_left() {
-    // The failure was only logged. After a kill recovery stopped at the rest of the file's earlier life, found the flushed
-    // family ahead of that, and the database did not open.
+    // The failure was only logged. After a kill recovery stopped at the rest of the file's earlier
+    // life, found the flushed family ahead of that, and the database did not open.
     let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
     let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(fs.clone())));
     settings::set(&mut options, &[("recycle_log_file_num", "2"), ("write_buffer_size", "1000000")]);
@@ -229,8 +233,9 @@ fn a_recycled_wal_that_cannot_be_cut_is_not_left() {
 
 #[test]
 fn directories_on_the_way_are_durable() {
-    // Of several directories that were made on the way to a new database (or to its WALs, or to a checkpoint) only the
-    // last one's name was synced; and none, if a process died between making and syncing it and the next one found it.
+    // Of several directories that were made on the way to a new database (or to its WALs, or to a
+    // checkpoint) only the last one's name was synced; and none, if a process died between making
+    // and syncing it and the next one found it.
     let fs = CrashFs::new();
     fs.create_directory(Path::new("/deep/down/db")).unwrap();
     let fs = fs.kill();
@@ -245,19 +250,25 @@ fn directories_on_the_way_are_durable() {
     options.env = Env::memory().with_fs(Arc::new(disk));
     for path in ["/deep/down/db", "/copies/first"] {
         options.db.create_if_missing = false;
-        options.wal_dir = if path == "/copies/first" { String::new() } else { "/wals/of/db".to_string() };
-        assert_eq!(Db::open(path, &options).unwrap().get("key").unwrap().unwrap(), "value", "{path}");
+        options.wal_dir =
+            if path == "/copies/first" { String::new() } else { "/wals/of/db".to_string() };
+        assert_eq!(
+            Db::open(path, &options).unwrap().get("key").unwrap().unwrap(),
+            "value",
+            "{path}"
+        );
     }
 }
 
 #[test]
 fn a_new_database_begins_with_one_edit() {
-    // It began with two in one write: torn by a power loss between them and before the second, the MANIFEST passed for
-    // damaged.
+    // It began with two in one write: torn by a power loss between them and before the second, the
+    // MANIFEST passed for damaged.
     let fs = CrashFs::new();
     let options = settings::tiny(&Env::memory().with_fs(Arc::new(fs.clone())));
     drop(Db::open("/db", &options).unwrap());
-    let told = (0..=fs.changes()).map(|at| fs.describe(at)).filter(|told| told.contains("/db/MANIFEST"));
+    let told =
+        (0..=fs.changes()).map(|at| fs.describe(at)).filter(|told| told.contains("/db/MANIFEST"));
     let told: Vec<_> = told.map(|told| told.split(' ').next().unwrap().to_string()).collect();
     let first_sync = told.iter().position(|word| word == "sync").unwrap();
     assert_eq!(told[first_sync..], ["sync", "write", "sync"]);
@@ -265,11 +276,15 @@ fn a_new_database_begins_with_one_edit() {
 
 #[test]
 fn wals_that_are_compressed_are_not_recycled() {
-    // RocksDB's recovery with `kSkipAnyCorruptedRecords` does not end with a recycled WAL whose records are compressed.
+    // RocksDB's recovery with `kSkipAnyCorruptedRecords` does not end with a recycled WAL whose
+    // records are compressed.
     for (compression, kept) in [("kNoCompression", 2), ("kZSTD", 1)] {
         let fs = CrashFs::new();
         let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(fs.clone())));
-        settings::set(&mut options, &[("recycle_log_file_num", "2"), ("wal_compression", compression)]);
+        settings::set(
+            &mut options,
+            &[("recycle_log_file_num", "2"), ("wal_compression", compression)],
+        );
         let db = Db::open("/db", &options).expect("a new database");
         for number in 0..5 {
             db.put("key", number.to_string()).expect("a write");

@@ -1,4 +1,5 @@
-//! Damaged files: each byte of each file of a small database is flipped, and each file is cut off at many lengths.
+//! Damaged files: each byte of each file of a small database is flipped, and each file is cut off
+//! at many lengths.
 //!
 //! `FLAGSTONE_DAMAGE_STRIDE=1` visits every byte; by default every seventh.
 

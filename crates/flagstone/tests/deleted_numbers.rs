@@ -33,8 +33,9 @@ fn small_tables(seed: u64) -> Options {
     options
 }
 
-/// Of keys that are numbers close together, or text, it is known that they are deleted before a block is looked for, and of most
-/// keys of any kind that they are not. That must not hide what was set or merged later, nor what a snapshot sees.
+/// Of keys that are numbers close together, or text, it is known that they are deleted before a
+/// block is looked for, and of most keys of any kind that they are not. That must not hide what was
+/// set or merged later, nor what a snapshot sees.
 #[test]
 fn range_deletions_of_numbers_are_what_a_model_says() {
     testkit::for_each_seed(8, |seed| {
@@ -56,7 +57,9 @@ fn range_deletions_of_numbers_are_what_a_model_says() {
                 }
                 30..40 => {
                     db.merge(key(number), step.to_string()).unwrap();
-                    *now = Some(now.take().map_or(step.to_string(), |before| format!("{before},{step}")));
+                    *now = Some(
+                        now.take().map_or(step.to_string(), |before| format!("{before},{step}")),
+                    );
                 }
                 40..90 => {
                     let end = (number + random.u64(1..4)).min(NUMBERS);
@@ -70,7 +73,8 @@ fn range_deletions_of_numbers_are_what_a_model_says() {
                     }
                 }
                 90 => {
-                    // A table with nothing but so many that lookups pass it without a look at its bounds.
+                    // A table with nothing but so many that lookups pass it without a look at its
+                    // bounds.
                     db.flush_all().unwrap();
                     for number in (random.u64(..3)..NUMBERS).step_by(3) {
                         db.delete_range(key(number), [&key(number)[..], b"\0"].concat()).unwrap();
@@ -80,7 +84,12 @@ fn range_deletions_of_numbers_are_what_a_model_says() {
                 }
                 91..95 => db.flush_all().unwrap(),
                 95 => db
-                    .compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+                    .compact_range(
+                        db.default_column_family(),
+                        None,
+                        None,
+                        &CompactRangeOptions::default(),
+                    )
                     .unwrap(),
                 _ => snapshots.push((db.snapshot(), model.clone())),
             }
@@ -98,7 +107,8 @@ fn range_deletions_of_numbers_are_what_a_model_says() {
                 let together = db.multi_get_with(&options, family, &keys);
                 for (at, found) in together.into_iter().enumerate() {
                     let alone = db.get_with(&options, family, &keys[at]).unwrap();
-                    let [alone, found] = [alone, found.unwrap()].map(|one| one.map(|value| value.to_vec()));
+                    let [alone, found] =
+                        [alone, found.unwrap()].map(|one| one.map(|value| value.to_vec()));
                     let expected = seen[at].as_ref().map(|value| value.as_bytes().to_vec());
                     assert_eq!((&alone, &found), (&expected, &expected), "{at}, {step}");
                 }

@@ -1,11 +1,13 @@
-//! Half of a database of real size is deleted, in real time: when the disk has its space again, what a scan of the hole costs.
+//! Half of a database of real size is deleted, in real time: when the disk has its space again,
+//! what a scan of the hole costs.
 //!
 //! ```text
 //! cargo test --release -p flagstone --test deleted_space -- --ignored --nocapture
 //! ```
 //!
-//! `FLAGSTONE_BYTES` says how much is written, 1 GiB by default, below `TMPDIR`. What happens is told by `deletions.rs`, with a
-//! clock of its own; this is what a user of the default options sees.
+//! `FLAGSTONE_BYTES` says how much is written, 1 GiB by default, below `TMPDIR`. What happens is
+//! told by `deletions.rs`, with a clock of its own; this is what a user of the default options
+//! sees.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a story that fails ends the test")]
 #![allow(clippy::disallowed_methods, reason = "the test measures, and asks the operating system")]
@@ -46,8 +48,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// For how long it is waited for to tell how long it takes.
 const WAITED_FOR: Duration = Duration::from_secs(600);
 
-/// What may be left of a hundred parts when half is deleted. Blob files are promised to take no more than
-/// `max_space_amplification`, 1.3, of what lives: where the disk is slow with holes, values are moved until then.
+/// What may be left of a hundred parts when half is deleted. Blob files are promised to take no
+/// more than `max_space_amplification`, 1.3, of what lives: where the disk is slow with holes,
+/// values are moved until then.
 fn left_at_most(blobs: bool) -> u64 {
     if blobs { 65 } else { 60 }
 }
@@ -58,12 +61,14 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// Bytes that the files of the database take, without holes. The log keeps what it reserved, which is no deleted data's.
+/// Bytes that the files of the database take, without holes. The log keeps what it reserved, which
+/// is no deleted data's.
 fn on_disk(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
-    let data = entries
-        .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "sst" || ending == "blob"));
+    let data = entries.filter(|entry| {
+        entry.path().extension().is_some_and(|ending| ending == "sst" || ending == "blob")
+    });
     // A file may go away meanwhile.
     data.filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512)).sum()
 }
@@ -90,9 +95,11 @@ fn scan_ns(db: &Db, keys: u64, place: impl Fn(u64) -> u64) -> u128 {
     times[times.len() / 2]
 }
 
-/// Writes keys, compacts them, deletes half and rests; says when half of the space was free, if that took too long.
+/// Writes keys, compacts them, deletes half and rests; says when half of the space was free, if
+/// that took too long.
 fn live(half: Half, value_size: usize, blobs: bool) -> Option<String> {
-    let bytes: u64 = std::env::var("FLAGSTONE_BYTES").map_or(1 << 30, |bytes| bytes.parse().unwrap());
+    let bytes: u64 =
+        std::env::var("FLAGSTONE_BYTES").map_or(1 << 30, |bytes| bytes.parse().unwrap());
     let keys = bytes / (value_size as u64 + 16);
     let directory = common::temporary();
     let mut options = common::create();
@@ -105,17 +112,19 @@ fn live(half: Half, value_size: usize, blobs: bool) -> Option<String> {
         random.fill(&mut value);
         db.put(key(number), &value).unwrap();
     }
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     let before = on_disk(directory.path());
-    let what = format!("{half:?} of {value_size} bytes{}", if blobs { " in blob files" } else { "" });
+    let what =
+        format!("{half:?} of {value_size} bytes{}", if blobs { " in blob files" } else { "" });
     println!("{what}: {} MiB before", before >> 20);
 
     let began = Instant::now();
     match half {
         Half::Keys => (0..keys).step_by(2).for_each(|number| db.delete(key(number)).unwrap()),
-        Half::Ranges => (0..keys)
-            .step_by(200)
-            .for_each(|number| db.delete_range(key(number), key((number + 100).min(keys))).unwrap()),
+        Half::Ranges => (0..keys).step_by(200).for_each(|number| {
+            db.delete_range(key(number), key((number + 100).min(keys))).unwrap()
+        }),
         Half::OneRange => db.delete_range(key(0), key(keys / 2)).unwrap(),
     }
     println!("{what}: deleted in {:.1?}", began.elapsed());
@@ -137,7 +146,11 @@ fn live(half: Half, value_size: usize, blobs: bool) -> Option<String> {
         std::thread::park_timeout(PATIENCE.saturating_sub(began.elapsed()));
     }
     db.wait_for_compactions().unwrap();
-    println!("{what}: {} MiB at rest, after {:.1?}", on_disk(directory.path()) >> 20, began.elapsed());
+    println!(
+        "{what}: {} MiB at rest, after {:.1?}",
+        on_disk(directory.path()) >> 20,
+        began.elapsed()
+    );
     // The first only fetches the blocks.
     scan_ns(&db, keys, |number| number);
     println!("{what}: a seek to any key and ten steps {} ns", scan_ns(&db, keys, |number| number));

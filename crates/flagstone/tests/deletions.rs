@@ -64,7 +64,9 @@ impl World {
             ..CompactRangeOptions::default()
         };
         // The first only moves the table.
-        (0..2).for_each(|_| db.compact_range(db.default_column_family(), None, None, &whole).unwrap());
+        (0..2).for_each(|_| {
+            db.compact_range(db.default_column_family(), None, None, &whole).unwrap()
+        });
         let world = Self { options, db };
         world.work();
         world
@@ -101,7 +103,8 @@ impl World {
         entries(&self.db, self.db.default_column_family()).into_iter().map(|(key, _)| key).collect()
     }
 
-    /// Whether a scan from `number` on finds the next key without a step over anything that is deleted.
+    /// Whether a scan from `number` on finds the next key without a step over anything that is
+    /// deleted.
     fn finds_at_once(&self, number: u32) -> bool {
         let options = ReadOptions { max_skippable_internal_keys: 1, ..ReadOptions::default() };
         let mut iter = self.db.iter(&options).unwrap();
@@ -116,7 +119,8 @@ impl World {
 
 fn check(path: &Path, expected: &[Vec<u8>]) {
     let db = open_as_written(path, true);
-    let found: Vec<_> = entries(&db, db.default_column_family()).into_iter().map(|(key, _)| key).collect();
+    let found: Vec<_> =
+        entries(&db, db.default_column_family()).into_iter().map(|(key, _)| key).collect();
     assert_eq!(found, expected);
     let Some(referee) = referee() else { return };
     referee.ldb(path, &["checkconsistency"]);
@@ -140,12 +144,23 @@ fn half_of_the_keys_deleted_give_back_their_space() {
             world.rest(10);
             assert!(ranges || world.bytes() >= before, "{style}: not before the delay");
             world.rest(50);
-            assert!(world.bytes() < before * 60 / 100, "{style} {ranges}: {} of {before}", world.bytes());
+            assert!(
+                world.bytes() < before * 60 / 100,
+                "{style} {ranges}: {} of {before}",
+                world.bytes()
+            );
             assert_eq!(world.keys(), expected, "{style} {ranges}");
-            assert!((0..KEYS).step_by(50).all(|number| world.finds_at_once(number)), "{style} {ranges}");
+            assert!(
+                (0..KEYS).step_by(50).all(|number| world.finds_at_once(number)),
+                "{style} {ranges}"
+            );
             let compactions = world.count(Ticker::Compactions);
             world.rest(200);
-            assert_eq!(world.count(Ticker::Compactions), compactions, "{style} {ranges}: it is done");
+            assert_eq!(
+                world.count(Ticker::Compactions),
+                compactions,
+                "{style} {ranges}: it is done"
+            );
             world.db.close().unwrap();
             check(directory.path(), &expected);
         }
@@ -167,7 +182,8 @@ fn what_a_range_deletion_covers_is_dropped_without_being_read() {
         assert!(world.db.get_with(&seen, family, key(7)).unwrap().is_some());
         drop((seen, snapshot));
         world.rest(60);
-        let left: Vec<_> = world.db.live_files().iter().map(|f| (f.level, f.number.0, f.size)).collect();
+        let left: Vec<_> =
+            world.db.live_files().iter().map(|f| (f.level, f.number.0, f.size)).collect();
         assert_eq!(left, [], "{style}");
         let read = world.count(Ticker::CompactReadBytes) - read;
         // Small levels made it compact what the snapshot kept.
@@ -177,7 +193,8 @@ fn what_a_range_deletion_covers_is_dropped_without_being_read() {
     }
 }
 
-/// Range deletions that touch: a snapshot between them sees the keys that only the later one deletes, and lost them.
+/// Range deletions that touch: a snapshot between them sees the keys that only the later one
+/// deletes, and lost them.
 #[test]
 fn a_snapshot_between_two_range_deletions_keeps_its_keys() {
     for style in STYLES {
@@ -191,7 +208,10 @@ fn a_snapshot_between_two_range_deletions_keeps_its_keys() {
         let seen = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
         let family = world.db.default_column_family();
         for number in 1..KEYS {
-            assert!(world.db.get_with(&seen, family, key(number)).unwrap().is_some(), "{style}: {number}");
+            assert!(
+                world.db.get_with(&seen, family, key(number)).unwrap().is_some(),
+                "{style}: {number}"
+            );
         }
     }
 }
@@ -200,7 +220,8 @@ fn a_snapshot_between_two_range_deletions_keeps_its_keys() {
 fn values_in_blob_files_go_with_their_keys() {
     for (style, text) in STYLES.iter().zip(["", "max_space_amplification=1.2", ""]) {
         let directory = temporary();
-        let text = format!("{style};enable_blob_files=true;min_blob_size=100;blob_file_size=20000;{text}");
+        let text =
+            format!("{style};enable_blob_files=true;min_blob_size=100;blob_file_size=20000;{text}");
         let world = World::full(directory.path(), &text, 1000);
         let before = world.bytes();
         world.delete_range(0, KEYS / 2);
@@ -210,8 +231,9 @@ fn values_in_blob_files_go_with_their_keys() {
     }
 }
 
-/// Half of the values made way for a mark of a few bytes. The memtable with the marks was far from full, so nobody learned that
-/// there was garbage, and for as long as nobody wrote the blob files had twice what they were to have at most.
+/// Half of the values made way for a mark of a few bytes. The memtable with the marks was far from
+/// full, so nobody learned that there was garbage, and for as long as nobody wrote the blob files
+/// had twice what they were to have at most.
 #[test]
 fn large_values_leave_the_disk_when_small_ones_take_their_place() {
     const SIZE: usize = 2000;
@@ -280,7 +302,8 @@ fn whole_tables_of_a_deleted_range_are_dropped_within_a_second() {
     }
 }
 
-/// Each range would leave nothing of a tenth of what is left; a flush for every few kilobytes would cost more than it frees.
+/// Each range would leave nothing of a tenth of what is left; a flush for every few kilobytes would
+/// cost more than it frees.
 #[test]
 fn small_ranges_wait_for_more() {
     let directory = temporary();
@@ -316,7 +339,8 @@ fn with_a_delay_of_0_nothing_happens() {
     assert_eq!(world.count(Ticker::Flushes), flushes);
 }
 
-/// Who opens a database knows from the MANIFEST which tables are full of deletions, and opens none to find out.
+/// Who opens a database knows from the MANIFEST which tables are full of deletions, and opens none
+/// to find out.
 #[test]
 fn deletions_are_remembered_over_a_reopening() {
     let directory = temporary();
@@ -331,7 +355,8 @@ fn deletions_are_remembered_over_a_reopening() {
     assert!(world.bytes() < before * 60 / 100, "{} of {before}", world.bytes());
 }
 
-/// Puts, deletions of keys and ranges, and rests, at random: nothing comes back, and there is always an end.
+/// Puts, deletions of keys and ranges, and rests, at random: nothing comes back, and there is
+/// always an end.
 #[test]
 fn random_deletions_settle() {
     for (seed, style) in (0..9).zip(STYLES.iter().cycle()) {
@@ -368,15 +393,21 @@ fn random_deletions_settle() {
                 let found = world.db.get(key(number)).unwrap().map(|found| found.to_vec());
                 assert_eq!(found, model.get(&number).cloned(), "seed {seed}: {number}");
                 for (snapshot, then) in &snapshots {
-                    let seen = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+                    let seen =
+                        ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
                     let found = world.db.get_with(&seen, family, key(number)).unwrap();
-                    assert_eq!(found.map(|found| found.to_vec()), then.get(&number).cloned(), "seed {seed}");
+                    assert_eq!(
+                        found.map(|found| found.to_vec()),
+                        then.get(&number).cloned(),
+                        "seed {seed}"
+                    );
                 }
             }
         }
         drop(snapshots);
         world.rest(100);
-        let expected: Vec<_> = model.into_iter().map(|(number, value)| (key(number), value)).collect();
+        let expected: Vec<_> =
+            model.into_iter().map(|(number, value)| (key(number), value)).collect();
         assert_eq!(entries(&world.db, world.db.default_column_family()), expected, "seed {seed}");
     }
 }
@@ -398,7 +429,10 @@ fn tables_within_a_range_are_removed() {
         let within: Vec<_> = left.iter().filter(|key| **key >= from && **key < to).collect();
         assert!(within.len() < 700 && within.contains(&&key(600)), "{text}: {}", within.len());
         let outside = (0..500).chain(1500..KEYS).map(key);
-        assert!(outside.filter(|key| !left.contains(key)).count() == 0, "{text}: nothing outside is touched");
+        assert!(
+            outside.filter(|key| !left.contains(key)).count() == 0,
+            "{text}: nothing outside is touched"
+        );
         world.db.delete_files_in_ranges(family, &[(None, None)], true).unwrap();
         assert_eq!(world.keys(), [key(600)], "{text}: level 0 stays");
         world.work();
@@ -407,8 +441,9 @@ fn tables_within_a_range_are_removed() {
     }
 }
 
-/// A key may have its newest versions at the end of one table and older ones at the beginning of the next. Where only the first
-/// lay within the range, it was dropped, and an older version was seen again.
+/// A key may have its newest versions at the end of one table and older ones at the beginning of
+/// the next. Where only the first lay within the range, it was dropped, and an older version was
+/// seen again.
 #[test]
 fn tables_that_share_a_key_are_removed_together_or_not_at_all() {
     let directory = temporary();
@@ -469,10 +504,12 @@ fn what_is_suggested_is_compacted_when_there_is_time() {
 fn what_is_suggested_goes_on_where_it_is_moved() {
     let directory = temporary();
     let text = "level_compaction_dynamic_level_bytes=false";
-    let world = World { options: options(text), db: Db::open(directory.path(), &options(text)).unwrap() };
+    let world =
+        World { options: options(text), db: Db::open(directory.path(), &options(text)).unwrap() };
     let family = world.db.default_column_family();
     world.db.put(key(1), "at the bottom").unwrap();
-    let to_level3 = CompactRangeOptions { change_level: true, target_level: 3, ..Default::default() };
+    let to_level3 =
+        CompactRangeOptions { change_level: true, target_level: 3, ..Default::default() };
     world.db.compact_range(family, None, None, &to_level3).unwrap();
     world.db.put(key(2), "apart from it").unwrap();
     world.db.flush_all().unwrap();
@@ -498,11 +535,15 @@ fn sizes_are_about_right() {
         SizeApproximationOptions { include_memtables: true, include_files: true },
     );
     let (first, middle, last) = (key(0), key(KEYS / 2), key(KEYS));
-    let ranges: [(&[u8], &[u8]); 4] = [(&first, &last), (&first, &middle), (&middle, &last), (&last, &first)];
+    let ranges: [(&[u8], &[u8]); 4] =
+        [(&first, &last), (&first, &middle), (&middle, &last), (&last, &first)];
     let sizes = world.db.approximate_sizes(family, &ranges, &files).unwrap();
     let all = world.bytes();
     assert_eq!((sizes[0], sizes[3]), (all, 0));
-    assert!(sizes[1..3].iter().all(|size| (all * 4 / 10..all * 6 / 10).contains(size)), "{sizes:?} of {all}");
+    assert!(
+        sizes[1..3].iter().all(|size| (all * 4 / 10..all * 6 / 10).contains(size)),
+        "{sizes:?} of {all}"
+    );
     for number in 0..500 {
         world.db.put(key(KEYS / 2 + number), value(number, 100)).unwrap();
     }
@@ -511,11 +552,13 @@ fn sizes_are_about_right() {
     assert!((20_000..150_000).contains(&(more[2] - sizes[2])), "{more:?}, before {sizes:?}");
 }
 
-/// Nothing is read from a table for a key that is known to be deleted, and what was set later is found.
+/// Nothing is read from a table for a key that is known to be deleted, and what was set later is
+/// found.
 #[test]
 fn what_a_range_deletion_covers_is_not_read_by_lookups() {
     let directory = temporary();
-    let world = World::full(directory.path(), "no_block_cache=true;disable_auto_compactions=true", 20);
+    let world =
+        World::full(directory.path(), "no_block_cache=true;disable_auto_compactions=true", 20);
     // Opens all tables.
     assert_eq!(world.keys().len(), KEYS as usize);
     let get = |number| {
@@ -543,7 +586,8 @@ fn what_a_range_deletion_covers_is_not_read_by_lookups() {
     }
 }
 
-/// Tables of level 0 that have only range deletions, and many, are passed in another way than those with entries.
+/// Tables of level 0 that have only range deletions, and many, are passed in another way than those
+/// with entries.
 #[test]
 fn many_range_deletions_in_tables_of_their_own_delete_what_they_cover() {
     let directory = temporary();
@@ -552,7 +596,8 @@ fn many_range_deletions_in_tables_of_their_own_delete_what_they_cover() {
     let snapshot = ReadOptions { snapshot: Some(before.clone()), ..ReadOptions::default() };
     let ignoring = ReadOptions { ignore_range_deletions: true, ..ReadOptions::default() };
     let get = |options: &ReadOptions, number| {
-        let found = world.db.get_with(options, world.db.default_column_family(), key(number)).unwrap();
+        let found =
+            world.db.get_with(options, world.db.default_column_family(), key(number)).unwrap();
         found.map(|value| value.to_vec())
     };
     let mut expected: Vec<_> = (0..KEYS).map(|number| Some(value(number, 20))).collect();
@@ -570,7 +615,11 @@ fn many_range_deletions_in_tables_of_their_own_delete_what_they_cover() {
             world.db.flush_all().unwrap();
         }
         for number in 0..KEYS {
-            assert_eq!(get(&ReadOptions::default(), number), expected[number as usize], "{number}, {round}");
+            assert_eq!(
+                get(&ReadOptions::default(), number),
+                expected[number as usize],
+                "{number}, {round}"
+            );
             assert_eq!(get(&snapshot, number), Some(value(number, 20)), "{number}, {round}");
             assert!(get(&ignoring, number).is_some(), "{number}, {round}");
         }

@@ -73,13 +73,15 @@ fn value(seed: usize, size: usize) -> Vec<u8> {
     (0..size).map(|at| (at * 31 + seed * 7 + at / 256) as u8).collect()
 }
 
-/// Small values, values of every length around some blocks, and large ones; overwritten, flushed, compacted.
+/// Small values, values of every length around some blocks, and large ones; overwritten, flushed,
+/// compacted.
 fn fill(db: &Db) {
     for round in 0..3 {
         for number in 0..300 {
             db.put(format!("small{number:04}"), value(round + number, 20 + number)).expect("a put");
         }
-        let around = (4050..4110).step_by(3).chain(8180..8200).chain(9100..9110).chain([100_000, 2_200_000]);
+        let around =
+            (4050..4110).step_by(3).chain(8180..8200).chain(9100..9110).chain([100_000, 2_200_000]);
         for length in around {
             db.put(format!("around{length}"), value(round, length)).expect("a put");
         }
@@ -102,7 +104,9 @@ fn what_is_found_does_not_depend_on_how_it_was_written_and_read() {
     let db = Db::open(plain.path(), &options).expect("a database");
     fill(&db);
     let expected = entries(&db, db.default_column_family());
-    for settings in [&[WRITES][..], &[READS], &[WRITES, READS], &[&BLOBS[..], &[WRITES, READS]].concat()] {
+    for settings in
+        [&[WRITES][..], &[READS], &[WRITES, READS], &[&BLOBS[..], &[WRITES, READS]].concat()]
+    {
         let directory = temporary();
         let mut options = create();
         set(&mut options, settings);
@@ -121,7 +125,10 @@ fn what_is_found_does_not_depend_on_how_it_was_written_and_read() {
         db.close().expect("a clean close");
         drop(db);
         let db = Db::open(directory.path(), &create()).expect("a database");
-        assert!(entries(&db, db.default_column_family()) == expected, "{settings:?}: opened without");
+        assert!(
+            entries(&db, db.default_column_family()) == expected,
+            "{settings:?}: opened without"
+        );
         let report = db.verify(|_| {});
         assert!(report.faults.is_empty(), "{settings:?}: {:?}", report.faults);
     }
@@ -136,7 +143,11 @@ fn options_decide_which_files_go_around_the_cache() {
         (&[WRITES], [OpenMode::CreateDirect, OpenMode::Read], None),
         (&[READS], [OpenMode::Create, OpenMode::ReadDirect], None),
         // What is appended as it is committed never goes around the cache.
-        (&[BLOBS[0], BLOBS[1], WRITES], [OpenMode::CreateDirect, OpenMode::Read], Some(OpenMode::Create)),
+        (
+            &[BLOBS[0], BLOBS[1], WRITES],
+            [OpenMode::CreateDirect, OpenMode::Read],
+            Some(OpenMode::Create),
+        ),
     ] {
         let mut options = fs.options(settings);
         // One would open tables, too.
@@ -153,7 +164,8 @@ fn options_decide_which_files_go_around_the_cache() {
     }
 }
 
-/// Went wrong: the values that a compaction moves were read through the cache, and drove out what readers wanted.
+/// Went wrong: the values that a compaction moves were read through the cache, and drove out what
+/// readers wanted.
 #[test]
 fn compactions_read_the_values_that_they_move_around_the_cache() {
     for (settings, directly) in [(&[][..], 0), (&[WRITES], 1)] {
@@ -183,7 +195,8 @@ fn compactions_read_the_values_that_they_move_around_the_cache() {
         // What becomes garbage in the first the second one sees.
         for _ in 0..2 {
             fs.modes("blob");
-            db.compact_range(db.default_column_family(), None, None, &moving).expect("a compaction");
+            db.compact_range(db.default_column_family(), None, None, &moving)
+                .expect("a compaction");
         }
         assert_eq!(relocated(), 80, "what was not overwritten of the first file");
         let opened = fs.modes("blob");
@@ -204,7 +217,8 @@ fn a_file_system_without_direct_io_is_refused_at_open() {
     Db::open("/db", &fs.options(&[])).expect("a database").put("key", "value").expect("a put");
 }
 
-/// Threads write the files of a flush, which hears of what failed when it hands over the next buffer, or at the end.
+/// Threads write the files of a flush, which hears of what failed when it hands over the next
+/// buffer, or at the end.
 #[test]
 fn whatever_call_of_a_flush_fails_nothing_is_lost() {
     let mut refused = 0;
@@ -218,7 +232,11 @@ fn whatever_call_of_a_flush_fails_nothing_is_lost() {
         );
         set(
             &mut options,
-            &[("enable_blob_files", "true"), ("blob_write_mode", "flush"), ("min_blob_size", "1000")],
+            &[
+                ("enable_blob_files", "true"),
+                ("blob_write_mode", "flush"),
+                ("min_blob_size", "1000"),
+            ],
         );
         let db = Db::open("/db", &options).expect("a database");
         for number in 0..40 {
@@ -232,7 +250,10 @@ fn whatever_call_of_a_flush_fails_nothing_is_lost() {
         let flushed = db.flush_all();
         let has_failed = !fs.failed().is_empty();
         fs.heal();
-        assert!(entries(&db, db.default_column_family()) == expected, "call {at}: in memory or flushed");
+        assert!(
+            entries(&db, db.default_column_family()) == expected,
+            "call {at}: in memory or flushed"
+        );
         // Refused, too, where the flush was.
         let _ = db.close();
         drop(db);

@@ -1,5 +1,6 @@
-//! Stories of directories that only one database may have: those of `wal_dir`, `db_paths` and `cf_paths`. A copy that was opened
-//! with the original's took the original's files for leftovers of its own, and removed them.
+//! Stories of directories that only one database may have: those of `wal_dir`, `db_paths` and
+//! `cf_paths`. A copy that was opened with the original's took the original's files for leftovers
+//! of its own, and removed them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(
@@ -228,7 +229,10 @@ fn a_file_of_somebody_else_that_is_called_owner_stays_as_it_is() {
         let path = root.path().join("db");
         fill(&path, &options);
         assert_opens(&path, &options);
-        assert!(owners.iter().all(|owner| std::fs::read_to_string(owner).unwrap() == text), "{text:.9?}");
+        assert!(
+            owners.iter().all(|owner| std::fs::read_to_string(owner).unwrap() == text),
+            "{text:.9?}"
+        );
         // Nor must it be a file.
         std::fs::remove_file(&owners[0]).unwrap();
         std::fs::create_dir(&owners[0]).unwrap();
@@ -244,7 +248,10 @@ fn no_database_is_made_in_a_directory_of_another() {
     let options = options(root.path());
     let db = Db::open(&path, &options).unwrap();
     let error = Db::open(root.path().join("tables"), &create()).unwrap_err();
-    assert!(error.code() == Code::InvalidArgument && error.message().contains("another database"), "{error}");
+    assert!(
+        error.code() == Code::InvalidArgument && error.message().contains("another database"),
+        "{error}"
+    );
     assert!(!root.path().join("tables/CURRENT").exists());
     db.close().unwrap();
     drop(db);
@@ -290,11 +297,14 @@ fn in_memory(fs: &FaultFs) -> Options {
     options
 }
 
-/// Of two with cold tables on a disk of their own that is full, or mounted for reading, the one without an OWNER, or with one
-/// that has got outdated as the disk had another number after the last start, was not opened.
+/// Of two with cold tables on a disk of their own that is full, or mounted for reading, the one
+/// without an OWNER, or with one that has got outdated as the disk had another number after the
+/// last start, was not opened.
 #[test]
 fn a_database_is_opened_that_has_a_directory_which_takes_no_file() {
-    for (call, injection) in [(Call::Write, Injection::NoSpace), (Call::Create, Injection::ReadOnly)] {
+    for (call, injection) in
+        [(Call::Write, Injection::NoSpace), (Call::Create, Injection::ReadOnly)]
+    {
         let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
         let options = in_memory(&fs);
         fill(Path::new("/db"), &options);
@@ -326,7 +336,10 @@ fn two_families_get_the_same_new_directory_at_the_same_time() {
     family.set("cf_paths", "/photos").unwrap();
     let (other, spec, has_begun) = (db.clone(), family.clone(), AtomicBool::new(false));
     fs.before_each(move |call, path| {
-        if call == Call::Rename && path.starts_with("/photos") && !has_begun.swap(true, Ordering::Relaxed) {
+        if call == Call::Rename
+            && path.starts_with("/photos")
+            && !has_begun.swap(true, Ordering::Relaxed)
+        {
             other.create_column_family("second", &spec).unwrap();
         }
     });

@@ -1,7 +1,7 @@
 //! Stories of directories that cannot be synced: the system tells of that only once.
 //!
-//! On the laboratory's disk the names that such a sync should have made durable never are, though a later sync succeeds.
-//! (Another story is the narrow experiment `lost_names`.)
+//! On the laboratory's disk the names that such a sync should have made durable never are, though a
+//! later sync succeeds. (Another story is the narrow experiment `lost_names`.)
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -38,7 +38,8 @@ impl World {
     /// What a power loss leaves now.
     fn after_power_loss(&self) -> Db {
         let disk = self.disk.after_crash(self.disk.changes(), Survival::Lost);
-        Db::open("/db", &Options { env: steps::world(Arc::new(disk), 0), ..self.options.clone() }).unwrap()
+        Db::open("/db", &Options { env: steps::world(Arc::new(disk), 0), ..self.options.clone() })
+            .unwrap()
     }
 
     /// What the next process finds when this one dies.
@@ -96,8 +97,8 @@ fn is_sync_of_table(call: Call, path: &Path) -> bool {
     call == Call::Sync && has_extension(path, "sst")
 }
 
-/// A table was made when another thread found no room to sync the directory, and the flush's own sync found nothing left to do.
-/// A full disk is survived: the table is made again.
+/// A table was made when another thread found no room to sync the directory, and the flush's own
+/// sync found nothing left to do. A full disk is survived: the table is made again.
 #[test]
 fn a_table_whose_name_another_found_no_room_for_is_made_again() {
     let (world, db) = World::new(&[]);
@@ -111,8 +112,8 @@ fn a_table_whose_name_another_found_no_room_for_is_made_again() {
     assert_eq!(left.get("later").unwrap().unwrap(), "value");
 }
 
-/// A file of a value in pieces was made, another thread's sync of the directory failed, and its own found nothing left to do: a
-/// power loss took the value, and all that was written after it.
+/// A file of a value in pieces was made, another thread's sync of the directory failed, and its own
+/// found nothing left to do: a power loss took the value, and all that was written after it.
 #[test]
 fn a_value_in_pieces_whose_file_another_has_lost_is_not_acknowledged() {
     let (world, db) = World::new(&[("enable_blob_files", "true")]);
@@ -133,7 +134,8 @@ fn a_value_in_pieces_whose_file_another_has_lost_is_not_acknowledged() {
         },
     );
     let write = || {
-        let mut writer = db.put_stream(db.default_column_family(), "large", &synced())?.with_buffer(10);
+        let mut writer =
+            db.put_stream(db.default_column_family(), "large", &synced())?.with_buffer(10);
         writer.append(&[7; 500])?;
         writer.commit()
     };
@@ -141,9 +143,10 @@ fn a_value_in_pieces_whose_file_another_has_lost_is_not_acknowledged() {
     assert!(!is_acknowledged || world.after_power_loss().get("large").unwrap().is_some());
 }
 
-/// A WAL that could be neither begun nor removed again stayed, with zeros or what it held in an earlier life. To recovery history
-/// ended there, and where a write without the log had left a gap between sequence numbers, it did not go on in the WALs behind
-/// it: synced writes were lost, or the database was refused.
+/// A WAL that could be neither begun nor removed again stayed, with zeros or what it held in an
+/// earlier life. To recovery history ended there, and where a write without the log had left a gap
+/// between sequence numbers, it did not go on in the WALs behind it: synced writes were lost, or
+/// the database was refused.
 #[test]
 fn a_wal_that_could_not_be_begun_or_removed_hides_none_behind_it() {
     let unwaited = FlushOptions { wait: false, ..FlushOptions::default() };
@@ -157,27 +160,33 @@ fn a_wal_that_could_not_be_begun_or_removed_hides_none_behind_it() {
                 db.flush_all().unwrap();
             }
             put_synced(&db, "before").unwrap();
-            put(&db, "unlogged", &WriteOptions { disable_wal: true, ..WriteOptions::default() }).unwrap();
+            put(&db, "unlogged", &WriteOptions { disable_wal: true, ..WriteOptions::default() })
+                .unwrap();
             world.fs.plan(Plan::Twice { at, injection: Injection::Io, gap });
             let _ = db.flush(db.default_column_family(), &unwaited);
             world.fs.heal();
             let failed: Vec<_> = world.fs.failed().iter().map(|failure| failure.call).collect();
             left += usize::from(failed == [Call::SyncDirectory, Call::Remove]);
             // The memtable waits for somebody to flush it, and keeps its WAL.
-            if db.flush(db.default_column_family(), &unwaited).is_err() || put_synced(&db, "after").is_err() {
+            if db.flush(db.default_column_family(), &unwaited).is_err()
+                || put_synced(&db, "after").is_err()
+            {
                 continue;
             }
             let found = world.after_the_process(db);
             for key in ["early", "before", "after"] {
-                assert!(found.get(key).unwrap().is_some(), "{key} is lost, as {failed:?} failed at {at}");
+                assert!(
+                    found.get(key).unwrap().is_some(),
+                    "{key} is lost, as {failed:?} failed at {at}"
+                );
             }
         }
         assert_eq!(left, 1, "a WAL whose name is not durable stays");
     }
 }
 
-/// Deletions had waited long enough in a memtable, and the WAL that was begun to flush it could not be: that poisoned the
-/// database, though nobody needed the flush, and writers survive the same.
+/// Deletions had waited long enough in a memtable, and the WAL that was begun to flush it could not
+/// be: that poisoned the database, though nobody needed the flush, and writers survive the same.
 #[test]
 fn a_flush_for_the_sake_of_deletions_that_cannot_begin_is_put_off() {
     for injection in [Injection::Io, Injection::NoSpace] {
@@ -205,7 +214,11 @@ fn a_flush_for_the_sake_of_deletions_that_cannot_begin_is_put_off() {
         assert_eq!(db.statistics().get(Ticker::Flushes), flushes);
         deletions(50..51);
         work();
-        assert_eq!(db.statistics().get(Ticker::Flushes), flushes + 1, "the next deletion brings it up again");
+        assert_eq!(
+            db.statistics().get(Ticker::Flushes),
+            flushes + 1,
+            "the next deletion brings it up again"
+        );
         assert!(db.get(key(0)).unwrap().is_none() && db.get("later").unwrap().is_some());
     }
 }

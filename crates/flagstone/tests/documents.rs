@@ -8,7 +8,8 @@ use flagstone::options::{CfSettings, DbSettings, TableSettings};
 
 const DIFFERENCES: &str = include_str!("../../../docs/rocksdb-differences.md");
 
-/// What RocksDB's `DB` can be asked for (`db.h` of 11.8), but for handles of C++ and the steps of an ingestion.
+/// What RocksDB's `DB` can be asked for (`db.h` of 11.8), but for handles of C++ and the steps of
+/// an ingestion.
 const CALLS_OF_ROCKSDB: &str = "\
     AbortAllCompactions ClipColumnFamily Close CompactFiles CompactRange ContinueBackgroundWork \
     CreateColumnFamilies CreateColumnFamily CreateColumnFamilyWithImport Delete DeleteRange \
@@ -38,8 +39,8 @@ const CALLS_BESIDE_DB: &str = "\
     SeekForPrev SetCapacity SetSavePoint SliceTransform SstFileManager Statistics WaitForCompactOptions \
     memtable_insert_hint_per_batch prefix_same_as_start total_order_seek";
 
-/// The page says that what it does not name is the same: some thirty calls were neither there nor named, and of what stands
-/// beside `DB` as many.
+/// The page says that what it does not name is the same: some thirty calls were neither there nor
+/// named, and of what stands beside `DB` as many.
 #[test]
 fn every_call_of_rocksdb_s_is_named() {
     let named: Vec<&str> = DIFFERENCES.split('`').skip(1).step_by(2).collect();
@@ -63,7 +64,8 @@ fn refused() -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn every_option_that_is_refused_is_listed() {
-    let missing: Vec<&str> = refused().filter(|name| !DIFFERENCES.contains(&format!("`{name}`"))).collect();
+    let missing: Vec<&str> =
+        refused().filter(|name| !DIFFERENCES.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/rocksdb-differences.md does not name {missing:?}");
 }
 
@@ -99,13 +101,15 @@ fn calls_that_the_documents_name_exist() {
     let source = sources(vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")]);
     let documents =
         [DIFFERENCES, include_str!("../../../docs/tuning.md"), include_str!("../../../README.md")];
-    let owners = ["Db::", "TtlDb::", "Iter::", "ColumnFamily::", "CompactionControl::", "WriteBatch::"];
+    let owners =
+        ["Db::", "TtlDb::", "Iter::", "ColumnFamily::", "CompactionControl::", "WriteBatch::"];
     let mut seen = 0;
     for code in documents.iter().flat_map(|text| text.split('`').skip(1).step_by(2)) {
         let call = owners.iter().find_map(|owner| code.strip_prefix(owner));
         let Some(name) = call.and_then(|call| call.split(['(', '{']).next()) else { continue };
         seen += 1;
-        let is_there = ["(", "<"].iter().any(|next| source.contains(&format!("pub fn {name}{next}")));
+        let is_there =
+            ["(", "<"].iter().any(|next| source.contains(&format!("pub fn {name}{next}")));
         assert!(is_there, "the documents name `{code}`, which there is not");
     }
     assert!(seen > 50, "only {seen}");
@@ -121,11 +125,13 @@ fn files_and_functions_that_the_guides_to_the_code_name_exist() {
     ];
     for (guide, text) in guides {
         for code in text.split('`').skip(1).step_by(2) {
-            let is_path = code.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte));
+            let is_path =
+                code.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte));
             if code.contains('/') && is_path {
                 let places = [root.join("src").join(code), root.join("../..").join(code)];
                 assert!(places.iter().any(|place| place.exists()), "{guide} names the file {code}");
-            } else if code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            } else if code.contains('_')
+                && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
             {
                 assert!(source.contains(code), "{guide} names {code}");
             }

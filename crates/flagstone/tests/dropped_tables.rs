@@ -1,4 +1,5 @@
-//! Tables that are dropped as they are: of what they refer to in blob files only the sums are wanted.
+//! Tables that are dropped as they are: of what they refer to in blob files only the sums are
+//! wanted.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -12,7 +13,8 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{File, FileAround, FileSystem, FileSystemAround, OpenMode};
 use testkit::{settings, steps};
 
-/// Notes which tables are read around the system's cache, which is what compactions do here and nobody else.
+/// Notes which tables are read around the system's cache, which is what compactions do here and
+/// nobody else.
 #[derive(Clone, Default)]
 struct Disk {
     files: Arc<MemoryFileSystem>,
@@ -74,7 +76,8 @@ impl FileSystemAround for Disk {
     }
 }
 
-/// A family of so many tables, each with so many values in a blob file, that drops the oldest as soon as it may.
+/// A family of so many tables, each with so many values in a blob file, that drops the oldest as
+/// soon as it may.
 fn filled(disk: &Disk, tables: u32, values: u32) -> (Arc<Db>, ColumnFamily) {
     let mut options = settings::tiny(&steps::world(Arc::new(disk.clone()), 1));
     let common = [
@@ -100,8 +103,10 @@ fn filled(disk: &Disk, tables: u32, values: u32) -> (Arc<Db>, ColumnFamily) {
 }
 
 fn drop_all(db: &Db, family: &ColumnFamily) {
-    let changes =
-        [("compaction_options_fifo", "{max_table_files_size=1;}"), ("disable_auto_compactions", "false")];
+    let changes = [
+        ("compaction_options_fifo", "{max_table_files_size=1;}"),
+        ("disable_auto_compactions", "false"),
+    ];
     db.set_options(family, &changes).unwrap();
     db.wait_for_compactions().unwrap();
 }

@@ -115,8 +115,8 @@ impl FileSystemAround for Disk {
     }
 }
 
-/// A flush of one family made its own writes durable and let a power failure take older writes to another family:
-/// the database then refused to open, because the one was ahead of the other.
+/// A flush of one family made its own writes durable and let a power failure take older writes to
+/// another family: the database then refused to open, because the one was ahead of the other.
 #[test]
 fn a_flushed_family_does_not_outlive_older_writes_to_others() {
     let disk = Disk::default();
@@ -132,7 +132,8 @@ fn a_flushed_family_does_not_outlive_older_writes_to_others() {
     assert_eq!(db.get("older").unwrap().unwrap(), "1");
 }
 
-/// Writers that never sync kept every WAL open for ever: descriptors and the space of removed files ran out.
+/// Writers that never sync kept every WAL open for ever: descriptors and the space of removed files
+/// ran out.
 #[test]
 fn obsolete_wals_are_closed_though_nobody_syncs() {
     let disk = Disk::default();
@@ -148,18 +149,21 @@ fn obsolete_wals_are_closed_though_nobody_syncs() {
     );
 }
 
-/// An empty batch with `sync` is how applications sync what they wrote before; it returned without a sync.
+/// An empty batch with `sync` is how applications sync what they wrote before; it returned without
+/// a sync.
 #[test]
 fn an_empty_synced_batch_syncs_what_was_written_before() {
     let disk = Disk::default();
     let db = Db::open("/db", &disk.options()).unwrap();
     db.put("key", "value").unwrap();
-    db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, WriteBatch::new()).unwrap();
+    db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, WriteBatch::new())
+        .unwrap();
     let db = Db::open("/db", &disk.after_power_failure()).unwrap();
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
 }
 
-/// A batch of log data alone has no sequence number of its own: it was taken for synced with what came before it.
+/// A batch of log data alone has no sequence number of its own: it was taken for synced with what
+/// came before it.
 #[test]
 fn a_synced_batch_of_log_data_is_synced() {
     let disk = Disk::default();
@@ -191,7 +195,8 @@ fn log_data_alone_is_synced_when_somebody_asks() {
     }
 }
 
-/// A write that did not ask for a sync becomes visible after those before it that did; it paid for a sync of its own.
+/// A write that did not ask for a sync becomes visible after those before it that did; it paid for
+/// a sync of its own.
 #[test]
 fn an_unsynced_write_waits_for_the_syncs_of_others_only() {
     let disk = Disk::default();
@@ -222,8 +227,8 @@ fn an_unsynced_write_waits_for_the_syncs_of_others_only() {
     assert_eq!(db.statistics().get(Ticker::WalSyncs) - before, 1);
 }
 
-/// With `avoid_flush_during_recovery` the WALs of a killed process were kept without a sync, so that a power failure
-/// could take them and leave newer, synced writes.
+/// With `avoid_flush_during_recovery` the WALs of a killed process were kept without a sync, so
+/// that a power failure could take them and leave newer, synced writes.
 #[test]
 fn wals_kept_by_recovery_are_synced() {
     let disk = Disk::default();
@@ -258,8 +263,8 @@ fn copy_of(fs: &MemoryFileSystem) -> Result<MemoryFileSystem> {
     Ok(copy)
 }
 
-/// A memtable that waits for another to be merged with is no work to wait for; and if it alone keeps the oldest WAL
-/// when the WALs grow too large, it is flushed.
+/// A memtable that waits for another to be merged with is no work to wait for; and if it alone
+/// keeps the oldest WAL when the WALs grow too large, it is flushed.
 #[test]
 fn a_lone_memtable_neither_blocks_waiting_nor_keeps_its_wal() {
     let mut options = create();
@@ -286,7 +291,8 @@ fn a_lone_memtable_neither_blocks_waiting_nor_keeps_its_wal() {
     assert_eq!(waiting(), 0);
 }
 
-/// Only what older WALs had was looked at: families that were filled evenly made one WAL as large as all their memtables.
+/// Only what older WALs had was looked at: families that were filled evenly made one WAL as large
+/// as all their memtables.
 #[test]
 fn the_limit_of_all_wals_holds_for_the_first_one() {
     let mut options = create();
@@ -305,7 +311,8 @@ fn the_limit_of_all_wals_holds_for_the_first_one() {
     }
 }
 
-/// With at most two memtables and five to be merged at a time, writers waited for a flush that waited for writers.
+/// With at most two memtables and five to be merged at a time, writers waited for a flush that
+/// waited for writers.
 #[test]
 fn memtables_to_merge_are_limited_by_memtables_allowed() {
     let mut options = create();
@@ -331,7 +338,10 @@ fn entries_for_missing_families_are_dropped_if_asked() {
     batch.put(b"a", b"1").unwrap();
     batch.put_cf(&gone, b"b", b"2").unwrap();
     batch.put(b"c", b"3").unwrap();
-    assert_eq!(db.write_ref(&WriteOptions::default(), &mut batch).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(
+        db.write_ref(&WriteOptions::default(), &mut batch).unwrap_err().code(),
+        Code::InvalidArgument
+    );
     assert!(db.get("a").unwrap().is_none());
 
     let lenient = WriteOptions { ignore_missing_column_families: true, ..WriteOptions::default() };
@@ -345,7 +355,8 @@ fn entries_for_missing_families_are_dropped_if_asked() {
     assert_eq!(db.latest_sequence_number(), sequence, "replay counts as the writer did");
 }
 
-/// A checkpoint of a database that is open read-only asked for a WAL 0 and would have left out what is not flushed.
+/// A checkpoint of a database that is open read-only asked for a WAL 0 and would have left out what
+/// is not flushed.
 #[test]
 fn a_read_only_database_has_checkpoints_with_its_wals() {
     let directory = temporary();
@@ -383,8 +394,8 @@ impl FileSystemAround for Busy {
     }
 }
 
-/// Went wrong: an opening for reading read the MANIFEST, and then the WALs that were left after a flush. What the flush had put
-/// into a table was in neither.
+/// Went wrong: an opening for reading read the MANIFEST, and then the WALs that were left after a
+/// flush. What the flush had put into a table was in neither.
 #[test]
 fn an_opening_for_reading_beside_a_writer_misses_nothing() {
     let files = MemoryFileSystem::default();
@@ -399,7 +410,8 @@ fn an_opening_for_reading_beside_a_writer_misses_nothing() {
     assert_eq!(keys.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
-/// A checkpoint of a database of which some families were not open named their files, but had none of them.
+/// A checkpoint of a database of which some families were not open named their files, but had none
+/// of them.
 #[test]
 fn a_checkpoint_for_reading_has_the_families_that_are_open() {
     let directory = temporary();
@@ -421,13 +433,14 @@ fn a_checkpoint_for_reading_has_the_families_that_are_open() {
     let db = Db::open(&copy, &create()).unwrap();
     assert_eq!(entries(&db, db.default_column_family()).len(), 2);
     assert_eq!(Db::list_column_families(&copy, &create()).unwrap(), ["default"]);
-    // The number of a family that was left out is not given out again: its entries are still in the WAL.
+    // The number of a family that was left out is not given out again: its entries are still in the
+    // WAL.
     let new = db.create_column_family("new", &create().cf).unwrap();
     assert!(entries(&db, &new).is_empty() && new.id().0 == 2);
 }
 
-/// The tables that the writer had compacted away meanwhile were left out, and the checkpoint was called done. A read-only handle
-/// holds them, so that the checkpoint has what the handle shows.
+/// The tables that the writer had compacted away meanwhile were left out, and the checkpoint was
+/// called done. A read-only handle holds them, so that the checkpoint has what the handle shows.
 #[test]
 fn a_checkpoint_for_reading_has_tables_that_the_writer_removed() {
     let directory = temporary();
@@ -440,7 +453,8 @@ fn a_checkpoint_for_reading_has_tables_that_the_writer_removed() {
     }
     let reader = Db::open_read_only(&path, &create()).unwrap();
     // Two tables that overlap are merged, and their space is free when the call returns.
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     let is_gone = |file: &LiveFile| !file.path.exists();
     assert!(reader.live_files().iter().all(is_gone), "the writer has removed both");
     reader.checkpoint(&copy).unwrap();
@@ -464,7 +478,8 @@ fn a_separate_directory_for_wals_is_made() {
     }
 }
 
-/// Two-phase transactions cannot be replayed, so a batch with their marks must not get into the WAL.
+/// Two-phase transactions cannot be replayed, so a batch with their marks must not get into the
+/// WAL.
 #[test]
 fn a_batch_that_could_not_be_replayed_is_refused() {
     const BEGIN_PREPARE: u8 = 0x9;
@@ -497,7 +512,10 @@ fn a_scan_gives_up_after_as_many_hidden_entries_as_allowed() {
         let mut iter = db.iter(&read).unwrap();
         iter.seek("001");
         assert_eq!(iter.valid(), found, "{limit}");
-        assert_eq!(iter.status().map_err(|error| error.code()).err(), (!found).then_some(Code::Incomplete));
+        assert_eq!(
+            iter.status().map_err(|error| error.code()).err(),
+            (!found).then_some(Code::Incomplete)
+        );
         iter.seek_for_prev("099");
         assert_eq!(iter.valid(), found, "{limit}");
     }
@@ -513,7 +531,8 @@ fn the_number_of_workers_follows_its_option() {
     for jobs in ["8", "1"] {
         db.set_db_options(&[("max_background_jobs", jobs)]).unwrap();
         db.put("key", jobs).unwrap();
-        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+            .unwrap();
         db.wait_for_compactions().unwrap();
     }
     db.close().unwrap();

@@ -1,4 +1,5 @@
-//! What a program expects of the interface that embeds the engine, coming from RocksDB or from Rust's own types.
+//! What a program expects of the interface that embeds the engine, coming from RocksDB or from
+//! Rust's own types.
 
 use std::error::Error as _;
 use std::fmt::Debug;
@@ -8,11 +9,13 @@ use bytes::Bytes;
 use flagstone::base::{Code, Error};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{
-    AsyncIter, BlobWriter, ColumnFamily, Db, Iter, TtlAsyncIter, TtlDb, TtlIter, TtlOptions, Value, ValuePart,
+    AsyncIter, BlobWriter, ColumnFamily, Db, Iter, TtlAsyncIter, TtlDb, TtlIter, TtlOptions, Value,
+    ValuePart,
 };
 use flagstone::env::{BackgroundThreads, Env, RateLimiter};
 use flagstone::options::{
-    BlockCache, CompactRangeOptions, CompactionControl, FlushOptions, Options, ReadOptions, WriteOptions,
+    BlockCache, CompactRangeOptions, CompactionControl, FlushOptions, Options, ReadOptions,
+    WriteOptions,
 };
 
 fn options() -> Options {
@@ -51,7 +54,8 @@ fn handles_go_to_other_threads_and_into_messages() {
     assert_eq!(format!("{iter:?}"), "Iter(on no key)");
     iter.seek_to_first();
     assert_eq!(format!("{iter:?}"), "Iter(at stone)");
-    let mut writer = db.put_stream(db.default_column_family(), "photo", &WriteOptions::default()).unwrap();
+    let mut writer =
+        db.put_stream(db.default_column_family(), "photo", &WriteOptions::default()).unwrap();
     writer.write_all(b"pixels").unwrap();
     assert_eq!(format!("{writer:?}"), "BlobWriter(photo, 6 bytes)");
 }
@@ -97,10 +101,12 @@ fn a_value_becomes_what_the_program_sends_on() {
 fn behind_an_error_of_a_writer_of_pieces_stands_the_engine_s() {
     let db = Db::open("/db", &options()).unwrap();
     let family = db.default_column_family();
-    let mut writer = db.put_stream(family, vec![7; 100], &WriteOptions::default()).unwrap().with_buffer(0);
+    let mut writer =
+        db.put_stream(family, vec![7; 100], &WriteOptions::default()).unwrap().with_buffer(0);
     db.close().unwrap();
     let error = writer.write_all(b"pixels").unwrap_err();
-    let engine = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).expect("the engine's own");
+    let engine =
+        error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).expect("the engine's own");
     assert_eq!(engine.code(), Code::ShutdownInProgress);
     assert!(engine.source().is_none());
 }
@@ -121,16 +127,21 @@ fn a_ttl_database_has_the_short_calls_too() {
     let family = db.base().default_column_family();
     assert_eq!(db.get_cf(family, "session/2").unwrap().unwrap(), "bob,carol");
     let found = db.multi_get(&["session/1", "session/3"]);
-    assert_eq!(found.into_iter().map(|value| value.unwrap().is_some()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(
+        found.into_iter().map(|value| value.unwrap().is_some()).collect::<Vec<_>>(),
+        [true, false]
+    );
     let mut iter = db.iter(&ReadOptions::default()).unwrap();
     assert!(iter.next_entry().unwrap().is_none(), "nobody has sent it anywhere");
     iter.seek_to_first();
-    let entries: Vec<_> = std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).collect();
+    let entries: Vec<_> =
+        std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).collect();
     assert_eq!(entries[1], (b"session/2".to_vec(), b"bob,carol".to_vec()));
     assert_eq!(entries.len(), 2);
 }
 
-/// That it was not opened was all that was said, though `Db::open` gives all families the options of one.
+/// That it was not opened was all that was said, though `Db::open` gives all families the options
+/// of one.
 #[test]
 fn a_database_that_wants_other_options_says_which() {
     let options = options();
@@ -144,16 +155,24 @@ fn a_database_that_wants_other_options_says_which() {
 
     let refused = Db::open("/db", &options).unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
-    assert!(refused.remedy().is_some_and(|remedy| remedy.contains("Db::open_with_families")), "{refused}");
+    assert!(
+        refused.remedy().is_some_and(|remedy| remedy.contains("Db::open_with_families")),
+        "{refused}"
+    );
     newest.num_levels = 3;
-    let refused = Db::open_with_families("/db", &options, &[("newest", newest.clone())]).unwrap_err();
-    assert!(refused.remedy().is_some_and(|remedy| remedy.starts_with("set it to 7 or more")), "{refused}");
+    let refused =
+        Db::open_with_families("/db", &options, &[("newest", newest.clone())]).unwrap_err();
+    assert!(
+        refused.remedy().is_some_and(|remedy| remedy.starts_with("set it to 7 or more")),
+        "{refused}"
+    );
     newest.num_levels = 7;
     let db = Db::open_with_families("/db", &options, &[("newest", newest)]).unwrap();
     assert_eq!(db.get_cf(&db.column_family("newest").unwrap(), "stone").unwrap().unwrap(), "flag");
 }
 
-/// Those that metrics of stream processors ask for were not known: what waits for compactions, and for flushes.
+/// Those that metrics of stream processors ask for were not known: what waits for compactions, and
+/// for flushes.
 #[test]
 fn properties_tell_what_waits() {
     let mut options = options();
@@ -167,7 +186,9 @@ fn properties_tell_what_waits() {
         }
         db.flush(db.default_column_family(), &FlushOptions::default()).unwrap();
     }
-    assert!(property("rocksdb.estimate-pending-compaction-bytes").is_some_and(|bytes| bytes > 1000));
+    assert!(
+        property("rocksdb.estimate-pending-compaction-bytes").is_some_and(|bytes| bytes > 1000)
+    );
     assert_eq!(property("rocksdb.num-entries-imm-mem-tables"), Some(0));
     assert_eq!(property("rocksdb.num-deletes-imm-mem-tables"), Some(0));
 }

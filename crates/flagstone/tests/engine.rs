@@ -66,7 +66,10 @@ fn a_batch_over_families_is_atomic_and_checked() {
         db.create_column_family("users", &Default::default()).unwrap_err().code(),
         Code::InvalidArgument
     );
-    assert_eq!(db.create_column_family("", &Default::default()).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(
+        db.create_column_family("", &Default::default()).unwrap_err().code(),
+        Code::InvalidArgument
+    );
     let mut batch = WriteBatch::new();
     batch.put(b"a", b"1").unwrap();
     batch.put_cf(&users, b"a", b"2").unwrap();
@@ -176,7 +179,9 @@ fn large_values_go_to_blob_files_and_come_back() {
 fn values_from_blob_files_stay_in_the_cache_where_that_is_asked_for() {
     let directory = temporary();
     let mut options = create();
-    options.set_all("enable_blob_files=true;min_blob_size=1000;cache_blobs=true;block_cache=8M").unwrap();
+    options
+        .set_all("enable_blob_files=true;min_blob_size=1000;cache_blobs=true;block_cache=8M")
+        .unwrap();
     let db = Db::open(directory.path(), &options).unwrap();
     let large = |n: u8| vec![n; 50_000];
     for n in 0..10 {
@@ -202,7 +207,8 @@ fn values_from_blob_files_stay_in_the_cache_where_that_is_asked_for() {
     }
     assert!(cached(7) == Some(large(7)));
     db.put([7], large(77)).unwrap();
-    db.compact_range(&family, None, None, &flagstone::options::CompactRangeOptions::default()).unwrap();
+    db.compact_range(&family, None, None, &flagstone::options::CompactRangeOptions::default())
+        .unwrap();
     assert!(db.get([7]).unwrap().unwrap() == large(77), "never an older one's");
     assert!(cached(2) == Some(large(2)), "where it lies has not changed");
 }
@@ -222,7 +228,8 @@ fn writes_without_the_wal_survive_a_close() {
     assert_eq!(Db::open(&path, &create()).unwrap().get("k").unwrap().unwrap(), "v");
 }
 
-/// A value and its single deletion take each other away, and the flush writes no table; its WAL goes all the same.
+/// A value and its single deletion take each other away, and the flush writes no table; its WAL
+/// goes all the same.
 #[test]
 fn a_flush_of_nothing_is_a_flush() {
     let directory = temporary();
@@ -257,8 +264,11 @@ fn many_writers_lose_nothing() {
             scope.spawn(move || {
                 for number in 0..2_000 {
                     let mut batch = WriteBatch::new();
-                    batch.put(format!("{thread}/{number:05}").as_bytes(), [thread as u8; 50]).unwrap();
-                    let options = WriteOptions { sync: number % 500 == 0, ..WriteOptions::default() };
+                    batch
+                        .put(format!("{thread}/{number:05}").as_bytes(), [thread as u8; 50])
+                        .unwrap();
+                    let options =
+                        WriteOptions { sync: number % 500 == 0, ..WriteOptions::default() };
                     db.write_with(&options, batch).unwrap();
                 }
             });
@@ -271,8 +281,8 @@ fn many_writers_lose_nothing() {
     assert_eq!(entries(&db, db.default_column_family()).len(), 8_000);
 }
 
-/// A lookup asked only the first table of a level that may hold the key; a compaction may have put the key's older
-/// versions, which snapshots protect, into the tables behind it.
+/// A lookup asked only the first table of a level that may hold the key; a compaction may have put
+/// the key's older versions, which snapshots protect, into the tables behind it.
 #[test]
 fn versions_of_a_key_that_straddle_tables_are_all_found() {
     let directory = temporary();
@@ -305,8 +315,8 @@ fn versions_of_a_key_that_straddle_tables_are_all_found() {
     }
 }
 
-/// A fully loaded database without an overwrite relocated a quarter of its blobs: old files were emptied even if all
-/// they held was live.
+/// A fully loaded database without an overwrite relocated a quarter of its blobs: old files were
+/// emptied even if all they held was live.
 #[test]
 fn blob_files_without_garbage_stay() {
     let directory = temporary();
@@ -330,7 +340,8 @@ fn blob_files_without_garbage_stay() {
         db.put(format!("{number:03}"), vec![8; 1_000]).unwrap();
     }
     db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
-    let garbage = db.int_property(db.default_column_family(), "rocksdb.live-blob-file-garbage-size").unwrap();
+    let garbage =
+        db.int_property(db.default_column_family(), "rocksdb.live-blob-file-garbage-size").unwrap();
     assert_eq!(garbage, 0, "what is entirely garbage is gone, and nothing else is");
 }
 
@@ -380,8 +391,8 @@ fn an_option_changed_while_open_is_checked() {
     db.set_db_options(&[("delayed_write_rate", "1048576")]).unwrap();
 }
 
-/// A checkpoint kept the original's `wal_dir` in its OPTIONS file: opened as that says, it replayed and then removed the
-/// original's WALs.
+/// A checkpoint kept the original's `wal_dir` in its OPTIONS file: opened as that says, it replayed
+/// and then removed the original's WALs.
 #[test]
 fn a_checkpoint_stands_on_its_own() {
     let directory = temporary();
@@ -412,12 +423,19 @@ fn options_are_set_where_they_belong() {
     let directory = temporary();
     let db = Db::open(directory.path().join("db"), &create()).unwrap();
     let family = db.default_column_family().clone();
-    db.set_options(&family, &[("write_buffer_size", "1048576"), ("enable_blob_files", "true")]).unwrap();
+    db.set_options(&family, &[("write_buffer_size", "1048576"), ("enable_blob_files", "true")])
+        .unwrap();
     assert_eq!(family.options().write_buffer_size, 1 << 20);
     let error = db.set_db_options(&[("write_buffer_size", "1048576")]).unwrap_err();
     assert!(error.to_string().contains("set_options"), "{error}");
-    assert_eq!(db.set_options(&family, &[("num_levels", "3")]).unwrap_err().code(), Code::InvalidArgument);
-    assert_eq!(db.set_options(&family, &[("nonsense", "3")]).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(
+        db.set_options(&family, &[("num_levels", "3")]).unwrap_err().code(),
+        Code::InvalidArgument
+    );
+    assert_eq!(
+        db.set_options(&family, &[("nonsense", "3")]).unwrap_err().code(),
+        Code::InvalidArgument
+    );
     db.set_db_options(&[("delayed_write_rate", "1000000")]).unwrap();
     for (name, value, says) in [
         ("max_background_jobs", "4", "set_db_options"),
@@ -484,7 +502,8 @@ impl flagstone::options::CompactionFilter for Panicking {
     }
 }
 
-/// A filter that panicked in a compaction asked for left its inputs marked: closing waited for ever.
+/// A filter that panicked in a compaction asked for left its inputs marked: closing waited for
+/// ever.
 #[test]
 fn a_filter_that_panics_poisons_and_does_not_hang() {
     let directory = temporary();
@@ -496,7 +515,10 @@ fn a_filter_that_panics_poisons_and_does_not_hang() {
         db.flush_all().unwrap();
     }
     let family = db.default_column_family().clone();
-    assert_eq!(db.compact_range(&family, None, None, &Default::default()).unwrap_err().code(), Code::Aborted);
+    assert_eq!(
+        db.compact_range(&family, None, None, &Default::default()).unwrap_err().code(),
+        Code::Aborted
+    );
     assert!(db.put("k", "after").is_err());
     assert_eq!(db.get("k").unwrap().unwrap(), "1");
     drop(db);
@@ -527,7 +549,12 @@ impl MergeOperator for Refusing {
         "Refusing"
     }
 
-    fn full_merge(&self, _key: &[u8], _existing: Option<&[u8]>, _operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        _existing: Option<&[u8]>,
+        _operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         None
     }
 
@@ -536,8 +563,9 @@ impl MergeOperator for Refusing {
     }
 }
 
-/// Operands keep their sequence numbers. Once a snapshot was released that was newer, a table at the bottom with one that could
-/// not be merged was rewritten for the sake of these numbers, again and again.
+/// Operands keep their sequence numbers. Once a snapshot was released that was newer, a table at
+/// the bottom with one that could not be merged was rewritten for the sake of these numbers, again
+/// and again.
 #[test]
 fn operands_that_cannot_be_merged_are_not_rewritten_without_an_end() {
     let mut options = create();

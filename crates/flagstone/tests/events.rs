@@ -9,7 +9,9 @@ use flagstone::base::{Error, SubCode};
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem};
-use flagstone::options::{CompactRangeOptions, EventListener, FileInfo, JobInfo, Options, StallCondition};
+use flagstone::options::{
+    CompactRangeOptions, EventListener, FileInfo, JobInfo, Options, StallCondition,
+};
 use parking_lot::Mutex;
 use testkit::{Call, FaultFs, Injection, Plan, Sort, steps};
 
@@ -90,7 +92,8 @@ fn options(fs: Arc<dyn FileSystem>, diary: &Arc<Diary>) -> Options {
 #[test]
 fn listeners_are_told_in_order_whatever_others_do() {
     let diary = Arc::new(Diary::default());
-    let db = Db::open("/db", &options(Arc::new(MemoryFileSystem::new()), &diary)).expect("a database");
+    let db =
+        Db::open("/db", &options(Arc::new(MemoryFileSystem::new()), &diary)).expect("a database");
     for round in ["1", "2"] {
         db.put("key", round).expect("a write");
         db.flush_all().expect("a flush");
@@ -125,7 +128,10 @@ fn errors_are_told_of_and_so_is_their_end() {
     db.put("key", "value").expect("a write");
     fs.plan(Plan::Next { call: Call::Create, sort: Sort::Table, injection: Injection::NoSpace });
     assert_eq!(db.flush_all().expect_err("no table can be made").subcode(), SubCode::NoSpace);
-    assert_eq!(db.put("key", "newer").expect_err("until there is space").subcode(), SubCode::NoSpace);
+    assert_eq!(
+        db.put("key", "newer").expect_err("until there is space").subcode(),
+        SubCode::NoSpace
+    );
     assert!(
         state("flagstone.background-error").starts_with("suspended: "),
         "{}",
@@ -147,14 +153,19 @@ fn errors_are_told_of_and_so_is_their_end() {
     let told = diary.read();
     let of_errors: Vec<_> =
         told.iter().filter(|line| !line.contains("create") && !line.contains("flushed")).collect();
-    assert_eq!(of_errors, ["failed, for now: NoSpace", "recovered from NoSpace", "failed, for good: None"]);
+    assert_eq!(
+        of_errors,
+        ["failed, for now: NoSpace", "recovered from NoSpace", "failed, for good: None"]
+    );
 }
 
 #[test]
 fn held_up_writers_are_told_of() {
     let diary = Arc::new(Diary::default());
     let mut options = options(Arc::new(MemoryFileSystem::new()), &diary);
-    options.set_all("level0_stop_writes_trigger=2;level0_slowdown_writes_trigger=2").expect("options");
+    options
+        .set_all("level0_stop_writes_trigger=2;level0_slowdown_writes_trigger=2")
+        .expect("options");
     let db = Db::open("/db", &options).expect("a database");
     for round in ["1", "2"] {
         db.put("key", round).expect("a write");
@@ -177,7 +188,8 @@ struct Writer {
 
 impl EventListener for Writer {
     fn on_flush_completed(&self, _job: &JobInfo) {
-        let flushes = std::thread::current().name().is_some_and(|name| name.starts_with("flagstone-flush"));
+        let flushes =
+            std::thread::current().name().is_some_and(|name| name.starts_with("flagstone-flush"));
         let db = self.db.lock().take_if(|_| flushes);
         if let Some(db) = db {
             for n in 0..10 {
@@ -188,8 +200,8 @@ impl EventListener for Writer {
     }
 }
 
-/// The thread that told it of the flush was the one that was to do the next, for which the listener's write waited for ever, and
-/// all others behind it.
+/// The thread that told it of the flush was the one that was to do the next, for which the
+/// listener's write waited for ever, and all others behind it.
 #[test]
 fn what_a_listener_writes_waits_for_no_flush() {
     let writer = Arc::new(Writer::default());
@@ -236,7 +248,8 @@ impl EventListener for Slow {
     }
 }
 
-/// Closing did not wait for a caller's thread that was telling: the listener heard of more after that, and may have been gone.
+/// Closing did not wait for a caller's thread that was telling: the listener heard of more after
+/// that, and may have been gone.
 #[test]
 fn closing_waits_for_what_a_listener_is_being_told() {
     let (has_begun, begun) = channel();

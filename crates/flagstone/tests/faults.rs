@@ -1,8 +1,9 @@
-//! A disk that fails: every call of the file system, in every position of several lives of a database.
+//! A disk that fails: every call of the file system, in every position of several lives of a
+//! database.
 //!
-//! The lives are `testkit::faults`; here some of the ways to fail are tried, one in `FLAGSTONE_FAULT_STRIDE` (1 for all).
-//! `cargo run --release -p testkit --bin laboratory -- faults` tries them all for many seeds. Below stand the stories of
-//! what was found.
+//! The lives are `testkit::faults`; here some of the ways to fail are tried, one in
+//! `FLAGSTONE_FAULT_STRIDE` (1 for all). `cargo run --release -p testkit --bin laboratory --
+//! faults` tries them all for many seeds. Below stand the stories of what was found.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +15,9 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions};
-use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, faults, settings, steps};
+use testkit::{
+    Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, faults, settings, steps,
+};
 
 #[test]
 fn every_call_of_writing_may_fail() {
@@ -91,8 +94,8 @@ fn put_synced(db: &Db, key: &str) -> flagstone::base::Result<()> {
     db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)
 }
 
-/// Not every file system keeps what it reserves. Where one was full when a log that is flushed by hand had to write, the database
-/// accepted nothing any more.
+/// Not every file system keeps what it reserves. Where one was full when a log that is flushed by
+/// hand had to write, the database accepted nothing any more.
 #[test]
 fn a_log_by_hand_that_finds_the_disk_full_waits_on() {
     for mode in ["plain", "mapped"] {
@@ -104,7 +107,9 @@ fn a_log_by_hand_that_finds_the_disk_full_waits_on() {
         ]);
         let db = world.open().unwrap();
         db.put("kept", [7; 3000]).unwrap();
-        let full = |outcome: flagstone::base::Result<()>| outcome.unwrap_err().subcode() == SubCode::NoSpace;
+        let full = |outcome: flagstone::base::Result<()>| {
+            outcome.unwrap_err().subcode() == SubCode::NoSpace
+        };
         world.fs.plan(Plan::Lasting { at: 0, injection: Injection::NoSpace });
         assert!(full(db.put("refused", [7; 3000])) && full(db.flush_wal(false)), "{mode}");
         world.fs.heal();
@@ -117,8 +122,9 @@ fn a_log_by_hand_that_finds_the_disk_full_waits_on() {
     }
 }
 
-/// A link may be made and yet be reported as failed (a network file system that repeats a request does it). The checkpoint
-/// then copied the table over its second name, that is, it emptied the database's own table.
+/// A link may be made and yet be reported as failed (a network file system that repeats a request
+/// does it). The checkpoint then copied the table over its second name, that is, it emptied the
+/// database's own table.
 #[test]
 fn a_link_that_was_made_all_the_same_does_not_empty_the_table() {
     let world = World::new(&[]);
@@ -134,7 +140,8 @@ fn a_link_that_was_made_all_the_same_does_not_empty_the_table() {
     assert_eq!(copy.get("key").unwrap().unwrap(), "value");
 }
 
-/// A read that stops short of the end, without an error, was taken for the end of the log: writes and tables were gone.
+/// A read that stops short of the end, without an error, was taken for the end of the log: writes
+/// and tables were gone.
 #[test]
 fn a_short_read_is_not_the_end_of_a_log() {
     for sort in [Sort::Wal, Sort::Manifest, Sort::Current, Sort::Identity] {
@@ -149,11 +156,15 @@ fn a_short_read_is_not_the_end_of_a_log() {
         world.fail_next(Call::Read, sort, Injection::Short);
         let db = world.open().unwrap();
         assert_eq!(world.fs.failed().len(), 1, "{sort:?} was read");
-        assert_eq!(compare::scan(&db, db.default_column_family(), &Default::default()).unwrap().len(), 51);
+        assert_eq!(
+            compare::scan(&db, db.default_column_family(), &Default::default()).unwrap().len(),
+            51
+        );
     }
 }
 
-/// A database of which it could not be learnt whether it exists was taken for none: "there is a WAL, but no database".
+/// A database of which it could not be learnt whether it exists was taken for none: "there is a
+/// WAL, but no database".
 #[test]
 fn not_to_know_whether_there_is_a_database_is_an_error() {
     let mut world = World::new(&[]);
@@ -168,9 +179,9 @@ fn not_to_know_whether_there_is_a_database_is_an_error() {
     assert!(db.checkpoint("/copy").unwrap_err().to_string().contains("injected"));
 }
 
-/// When a new database's directory could not be synced, the next attempt wrote into the files of the first, whose names
-/// no later sync need make durable: after a power loss there was a CURRENT without its MANIFEST. And if CURRENT was lost,
-/// an empty WAL was taken for somebody's data.
+/// When a new database's directory could not be synced, the next attempt wrote into the files of
+/// the first, whose names no later sync need make durable: after a power loss there was a CURRENT
+/// without its MANIFEST. And if CURRENT was lost, an empty WAL was taken for somebody's data.
 #[test]
 fn a_creation_that_failed_leaves_nothing_that_the_next_relies_on() {
     for at in 0.. {
@@ -190,8 +201,8 @@ fn a_creation_that_failed_leaves_nothing_that_the_next_relies_on() {
     }
 }
 
-/// The parent of a new database's directory could not be synced; the next attempt found the directory, and took its name
-/// for durable.
+/// The parent of a new database's directory could not be synced; the next attempt found the
+/// directory, and took its name for durable.
 #[test]
 fn a_directory_whose_name_is_not_durable_is_made_again() {
     let world = World::new(&[]);
@@ -201,8 +212,8 @@ fn a_directory_whose_name_is_not_durable_is_made_again() {
     world.open().unwrap();
 }
 
-/// Nor could it be removed at once; the next attempt found it and took its name for durable, and a power loss took what was
-/// acknowledged since.
+/// Nor could it be removed at once; the next attempt found it and took its name for durable, and a
+/// power loss took what was acknowledged since.
 #[test]
 fn a_directory_whose_name_is_not_durable_is_removed_even_if_that_fails_once() {
     let is_the_sync = |at: &u64| {
@@ -210,7 +221,9 @@ fn a_directory_whose_name_is_not_durable_is_removed_even_if_that_fails_once() {
         world.fs.plan(Plan::Once { at: *at, injection: Injection::Io });
         let _ = world.open();
         let failed = world.fs.failed();
-        failed.iter().any(|failure| failure.call == Call::SyncDirectory && failure.path == Path::new("/"))
+        failed
+            .iter()
+            .any(|failure| failure.call == Call::SyncDirectory && failure.path == Path::new("/"))
     };
     let at = (0..50).find(is_the_sync).unwrap();
     let world = World::new(&[]);
@@ -228,8 +241,8 @@ fn a_directory_whose_name_is_not_durable_is_removed_even_if_that_fails_once() {
     assert!(world.open().unwrap_err().to_string().contains("/db may not outlive a power loss"));
 }
 
-/// A failed sync poisons, whoever asked for the work: after a manual compaction whose table could not be synced writes
-/// went on.
+/// A failed sync poisons, whoever asked for the work: after a manual compaction whose table could
+/// not be synced writes went on.
 #[test]
 fn a_failed_sync_in_a_manual_compaction_poisons() {
     let world = World::new(&[("disable_auto_compactions", "true")]);
@@ -246,7 +259,8 @@ fn a_failed_sync_in_a_manual_compaction_poisons() {
     assert_eq!(db.get("key").unwrap().unwrap(), "value", "reads go on");
 }
 
-/// A table is opened ahead for its readers, where its blocks are cached already; that this failed, nobody heard.
+/// A table is opened ahead for its readers, where its blocks are cached already; that this failed,
+/// nobody heard.
 #[test]
 fn a_table_that_could_not_be_opened_ahead_is_counted() {
     let world = World::new(&[(
@@ -262,7 +276,8 @@ fn a_table_that_could_not_be_opened_ahead_is_counted() {
     assert_eq!(db.get("key").unwrap().unwrap(), "value", "the reader opens it");
 }
 
-/// A flush of values for blob files asks older tables how much it overwrites; that one could not answer, nobody heard.
+/// A flush of values for blob files asks older tables how much it overwrites; that one could not
+/// answer, nobody heard.
 #[test]
 fn a_table_that_could_not_be_asked_what_is_overwritten_is_counted() {
     let world = World::new(&[("enable_blob_files", "true"), ("min_blob_size", "100")]);
@@ -280,8 +295,9 @@ fn a_table_that_could_not_be_asked_what_is_overwritten_is_counted() {
     assert_eq!(db.get("key").unwrap().unwrap(), value, "the reader opens it");
 }
 
-/// On a full disk a flush is tried again and again. Each attempt whose change of the MANIFEST failed left its table, and
-/// others a MANIFEST or a temporary file: what little space came back was used up by them.
+/// On a full disk a flush is tried again and again. Each attempt whose change of the MANIFEST
+/// failed left its table, and others a MANIFEST or a temporary file: what little space came back
+/// was used up by them.
 #[test]
 fn attempts_on_a_full_disk_leave_no_files_behind() {
     for (call, sort) in [
@@ -303,7 +319,11 @@ fn attempts_on_a_full_disk_leave_no_files_behind() {
         world.fs.heal();
         while db.background_step().unwrap() {}
         db.put("later", "value").unwrap();
-        assert_eq!((world.files(".sst"), world.files(".dbtmp")), (1, 0), "after {call:?} of {sort:?}");
+        assert_eq!(
+            (world.files(".sst"), world.files(".dbtmp")),
+            (1, 0),
+            "after {call:?} of {sort:?}"
+        );
         let manifests = world.disk.list(Path::new("/db")).unwrap();
         let manifests = manifests.iter().filter(|name| name.starts_with("MANIFEST")).count();
         assert!(manifests <= 2, "{manifests} MANIFESTs after {call:?} of {sort:?}");
@@ -331,7 +351,8 @@ fn a_wal_whose_name_is_not_durable_does_not_stay() {
 fn an_obsolete_file_that_could_not_be_removed_is_removed_later() {
     let world = World::new(&[("disable_auto_compactions", "true")]);
     let db = world.open().unwrap();
-    let compact = || db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    let compact =
+        || db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
     for round in 0..2 {
         db.put("key", format!("{round}")).unwrap();
         db.flush_all().unwrap();
@@ -345,8 +366,9 @@ fn an_obsolete_file_that_could_not_be_removed_is_removed_later() {
     assert_eq!(world.files(".sst"), 1);
 }
 
-/// After a sync that failed, the system takes the file's pages for clean. The next process read them, kept them in memory
-/// and synced the file: nothing was written, and a power loss took what had been there, and all that was synced after it.
+/// After a sync that failed, the system takes the file's pages for clean. The next process read
+/// them, kept them in memory and synced the file: nothing was written, and a power loss took what
+/// had been there, and all that was synced after it.
 #[test]
 fn wals_that_recovery_keeps_are_written_again() {
     let mut world = World::new(&[("avoid_flush_during_recovery", "true")]);
@@ -364,9 +386,10 @@ fn wals_that_recovery_keeps_are_written_again() {
     assert_eq!(db.get("older").unwrap().unwrap(), "value", "what follows it is there");
 }
 
-/// A sync that failed had not made durable either that a blob file was cut off behind its value, where zeros had been written
-/// ahead. The next process kept the file as it found it, wrote its bytes again and named it in the MANIFEST; after a power loss
-/// the zeros were there again, and no footer at the file's end.
+/// A sync that failed had not made durable either that a blob file was cut off behind its value,
+/// where zeros had been written ahead. The next process kept the file as it found it, wrote its
+/// bytes again and named it in the MANIFEST; after a power loss the zeros were there again, and no
+/// footer at the file's end.
 #[test]
 fn a_blob_file_that_recovery_keeps_gets_its_size_again() {
     let mut world = World::new(&[
@@ -397,7 +420,9 @@ fn a_wal_that_cannot_be_archived_goes_along_with_the_next() {
         let kept = db.wal_files().into_iter().filter(|wal| wal.archived);
         kept.map(|wal| wal.path.parent().unwrap().ends_with("archive")).collect::<Vec<_>>()
     };
-    for (injection, expected) in [(Injection::Io, vec![false]), (Injection::Late, vec![true, true, false])] {
+    for (injection, expected) in
+        [(Injection::Io, vec![false]), (Injection::Late, vec![true, true, false])]
+    {
         world.fail_next(Call::Move, Sort::Wal, injection);
         put_synced(&db, "a").unwrap();
         db.flush_all().unwrap();
@@ -443,8 +468,8 @@ fn a_file_that_reads_short_for_ever_is_an_error() {
     assert_eq!((error.path(), error.offset()), (Some(path), Some(5)));
 }
 
-/// A flush found the disk full while its family was dropped: writes were suspended, and no flush was left whose success
-/// would have resumed them.
+/// A flush found the disk full while its family was dropped: writes were suspended, and no flush
+/// was left whose success would have resumed them.
 #[test]
 fn a_dropped_family_that_found_no_room_suspends_nobody() {
     let world = World::new(&[]);
@@ -460,8 +485,8 @@ fn a_dropped_family_that_found_no_room_suspends_nobody() {
     db.put("key", "value").unwrap();
 }
 
-/// Two threads synced the same WAL; the first was told that its data is lost, the second that all is well, as the system
-/// tells of such a failure only once. The second acknowledged its write.
+/// Two threads synced the same WAL; the first was told that its data is lost, the second that all
+/// is well, as the system tells of such a failure only once. The second acknowledged its write.
 #[test]
 fn of_two_who_sync_a_wal_none_succeeds_after_the_other_failed() {
     let world = World::new(&[]);
@@ -486,7 +511,8 @@ fn of_two_who_sync_a_wal_none_succeeds_after_the_other_failed() {
     assert_eq!(put_synced(&db, "newest").unwrap_err().subcode(), SubCode::Poisoned);
 }
 
-/// Two threads closed; the second was told that all is on the disk while the first had yet to write what waited in memory.
+/// Two threads closed; the second was told that all is on the disk while the first had yet to write
+/// what waited in memory.
 #[test]
 fn whoever_closes_second_waits_for_the_first() {
     let world = World::new(&[("manual_wal_flush", "true"), ("write_buffer_size", "1000000")]);
@@ -502,7 +528,8 @@ fn whoever_closes_second_waits_for_the_first() {
     assert_eq!(db.close().unwrap_err().message(), error.message());
 }
 
-/// Of two checkpoints into one directory both went on; had one failed, it would have removed what the other had made.
+/// Of two checkpoints into one directory both went on; had one failed, it would have removed what
+/// the other had made.
 #[test]
 fn of_two_checkpoints_into_one_directory_the_second_is_refused() {
     let world = World::new(&[]);
@@ -523,8 +550,8 @@ fn is_write_of_log(call: Call, path: &Path) -> bool {
     call == Call::Write && path.extension().is_some_and(|extension| extension == "log")
 }
 
-/// Does something in another thread when the first such call is made. The function that it returns says what had come of it after
-/// as long as it would take, and in the end.
+/// Does something in another thread when the first such call is made. The function that it returns
+/// says what had come of it after as long as it would take, and in the end.
 fn beside_the_first<T: Clone + Send + 'static>(
     world: &World,
     is_moment: impl Fn(Call, &Path) -> bool + Send + Sync + 'static,
@@ -538,7 +565,10 @@ fn beside_the_first<T: Clone + Send + 'static>(
         }
         let Some(other) = other.lock().unwrap().take() else { return };
         let (done, outcome) = std::sync::mpsc::channel();
-        let thread = Env::os().spawner.spawn("other", Box::new(move || done.send(other()).unwrap())).unwrap();
+        let thread = Env::os()
+            .spawner
+            .spawn("other", Box::new(move || done.send(other()).unwrap()))
+            .unwrap();
         let in_between = outcome.recv_timeout(std::time::Duration::from_millis(200)).ok();
         tell.send((in_between, outcome, thread)).unwrap();
     });
@@ -553,8 +583,8 @@ fn beside_the_first<T: Clone + Send + 'static>(
     }
 }
 
-/// A writer that was stopped until compactions catch up waited without end when those found the disk full. Now it hears of
-/// that, as does whoever waits for compactions.
+/// A writer that was stopped until compactions catch up waited without end when those found the
+/// disk full. Now it hears of that, as does whoever waits for compactions.
 #[test]
 fn a_writer_does_not_wait_for_compactions_that_find_no_room() {
     let world = World::new(&[
@@ -572,14 +602,17 @@ fn a_writer_does_not_wait_for_compactions_that_find_no_room() {
     world.fs.limit_calls(1000);
     assert_eq!(db.wait_for_compactions().unwrap_err().subcode(), SubCode::NoSpace);
     let error = db.put("key", "2").unwrap_err();
-    assert!(error.subcode() == SubCode::NoSpace && error.message().contains("compactions"), "{error}");
+    assert!(
+        error.subcode() == SubCode::NoSpace && error.message().contains("compactions"),
+        "{error}"
+    );
     world.fs.heal();
     db.put("key", "2").unwrap();
     db.wait_for_compactions().unwrap();
 }
 
-/// Closing a poisoned database synced nothing and returned without an error: whoever took that for the sync that a clean
-/// close makes lost what had been acknowledged before the failure.
+/// Closing a poisoned database synced nothing and returned without an error: whoever took that for
+/// the sync that a clean close makes lost what had been acknowledged before the failure.
 #[test]
 fn closing_a_poisoned_database_says_so() {
     let world = World::new(&[("wal_write_mode", "plain")]);

@@ -16,8 +16,8 @@ use flagstone::db::Db;
 use flagstone::env::Env;
 use flagstone::options::{
     BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, CompactionFilter,
-    CompactionFilterContext, CompactionFilterFactory, FilterDecision, FilteredKind, KeepEverything, Options,
-    ReadOptions, TableFileCreationReason, load_latest,
+    CompactionFilterContext, CompactionFilterFactory, FilterDecision, FilteredKind, KeepEverything,
+    Options, ReadOptions, TableFileCreationReason, load_latest,
 };
 use testkit::{compare, settings};
 
@@ -105,14 +105,20 @@ fn a_factory_is_told_what_its_filter_is_for() {
     let db = Db::open("/db", &with(&Env::memory(), &factory)).unwrap();
     put_and_flush(&db, &["a", "old1"]);
     put_and_flush(&db, &["b", "old2"]);
-    assert!(factory.told.lock().unwrap().is_empty(), "flushes are not filtered unless it is asked for");
+    assert!(
+        factory.told.lock().unwrap().is_empty(),
+        "flushes are not filtered unless it is asked for"
+    );
     assert_eq!(keys(&db), ["a", "b", "old1", "old2"]);
 
     compact(&db, &CompactRangeOptions::default());
     assert_eq!(keys(&db), ["a", "b"]);
     let first = factory.told.lock().unwrap()[0].clone();
     assert!(first.is_manual_compaction && first.is_full_compaction);
-    assert_eq!((first.input_start_level, first.reason), (Some(0), TableFileCreationReason::Compaction));
+    assert_eq!(
+        (first.input_start_level, first.reason),
+        (Some(0), TableFileCreationReason::Compaction)
+    );
     assert!(first.output_level > 0);
     assert_eq!(first.column_family_id, db.default_column_family().id());
     let seen = std::mem::take(&mut *factory.seen.lock().unwrap());
@@ -147,7 +153,10 @@ fn an_automatic_compaction_is_not_manual_and_may_be_of_a_part() {
     db.set_options(db.default_column_family(), &[("disable_auto_compactions", "false")]).unwrap();
     db.wait_for_compactions().unwrap();
     let told = factory.told.lock().unwrap().clone();
-    assert!(!told.is_empty() && told.iter().all(|context| !context.is_manual_compaction), "{told:?}");
+    assert!(
+        !told.is_empty() && told.iter().all(|context| !context.is_manual_compaction),
+        "{told:?}"
+    );
     assert_eq!(keys(&db), ["a", "z"]);
 }
 
@@ -155,11 +164,15 @@ fn an_automatic_compaction_is_not_manual_and_may_be_of_a_part() {
 fn each_part_of_a_compaction_has_a_filter_of_its_own() {
     let factory = Arc::new(Sweeper::default());
     let mut options = with(&Env::memory(), &factory);
-    settings::set(&mut options, &[("write_buffer_size", "1000000"), ("target_file_size_base", "4096")]);
+    settings::set(
+        &mut options,
+        &[("write_buffer_size", "1000000"), ("target_file_size_base", "4096")],
+    );
     let db = Db::open("/db", &options).unwrap();
     for round in 0..4 {
         for number in 0..300 {
-            db.put(format!("{}{number:04}", ["k", "old"][number % 2]), "v".repeat(100 + round)).unwrap();
+            db.put(format!("{}{number:04}", ["k", "old"][number % 2]), "v".repeat(100 + round))
+                .unwrap();
         }
         db.flush_all().unwrap();
     }
@@ -179,7 +192,8 @@ fn a_flush_is_filtered_where_the_factory_wants_it() {
     db.close().unwrap();
     drop(db);
 
-    let factory = Arc::new(Sweeper { also: Some(TableFileCreationReason::Flush), ..Sweeper::default() });
+    let factory =
+        Arc::new(Sweeper { also: Some(TableFileCreationReason::Flush), ..Sweeper::default() });
     let db = Db::open("/db", &with(&env, &factory)).unwrap();
     assert_eq!(keys(&db), ["a", "old1"]);
     put_and_flush(&db, &["b", "old1", "old2"]);
@@ -192,7 +206,9 @@ fn a_flush_is_filtered_where_the_factory_wants_it() {
 
 #[test]
 fn recovery_is_filtered_where_the_factory_wants_it() {
-    for (also, left) in [(TableFileCreationReason::Recovery, 1), (TableFileCreationReason::Flush, 2)] {
+    for (also, left) in
+        [(TableFileCreationReason::Recovery, 1), (TableFileCreationReason::Flush, 2)]
+    {
         let env = Env::memory();
         let factory = Arc::new(Sweeper { also: Some(also), ..Sweeper::default() });
         let mut options = with(&env, &factory);
@@ -206,7 +222,8 @@ fn recovery_is_filtered_where_the_factory_wants_it() {
     }
 }
 
-/// Large values are judged by their keys and never read; what they leave behind in blob files is garbage.
+/// Large values are judged by their keys and never read; what they leave behind in blob files is
+/// garbage.
 #[test]
 fn large_values_are_judged_without_being_read() {
     for wanted in [None, Some(TableFileCreationReason::Flush)] {
@@ -246,7 +263,8 @@ fn the_filter_goes_before_the_factory() {
     assert!(factory.told.lock().unwrap().is_empty());
 }
 
-/// Went wrong: a program that forgot its filter went on without it, and the OPTIONS file forgot it, too.
+/// Went wrong: a program that forgot its filter went on without it, and the OPTIONS file forgot it,
+/// too.
 #[test]
 fn a_filter_that_the_options_file_names_must_be_given() {
     let env = Env::memory();
@@ -254,7 +272,8 @@ fn a_filter_that_the_options_file_names_must_be_given() {
     let written = with(&env, &factory);
     Db::open("/db", &written).unwrap().close().unwrap();
     let named = |env: &Env| {
-        let loaded = load_latest(env, std::path::Path::new("/db")).unwrap().expect("an OPTIONS file");
+        let loaded =
+            load_latest(env, std::path::Path::new("/db")).unwrap().expect("an OPTIONS file");
         Options { cf: loaded.families[0].1.clone(), ..loaded.options }
     };
 
@@ -273,7 +292,10 @@ fn a_filter_that_the_options_file_names_must_be_given() {
     Db::open("/db", &loaded).unwrap().close().unwrap();
 
     let mut loaded = named(&env);
-    assert_eq!(loaded.set("compaction_filter", "tests.Sweeper").unwrap_err().code(), Code::NotSupported);
+    assert_eq!(
+        loaded.set("compaction_filter", "tests.Sweeper").unwrap_err().code(),
+        Code::NotSupported
+    );
     loaded.set("compaction_filter_factory", "nullptr").unwrap();
     Db::open("/db", &loaded).unwrap().close().unwrap();
     assert!(named(&env).cf.kept.is_empty());
@@ -316,7 +338,13 @@ impl CompactionFilter for DropsBases {
         "tests.DropsBases"
     }
 
-    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, value: &[u8]) -> FilterDecision {
+    fn filter(
+        &self,
+        _level: u32,
+        _key: &[u8],
+        _kind: FilteredKind,
+        value: &[u8],
+    ) -> FilterDecision {
         if value == b"base" { FilterDecision::RemoveUnlessMerged } else { FilterDecision::Keep }
     }
 }
@@ -340,14 +368,16 @@ impl UserComparator for WaitsAtZebra {
     }
 }
 
-/// A write under way hid the operands from the compaction, and not from a snapshot that was taken before it was over.
+/// A write under way hid the operands from the compaction, and not from a snapshot that was taken
+/// before it was over.
 #[test]
 fn what_is_still_being_written_hides_no_operands() {
     let (has_come, come) = channel();
     let (go_on, goes_on) = channel();
     let mut options = settings::tiny(&Env::memory());
     settings::set(&mut options, &[("disable_auto_compactions", "true")]);
-    options.cf.comparator = Comparator::Custom(Arc::new(WaitsAtZebra(Mutex::new(Some((has_come, goes_on))))));
+    options.cf.comparator =
+        Comparator::Custom(Arc::new(WaitsAtZebra(Mutex::new(Some((has_come, goes_on))))));
     options.cf.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
     options.cf.compaction_filter = Some(Arc::new(DropsBases));
     let db = Db::open("/db", &options).unwrap();

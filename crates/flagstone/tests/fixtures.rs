@@ -1,4 +1,5 @@
-//! Every database in `fixtures/`, written by RocksDB 7.8 or by LevelDB, reads back exactly as its writer read it.
+//! Every database in `fixtures/`, written by RocksDB 7.8 or by LevelDB, reads back exactly as its
+//! writer read it.
 
 #![allow(
     clippy::disallowed_methods,
@@ -51,7 +52,10 @@ fn read_only_without_touching_the_directory() {
         let db = open_as_written(&path, true);
         assert!(dump(&db) == expected(&path), "{path:?} differs");
         for family in db.column_families() {
-            assert!(entries(&db, &family) == entries_backwards(&db, &family), "{path:?} differs backwards");
+            assert!(
+                entries(&db, &family) == entries_backwards(&db, &family),
+                "{path:?} differs backwards"
+            );
         }
     }
 }
@@ -95,22 +99,28 @@ fn opened_for_writing_compacted_and_reopened() {
         assert!(report.faults.is_empty(), "{fixture:?}: {:?}", report.faults);
         db.close().expect("a clean close");
         drop(db);
-        assert!(dump(&open_as_written(&path, false)) == expected, "{fixture:?} differs after reopening");
+        assert!(
+            dump(&open_as_written(&path, false)) == expected,
+            "{fixture:?} differs after reopening"
+        );
     }
 }
 
 fn names_with(extension: &str, directory: &Path) -> BTreeSet<String> {
     let names = std::fs::read_dir(directory).expect("a directory");
-    let names = names.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let names =
+        names.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
     names.filter(|name| name.ends_with(extension)).collect()
 }
 
 /// `open_as_written`, for a directory without an OPTIONS file.
 fn open(path: &Path) -> Db {
-    Db::open(path, &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    Db::open(path, &Options::default())
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Went wrong: LevelDB's tables have no properties block, and each of them was damaged to whoever read it.
+/// Went wrong: LevelDB's tables have no properties block, and each of them was damaged to whoever
+/// read it.
 #[test]
 fn leveldb_directories_are_taken_over_file_by_file() {
     let referee = referee();
@@ -158,8 +168,8 @@ fn leveldb_directories_are_taken_over_file_by_file() {
     }
 }
 
-/// RocksDB 7.8 does not open what it reads of LevelDB's level 0 as two tables without sequence numbers, unless its checks are
-/// off. What Flagstone notes of them it opens.
+/// RocksDB 7.8 does not open what it reads of LevelDB's level 0 as two tables without sequence
+/// numbers, unless its checks are off. What Flagstone notes of them it opens.
 #[test]
 fn rocksdb_opens_a_leveldb_directory_after_flagstone() {
     let Some(referee) = referee() else { return };
@@ -171,7 +181,8 @@ fn rocksdb_opens_a_leveldb_directory_after_flagstone() {
         db.flush_all().expect("a flush");
         db.close().expect("a clean close");
         drop(db);
-        let keys = referee.ldb(&path, &["scan", "--no_value", "--try_load_options"]).lines().count();
+        let keys =
+            referee.ldb(&path, &["scan", "--no_value", "--try_load_options"]).lines().count();
         assert_eq!(keys, expected(&fixture).lines().count(), "{fixture:?}");
     }
 }
@@ -186,13 +197,15 @@ fn leveldb_directories_are_healthy_and_salvaged_whole() {
         let found = db.doctor().expect("it looks");
         assert!(found.is_empty(), "{fixture:?}: {found:?}");
         drop(db);
-        let report = salvage(&path, &target, &Options::default(), &[], &mut |_| {}).expect("a salvage");
+        let report =
+            salvage(&path, &target, &Options::default(), &[], &mut |_| {}).expect("a salvage");
         assert!(report.is_complete(), "{fixture:?}: {report:?}");
         assert!(dump(&open(&target)) == expected(&fixture), "{fixture:?} differs when salvaged");
     }
 }
 
-/// Without a MANIFEST, what the tables and logs have is all there is: all of it is the default family's.
+/// Without a MANIFEST, what the tables and logs have is all there is: all of it is the default
+/// family's.
 #[test]
 fn a_leveldb_directory_without_manifest_is_salvaged() {
     for fixture in of_leveldb() {
@@ -205,7 +218,10 @@ fn a_leveldb_directory_without_manifest_is_salvaged() {
         salvage(&path, &target, &Options::default(), &[], &mut |_| {}).expect("a salvage");
         let db = open(&target);
         assert_eq!(db.column_families().len(), 1);
-        assert!(dump(&db) == expected(&fixture), "{fixture:?} differs when salvaged without its MANIFEST");
+        assert!(
+            dump(&db) == expected(&fixture),
+            "{fixture:?} differs when salvaged without its MANIFEST"
+        );
     }
 }
 

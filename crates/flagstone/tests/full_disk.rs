@@ -11,8 +11,8 @@ use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
-    WriteOptions, load_latest,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
+    Options, WriteOptions, load_latest,
 };
 use parking_lot::Mutex;
 use testkit::fault::{Call, FaultFs, Injection, OPTIONS_FILE_CALLS, Plan, Sort};
@@ -23,14 +23,15 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::with_default;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// A file that was to replace another (an OPTIONS file, CURRENT) stayed as `NNNNNN.dbtmp` when there was no room for it,
-/// one more with every attempt, until the database was opened again.
+/// A file that was to replace another (an OPTIONS file, CURRENT) stayed as `NNNNNN.dbtmp` when
+/// there was no room for it, one more with every attempt, until the database was opened again.
 #[test]
 fn what_could_not_be_written_does_not_stay() {
     let memory = Arc::new(MemoryFileSystem::new());
     let path = Path::new("/db");
     let fs = QuotaFs::new(memory.clone(), path, u64::MAX).expect("an empty directory");
-    let mut options = Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
+    let mut options =
+        Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
     options.create_if_missing = true;
     let db = Db::open(path, &options).expect("a database");
     fs.set_limit(fs.used() + 10);
@@ -42,13 +43,16 @@ fn what_could_not_be_written_does_not_stay() {
     assert!(!names.iter().any(|name| name.ends_with(".dbtmp")), "{names:?}");
 }
 
-/// Space is reserved ahead of what is written around the system's cache. Where there was not enough for that, the attempt took
-/// what was left and kept it until the file was closed: a blob file, until a flush that found no room any more.
+/// Space is reserved ahead of what is written around the system's cache. Where there was not enough
+/// for that, the attempt took what was left and kept it until the file was closed: a blob file,
+/// until a flush that found no room any more.
 #[test]
 fn what_cannot_be_reserved_is_left_to_others() {
     let path = Path::new("/db");
-    let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, u64::MAX).expect("an empty directory");
-    let mut options = Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
+    let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, u64::MAX)
+        .expect("an empty directory");
+    let mut options =
+        Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
     let set = "create_if_missing=true;enable_blob_files=true;min_blob_size=100;blob_commit_min_size=100;\
                use_direct_io_for_flush_and_compaction=true";
     options.set_all(set).expect("options");
@@ -59,12 +63,15 @@ fn what_cannot_be_reserved_is_left_to_others() {
     db.flush_all().expect("room for a table");
 }
 
-/// The same of a MANIFEST: the database could not be opened where it could without `manifest_preallocation_size`.
+/// The same of a MANIFEST: the database could not be opened where it could without
+/// `manifest_preallocation_size`.
 #[test]
 fn what_cannot_be_reserved_for_a_manifest_is_left_to_others() {
     let path = Path::new("/db");
-    let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, 400_000).expect("an empty directory");
-    let mut options = Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
+    let fs =
+        QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, 400_000).expect("an empty directory");
+    let mut options =
+        Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
     let set = "create_if_missing=true;write_buffer_size=65536;manifest_preallocation_size=4194304";
     options.set_all(set).expect("options");
     for round in 0..2 {
@@ -76,11 +83,13 @@ fn what_cannot_be_reserved_for_a_manifest_is_left_to_others() {
     }
 }
 
-/// It could not be opened: a WAL was to have space for all of the buffer at once. RocksDB's users write "no limit" so.
+/// It could not be opened: a WAL was to have space for all of the buffer at once. RocksDB's users
+/// write "no limit" so.
 #[test]
 fn a_write_buffer_may_be_larger_than_the_disk() {
     let path = Path::new("/db");
-    let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, 1 << 30).expect("an empty directory");
+    let fs =
+        QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, 1 << 30).expect("an empty directory");
     let mut options = Options { env: Env::memory().with_fs(Arc::new(fs)), ..Options::default() };
     options.set_all("create_if_missing=true;write_buffer_size=1024g").expect("options");
     let db = Db::open(path, &options).expect("a database");
@@ -97,12 +106,15 @@ struct Small {
 
 impl Small {
     fn new(settings: &str) -> (Self, Db) {
-        let fs =
-            QuotaFs::new(Arc::new(MemoryFileSystem::new()), Path::new("/db"), 400_000).expect("no directory");
-        let mut options = Options { env: steps::world(Arc::new(fs.clone()), 1), ..Options::default() };
+        let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), Path::new("/db"), 400_000)
+            .expect("no directory");
+        let mut options =
+            Options { env: steps::world(Arc::new(fs.clone()), 1), ..Options::default() };
         options.create_if_missing = true;
         options
-            .set_all("write_buffer_size=20000;reserved_disk_space=100000;compression=kNoCompression")
+            .set_all(
+                "write_buffer_size=20000;reserved_disk_space=100000;compression=kNoCompression",
+            )
             .expect("options");
         options.set_all(settings).expect("options");
         let small = Self { fs, options };
@@ -128,9 +140,11 @@ fn fill(db: &Db) -> (usize, Error) {
 
 #[test]
 fn a_full_disk_is_emptied_with_what_was_reserved_and_the_database_goes_on() {
-    for settings in
-        ["", "wal_write_mode=plain;recycle_log_file_num=0", "enable_blob_files=true;blob_commit_min_size=100"]
-    {
+    for settings in [
+        "",
+        "wal_write_mode=plain;recycle_log_file_num=0",
+        "enable_blob_files=true;blob_commit_min_size=100",
+    ] {
         let (small, db) = Small::new(settings);
         let (written, refused) = fill(&db);
         assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
@@ -157,8 +171,8 @@ fn a_full_disk_is_emptied_with_what_was_reserved_and_the_database_goes_on() {
     }
 }
 
-/// A value in pieces went on filling what the reserve had given back for compactions; and what had been written before could not
-/// be synced, though it had its space.
+/// A value in pieces went on filling what the reserve had given back for compactions; and what had
+/// been written before could not be synced, though it had its space.
 #[test]
 fn on_a_full_disk_no_value_in_pieces_goes_on_and_what_was_written_is_synced() {
     let (_small, db) = Small::new("");
@@ -207,12 +221,13 @@ fn a_family_is_dropped_on_a_full_disk() {
     assert!(db.get("000000").expect("a lookup").is_some());
 }
 
-/// It was refused where a flush had found no room even in the reserve, for which the family may take all that there is.
+/// It was refused where a flush had found no room even in the reserve, for which the family may
+/// take all that there is.
 #[test]
 fn a_family_is_dropped_and_tables_are_removed_where_the_reserve_is_not_enough() {
     let (small, db) = Small::new("write_buffer_size=80000");
-    let [first, second] =
-        ["first", "second"].map(|name| db.create_column_family(name, &small.options.cf).expect("a family"));
+    let [first, second] = ["first", "second"]
+        .map(|name| db.create_column_family(name, &small.options.cf).expect("a family"));
     for number in 0..100 {
         db.put_cf(&first, format!("{number:06}"), vec![b'x'; 1000]).expect("there is space");
         db.background_step().expect("a flush or compaction");
@@ -244,7 +259,8 @@ fn who_drops_a_family_has_the_reserve_given_up() {
     db.drop_column_family(&family).expect("there is what was reserved");
 }
 
-/// The drop was durable, and told as failed. So was a new family, which nobody had, and whose name was taken.
+/// The drop was durable, and told as failed. So was a new family, which nobody had, and whose name
+/// was taken.
 #[test]
 fn families_come_and_go_where_there_is_no_room_for_an_options_file() {
     for closes in [false, true] {
@@ -252,7 +268,12 @@ fn families_come_and_go_where_there_is_no_room_for_an_options_file() {
         let gone = db.create_column_family("gone", &small.options.cf).expect("there is space");
         let names = || {
             let loaded = load_latest(&small.options.env, Path::new("/db")).expect("it reads");
-            loaded.expect("there is one").families.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+            loaded
+                .expect("there is one")
+                .families
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
         };
         let limit = small.fs.limit();
         // For the MANIFEST's records there is room.
@@ -293,8 +314,8 @@ impl Watched {
         let tries = Arc::new(AtomicUsize::new(0));
         let counted = tries.clone();
         disk.before_each(move |call, path| {
-            let is_one =
-                call == Call::Create && path.extension().is_some_and(|extension| extension == "dbtmp");
+            let is_one = call == Call::Create
+                && path.extension().is_some_and(|extension| extension == "dbtmp");
             counted.fetch_add(usize::from(is_one), Ordering::Relaxed);
         });
         let db = small.open();
@@ -317,7 +338,8 @@ impl Watched {
     }
 }
 
-/// It was tried every time that the background looked for work, twice a second: each time a file, a number and a warning.
+/// It was tried every time that the background looked for work, twice a second: each time a file, a
+/// number and a warning.
 #[test]
 fn an_options_file_that_has_no_room_is_not_tried_again_and_again() {
     let Watched { small, db, tries, limit, .. } = Watched::new();
@@ -331,17 +353,20 @@ fn an_options_file_that_has_no_room_is_not_tried_again_and_again() {
     small.options.env.clock.sleep(Duration::from_secs(30));
     db.background_step().expect("nothing to do, but to look");
     assert_eq!(tries.load(Ordering::Relaxed), tried + 1);
-    let loaded = load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
+    let loaded =
+        load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
     assert_eq!(loaded.families.len(), 2);
 }
 
-/// It was due for ever: one more was written every half minute. And a family passed for refused that was made.
+/// It was due for ever: one more was written every half minute. And a family passed for refused
+/// that was made.
 #[test]
 fn an_options_file_is_written_where_an_older_one_cannot_be_removed() {
     let watched = Watched::new();
     let Watched { small, disk, db, tries, .. } = &watched;
     small.fs.set_limit(watched.limit);
-    let unremovable = Plan::Next { call: Call::Remove, sort: Sort::Options, injection: Injection::Io };
+    let unremovable =
+        Plan::Next { call: Call::Remove, sort: Sort::Options, injection: Injection::Io };
     disk.plan(unremovable);
     let before = tries.load(Ordering::Relaxed);
     watched.later();
@@ -359,8 +384,9 @@ fn an_options_file_is_written_where_an_older_one_cannot_be_removed() {
     assert_eq!(watched.options_files(), 2, "all are removed with the next");
 }
 
-/// Whoever made a family was told that it failed where the device did, or the directory could not be synced, and had none: its
-/// name was taken. Of a drop it was the same, and the next one met a family that is gone.
+/// Whoever made a family was told that it failed where the device did, or the directory could not
+/// be synced, and had none: its name was taken. Of a drop it was the same, and the next one met a
+/// family that is gone.
 #[test]
 fn families_come_and_go_where_an_options_file_cannot_be_written() {
     for (call, sort) in OPTIONS_FILE_CALLS {
@@ -373,7 +399,8 @@ fn families_come_and_go_where_an_options_file_cannot_be_written() {
         let another = db.create_column_family("another", &small.options.cf).expect("it is made");
         assert_eq!(disk.failed().len(), 1, "{call:?}");
         disk.plan(fails);
-        db.drop_column_family(&db.column_family("made").expect("it was made")).expect("it is dropped");
+        db.drop_column_family(&db.column_family("made").expect("it was made"))
+            .expect("it is dropped");
         assert_eq!(
             (disk.failed().len(), db.statistics().get(Ticker::OptionsFilesPutOff)),
             (2, 3),
@@ -381,14 +408,16 @@ fn families_come_and_go_where_an_options_file_cannot_be_written() {
         );
         db.put_cf(&another, "key", "value").expect("a write");
         watched.later();
-        let loaded =
-            load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
+        let loaded = load_latest(&small.options.env, Path::new("/db"))
+            .expect("it reads")
+            .expect("there is one");
         let names: Vec<_> = loaded.families.into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["default", "another"], "{call:?}");
     }
 }
 
-/// Each attempt whose name a power loss might have taken left a file, and those that had lasted went as the third newest.
+/// Each attempt whose name a power loss might have taken left a file, and those that had lasted
+/// went as the third newest.
 #[test]
 fn options_files_whose_names_may_be_lost_do_not_pile_up() {
     let watched = Watched::new();
@@ -396,14 +425,19 @@ fn options_files_whose_names_may_be_lost_do_not_pile_up() {
     small.fs.set_limit(watched.limit);
     let before = tries.load(Ordering::Relaxed);
     for _ in 0..20 {
-        disk.plan(Plan::Next { call: Call::SyncDirectory, sort: Sort::Directory, injection: Injection::Io });
+        disk.plan(Plan::Next {
+            call: Call::SyncDirectory,
+            sort: Sort::Directory,
+            injection: Injection::Io,
+        });
         watched.later();
     }
     assert_eq!((tries.load(Ordering::Relaxed) - before, disk.failed().len()), (20, 20));
     assert_eq!(watched.options_files(), 2, "those that last");
     watched.later();
     assert_eq!(watched.options_files(), 2);
-    let loaded = load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
+    let loaded =
+        load_latest(&small.options.env, Path::new("/db")).expect("it reads").expect("there is one");
     assert_eq!(loaded.families.len(), 2);
 }
 
@@ -426,7 +460,9 @@ impl Subscriber for Warnings {
 
     fn event(&self, event: &Event<'_>) {
         let mut said = String::new();
-        event.record(&mut |field: &Field, value: &dyn Debug| said += &format!("{field}: {value:?}; "));
+        event.record(&mut |field: &Field, value: &dyn Debug| {
+            said += &format!("{field}: {value:?}; ")
+        });
         self.0.lock().push(said);
     }
 
@@ -444,11 +480,19 @@ fn who_closes_without_an_options_file_is_warned_once() {
             "no space left" => {}
             "Sync (injected)" => {
                 small.fs.set_limit(limit);
-                disk.plan(Plan::Next { call: Call::Sync, sort: Sort::Temporary, injection: Injection::Io });
+                disk.plan(Plan::Next {
+                    call: Call::Sync,
+                    sort: Sort::Temporary,
+                    injection: Injection::Io,
+                });
             }
             _ => {
                 small.fs.set_limit(limit);
-                disk.plan(Plan::Next { call: Call::Create, sort: Sort::Table, injection: Injection::Io });
+                disk.plan(Plan::Next {
+                    call: Call::Create,
+                    sort: Sort::Table,
+                    injection: Injection::Io,
+                });
                 db.put("key", "value").expect("a write");
                 db.flush_all().expect_err("no table");
             }
@@ -464,7 +508,8 @@ fn who_closes_without_an_options_file_is_warned_once() {
     }
 }
 
-/// With direct I/O, which is tried with a block of its own before the reserve is given up, it did not.
+/// With direct I/O, which is tried with a block of its own before the reserve is given up, it did
+/// not.
 #[test]
 fn a_database_opens_on_a_full_disk_and_goes_on_when_there_is_space() {
     for settings in ["", "use_direct_io_for_flush_and_compaction=true"] {
@@ -473,7 +518,8 @@ fn a_database_opens_on_a_full_disk_and_goes_on_when_there_is_space() {
         db.close().expect("a clean close");
         small.fs.set_limit(small.fs.used());
         // Somebody takes what the reserve gives up for the recovery.
-        let other = small.fs.open(Path::new("/db/of_another_program"), OpenMode::Create).expect("a file");
+        let other =
+            small.fs.open(Path::new("/db/of_another_program"), OpenMode::Create).expect("a file");
         let db = {
             let limit = small.fs.limit();
             small.fs.set_limit(limit - 50_000);
@@ -502,11 +548,13 @@ fn without_the_option_nothing_is_reserved_any_longer() {
     assert!(small.fs.used() < 100_000 && small.fs.metadata(Path::new("/db/RESERVE")).is_err());
 }
 
-/// The limit of all WALs asks for flushes once. Where the disk had no room for the next WAL just then, nobody tried again.
+/// The limit of all WALs asks for flushes once. Where the disk had no room for the next WAL just
+/// then, nobody tried again.
 #[test]
 fn what_the_limit_of_wals_asked_for_is_done_when_there_is_space() {
     let faults = FaultFs::new(Arc::new(MemoryFileSystem::new()));
-    let mut options = Options { env: steps::world(Arc::new(faults.clone()), 1), ..Options::default() };
+    let mut options =
+        Options { env: steps::world(Arc::new(faults.clone()), 1), ..Options::default() };
     options
         .set_all("create_if_missing=true;write_buffer_size=1000000;max_total_wal_size=30000")
         .expect("options");
@@ -527,8 +575,8 @@ fn what_the_limit_of_wals_asked_for_is_done_when_there_is_space() {
     assert!(db.wal_files()[0].number > oldest);
 }
 
-/// A MANIFEST that was replaced stayed until the database was opened again. On a full disk each attempt at a change begins a
-/// new one.
+/// A MANIFEST that was replaced stayed until the database was opened again. On a full disk each
+/// attempt at a change begins a new one.
 #[test]
 fn a_manifest_that_was_replaced_does_not_stay() {
     let (small, db) = Small::new("max_manifest_file_size=1");

@@ -1,4 +1,5 @@
-//! Flushes and compactions give way to others that want the processor, but not while writers sleep for them.
+//! Flushes and compactions give way to others that want the processor, but not while writers sleep
+//! for them.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -8,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagstone::base::sometimes::counts;
 use flagstone::base::{
-    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision, FilteredKind, Result,
-    TableFileCreationReason,
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
+    FilteredKind, Result, TableFileCreationReason,
 };
 use flagstone::db::{Db, Ticker};
 use flagstone::env::{Env, Join, Spawn, Task};
@@ -47,8 +48,8 @@ impl Spawn for Knowing {
     }
 }
 
-/// Counts the entries of flushes, or of compactions, by whether they gave way. Those who do get no processor until something
-/// has happened.
+/// Counts the entries of flushes, or of compactions, by whether they gave way. Those who do get no
+/// processor until something has happened.
 #[derive(Default)]
 struct Starved {
     gentle: AtomicU64,
@@ -118,7 +119,8 @@ fn load(starved: &Starved) -> [u64; 2] {
     [&starved.gentle, &starved.prompt].map(|count| count.load(Ordering::SeqCst))
 }
 
-/// Flushes kept their low priority while writers were stopped until they were done, on a machine that was busy with other work.
+/// Flushes kept their low priority while writers were stopped until they were done, on a machine
+/// that was busy with other work.
 #[test]
 fn a_flush_that_writers_are_stopped_for_gives_way_no_longer() {
     let starved = Arc::new(Starved { waits_for: Some("WriteStopped"), ..Starved::default() });
@@ -141,7 +143,8 @@ fn a_flush_that_writers_are_stopped_for_gives_way_no_longer() {
     (0..120u32).for_each(|key| assert!(db.get(key.to_be_bytes()).unwrap().is_some(), "{key}"));
 }
 
-/// Who called for a compaction of everything waited for an automatic one that got no processor beside others' work.
+/// Who called for a compaction of everything waited for an automatic one that got no processor
+/// beside others' work.
 #[test]
 fn a_compaction_that_a_manual_one_waits_for_gives_way_no_longer() {
     let waits_for = Some("ManualCompactionWaited");
@@ -184,7 +187,10 @@ fn a_flush_gives_way_unless_its_caller_waits_for_it() {
     write_some(&db);
     db.flush_all().unwrap();
     let [gentle, prompt] = load(&starved);
-    assert!(gentle < 40 && gentle + prompt == 40, "not from when it was waited for: {gentle}, {prompt}");
+    assert!(
+        gentle < 40 && gentle + prompt == 40,
+        "not from when it was waited for: {gentle}, {prompt}"
+    );
 }
 
 #[test]
@@ -192,7 +198,8 @@ fn threads_that_are_shared_have_a_niceness_of_their_own() {
     let starved = Arc::new(Starved::default());
     let (knowing, mut options) = world(&starved);
     let threads = BackgroundThreadsOptions { flush_threads: 1, compaction_threads: 1, niceness: 9 };
-    options.background_threads = Some(Arc::new(BackgroundThreads::with_env(threads, &options.env).unwrap()));
+    options.background_threads =
+        Some(Arc::new(BackgroundThreads::with_env(threads, &options.env).unwrap()));
     let db = Db::open("/shared", &options).unwrap();
     write_some(&db);
     flush_later(&db);

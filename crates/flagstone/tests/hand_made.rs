@@ -17,9 +17,12 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, salvage};
 use flagstone::env::OpenMode;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::manifest::{BlobFileAddition, BlobReferences, EntryStats, FileMetadata, VersionEdit};
+use flagstone::manifest::{
+    BlobFileAddition, BlobReferences, EntryStats, FileMetadata, VersionEdit,
+};
 use flagstone::options::{
-    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, Options, SizeApproximationOptions,
+    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, Options,
+    SizeApproximationOptions,
 };
 use flagstone::sst::{TableBuilder, TableBuilderSettings};
 use flagstone::wal::{Writer, WriterOptions};
@@ -37,7 +40,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mut options = Options { env: steps::world(Arc::new(MemoryFileSystem::new()), 1), ..create() };
+        let mut options =
+            Options { env: steps::world(Arc::new(MemoryFileSystem::new()), 1), ..create() };
         options
             .set_all("enable_blob_files=true;min_blob_size=50;disable_auto_compactions=true")
             .expect("options");
@@ -57,8 +61,8 @@ impl World {
         Db::open("/db", &self.options).expect("a database")
     }
 
-    /// Writes a table of these entries, of the sequence numbers 11, 12 and so on; what the MANIFEST is to say of it, which is
-    /// also that it refers to the blob file.
+    /// Writes a table of these entries, of the sequence numbers 11, 12 and so on; what the MANIFEST
+    /// is to say of it, which is also that it refers to the blob file.
     fn table(
         &self,
         number: u64,
@@ -90,7 +94,8 @@ impl World {
 
     /// Changes bytes of a table.
     fn change(&self, table: &FileMetadata, change: impl FnOnce(&mut [u8])) {
-        let file = self.options.env.fs.open(&path_of(table.number), OpenMode::Update).expect("a file");
+        let file =
+            self.options.env.fs.open(&path_of(table.number), OpenMode::Update).expect("a file");
         let mut bytes = vec![0; table.size as usize];
         file.read_at(0, &mut bytes).expect("a read");
         change(&mut bytes);
@@ -109,12 +114,19 @@ impl World {
     }
 
     /// Adds a table of one entry.
-    fn add_entry(&self, key: &str, kind: ValueType, value: &[u8], settings: TableBuilderSettings) -> PathBuf {
+    fn add_entry(
+        &self,
+        key: &str,
+        kind: ValueType,
+        value: &[u8],
+        settings: TableBuilderSettings,
+    ) -> PathBuf {
         self.add(&[self.table(FIRST, &[(key, kind, value)], settings, |_| {})]);
         path_of(FileNumber(FIRST))
     }
 
-    /// Adds a table of the key `m`, as RocksDB does without a flush while a memtable has keys around it.
+    /// Adds a table of the key `m`, as RocksDB does without a flush while a memtable has keys
+    /// around it.
     fn take_in_m(&self) {
         let entries = [("m", ValueType::Value, &b"taken in"[..])];
         let table = self.table(FIRST, &entries, TableBuilderSettings::default(), |_| {});
@@ -158,7 +170,8 @@ fn everything() -> CompactRangeOptions {
     }
 }
 
-/// An entity of version 2, which RocksDB 11 writes: its default column lies in a blob file, its column c1 is `x`.
+/// An entity of version 2, which RocksDB 11 writes: its default column lies in a blob file, its
+/// column c1 is `x`.
 fn entity_naming(blob_file: FileNumber) -> Vec<u8> {
     let mut index = vec![1];
     let mut number = blob_file.0;
@@ -178,7 +191,8 @@ fn what_an_entity_of_a_later_version_names_is_not_taken_for_garbage() {
     let entity = entity_naming(world.blob_file);
     assert_eq!(entity[..5], [2; 5]);
     world.remove_own_table();
-    let entries = [("e1", ValueType::WideColumnEntity, &entity[..]), ("small", ValueType::Value, b"value")];
+    let entries =
+        [("e1", ValueType::WideColumnEntity, &entity[..]), ("small", ValueType::Value, b"value")];
     world.add(&[world.table(FIRST, &entries, TableBuilderSettings::default(), |_| {})]);
     let table = path_of(FileNumber(FIRST));
     let db = world.open();
@@ -203,7 +217,8 @@ fn what_an_entity_of_a_later_version_names_is_not_taken_for_garbage() {
     drop(world.open());
     assert!(world.has_blob_file(world.blob_file));
 
-    let report = salvage(Path::new("/db"), Path::new("/new"), &world.options, &[], &mut |_| {}).unwrap();
+    let report =
+        salvage(Path::new("/db"), Path::new("/new"), &world.options, &[], &mut |_| {}).unwrap();
     assert!(!report.is_complete());
     let lost = &report.lost_values[0];
     assert_eq!((&lost.key[..], lost.error.code()), (&b"e1"[..], Code::NotSupported), "{report:#?}");
@@ -301,19 +316,26 @@ fn a_value_that_cannot_be_read_costs_its_table_and_nothing_else() {
     }
 }
 
-/// What a compaction made of such an entry, or told of it as garbage, could not be part of the tree: it poisoned the database.
+/// What a compaction made of such an entry, or told of it as garbage, could not be part of the
+/// tree: it poisoned the database.
 #[test]
 fn a_value_in_a_blob_file_that_nobody_knows_costs_its_table_and_nothing_else() {
     // File 8888, 5 bytes from the 32nd on, not compressed.
     let index = b"\x01\xb8\x45\x20\x05\x00";
     for newer in [None, Some("value")] {
         let world = World::new();
-        let table = world.add_entry("strange", ValueType::BlobIndex, index, TableBuilderSettings::default());
+        let table = world.add_entry(
+            "strange",
+            ValueType::BlobIndex,
+            index,
+            TableBuilderSettings::default(),
+        );
         let db = world.open();
         if let Some(newer) = newer {
             db.put("strange", newer).unwrap();
         }
-        let refused = db.compact_range(db.default_column_family(), None, None, &everything()).unwrap_err();
+        let refused =
+            db.compact_range(db.default_column_family(), None, None, &everything()).unwrap_err();
         assert!(refused.is_corruption(), "{refused}");
         assert_eq!(refused.path(), Some(&*table), "{refused}");
         assert!(refused.message().contains("key 'strange'"), "{refused}");
@@ -337,13 +359,15 @@ fn values_in_blob_files_that_are_as_large_as_can_be_are_taken_for_very_many_byte
     assert_eq!(space.live_bytes, u64::MAX);
 }
 
-/// Such values lie in the table itself. They were looked for in a blob file without a number, in vain.
+/// Such values lie in the table itself. They were looked for in a blob file without a number, in
+/// vain.
 #[test]
 fn a_table_with_embedded_blobs_is_not_supported() {
     let world = World::new();
     let user_properties = vec![(b"rocksdb.embedded.blob.stats".to_vec(), vec![1, 5])];
     let settings = TableBuilderSettings { user_properties, ..TableBuilderSettings::default() };
-    let table = world.add_entry("embedded", ValueType::BlobIndex, b"\x01\x00\x00\x05\x00", settings);
+    let table =
+        world.add_entry("embedded", ValueType::BlobIndex, b"\x01\x00\x00\x05\x00", settings);
     let db = world.open();
     let refused = db.get("embedded").unwrap_err();
     assert_eq!(refused.code(), Code::NotSupported, "{refused}");
@@ -357,9 +381,14 @@ fn a_table_with_embedded_blobs_is_not_supported() {
 #[test]
 fn entries_are_found_in_a_table_whose_properties_lack_the_counts() {
     let world = World::new();
-    let table = world.table(FIRST, &[("key", ValueType::Value, b"value")], without_checksums(), |builder| {
-        builder.add_range_tombstone(b"large", b"m", 50);
-    });
+    let table = world.table(
+        FIRST,
+        &[("key", ValueType::Value, b"value")],
+        without_checksums(),
+        |builder| {
+            builder.add_range_tombstone(b"large", b"m", 50);
+        },
+    );
     // In place of "rocksdb.num.entries" and "rocksdb.num.range-deletions" two that nobody knows.
     world.change(&table, |bytes| {
         for name in [&b"entries"[..], b"range-deletions"] {
@@ -369,7 +398,10 @@ fn entries_are_found_in_a_table_whose_properties_lack_the_counts() {
     });
     world.add(&[table]);
     let db = world.open();
-    assert_eq!(common::entries(&db, db.default_column_family()), [(b"key".to_vec(), b"value".to_vec())]);
+    assert_eq!(
+        common::entries(&db, db.default_column_family()),
+        [(b"key".to_vec(), b"value".to_vec())]
+    );
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     assert_eq!(db.multi_get(&["key"]).remove(0).unwrap().unwrap(), "value");
     assert!(db.get("large").unwrap().is_none());
@@ -393,7 +425,10 @@ fn counts_that_cannot_be_are_taken_for_very_many() {
         ..BlobFileAddition::default()
     };
     let blob_file_additions = vec![immense(FIRST + 2), immense(FIRST + 3)];
-    add_to_manifest(&world.options.env, &VersionEdit { blob_file_additions, ..VersionEdit::default() });
+    add_to_manifest(
+        &world.options.env,
+        &VersionEdit { blob_file_additions, ..VersionEdit::default() },
+    );
     world
         .options
         .set_all("disable_auto_compactions=false;level0_file_num_compaction_trigger=2;paranoid_checks=false")
@@ -458,7 +493,8 @@ fn a_family_whose_name_is_no_text_is_not_supported() {
     assert!(refused.path().is_some(), "{refused}");
 }
 
-/// Whoever turned `persist_user_defined_timestamps` off for a family without timestamps could not have it opened here.
+/// Whoever turned `persist_user_defined_timestamps` off for a family without timestamps could not
+/// have it opened here.
 #[test]
 fn where_keys_have_no_timestamps_none_were_left_out() {
     let world = World::new();
@@ -482,7 +518,9 @@ const IMMENSE: &[(&str, Change)] = &[
     ("tails", |table| table.tail_size = u64::MAX),
     ("deleted sizes", |table| table.compensated_range_deletion_size = u64::MAX),
     ("ancestors", |table| table.oldest_ancestor_time = u64::MAX),
-    ("times", |table| (table.oldest_ancestor_time, table.file_creation_time) = (u64::MAX, u64::MAX)),
+    ("times", |table| {
+        (table.oldest_ancestor_time, table.file_creation_time) = (u64::MAX, u64::MAX)
+    }),
     ("epochs", |table| table.epoch_number = u64::MAX - (table.number.0 - FIRST)),
     ("seqnos", |table| (table.smallest_seqno, table.largest_seqno) = (0, MAX_SEQUENCE_NUMBER)),
     ("entries", |table| {
@@ -490,7 +528,8 @@ const IMMENSE: &[(&str, Change)] = &[
         table.entry_stats = Some(EntryStats { entries, deletions, range_deletions, value_bytes });
     }),
     ("deletions", |table| {
-        table.entry_stats = Some(EntryStats { entries: 1, deletions: u64::MAX, ..EntryStats::default() });
+        table.entry_stats =
+            Some(EntryStats { entries: 1, deletions: u64::MAX, ..EntryStats::default() });
     }),
     ("references", |table| {
         let oldest = table.oldest_blob_file.expect("it has one");
@@ -522,7 +561,8 @@ const LOOKED_AT: [&str; 10] = [
     "rocksdb.total-sst-files-size",
 ];
 
-/// Three tables of the same keys and a blob file that is not there, of which the MANIFEST says nonsense.
+/// Three tables of the same keys and a blob file that is not there, of which the MANIFEST says
+/// nonsense.
 fn world_of_nonsense(change: Change, more: &VersionEdit) -> World {
     let world = World::new();
     let mut edit = VersionEdit {
@@ -573,7 +613,8 @@ fn live_with(options: &Options) {
     }
 }
 
-/// Sums of what the MANIFEST says panicked, or began again at nothing: whatever it says, what cannot be done is an error.
+/// Sums of what the MANIFEST says panicked, or began again at nothing: whatever it says, what
+/// cannot be done is an error.
 #[test]
 fn no_number_of_a_manifest_makes_anything_panic() {
     let file_number = Some(FileNumber((1 << 62) - 1));
@@ -593,7 +634,9 @@ fn no_number_of_a_manifest_makes_anything_panic() {
     let mut panicked = Vec::new();
     for (style, name, change, more) in of_all.chain(of_tables) {
         let mut options = world_of_nonsense(change, &more).options;
-        options.set_all("disable_auto_compactions=false;level0_file_num_compaction_trigger=2").unwrap();
+        options
+            .set_all("disable_auto_compactions=false;level0_file_num_compaction_trigger=2")
+            .unwrap();
         options.set_all("paranoid_checks=false").unwrap();
         options.set_all(style).unwrap();
         if catch_unwind(AssertUnwindSafe(|| live_with(&options))).is_err() {
@@ -603,18 +646,20 @@ fn no_number_of_a_manifest_makes_anything_panic() {
     assert!(panicked.is_empty(), "{panicked:#?}");
 }
 
-/// RocksDB 11 goes by the tables' epochs and opens such a level 0; what was made of some of its tables was refused for their
-/// sequence numbers, which only RocksDB before 7.10 goes by, and with that the database was poisoned, at each opening anew.
+/// RocksDB 11 goes by the tables' epochs and opens such a level 0; what was made of some of its
+/// tables was refused for their sequence numbers, which only RocksDB before 7.10 goes by, and with
+/// that the database was poisoned, at each opening anew.
 #[test]
 fn tables_whose_epochs_and_sequence_numbers_contradict_each_other_are_merged() {
     let mut world = World::new();
     world.remove_own_table();
     let large = vec![b'x'; 40_000];
-    let table = |number: u64, epoch_number: u64, entries: &[(&str, ValueType, &[u8])]| FileMetadata {
-        epoch_number,
-        oldest_blob_file: None,
-        ..world.table(FIRST + number, entries, TableBuilderSettings::default(), |_| {})
-    };
+    let table =
+        |number: u64, epoch_number: u64, entries: &[(&str, ValueType, &[u8])]| FileMetadata {
+            epoch_number,
+            oldest_blob_file: None,
+            ..world.table(FIRST + number, entries, TableBuilderSettings::default(), |_| {})
+        };
     let put = ValueType::Value;
     world.add(&[
         table(0, 9, &[("k", put, b"newest")]),
@@ -634,7 +679,11 @@ fn tables_whose_epochs_and_sequence_numbers_contradict_each_other_are_merged() {
         db.wait_for_compactions().expect("two of the three are merged");
         let family = db.default_column_family();
         assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
-        assert_eq!(db.live_files().iter().filter(|file| file.level.is_some()).count(), 2, "round {round}");
+        assert_eq!(
+            db.live_files().iter().filter(|file| file.level.is_some()).count(),
+            2,
+            "round {round}"
+        );
         assert_eq!(db.get("a").expect("a lookup").as_deref(), Some(&b"first"[..]));
         assert_eq!(db.get("b").expect("a lookup").map(|value| value.len()), Some(40_000));
         db.close().expect("a clean close");
@@ -645,21 +694,28 @@ fn tables_whose_epochs_and_sequence_numbers_contradict_each_other_are_merged() {
 #[test]
 fn an_epoch_number_that_leaves_none_for_what_is_newer_is_refused() {
     let world = World::new();
-    let table = world.table(FIRST, &[("k", ValueType::Value, b"v")], TableBuilderSettings::default(), |_| {});
+    let table = world.table(
+        FIRST,
+        &[("k", ValueType::Value, b"v")],
+        TableBuilderSettings::default(),
+        |_| {},
+    );
     world.add(&[FileMetadata { epoch_number: u64::MAX, ..table }]);
     let error = Db::open("/db", &world.options).expect_err("no table could follow");
     assert!(error.is_corruption() && error.message().contains("epoch number"), "{error}");
     assert!(error.path().is_some() && error.offset().is_some(), "{error}");
 }
 
-/// A compaction in parts could not know that it had read all of them: it read all in search of entries out of order, of which
-/// there were none, and once more in one part.
+/// A compaction in parts could not know that it had read all of them: it read all in search of
+/// entries out of order, of which there were none, and once more in one part.
 #[test]
 fn tables_that_do_not_say_how_many_entries_they_have_are_read_once() {
     let reads_in_parts = |parts: u32| {
         let mut world = World::new();
-        let keys: Vec<_> = (0..500).map(|number| format!("{number:03}")).chain(["z".to_string()]).collect();
-        let entries: Vec<_> = keys.iter().map(|key| (&key[..], ValueType::Value, &b"value"[..])).collect();
+        let keys: Vec<_> =
+            (0..500).map(|number| format!("{number:03}")).chain(["z".to_string()]).collect();
+        let entries: Vec<_> =
+            keys.iter().map(|key| (&key[..], ValueType::Value, &b"value"[..])).collect();
         let settings = TableBuilderSettings {
             checksum: ChecksumType::None,
             block_size: 500,
@@ -667,11 +723,13 @@ fn tables_that_do_not_say_how_many_entries_they_have_are_read_once() {
         };
         let table = world.table(FIRST, &entries, settings, |_| {});
         world.change(&table, |bytes| {
-            let at = bytes.windows(8).rposition(|found| found.ends_with(b"entries") && found[0] != b'_');
+            let at =
+                bytes.windows(8).rposition(|found| found.ends_with(b"entries") && found[0] != b'_');
             bytes[at.expect("a property") + 7] = b'z';
         });
         world.add(&[table]);
-        let (fs, reads) = (FaultFs::new(world.options.env.fs.clone()), Arc::new(AtomicUsize::new(0)));
+        let (fs, reads) =
+            (FaultFs::new(world.options.env.fs.clone()), Arc::new(AtomicUsize::new(0)));
         let (table, counted) = (path_of(FileNumber(FIRST)), reads.clone());
         fs.before_each(move |call, path| {
             counted.fetch_add(usize::from(call == Call::Read && path == table), Ordering::Relaxed);
@@ -681,16 +739,21 @@ fn tables_that_do_not_say_how_many_entries_they_have_are_read_once() {
         let db = world.open();
         assert_eq!(db.get("z").expect("a lookup").as_deref(), Some(&b"value"[..]));
         let before = reads.load(Ordering::Relaxed);
-        let options = CompactRangeOptions { max_subcompactions: parts, ..CompactRangeOptions::default() };
+        let options =
+            CompactRangeOptions { max_subcompactions: parts, ..CompactRangeOptions::default() };
         db.compact_range(db.default_column_family(), None, None, &options).expect("a compaction");
-        assert_eq!(db.live_files().iter().filter(|file| file.number == FileNumber(FIRST)).count(), 0);
+        assert_eq!(
+            db.live_files().iter().filter(|file| file.number == FileNumber(FIRST)).count(),
+            0
+        );
         reads.load(Ordering::Relaxed) - before
     };
     assert_eq!(reads_in_parts(4), reads_in_parts(1));
 }
 
-/// RocksDB takes in a table without a flush if a memtable has none of its keys, though it may have some on both sides. What that
-/// is flushed to has the lower seqnos and the higher epoch number: the database was refused.
+/// RocksDB takes in a table without a flush if a memtable has none of its keys, though it may have
+/// some on both sides. What that is flushed to has the lower seqnos and the higher epoch number:
+/// the database was refused.
 #[test]
 fn a_table_that_was_taken_in_between_keys_of_the_wal_is_in_nobodys_way() {
     let mut world = World::new();
@@ -713,7 +776,8 @@ fn a_table_that_was_taken_in_between_keys_of_the_wal_is_in_nobodys_way() {
     assert!(world.open().check().unwrap().faults.is_empty());
 }
 
-/// A database whose WAL has `a` and `z`; in level 0 there is a table of `m`, taken in since, and an older one, with its number.
+/// A database whose WAL has `a` and `z`; in level 0 there is a table of `m`, taken in since, and an
+/// older one, with its number.
 fn with_m_between_keys_of_the_wal(options: &str) -> (World, FileNumber) {
     let mut world = World::new();
     world.options.set_all("avoid_flush_during_shutdown=true;num_levels=1").expect("options");
@@ -730,12 +794,13 @@ fn with_m_between_keys_of_the_wal(options: &str) -> (World, FileNumber) {
 
 fn merge_m_with(db: &Db, older: FileNumber) {
     let tables = [FileNumber(FIRST), older];
-    let written = db.compact_files(db.default_column_family(), &tables, 0, &CompactFilesOptions::default());
+    let written =
+        db.compact_files(db.default_column_family(), &tables, 0, &CompactFilesOptions::default());
     assert_eq!(written.expect("a compaction").len(), 1);
 }
 
-/// The table that was taken in was merged with an older one, without the newer one around it, or before that was flushed: the
-/// database was poisoned, at each opening anew.
+/// The table that was taken in was merged with an older one, without the newer one around it, or
+/// before that was flushed: the database was poisoned, at each opening anew.
 #[test]
 fn a_table_that_was_taken_in_between_keys_of_the_wal_is_merged_with_older_ones() {
     for options in ["avoid_flush_during_recovery=false", "avoid_flush_during_recovery=true"] {
@@ -757,8 +822,8 @@ fn a_table_that_was_taken_in_between_keys_of_the_wal_is_merged_with_older_ones()
     }
 }
 
-/// RocksDB had merged what it had taken in with what was older, or with more that it had taken in, before it was closed: what
-/// was made of the WAL was refused, and so was the database.
+/// RocksDB had merged what it had taken in with what was older, or with more that it had taken in,
+/// before it was closed: what was made of the WAL was refused, and so was the database.
 #[test]
 fn a_table_that_was_merged_before_keys_around_it_were_flushed_is_in_nobodys_way() {
     for sequence in [1, 12] {
@@ -786,7 +851,8 @@ fn a_table_that_was_merged_before_keys_around_it_were_flushed_is_in_nobodys_way(
     }
 }
 
-/// What it was merged to was said to be newer than what the WAL held, which a salvage without a MANIFEST then passed over.
+/// What it was merged to was said to be newer than what the WAL held, which a salvage without a
+/// MANIFEST then passed over.
 #[test]
 fn a_salvage_has_what_lies_around_a_merged_table_that_was_taken_in() {
     let (world, older) = with_m_between_keys_of_the_wal("avoid_flush_during_recovery=true");
@@ -795,7 +861,8 @@ fn a_salvage_has_what_lies_around_a_merged_table_that_was_taken_in() {
     db.close().unwrap();
     let fs = &world.options.env.fs;
     let names = fs.list(Path::new("/db")).unwrap();
-    let of_manifest = names.iter().filter(|name| *name == "CURRENT" || name.starts_with("MANIFEST"));
+    let of_manifest =
+        names.iter().filter(|name| *name == "CURRENT" || name.starts_with("MANIFEST"));
     assert!(of_manifest.map(|name| fs.remove(&Path::new("/db").join(name)).unwrap()).count() > 1);
     salvage(Path::new("/db"), Path::new("/new"), &world.options, &[], &mut |_| {}).unwrap();
     let db = Db::open("/new", &world.options).unwrap();
@@ -804,8 +871,9 @@ fn a_salvage_has_what_lies_around_a_merged_table_that_was_taken_in() {
     assert_eq!(read, all.map(|value| Some(value.to_vec())));
 }
 
-/// Of a key whose versions straddle three tables, those in the later ones are newer than the range deletion that each table has
-/// over it: RocksDB cuts it at the last version in the first, and not before the key.
+/// Of a key whose versions straddle three tables, those in the later ones are newer than the range
+/// deletion that each table has over it: RocksDB cuts it at the last version in the first, and not
+/// before the key.
 #[test]
 fn a_key_that_straddles_tables_beneath_a_range_deletion_is_read() {
     let mut world = World::new();
@@ -834,7 +902,8 @@ fn a_key_that_straddles_tables_beneath_a_range_deletion_is_read() {
         }
     };
     let (value, operand) = (ValueType::Value, ValueType::Merge);
-    let first = table(FIRST, &[("b", 20, value, "b"), ("m", 19, operand, "19"), ("m", 18, operand, "18")]);
+    let first =
+        table(FIRST, &[("b", 20, value, "b"), ("m", 19, operand, "19"), ("m", 18, operand, "18")]);
     let second = table(FIRST + 1, &[("m", 17, operand, "17"), ("m", 16, operand, "16")]);
     let entries = [
         ("m", 15, operand, "15"),
@@ -853,9 +922,13 @@ fn a_key_that_straddles_tables_beneath_a_range_deletion_is_read() {
     let db = world.open();
     let keys = ["b", "m", "n", "o"];
     let expected = [Some("b"), Some("15,16,17,18,19"), None, Some("o")];
-    let text =
-        |value: Option<flagstone::db::Value>| value.map(|value| String::from_utf8(value.to_vec()).unwrap());
-    assert_eq!(keys.map(|key| text(db.get(key).unwrap())), expected.map(|value| value.map(str::to_string)));
+    let text = |value: Option<flagstone::db::Value>| {
+        value.map(|value| String::from_utf8(value.to_vec()).unwrap())
+    };
+    assert_eq!(
+        keys.map(|key| text(db.get(key).unwrap())),
+        expected.map(|value| value.map(str::to_string))
+    );
     let joint: Vec<_> = db.multi_get(&keys).into_iter().map(|found| text(found.unwrap())).collect();
     assert_eq!(joint, expected.map(|value| value.map(str::to_string)));
     let family = db.default_column_family();

@@ -27,7 +27,8 @@ use testkit::{Call, FaultFs, Injection, Plan, Sort};
 /// Longer than any of this takes on a busy machine.
 const TOO_LONG: Duration = Duration::from_secs(60);
 
-/// Once it is shut, a flush or compaction that comes to a key of this name says so, and waits for a word to go on.
+/// Once it is shut, a flush or compaction that comes to a key of this name says so, and waits for a
+/// word to go on.
 struct Gate {
     key: &'static str,
     is_shut: AtomicBool,
@@ -48,7 +49,13 @@ impl CompactionFilter for Gate {
     fn name(&self) -> &str {
         "gate"
     }
-    fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
+    fn filter(
+        &self,
+        _level: u32,
+        key: &[u8],
+        _kind: FilteredKind,
+        _value: &[u8],
+    ) -> FilterDecision {
         if key == self.key.as_bytes() && self.is_shut.load(Ordering::Acquire) {
             // Only the first is listened to.
             let _ = self.is_there.try_send(());
@@ -88,8 +95,8 @@ impl CompactionFilter for AtGate {
     }
 }
 
-/// Has one thread do some work that comes to the gate, and, when it is there and something else was done, another close the
-/// database, which must wait for it; what came of the work, and of closing.
+/// Has one thread do some work that comes to the gate, and, when it is there and something else was
+/// done, another close the database, which must wait for it; what came of the work, and of closing.
 fn close_during(
     db: &Db,
     (came, go_on): (Receiver<()>, SyncSender<()>),
@@ -127,7 +134,8 @@ fn compact(db: &Db, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
     db.compact_range(db.default_column_family(), begin, end, &force)
 }
 
-/// `close` let go of the directory while a compaction in its caller's thread could still write to the MANIFEST.
+/// `close` let go of the directory while a compaction in its caller's thread could still write to
+/// the MANIFEST.
 #[test]
 fn close_waits_for_manual_compactions() {
     let mut options = create();
@@ -142,14 +150,18 @@ fn close_waits_for_manual_compactions() {
     let (compacted, closed) = close_during(&db, (came, go_on), compact_all, || ());
     assert_eq!(compacted.unwrap_err().code(), Code::ShutdownInProgress);
     closed.unwrap();
-    assert_eq!(db.int_property(db.default_column_family(), "rocksdb.num-running-compactions"), Some(0));
+    assert_eq!(
+        db.int_property(db.default_column_family(), "rocksdb.num-running-compactions"),
+        Some(0)
+    );
     options.cf.compaction_filter = None;
     let again = Db::open("/db", &options).unwrap();
     assert_eq!(entries(&again, again.default_column_family()).len(), 4000);
     again.iter(&ReadOptions::default()).unwrap();
 }
 
-/// The same, once a sync had failed: what the compaction then did it did to whoever had opened the directory next.
+/// The same, once a sync had failed: what the compaction then did it did to whoever had opened the
+/// directory next.
 #[test]
 fn close_waits_for_manual_compactions_of_a_poisoned_database() {
     let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
@@ -189,7 +201,8 @@ fn close_waits_for_flushes_of_those_who_resume() {
     }
     fs.plan(Plan::Next { call: Call::Create, sort: Sort::Table, injection: Injection::NoSpace });
     gate.is_shut.store(true, Ordering::Release);
-    db.flush(db.default_column_family(), &FlushOptions { wait: false, ..FlushOptions::default() }).unwrap();
+    db.flush(db.default_column_family(), &FlushOptions { wait: false, ..FlushOptions::default() })
+        .unwrap();
     while db.int_property(db.default_column_family(), "rocksdb.background-errors") == Some(0) {
         std::thread::yield_now();
     }
@@ -240,7 +253,8 @@ fn close_waits_for_checkpoints() {
     assert_eq!(copy.get("key").unwrap().unwrap(), "value");
 }
 
-/// A manual compaction kept automatic ones from level 0 until it was done; writers stopped for as long.
+/// A manual compaction kept automatic ones from level 0 until it was done; writers stopped for as
+/// long.
 #[test]
 fn writers_go_on_during_a_long_manual_compaction() {
     let mut options = create();
@@ -254,7 +268,8 @@ fn writers_go_on_during_a_long_manual_compaction() {
     for at in 0..400 {
         db.put(format!("slow{at:06}"), "value").unwrap();
     }
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     gate.is_shut.store(true, Ordering::Release);
     let compacting = {
         let db = db.clone();

@@ -1,4 +1,5 @@
-//! Iterators against a model: turns, bounds, snapshots, cursors taken over from dropped iterators, and runs of deletions.
+//! Iterators against a model: turns, bounds, snapshots, cursors taken over from dropped iterators,
+//! and runs of deletions.
 
 mod common;
 
@@ -10,7 +11,9 @@ use common::{create, temporary};
 use flagstone::base::{Code, FilterDecision, FilteredKind, Snapshot};
 use flagstone::db::{Db, Iter};
 use flagstone::env::Env;
-use flagstone::options::{CompactFilesOptions, CompactRangeOptions, CompactionFilter, Options, ReadOptions};
+use flagstone::options::{
+    CompactFilesOptions, CompactRangeOptions, CompactionFilter, Options, ReadOptions,
+};
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -26,11 +29,17 @@ struct Expected {
 
 impl Expected {
     fn from(&self, bound: Bound<&Vec<u8>>) -> Option<Vec<u8>> {
-        self.contents.range::<Vec<u8>, _>((bound, Bound::Unbounded)).next().map(|(key, _)| key.clone())
+        self.contents
+            .range::<Vec<u8>, _>((bound, Bound::Unbounded))
+            .next()
+            .map(|(key, _)| key.clone())
     }
 
     fn back_from(&self, bound: Bound<&Vec<u8>>) -> Option<Vec<u8>> {
-        self.contents.range::<Vec<u8>, _>((Bound::Unbounded, bound)).next_back().map(|(key, _)| key.clone())
+        self.contents
+            .range::<Vec<u8>, _>((Bound::Unbounded, bound))
+            .next_back()
+            .map(|(key, _)| key.clone())
     }
 
     /// Moves both alike.
@@ -82,8 +91,10 @@ fn change(db: &Db, contents: &mut Contents, random: &mut fastrand::Rng, keys: u1
     let start = random.u16(..keys);
     match random.u8(..20) {
         0..=7 => {
-            // Large ones are not copied when a scan goes back, and blocks of few entries are fetched ahead.
-            let value = format!("value {number}").repeat([1, 30, 100, 300][random.usize(..4)]).into_bytes();
+            // Large ones are not copied when a scan goes back, and blocks of few entries are
+            // fetched ahead.
+            let value =
+                format!("value {number}").repeat([1, 30, 100, 300][random.usize(..4)]).into_bytes();
             db.put(key(start), &value).expect("a write");
             contents.insert(key(start), value);
         }
@@ -107,7 +118,8 @@ fn change(db: &Db, contents: &mut Contents, random: &mut fastrand::Rng, keys: u1
         15 | 16 => db.flush_all().expect("a flush"),
         17 if random.u8(..4) == 0 => {
             let options = CompactRangeOptions::default();
-            db.compact_range(db.default_column_family(), None, None, &options).expect("a compaction");
+            db.compact_range(db.default_column_family(), None, None, &options)
+                .expect("a compaction");
         }
         _ => {
             db.delete(key(start)).expect("a write");
@@ -145,8 +157,9 @@ fn walk(db: &Db, iter: &mut Iter) -> (Vec<u8>, Vec<u8>) {
     found
 }
 
-/// A table with deletions goes, or a filter skips them, and older versions come back: `get` found them, and scans leapt over
-/// them, by what they or iterators of before knew. Those go on with what they began with, whatever new ones find.
+/// A table with deletions goes, or a filter skips them, and older versions come back: `get` found
+/// them, and scans leapt over them, by what they or iterators of before knew. Those go on with what
+/// they began with, whatever new ones find.
 #[test]
 fn what_comes_back_is_not_leapt_over() {
     for is_skipped in [false, true] {
@@ -158,7 +171,8 @@ fn what_comes_back_is_not_leapt_over() {
         let db = Db::open(directory.path(), &options).unwrap();
         let family = db.default_column_family();
         (0..300).for_each(|number| db.put(key(number), b"old").unwrap());
-        let down = CompactRangeOptions { change_level: true, target_level: 6, ..Default::default() };
+        let down =
+            CompactRangeOptions { change_level: true, target_level: 6, ..Default::default() };
         db.compact_range(family, None, None, &down).unwrap();
         if is_skipped {
             db.put(key(139), b"skip").unwrap();
@@ -166,7 +180,8 @@ fn what_comes_back_is_not_leapt_over() {
         (140..160).for_each(|number| db.delete(key(number)).unwrap());
         db.flush_all().unwrap();
         let newest = [db.live_files().iter().find(|file| file.level == Some(0)).unwrap().number];
-        let merge = || db.compact_files(family, &newest, 1, &CompactFilesOptions::default()).unwrap();
+        let merge =
+            || db.compact_files(family, &newest, 1, &CompactFilesOptions::default()).unwrap();
         if !is_skipped {
             merge();
         }
@@ -194,7 +209,8 @@ fn what_comes_back_is_not_leapt_over() {
 #[test]
 fn iterators_show_what_the_model_holds() {
     const KEYS: u16 = 500;
-    // Values in blob files are read ahead, and so is what memtables name of files that are still written.
+    // Values in blob files are read ahead, and so is what memtables name of files that are still
+    // written.
     let blobs_at_flush = [("enable_blob_files", "true"), ("blob_write_mode", "flush")];
     let blobs_at_commit = [("enable_blob_files", "true"), ("blob_commit_min_size", "0")];
     for seed in 0..6 {
@@ -217,13 +233,17 @@ fn iterators_show_what_the_model_holds() {
             if snapshots.len() > 3 {
                 snapshots.swap_remove(random.usize(..snapshots.len()));
             }
-            let (snapshot, mut seen) = match random.choice(&snapshots).filter(|_| random.u8(..4) == 0) {
-                Some((snapshot, seen)) => (Some(snapshot.clone()), seen.clone()),
-                None => (None, contents.clone()),
-            };
+            let (snapshot, mut seen) =
+                match random.choice(&snapshots).filter(|_| random.u8(..4) == 0) {
+                    Some((snapshot, seen)) => (Some(snapshot.clone()), seen.clone()),
+                    None => (None, contents.clone()),
+                };
             let auto_refresh_iterator_with_snapshot = random.bool();
-            let mut options =
-                ReadOptions { snapshot, auto_refresh_iterator_with_snapshot, ..ReadOptions::default() };
+            let mut options = ReadOptions {
+                snapshot,
+                auto_refresh_iterator_with_snapshot,
+                ..ReadOptions::default()
+            };
             if random.u8(..4) == 0 {
                 let lower = key(random.u16(..KEYS));
                 seen.retain(|key, _| *key >= lower);
@@ -258,7 +278,9 @@ fn iterators_show_what_the_model_holds() {
 /// In memory, with tables of a few kilobytes, of which none is compacted unasked.
 fn in_small_tables() -> Options {
     let mut options = Options { env: Env::memory(), ..create() };
-    options.set_all("block_size=256;target_file_size_base=2k;compression=kNoCompression").expect("valid");
+    options
+        .set_all("block_size=256;target_file_size_base=2k;compression=kNoCompression")
+        .expect("valid");
     options.set("disable_auto_compactions", "true").expect("valid");
     options
 }
@@ -268,8 +290,8 @@ fn compact(db: &Db) {
         .expect("a compaction");
 }
 
-/// A cursor that had asked for the range deletions of a table and could not read it took it that there were none in its level,
-/// from then on and wherever it was sent: deleted keys came back.
+/// A cursor that had asked for the range deletions of a table and could not read it took it that
+/// there were none in its level, from then on and wherever it was sent: deleted keys came back.
 #[test]
 fn what_could_not_be_read_is_not_taken_for_nothing_deleted() {
     let options = in_small_tables();
@@ -295,7 +317,11 @@ fn what_could_not_be_read_is_not_taken_for_nothing_deleted() {
     }
     let mut iter = db.iter(&ReadOptions { cache_only: true, ..ReadOptions::default() }).unwrap();
     iter.seek(key(0));
-    assert_eq!(iter.status().unwrap_err().code(), Code::Incomplete, "the table around key 100 is not open");
+    assert_eq!(
+        iter.status().unwrap_err().code(),
+        Code::Incomplete,
+        "the table around key 100 is not open"
+    );
     iter.seek(key(200));
     iter.status().unwrap();
     assert_eq!(iter.key(), key(260));
@@ -335,7 +361,8 @@ fn a_scan_of_what_is_cached_shows_the_truth_or_says_that_it_cannot() {
                 });
             };
             read(random.u16(..KEYS), 1);
-            let mut iter = db.iter(&ReadOptions { cache_only: true, ..ReadOptions::default() }).unwrap();
+            let mut iter =
+                db.iter(&ReadOptions { cache_only: true, ..ReadOptions::default() }).unwrap();
             let mut expected = Expected { contents: contents.clone(), at: None };
             for _ in 0..60 {
                 if random.u8(..4) == 0 {
@@ -356,7 +383,10 @@ fn a_scan_of_what_is_cached_shows_the_truth_or_says_that_it_cannot() {
             }
         }
     }
-    assert!(missing > 100 && shown > 100, "{missing} times something was missing, {shown} times not");
+    assert!(
+        missing > 100 && shown > 100,
+        "{missing} times something was missing, {shown} times not"
+    );
 }
 
 /// Whoever looks for the head of a queue does not walk over all that was taken from it.
@@ -374,7 +404,8 @@ fn the_head_of_a_queue_is_found_without_walking_over_what_was_deleted() {
         iter.status().map(|()| iter.valid().then(|| iter.key().to_vec()))
     };
     for number in 0..3000 {
-        // A delete and a look at the head: none of these passes more than what was deleted since the last report.
+        // A delete and a look at the head: none of these passes more than what was deleted since
+        // the last report.
         assert_eq!(head(300).unwrap(), Some(key(number)));
         db.delete(key(number)).unwrap();
         if number % 1000 == 500 {
@@ -386,7 +417,8 @@ fn the_head_of_a_queue_is_found_without_walking_over_what_was_deleted() {
     assert_eq!(head(0).unwrap(), Some(key(1234)), "a key that comes back is seen");
 }
 
-/// The same at the other end: whoever looks for the last key walked over all that had been taken from there, each time.
+/// The same at the other end: whoever looks for the last key walked over all that had been taken
+/// from there, each time.
 #[test]
 fn the_top_of_a_stack_is_found_without_walking_over_what_was_deleted() {
     let directory = temporary();
@@ -394,7 +426,8 @@ fn the_top_of_a_stack_is_found_without_walking_over_what_was_deleted() {
     for number in 0..3000 {
         db.put(key(number), b"message").unwrap();
     }
-    let options = |limit| ReadOptions { max_skippable_internal_keys: limit, ..ReadOptions::default() };
+    let options =
+        |limit| ReadOptions { max_skippable_internal_keys: limit, ..ReadOptions::default() };
     let found = |iter: &Iter| iter.status().map(|()| iter.valid().then(|| iter.key().to_vec()));
     let top = |limit| {
         let mut iter = db.iter(&options(limit)).unwrap();
@@ -428,8 +461,8 @@ fn the_top_of_a_stack_is_found_without_walking_over_what_was_deleted() {
     assert_eq!(below(1233, 3000).unwrap(), None);
 }
 
-/// A database with `count` keys, all of which were overwritten and compacted after a snapshot, and an iterator of that snapshot
-/// that stands on the first key.
+/// A database with `count` keys, all of which were overwritten and compacted after a snapshot, and
+/// an iterator of that snapshot that stands on the first key.
 fn outlived(count: u32, auto_refresh: bool) -> (tempfile::TempDir, Db, Iter) {
     let directory = temporary();
     let mut options = create();
@@ -437,7 +470,9 @@ fn outlived(count: u32, auto_refresh: bool) -> (tempfile::TempDir, Db, Iter) {
     options.set("min_blob_size", "5").expect("an option");
     let db = Db::open(directory.path().join("db"), &options).expect("a database");
     let write = |value: &str| {
-        (0..count).for_each(|at| db.put(format!("key{at:05}"), format!("{value} {at}")).expect("a write"));
+        (0..count).for_each(|at| {
+            db.put(format!("key{at:05}"), format!("{value} {at}")).expect("a write")
+        });
     };
     write("former");
     let snapshot = Some(db.snapshot());
@@ -504,7 +539,8 @@ fn an_iterator_that_does_not_keeps_what_it_was_made_with_until_it_is_told() {
     assert_eq!(iter.value().unwrap(), b"unseen");
 }
 
-/// Went wrong: an iterator that was told to show the newest state went back to its snapshot as soon as it refreshed itself.
+/// Went wrong: an iterator that was told to show the newest state went back to its snapshot as soon
+/// as it refreshed itself.
 #[test]
 fn an_iterator_that_was_refreshed_does_not_go_back_to_its_snapshot() {
     let (_directory, db, mut iter) = outlived(100, true);

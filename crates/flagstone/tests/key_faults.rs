@@ -9,8 +9,8 @@ use flagstone::base::merge::MergeOperator;
 use flagstone::db::{Db, Severity};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{
-    BottommostLevelCompaction, CompactRangeOptions, EventListener, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX,
-    KeyFault, Options, ReadOptions,
+    BottommostLevelCompaction, CompactRangeOptions, EventListener, KEY_FAULT_KEY_MAX,
+    KEY_FAULTS_MAX, KeyFault, Options, ReadOptions,
 };
 use parking_lot::Mutex;
 use testkit::{for_each_seed, steps};
@@ -26,7 +26,12 @@ impl MergeOperator for Appending {
         "Appending"
     }
 
-    fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         let takes = !key.starts_with(b"bad") || self.takes_all.load(Ordering::Relaxed);
         takes.then(|| [&[existing.unwrap_or_default()], operands].concat().concat())
     }
@@ -52,7 +57,9 @@ impl World {
         let (operator, diary) = (Arc::new(Appending::default()), Arc::new(Diary::default()));
         let env = steps::world(Arc::new(MemoryFileSystem::new()), 1);
         let mut options = Options { env, listeners: vec![diary.clone()], ..Options::default() };
-        options.set_all("create_if_missing=true;level0_file_num_compaction_trigger=2").expect("options");
+        options
+            .set_all("create_if_missing=true;level0_file_num_compaction_trigger=2")
+            .expect("options");
         options.set_all(settings).expect("options");
         options.cf.merge_operator = Some(operator.clone());
         Self { options, operator, diary }
@@ -71,8 +78,8 @@ fn property(db: &Db, name: &str) -> String {
     db.property(db.default_column_family(), name).expect("a property")
 }
 
-/// One key with operands that the operator refuses failed each compaction that it took part in, and each flush: the database was
-/// poisoned, and again soon after it was opened the next time.
+/// One key with operands that the operator refuses failed each compaction that it took part in, and
+/// each flush: the database was poisoned, and again soon after it was opened the next time.
 #[test]
 fn a_key_that_the_merge_operator_refuses_costs_itself_alone() {
     let world = World::new("");
@@ -85,7 +92,11 @@ fn a_key_that_the_merge_operator_refuses_costs_itself_alone() {
     db.merge("good", "2").unwrap();
     db.flush_all().unwrap();
     work(&db);
-    assert_eq!(db.live_files().iter().filter(|file| file.level == Some(0)).count(), 0, "it was compacted");
+    assert_eq!(
+        db.live_files().iter().filter(|file| file.level == Some(0)).count(),
+        0,
+        "it was compacted"
+    );
     assert_eq!(property(&db, "flagstone.background-error"), "healthy");
     db.put("later", "1").unwrap();
     assert_eq!(db.get("good").unwrap().unwrap(), "12");
@@ -166,7 +177,10 @@ fn of_very_many_such_keys_the_first_are_told() {
     assert!(!faults.is_empty() && faults.len() <= KEY_FAULTS_MAX, "{}", faults.len());
     let met = db.statistics().get(flagstone::db::Ticker::KeyFaults);
     let told = property(&db, "flagstone.key-faults");
-    assert!(told.contains(" more faults of keys were met since the database was opened"), "{met}: {told}");
+    assert!(
+        told.contains(" more faults of keys were met since the database was opened"),
+        "{met}: {told}"
+    );
     assert!(db.statistics().get(flagstone::db::Ticker::KeyFaults) >= 2000);
     world.operator.takes_all.store(true, Ordering::Relaxed);
     assert_eq!(db.get("bad0999").unwrap().unwrap(), "11");
@@ -184,8 +198,9 @@ fn a_fault_is_forgotten_once_the_key_is_mended_or_gone() {
         };
         db.compact_range(db.default_column_family(), None, None, &whole).unwrap();
     };
-    let faulty =
-        || db.key_faults().iter().map(|fault| fault.key.escape_ascii().to_string()).collect::<Vec<_>>();
+    let faulty = || {
+        db.key_faults().iter().map(|fault| fault.key.escape_ascii().to_string()).collect::<Vec<_>>()
+    };
     for key in ["bad1", "bad2", "bad3"] {
         db.put(key, "1").unwrap();
         db.merge(key, "2").unwrap();
@@ -209,7 +224,8 @@ fn a_fault_is_forgotten_once_the_key_is_mended_or_gone() {
     assert_eq!(db.get("bad2").unwrap().unwrap(), "12");
 }
 
-/// A fault that one job met in two versions of a key was said to be one more, for which there was no room.
+/// A fault that one job met in two versions of a key was said to be one more, for which there was
+/// no room.
 #[test]
 fn a_fault_that_is_met_in_two_versions_of_a_key_is_one() {
     let world = World::new("");
@@ -226,12 +242,14 @@ fn a_fault_that_is_met_in_two_versions_of_a_key_is_one() {
     assert!(!told.contains("more faults"), "{told}");
 }
 
-/// The keys and the words that named them took as much memory as the keys had bytes, and several times that.
+/// The keys and the words that named them took as much memory as the keys had bytes, and several
+/// times that.
 #[test]
 fn of_a_long_key_the_beginning_is_told() {
     let world = World::new("");
     let db = world.open();
-    let keys: Vec<_> = ["\0", "\u{1}"].map(|end| format!("bad{}{end}", "\n".repeat(100_000))).into();
+    let keys: Vec<_> =
+        ["\0", "\u{1}"].map(|end| format!("bad{}{end}", "\n".repeat(100_000))).into();
     for key in &keys {
         db.put(key, "1").unwrap();
         db.merge(key, "2").unwrap();
@@ -261,7 +279,11 @@ impl Life {
     }
 
     fn key(&mut self) -> String {
-        format!("{}{}", self.random.choice(["bad", "good"]).expect("one of two"), self.random.u32(..4))
+        format!(
+            "{}{}",
+            self.random.choice(["bad", "good"]).expect("one of two"),
+            self.random.u32(..4)
+        )
     }
 
     fn write(&mut self) {
@@ -299,7 +321,8 @@ impl Life {
         }
         self.db.take().expect("an open database").close().expect("closed");
         let operator = self.world.operator.clone();
-        self.world.options.cf.merge_operator = has_operator.then_some(operator as Arc<dyn MergeOperator>);
+        self.world.options.cf.merge_operator =
+            has_operator.then_some(operator as Arc<dyn MergeOperator>);
         self.db = Some(self.world.open());
     }
 
@@ -335,7 +358,8 @@ impl Life {
         self.world.operator.takes_all.store(true, Ordering::Relaxed);
         let now = (self.db().snapshot(), self.contents.clone());
         for (snapshot, contents) in self.snapshots.iter().chain([&now]) {
-            let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+            let options =
+                ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
             let mut iter = self.db().iter(&options).expect("a cursor");
             iter.seek_to_first();
             let mut seen = Contents::new();
@@ -344,10 +368,16 @@ impl Life {
                 seen.insert(text(key), text(value));
             }
             assert_eq!(seen, *contents);
-            for key in ["bad", "good"].iter().flat_map(|kind| (0..4).map(move |at| format!("{kind}{at}"))) {
+            for key in
+                ["bad", "good"].iter().flat_map(|kind| (0..4).map(move |at| format!("{kind}{at}")))
+            {
                 let found = self.db().get_with(&options, self.db().default_column_family(), &key);
                 let found = found.expect("a lookup").map(|value| value.to_vec());
-                assert_eq!(found.as_deref(), contents.get(&key).map(|value| value.as_bytes()), "{key}");
+                assert_eq!(
+                    found.as_deref(),
+                    contents.get(&key).map(|value| value.as_bytes()),
+                    "{key}"
+                );
             }
         }
     }

@@ -1,9 +1,13 @@
 //! A process that writes is killed at a random moment; another opens what it left.
 //!
-//! The child is this test binary, started again: it writes numbered batches to two families and prints each number when
-//! its batch was acknowledged. `FLAGSTONE_KILL_ROUNDS=200` kills more often than the 20 times by default.
+//! The child is this test binary, started again: it writes numbered batches to two families and
+//! prints each number when its batch was acknowledged. `FLAGSTONE_KILL_ROUNDS=200` kills more often
+//! than the 20 times by default.
 
-#![expect(clippy::disallowed_methods, reason = "the test starts, times and kills processes of the system")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test starts, times and kills processes of the system"
+)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -22,7 +26,10 @@ const ROUNDS_DEFAULT: u64 = 20;
 
 fn options(round: u64) -> Options {
     let mut options = settings::tiny(&Env::os());
-    settings::set(&mut options, &[("write_buffer_size", "16384"), ("compression", "kLZ4Compression")]);
+    settings::set(
+        &mut options,
+        &[("write_buffer_size", "16384"), ("compression", "kLZ4Compression")],
+    );
     if round.is_multiple_of(2) {
         let blobs = [
             ("enable_blob_files", "true"),
@@ -59,8 +66,10 @@ fn key(number: u64) -> String {
 /// Numbers whose batch is the last to write `key(number)` differ in length and filling.
 fn value(number: u64) -> Vec<u8> {
     let mut value = format!("{number}:").into_bytes();
-    value
-        .resize(value.len() + if number.is_multiple_of(10) { 5_000 } else { 60 }, b'a' + (number % 26) as u8);
+    value.resize(
+        value.len() + if number.is_multiple_of(10) { 5_000 } else { 60 },
+        b'a' + (number % 26) as u8,
+    );
     value
 }
 
@@ -92,7 +101,9 @@ fn write_for_ever(path: &Path, round: u64) -> ! {
             }
         }
         // A line goes out with one write, so that the parent sees whole numbers.
-        writeln!(out, "acknowledged {number}").and_then(|()| out.flush()).expect("the parent listens");
+        writeln!(out, "acknowledged {number}")
+            .and_then(|()| out.flush())
+            .expect("the parent listens");
     }
 }
 
@@ -100,7 +111,8 @@ fn parse(text: &[u8]) -> u64 {
     std::str::from_utf8(text).expect("digits").parse().expect("a number")
 }
 
-/// Starts a child, kills it after a while, and returns the last number that it said was acknowledged.
+/// Starts a child, kills it after a while, and returns the last number that it said was
+/// acknowledged.
 fn one_life(path: &Path, round: u64, milliseconds: u64) -> u64 {
     let mut child = Command::new(std::env::current_exe().expect("this test's path"))
         .args(["--exact", "killed_at_any_moment_nothing_acknowledged_is_lost", "--nocapture"])
@@ -111,9 +123,9 @@ fn one_life(path: &Path, round: u64, milliseconds: u64) -> u64 {
         .expect("a child");
     let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let listener = std::thread::spawn(move || {
-        let numbers = lines
-            .map_while(Result::ok)
-            .filter_map(|line| line.split_once("acknowledged ").map(|(_, number)| parse(number.as_bytes())));
+        let numbers = lines.map_while(Result::ok).filter_map(|line| {
+            line.split_once("acknowledged ").map(|(_, number)| parse(number.as_bytes()))
+        });
         numbers.last().unwrap_or(0)
     });
     std::thread::sleep(Duration::from_millis(milliseconds));
@@ -127,7 +139,10 @@ fn check(path: &Path, round: u64, acknowledged: u64) -> u64 {
     let db = open(path, round);
     let other = db.column_family("other").expect("it was just opened");
     let last = db.get("last").expect("a lookup").map_or(0, |text| parse(&text));
-    assert!(last >= acknowledged, "round {round}: {acknowledged} was acknowledged, {last} is the last");
+    assert!(
+        last >= acknowledged,
+        "round {round}: {acknowledged} was acknowledged, {last} is the last"
+    );
     let mut expected = testkit::Family::default();
     for number in 1..=last {
         expected.entries.insert(key(number).into_bytes(), value(number));
@@ -145,7 +160,8 @@ fn check(path: &Path, round: u64, acknowledged: u64) -> u64 {
 #[test]
 fn killed_at_any_moment_nothing_acknowledged_is_lost() {
     if let Some(path) = std::env::var_os(CHILD) {
-        let round = std::env::var("FLAGSTONE_KILL_ROUND").expect("set with it").parse().expect("a number");
+        let round =
+            std::env::var("FLAGSTONE_KILL_ROUND").expect("set with it").parse().expect("a number");
         write_for_ever(Path::new(&path), round);
     }
     let rounds = std::env::var("FLAGSTONE_KILL_ROUNDS").ok().and_then(|text| text.parse().ok());

@@ -36,8 +36,9 @@ impl World {
         let mut options = create();
         options.env = Env::os().with_fs(Arc::new(self.fs.clone()));
         // What compactions of their own accord leave for a moment would be taken for a mistake.
-        for (name, value) in
-            [("enable_blob_files", "true"), ("max_space_amplification", "0")].iter().chain(&self.settings)
+        for (name, value) in [("enable_blob_files", "true"), ("max_space_amplification", "0")]
+            .iter()
+            .chain(&self.settings)
         {
             options.set(name, value).expect("an option");
         }
@@ -98,7 +99,8 @@ fn assert_sound(db: &Db) {
     assert!(report.faults.is_empty(), "{report:?}");
 }
 
-/// The same for a database that has just been opened, whose directory has nothing that it does not need.
+/// The same for a database that has just been opened, whose directory has nothing that it does not
+/// need.
 fn assert_tidy(db: &Db) {
     assert_sound(db);
     let strays = db.check().expect("a listing").strays;
@@ -131,7 +133,10 @@ fn a_large_value_is_written_once_and_read_from_everywhere() {
 
     let expected = |db: &Db| {
         assert_eq!(db.get("key1").unwrap().unwrap(), value("two", 50_000));
-        assert_eq!(db.multi_get(&["key2", "small"])[0].as_ref().unwrap().as_deref().unwrap().len(), 4096);
+        assert_eq!(
+            db.multi_get(&["key2", "small"])[0].as_ref().unwrap().as_deref().unwrap().len(),
+            4096
+        );
         let all = entries(db, db.default_column_family());
         let sizes: Vec<_> = all.iter().map(|(_, value)| value.len()).collect();
         assert_eq!(sizes, [50_000, 4096, 6]);
@@ -210,8 +215,8 @@ fn a_process_that_died_loses_nothing() {
     assert_eq!(died_again.open().get("more").unwrap().unwrap(), value("more", 8_000));
 }
 
-/// Of a batch that recovery refused, a memtable without entries still named the blob file, which was removed: no checkpoint
-/// could be made.
+/// Of a batch that recovery refused, a memtable without entries still named the blob file, which
+/// was removed: no checkpoint could be made.
 #[test]
 fn what_a_refused_batch_named_is_forgotten() {
     let world = World::new(&[]);
@@ -274,15 +279,16 @@ fn golden_record_of_the_wal() {
     let files = world.fs.files();
     let is_log = |path: &Path| path.extension().is_some_and(|kind| kind == "log");
     let (_, log) = files.iter().find(|(path, _)| is_log(path)).unwrap();
-    // Header of the record; sequence number 1, one operation; type, key, and the index: kind 1, file, offset 64 behind the
-    // headers of file and record and the key, size 4096, no compression.
+    // Header of the record; sequence number 1, one operation; type, key, and the index: kind 1,
+    // file, offset 64 behind the headers of file and record and the key, size 4096, no compression.
     assert_eq!(log[4..7], [23, 0, 1]);
     let mut expected = vec![1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
     expected.extend([0x11, 2, b'a', b'2', 6, 1, number, 64, 0x80, 0x20, 0]);
     assert_eq!(log[7..], expected);
 }
 
-/// What is found is what was written up to some moment, whichever byte of an unsealed blob file is wrong, or missing.
+/// What is found is what was written up to some moment, whichever byte of an unsealed blob file is
+/// wrong, or missing.
 #[test]
 fn damage_to_an_unsealed_file_ends_history_there() {
     let world = World::new(&[("blob_commit_min_size", "10"), ("min_blob_size", "10")]);
@@ -304,18 +310,19 @@ fn damage_to_an_unsealed_file_ends_history_there() {
             if is_cut { file.truncate(at) } else { file.write_at(at, &[byte[0] ^ 0x10]) }.unwrap();
             let db = died.open();
             let found = entries(&db, db.default_column_family());
-            // Each record has 32 + 1 + 40 bytes; before the first is the file's header, whose version, flags and dates no
-            // reader of an unsealed file may ignore either.
+            // Each record has 32 + 1 + 40 bytes; before the first is the file's header, whose
+            // version, flags and dates no reader of an unsealed file may ignore either.
             let whole = at.min(end).saturating_sub(30) / 73;
-            let expected = keys[..whole as usize].iter().map(|key| (key.as_bytes().to_vec(), value(key, 40)));
+            let expected =
+                keys[..whole as usize].iter().map(|key| (key.as_bytes().to_vec(), value(key, 40)));
             assert_eq!(found, expected.collect::<Vec<_>>(), "byte {at}, cut: {is_cut}");
             assert_tidy(&db);
         }
     }
 }
 
-/// Writers went round and round: a batch that failed after its values were in the blob file had filled this, and nobody had
-/// asked for another memtable.
+/// Writers went round and round: a batch that failed after its values were in the blob file had
+/// filled this, and nobody had asked for another memtable.
 #[test]
 fn a_blob_file_filled_by_batches_that_failed_is_replaced() {
     let world = World::new(&[("blob_file_size", "20000")]);
@@ -387,7 +394,8 @@ fn whoever_reads_by_way_of_a_memtable_keeps_its_blob_file() {
     db.flush(db.default_column_family(), &FlushOptions::default()).unwrap();
     db.put("key", value("new", 10_000)).unwrap();
     db.flush_all().unwrap();
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     assert_eq!(iter.value().unwrap(), value("old", 10_000));
     drop(iter);
     db.close().unwrap();
@@ -403,7 +411,9 @@ fn families_have_their_own_files_and_batches_span_them() {
     inline.enable_blob_files = Some(false);
     let inline = db.create_column_family("inline", &inline).unwrap();
     let mut batch = WriteBatch::new();
-    for (index, family) in [&other, &inline, db.default_column_family(), &other].into_iter().enumerate() {
+    for (index, family) in
+        [&other, &inline, db.default_column_family(), &other].into_iter().enumerate()
+    {
         let key = format!("key{index}");
         batch.put_cf(family, key.as_bytes(), value(&key, 5000 + index)).unwrap();
     }
@@ -437,9 +447,16 @@ fn a_clean_close_leaves_what_rocksdb_can_open() {
         batch.put(b"key", value("key", 5000)).unwrap();
         db.write_with(&options, batch).unwrap();
         db.close().unwrap();
-        let logs =
-            world.fs.files().into_iter().filter(|(path, _)| path.extension().is_some_and(|e| e == "log"));
-        assert_eq!(logs.map(|(_, bytes)| bytes.len()).sum::<usize>(), 0, "nothing is left to replay");
+        let logs = world
+            .fs
+            .files()
+            .into_iter()
+            .filter(|(path, _)| path.extension().is_some_and(|e| e == "log"));
+        assert_eq!(
+            logs.map(|(_, bytes)| bytes.len()).sum::<usize>(),
+            0,
+            "nothing is left to replay"
+        );
         let db = world.open();
         assert_eq!(db.get("key").unwrap().unwrap(), value("key", 5000));
         assert_tidy(&db);
@@ -451,7 +468,9 @@ fn a_value_in_pieces_is_seen_when_it_is_committed() {
     let world = World::new(&[]);
     let db = world.open();
     let family = db.default_column_family();
-    let begin = || db.put_stream(family, "key", &WriteOptions { sync: true, ..Default::default() }).unwrap();
+    let begin = || {
+        db.put_stream(family, "key", &WriteOptions { sync: true, ..Default::default() }).unwrap()
+    };
     let pieces = |writer: &mut BlobWriter, count: usize| {
         for i in 0..count {
             writer.write_all(&value(&format!("piece{i}"), 100_000)).unwrap();
@@ -488,14 +507,16 @@ fn a_value_in_pieces_is_seen_when_it_is_committed() {
     assert_eq!(world.blob_files().len(), 1);
 }
 
-/// A batch that named a blob was refused, unless it had a large value as well: then readers were sent to a place in a file
-/// that the engine had not chosen.
+/// A batch that named a blob was refused, unless it had a large value as well: then readers were
+/// sent to a place in a file that the engine had not chosen.
 #[test]
 fn addresses_come_from_the_engine_alone() {
     let db = World::new(&[]).open();
     for large in [false, true] {
         let mut batch = WriteBatch::new();
-        batch.put_blob_index(db.default_column_family().id(), b"key", b"\x01\x07\x40\x05\x00").unwrap();
+        batch
+            .put_blob_index(db.default_column_family().id(), b"key", b"\x01\x07\x40\x05\x00")
+            .unwrap();
         if large {
             batch.put(b"large", value("large", 10_000)).unwrap();
         }
@@ -505,7 +526,8 @@ fn addresses_come_from_the_engine_alone() {
     }
 }
 
-/// With a buffer smaller than an empty memtable, a large value waited for ever for a memtable that was not full.
+/// With a buffer smaller than an empty memtable, a large value waited for ever for a memtable that
+/// was not full.
 #[test]
 fn a_buffer_may_be_tiny() {
     let db = World::new(&[("arena_block_size", "1"), ("write_buffer_size", "1024")]).open();
@@ -513,7 +535,8 @@ fn a_buffer_may_be_tiny() {
     assert_eq!(db.get("key").unwrap().unwrap(), value("key", 10_000));
 }
 
-/// The checksum in the file is that of the whole value, so the first part that is read costs all of it; the next ones do not.
+/// The checksum in the file is that of the whole value, so the first part that is read costs all of
+/// it; the next ones do not.
 #[test]
 fn parts_of_a_value_are_verified_and_later_ones_read_alone() {
     for settings in [
@@ -531,8 +554,11 @@ fn parts_of_a_value_are_verified_and_later_ones_read_alone() {
         db.put("large", &large).unwrap();
         let (options, family) = (ReadOptions::default(), db.default_column_family());
         let check = |key: &str, value: &[u8]| {
-            for (start, end) in [(0, 10), (99, 200), (500_000, 500_001), (999_990, u64::MAX), (0, u64::MAX)] {
-                let part = db.get_range(&options, family, key, start..end).unwrap().expect("a value");
+            for (start, end) in
+                [(0, 10), (99, 200), (500_000, 500_001), (999_990, u64::MAX), (0, u64::MAX)]
+            {
+                let part =
+                    db.get_range(&options, family, key, start..end).unwrap().expect("a value");
                 let (start, end) = (value.len().min(start as usize), value.len().min(end as usize));
                 assert_eq!(part.bytes, value[start..end], "{settings:?} {key}");
                 assert_eq!(part.value_size, value.len() as u64);
@@ -571,7 +597,8 @@ fn damage_in_a_part_is_found_and_elsewhere_does_no_harm() {
     assert!(error.is_corruption() && error.to_string().contains(".blob"), "{error}");
 }
 
-/// What an iterator has read ahead is the cursors' in the account, and no longer when the iterator is gone.
+/// What an iterator has read ahead is the cursors' in the account, and no longer when the iterator
+/// is gone.
 #[test]
 fn what_scans_read_ahead_is_accounted_for() {
     let world = World::new(&[("blob_write_mode", "flush")]);

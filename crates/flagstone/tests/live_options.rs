@@ -1,7 +1,9 @@
-//! Options changed at random while the database works: every text that a row of the options may have, in two families with
-//! options of their own, while others write, flush, compact and read. Both families hold the same, whatever their options.
+//! Options changed at random while the database works: every text that a row of the options may
+//! have, in two families with options of their own, while others write, flush, compact and read.
+//! Both families hold the same, whatever their options.
 //!
-//! What is done follows from a seed; how the threads meet does not. `FLAGSTONE_SEEDS=COUNT` lives more lives.
+//! What is done follows from a seed; how the threads meet does not. `FLAGSTONE_SEEDS=COUNT` lives
+//! more lives.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +16,8 @@ use flagstone::env::Env;
 use flagstone::options::names::rows;
 use flagstone::options::table::Settings;
 use flagstone::options::{
-    CfSettings, ColumnFamilyOptions, CompactionStyle, DbSettings, Options, ReadOptions, TableSettings,
-    load_latest,
+    CfSettings, ColumnFamilyOptions, CompactionStyle, DbSettings, Options, ReadOptions,
+    TableSettings, load_latest,
 };
 use testkit::seeds::{Telling, for_each_seed};
 use testkit::{compare, settings};
@@ -28,7 +30,8 @@ const READS: u32 = 4;
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What would change where files lie, what an opening does, or how much of the machine a test takes.
+/// What would change where files lie, what an opening does, or how much of the machine a test
+/// takes.
 const LEFT_OUT: [&str; 12] = [
     "create_if_missing",
     "create_missing_column_families",
@@ -65,10 +68,15 @@ struct Texts {
 
 impl Texts {
     /// Every so many-th row, in random order: whether it is the database's, its name and a text.
-    fn draw(&mut self, one_in: usize, is_drawn: fn(bool) -> bool) -> Vec<(bool, &'static str, String)> {
+    fn draw(
+        &mut self,
+        one_in: usize,
+        is_drawn: fn(bool) -> bool,
+    ) -> Vec<(bool, &'static str, String)> {
         let mut bits = || self.random.u64(..);
         let database = DbSettings::sample_all(&mut bits);
-        let (family, table) = (CfSettings::sample_all(&mut bits), TableSettings::sample_all(&mut bits));
+        let (family, table) =
+            (CfSettings::sample_all(&mut bits), TableSettings::sample_all(&mut bits));
         let mut drawn = Vec::new();
         for row in rows().filter(|row| is_drawn(row.live) && !LEFT_OUT.contains(&row.name)) {
             if self.random.usize(..one_in) > 0 {
@@ -76,7 +84,8 @@ impl Texts {
             }
             let of_database = database.text(row.name);
             let is_database = of_database.is_some();
-            let text = of_database.or_else(|| family.text(row.name)).or_else(|| table.text(row.name));
+            let text =
+                of_database.or_else(|| family.text(row.name)).or_else(|| table.text(row.name));
             let mut text = text.expect("a row is of one of them");
             if let (Some((least, most)), Ok(number)) = (bounds(row.name), text.parse::<u64>()) {
                 text = number.clamp(least, most).to_string();
@@ -147,7 +156,11 @@ impl Wanted {
             let name = family.name();
             let (wanted, written) = (wanted.sanitized(), file.family(name).expect("it is listed"));
             for found in [&*family.options(), written] {
-                assert_eq!((&found.settings, &found.table), (&wanted.settings, &wanted.table), "{name}");
+                assert_eq!(
+                    (&found.settings, &found.table),
+                    (&wanted.settings, &wanted.table),
+                    "{name}"
+                );
             }
         }
     }
@@ -203,8 +216,11 @@ fn write(db: &Db, random: &mut fastrand::Rng, model: &mut Contents, round: u32) 
 
 /// What a family holds, the same forwards, backwards and key by key.
 fn contents(db: &Db, family: &ColumnFamily, snapshot: &Snapshot) -> Contents {
-    let options =
-        ReadOptions { snapshot: Some(snapshot.clone()), total_order_seek: true, ..ReadOptions::default() };
+    let options = ReadOptions {
+        snapshot: Some(snapshot.clone()),
+        total_order_seek: true,
+        ..ReadOptions::default()
+    };
     let forwards = compare::scan(db, family, &options).expect("a scan");
     assert!(forwards.is_sorted_by(|(one, _), (next, _)| one < next), "keys in order, each once");
     assert_eq!(forwards, compare::scan_back(db, family, &options).expect("a scan back"));
@@ -214,7 +230,8 @@ fn contents(db: &Db, family: &ColumnFamily, snapshot: &Snapshot) -> Contents {
     for (key, value) in keys.iter().zip(together) {
         let value = value.expect("a lookup").map(|value| value.to_vec());
         assert_eq!(value.as_ref(), found.get(key), "{key:?} of several");
-        let alone = db.get_with(&options, family, key).expect("a lookup").map(|value| value.to_vec());
+        let alone =
+            db.get_with(&options, family, key).expect("a lookup").map(|value| value.to_vec());
         assert_eq!(alone, value, "{key:?} alone");
     }
     found
@@ -233,7 +250,8 @@ fn change(db: &Db, texts: &mut Texts, wanted: &mut Wanted) {
         } else {
             db.set_options(&families(db)[family], &changes)
         };
-        let told = |outcome: flagstone::base::Result<()>| outcome.map_err(|error| error.to_string());
+        let told =
+            |outcome: flagstone::base::Result<()>| outcome.map_err(|error| error.to_string());
         assert_eq!(told(changed), told(expected), "{changes:?}");
     }
 }

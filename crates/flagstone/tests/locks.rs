@@ -1,4 +1,5 @@
-//! A database is open for writing once, whatever else its process does with its files, and beside RocksDB.
+//! A database is open for writing once, whatever else its process does with its files, and beside
+//! RocksDB.
 //!
 //! Other processes are this test binary, started again.
 
@@ -75,7 +76,8 @@ fn another_process_locks_a_file() {
 type Handle = Box<dyn Any>;
 type Open = fn(&Path, &Options) -> Result<Handle>;
 
-/// Every call that gives a handle of a database, or reads one as a whole, and whether it keeps writers out meanwhile.
+/// Every call that gives a handle of a database, or reads one as a whole, and whether it keeps
+/// writers out meanwhile.
 const HANDLES: [(&str, bool, Open); 10] = [
     ("open", true, |path, options| boxed(Db::open(path, options))),
     ("open_with_families", true, |path, options| boxed(Db::open_with_families(path, options, &[]))),
@@ -102,7 +104,13 @@ const HANDLES: [(&str, bool, Open); 10] = [
         boxed(salvage(path, &path.with_extension("s"), options, &[], &mut |_| {}))
     }),
     ("salvage_with_older_options", true, |path, options| {
-        boxed(salvage_with_older_options(path, &path.with_extension("s"), options, &[], &mut |_| {}))
+        boxed(salvage_with_older_options(
+            path,
+            &path.with_extension("s"),
+            options,
+            &[],
+            &mut |_| {},
+        ))
     }),
 ];
 
@@ -178,7 +186,8 @@ fn every_handle_is_kept_out_by_another_process() {
     }
 }
 
-/// As a program does that makes a backup of its own database, or stores the files of a tree in which it lies.
+/// As a program does that makes a backup of its own database, or stores the files of a tree in
+/// which it lies.
 fn read_all(directory: &Path) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -199,7 +208,8 @@ fn every_handle_keeps_its_lock_whatever_the_process_reads() {
         let handle = open(&path, &options).unwrap();
         // It was held while the call went on.
         let locks = locks && !name.starts_with("salvage");
-        let [hard, soft] = ["hard", "soft"].map(|name| scratch.path().join(format!("{name}{index}")));
+        let [hard, soft] =
+            ["hard", "soft"].map(|name| scratch.path().join(format!("{name}{index}")));
         fs::hard_link(&lock, &hard).unwrap();
         symlink(&path, &soft).unwrap();
         fs::read(&hard).unwrap();
@@ -208,7 +218,9 @@ fn every_handle_keeps_its_lock_whatever_the_process_reads() {
         drop(Db::open_read_only(&path, &options).unwrap());
         if locks {
             assert_held(&Db::open(&path, &options).unwrap_err());
-            assert_held(&salvage(&path, &path.with_extension("t"), &options, &[], &mut |_| {}).unwrap_err());
+            assert_held(
+                &salvage(&path, &path.with_extension("t"), &options, &[], &mut |_| {}).unwrap_err(),
+            );
         }
         assert_eq!(can_be_locked_elsewhere(&lock), !locks, "{name} {index}");
         assert_eq!(can_be_locked_elsewhere(&hard), !locks, "{name} {index}");
@@ -226,8 +238,9 @@ fn rocksdb_and_flagstone_exclude_each_other() {
     let options = made(&path);
     let db = Db::open(&path, &options).unwrap();
     read_all(&path);
-    let attempt =
-        || Command::new("ldb").arg(format!("--db={}", path.display())).args(["put", "a", "1"]).output();
+    let attempt = || {
+        Command::new("ldb").arg(format!("--db={}", path.display())).args(["put", "a", "1"]).output()
+    };
     let refused = attempt().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).to_lowercase();
     assert!(!refused.status.success() && said.contains("lock"), "{said}");

@@ -1,4 +1,5 @@
-//! Log records that wait in memory until somebody asks for them (`manual_wal_flush`), and what the death of the process takes.
+//! Log records that wait in memory until somebody asks for them (`manual_wal_flush`), and what the
+//! death of the process takes.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -25,7 +26,10 @@ impl World {
     fn new(changes: &[(&str, &str)]) -> Self {
         let fs = CrashFs::new();
         let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(fs.clone())));
-        settings::set(&mut options, &[("manual_wal_flush", "true"), ("write_buffer_size", "1000000")]);
+        settings::set(
+            &mut options,
+            &[("manual_wal_flush", "true"), ("write_buffer_size", "1000000")],
+        );
         settings::set(&mut options, changes);
         let db = Db::open("/db", &options).unwrap();
         Self { fs, options, db }
@@ -70,7 +74,11 @@ fn a_kill_takes_what_was_not_flushed_and_nothing_before_it() {
     for mode in MODES {
         let world = World::new(&[("wal_write_mode", mode)]);
         world.put_all(&["a", "b"]);
-        assert_eq!((world.keys().as_str(), world.wal_bytes()), ("a b", 0), "readers see what waits");
+        assert_eq!(
+            (world.keys().as_str(), world.wal_bytes()),
+            ("a b", 0),
+            "readers see what waits"
+        );
         world.db.flush_wal(false).unwrap();
         assert!(world.wal_bytes() > 0);
         world.put_all(&["c"]);
@@ -81,7 +89,10 @@ fn a_kill_takes_what_was_not_flushed_and_nothing_before_it() {
         world.put_all(&["c"]);
         let mut synced = WriteBatch::new();
         synced.put(b"d", b"value").unwrap();
-        world.db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, synced).unwrap();
+        world
+            .db
+            .write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, synced)
+            .unwrap();
         world.put_all(&["e"]);
         let world = world.kill();
         assert_eq!(world.keys(), "a b c d", "{mode}");
@@ -106,7 +117,8 @@ fn a_kill_takes_what_was_not_flushed_and_nothing_before_it() {
 #[test]
 fn no_more_waits_than_the_buffer_holds() {
     for mode in MODES {
-        let world = World::new(&[("wal_write_mode", mode), ("writable_file_max_buffer_size", "4096")]);
+        let world =
+            World::new(&[("wal_write_mode", mode), ("writable_file_max_buffer_size", "4096")]);
         let numbers: Vec<String> = (0..30).map(|number| format!("{number:02}")).collect();
         for key in &numbers {
             world.db.put(key, [b'v'; 1_000]).unwrap();
@@ -114,7 +126,10 @@ fn no_more_waits_than_the_buffer_holds() {
         // Three records of some thousand bytes wait at most.
         let world = world.kill();
         let found = world.keys();
-        assert!(numbers.join(" ").starts_with(&found) && found.split(' ').count() >= 27, "{mode}: {found}");
+        assert!(
+            numbers.join(" ").starts_with(&found) && found.split(' ').count() >= 27,
+            "{mode}: {found}"
+        );
 
         // What the buffer never holds goes to the file at once, behind what waits.
         world.put_all(&["large-before"]);
@@ -131,7 +146,8 @@ fn sync_pays_for_all_that_waits_with_one_write() {
     world.put_all(&["a", "b", "c", "d"]);
     world.db.flush_wal(true).unwrap();
     let told: Vec<_> = (before + 1..=world.fs.changes()).map(|at| world.fs.describe(at)).collect();
-    let writes = told.iter().filter(|change| change.starts_with("write") && change.contains(".log"));
+    let writes =
+        told.iter().filter(|change| change.starts_with("write") && change.contains(".log"));
     assert_eq!(writes.count(), 1, "{told:#?}");
 }
 

@@ -20,7 +20,9 @@ use flagstone::base::Code;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::{Clock, Env};
-use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, WriteOptions};
+use flagstone::options::{
+    ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, WriteOptions,
+};
 
 /// Times the steps, and tells of the process after each.
 struct Diary {
@@ -49,7 +51,8 @@ fn key(n: usize) -> [u8; 8] {
     (n as u64).to_be_bytes()
 }
 
-/// The time of one write in nanoseconds, the median of many. (By itself, so that instructions can be counted.)
+/// The time of one write in nanoseconds, the median of many. (By itself, so that instructions can
+/// be counted.)
 #[inline(never)]
 fn write_ns(db: &Db) -> u128 {
     let mut times: Vec<u128> = (0..20_001)
@@ -150,10 +153,18 @@ fn families_are_made_together_or_not_at_all() {
     };
     assert!(db.create_column_families(&[]).unwrap().is_empty());
     let made = db.create_column_families(&named(&["one", "two", "three"])).unwrap();
-    assert_eq!(made.iter().map(|family| family.name()).collect::<Vec<_>>(), ["one", "two", "three"]);
-    for (names, taken) in [(&["four", "two"][..], "two"), (&["five", "five"], "five"), (&["six", ""], "")] {
+    assert_eq!(
+        made.iter().map(|family| family.name()).collect::<Vec<_>>(),
+        ["one", "two", "three"]
+    );
+    for (names, taken) in
+        [(&["four", "two"][..], "two"), (&["five", "five"], "five"), (&["six", ""], "")]
+    {
         let error = db.create_column_families(&named(names)).unwrap_err();
-        assert!(error.code() == Code::InvalidArgument && error.message().contains(taken), "{error}");
+        assert!(
+            error.code() == Code::InvalidArgument && error.message().contains(taken),
+            "{error}"
+        );
     }
     let mut odd = named(&["seven", "eight"]);
     odd[1].1.settings.num_levels = 0;
@@ -173,7 +184,8 @@ fn families_are_made_together_or_not_at_all() {
         assert_eq!(read, dump_family(&db, &db.column_family("three").unwrap()));
     }
     let db = open(&path, &create());
-    let names: Vec<_> = db.column_families().iter().map(|family| family.name().to_string()).collect();
+    let names: Vec<_> =
+        db.column_families().iter().map(|family| family.name().to_string()).collect();
     assert_eq!(names, ["default", "one", "two", "three", "last"]);
     for family in &db.column_families()[1..4] {
         assert_eq!(db.get_cf(family, "key").unwrap().unwrap(), family.name().as_bytes());
@@ -195,8 +207,8 @@ impl Clock for Still {
     fn sleep(&self, _duration: Duration) {}
 }
 
-/// Each flush looked at all families: for who waits for a flush or a compaction, what they ask of writers, and which logs they
-/// need.
+/// Each flush looked at all families: for who waits for a flush or a compaction, what they ask of
+/// writers, and which logs they need.
 #[test]
 fn a_flush_looks_at_few_families() {
     const FAMILIES: u64 = 300;
@@ -205,7 +217,8 @@ fn a_flush_looks_at_few_families() {
     options.env = Env { clock: Arc::new(Still), ..Env::memory() };
     let db = Db::open("/db", &options).unwrap();
     let names: Vec<_> = (0..FAMILIES).map(|n| format!("family {n}")).collect();
-    let wanted: Vec<_> = names.iter().map(|name| (&name[..], ColumnFamilyOptions::default())).collect();
+    let wanted: Vec<_> =
+        names.iter().map(|name| (&name[..], ColumnFamilyOptions::default())).collect();
     let families = db.create_column_families(&wanted).unwrap();
     families.iter().for_each(|family| db.put_cf(family, "idle", "value").unwrap());
     db.wait_for_compactions().unwrap();
@@ -248,7 +261,8 @@ fn a_call_about_one_family_looks_at_few() {
     options.env = Env { clock: Arc::new(Still), ..Env::memory() };
     let db = Db::open("/db", &options).unwrap();
     let names: Vec<_> = (0..FAMILIES).map(|n| format!("family {n}")).collect();
-    let wanted: Vec<_> = names.iter().map(|name| (&name[..], ColumnFamilyOptions::default())).collect();
+    let wanted: Vec<_> =
+        names.iter().map(|name| (&name[..], ColumnFamilyOptions::default())).collect();
     let families = db.create_column_families(&wanted).unwrap();
     families.iter().for_each(|family| db.put_cf(family, "idle", "value").unwrap());
     db.wait_for_compactions().unwrap();
@@ -258,7 +272,8 @@ fn a_call_about_one_family_looks_at_few() {
             db.compact_range(&families[0], None, None, &CompactRangeOptions::default()).unwrap();
         }),
         ("set_options", &|n| {
-            db.set_options(&families[0], &[("write_buffer_size", &format!("{}", 1_000_000 + n))]).unwrap();
+            db.set_options(&families[0], &[("write_buffer_size", &format!("{}", 1_000_000 + n))])
+                .unwrap();
         }),
     ];
     for (name, call) in calls {

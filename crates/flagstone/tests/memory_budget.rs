@@ -1,7 +1,9 @@
-//! Resident memory against `memory_budget`, as the system counts it: what the process has of its own.
+//! Resident memory against `memory_budget`, as the system counts it: what the process has of its
+//! own.
 //!
-//! One story a process, as memory belongs to all of it. The whole one takes minutes and is measured in a release build:
-//! `cargo test --release -p flagstone --test memory_budget -- --ignored --nocapture`.
+//! One story a process, as memory belongs to all of it. The whole one takes minutes and is measured
+//! in a release build: `cargo test --release -p flagstone --test memory_budget -- --ignored
+//! --nocapture`.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a story that fails ends the test")]
 #![allow(clippy::disallowed_methods, reason = "the test asks the operating system")]
@@ -76,7 +78,8 @@ fn live(sizes: &Sizes) {
 
     let keys = sizes.data / VALUE_SIZE;
     for key in 0..keys as u64 {
-        db.put(key.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), noise(key, VALUE_SIZE)).unwrap();
+        db.put(key.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(), noise(key, VALUE_SIZE))
+            .unwrap();
         if key % 1_000 == 0 {
             watch.look();
         }
@@ -100,8 +103,13 @@ fn live(sizes: &Sizes) {
     // With a cache that is full by now.
     std::thread::scope(|scope| {
         let compacting = scope.spawn(|| {
-            db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
-                .unwrap();
+            db.compact_range(
+                db.default_column_family(),
+                None,
+                None,
+                &CompactRangeOptions::default(),
+            )
+            .unwrap();
         });
         while !compacting.is_finished() {
             watch.look();
@@ -129,8 +137,9 @@ fn many_and_large(sizes: &Sizes, db: &Db, watch: &mut Watch) {
     watch.end("iterators", sizes.budget, 0, db);
     drop(iterators);
 
-    let create =
-        |at| db.create_column_family(&format!("family {at}"), &ColumnFamilyOptions::default()).unwrap();
+    let create = |at| {
+        db.create_column_family(&format!("family {at}"), &ColumnFamilyOptions::default()).unwrap()
+    };
     let families: Vec<_> = (0..sizes.families).map(create).collect();
     for round in 0..40u64 {
         for family in &families {
@@ -150,13 +159,20 @@ fn many_and_large(sizes: &Sizes, db: &Db, watch: &mut Watch) {
         assert_eq!(db.get(format!("large {key}")).unwrap().unwrap().len(), large.len());
         watch.look();
     }
-    // The value written and the one read are the caller's; the allocator may keep their memory for later.
+    // The value written and the one read are the caller's; the allocator may keep their memory for
+    // later.
     watch.end("large values", sizes.budget, 2 * sizes.large_value, db);
 }
 
 #[test]
 fn a_small_database_keeps_to_a_small_budget() {
-    live(&Sizes { budget: 24 << 20, data: 48 << 20, families: 50, iterators: 500, large_value: 8 << 20 });
+    live(&Sizes {
+        budget: 24 << 20,
+        data: 48 << 20,
+        families: 50,
+        iterators: 500,
+        large_value: 8 << 20,
+    });
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `memtable_prefix_bloom_size_ratio` and `memtable_whole_key_filtering`: what is not in a memtable is not sought there.
+//! `memtable_prefix_bloom_size_ratio` and `memtable_whole_key_filtering`: what is not in a memtable
+//! is not sought there.
 
 mod common;
 
@@ -66,7 +67,11 @@ impl World {
     fn lookups(&self) -> [usize; 2] {
         let alone = self.compared(|db| assert!(db.get("b50").expect("a read").is_none()));
         let together = self.compared(|db| {
-            assert!(db.multi_get(&["b50", "b51"]).into_iter().all(|found| found.expect("a read").is_none()));
+            assert!(
+                db.multi_get(&["b50", "b51"])
+                    .into_iter()
+                    .all(|found| found.expect("a read").is_none())
+            );
         });
         [alone, together]
     }
@@ -120,7 +125,10 @@ fn what_is_not_in_the_memtable_is_not_sought_there() {
 fn without_a_size_or_anything_to_put_into_it_there_is_no_filter() {
     for changes in [&[WHOLE_KEYS, PREFIXES][..], &[RATIO]] {
         let world = World::with(changes);
-        assert!(world.lookups().into_iter().chain([world.seek()]).all(|count| count > 0), "{changes:?}");
+        assert!(
+            world.lookups().into_iter().chain([world.seek()]).all(|count| count > 0),
+            "{changes:?}"
+        );
         world.finds_all();
     }
 }

@@ -1,5 +1,6 @@
-//! Stories of WALs that are missing, or not where they are looked for. An opening made the directory anew and went on without
-//! what had been acknowledged, and the next MANIFEST let go of it.
+//! Stories of WALs that are missing, or not where they are looked for. An opening made the
+//! directory anew and went on without what had been acknowledged, and the next MANIFEST let go of
+//! it.
 
 mod common;
 
@@ -48,7 +49,10 @@ fn refusal(path: &Path, options: &Options) -> Error {
         options.db.wal_recovery_mode = mode;
         for read_only in [true, false] {
             let error = open(path, &options, read_only).expect_err("a WAL is missing");
-            assert!(error.to_string().contains("wal_recovery_mode=kSkipAnyCorruptedRecords"), "{error}");
+            assert!(
+                error.to_string().contains("wal_recovery_mode=kSkipAnyCorruptedRecords"),
+                "{error}"
+            );
             said = Some(error);
         }
     }
@@ -87,7 +91,11 @@ fn a_database_does_not_open_while_its_wal_dir_is_not_there() {
     let away = root.path().join("unmounted");
     std::fs::rename(&there, &away).expect("a new name");
     let error = refusal(&path, &options);
-    assert_eq!((error.subcode(), error.path()), (SubCode::PathNotFound, Some(there.as_path())), "{error}");
+    assert_eq!(
+        (error.subcode(), error.path()),
+        (SubCode::PathNotFound, Some(there.as_path())),
+        "{error}"
+    );
     assert!(!there.exists(), "an opening that was refused made it");
     std::fs::rename(&away, &there).expect("the old name");
     assert_is_whole(&path, &options);
@@ -138,7 +146,8 @@ fn a_wal_that_is_missing_between_others_is_named() {
     db.flush_all().expect("a flush");
     let other = db.create_column_family("other", &options.cf).expect("a family");
     db.put("logged", "2").expect("a write");
-    // Only this family is flushed: the other needs the WAL that ends here, and has more in the next.
+    // Only this family is flushed: the other needs the WAL that ends here, and has more in the
+    // next.
     db.put_cf(&other, "key", "value").expect("a write");
     db.flush(&other, &FlushOptions::default()).expect("a flush");
     db.put("later", "3").expect("a write");

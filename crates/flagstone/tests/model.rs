@@ -1,6 +1,7 @@
 //! Random lives of a database, compared with ordered maps.
 //!
-//! `cargo run --release -p testkit --bin laboratory -- histories` lives more of them, and replays those that failed.
+//! `cargo run --release -p testkit --bin laboratory -- histories` lives more of them, and replays
+//! those that failed.
 
 use testkit::history::experiment;
 

@@ -14,8 +14,8 @@ use flagstone::env::{
 };
 use testkit::settings;
 
-/// Counts the table and blob files that are open for reading, and how many there were at most; and the blob files that are open
-/// in whatever way.
+/// Counts the table and blob files that are open for reading, and how many there were at most; and
+/// the blob files that are open in whatever way.
 #[derive(Clone)]
 struct Disk {
     files: Arc<MemoryFileSystem>,
@@ -67,8 +67,12 @@ impl FileSystemAround for Disk {
 
 /// A database of 60 tables and as many blob files.
 fn filled(changes: &[(&str, &str)]) -> (Disk, Db) {
-    let disk =
-        Disk { files: Arc::default(), open: Arc::default(), most: Arc::default(), blobs: Arc::default() };
+    let disk = Disk {
+        files: Arc::default(),
+        open: Arc::default(),
+        most: Arc::default(),
+        blobs: Arc::default(),
+    };
     let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(disk.clone())));
     let common = [
         ("disable_auto_compactions", "true"),
@@ -165,7 +169,8 @@ fn blob_files_that_were_filled_at_commit_do_not_stay_open() {
     }
 }
 
-/// Went wrong: blob files that had been read stayed open after their removal, and the disk did not get their space back.
+/// Went wrong: blob files that had been read stayed open after their removal, and the disk did not
+/// get their space back.
 #[test]
 fn blob_files_that_are_removed_are_closed() {
     let (disk, db) = filled(&[("enable_blob_garbage_collection", "true")]);
@@ -180,7 +185,8 @@ fn blob_files_that_are_removed_are_closed() {
 
 const READERS: usize = 8;
 
-/// Counts how often tables are opened, and takes its time over it: until all readers have begun, and could have come as far.
+/// Counts how often tables are opened, and takes its time over it: until all readers have begun,
+/// and could have come as far.
 #[derive(Clone, Default)]
 struct Slow {
     files: Arc<MemoryFileSystem>,
@@ -205,8 +211,8 @@ impl FileSystemAround for Slow {
     }
 }
 
-/// Each of them read footer, index and filter, and all but one threw them away: so many times the memory, and none was sooner
-/// done.
+/// Each of them read footer, index and filter, and all but one threw them away: so many times the
+/// memory, and none was sooner done.
 #[test]
 fn a_table_that_many_ask_for_at_once_is_opened_once() {
     let disk = Slow::default();

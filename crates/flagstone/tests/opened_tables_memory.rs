@@ -13,7 +13,8 @@ use flagstone::db::Db;
 
 const TABLES: u32 = 12;
 
-/// The keys of a table: the index has each of them, of 100 bytes that compress well, and each stands in a block of its own.
+/// The keys of a table: the index has each of them, of 100 bytes that compress well, and each
+/// stands in a block of its own.
 const KEYS: u32 = 2_000;
 
 fn key_of(table: u32, key: u32) -> Vec<u8> {
@@ -41,8 +42,8 @@ fn closed_tables(compression: &str, keys: u32) -> (tempfile::TempDir, Db) {
     (directory, db)
 }
 
-/// Opens each table in a thread of its own. All of these are there at once, on any machine: each has memory that the allocator
-/// keeps for it.
+/// Opens each table in a thread of its own. All of these are there at once, on any machine: each
+/// has memory that the allocator keeps for it.
 fn open_all(db: &Db) {
     let (all, turn) = (Barrier::new(TABLES as usize), Mutex::new(()));
     std::thread::scope(|scope| {
@@ -79,7 +80,10 @@ fn indexes_that_several_threads_decode_leave_nothing_behind() {
         let more = resident().saturating_sub(before);
         let indexes = db.memory_usage().tables as usize;
         println!("{compression}: {more} bytes, {indexes} of them tables");
-        assert!(more < indexes + (1 << 20), "{compression}: {more} bytes, {indexes} of them tables");
+        assert!(
+            more < indexes + (1 << 20),
+            "{compression}: {more} bytes, {indexes} of them tables"
+        );
         opened.push((directory, db));
     }
     opened.into_iter().for_each(|(_directory, db)| db.close().unwrap());

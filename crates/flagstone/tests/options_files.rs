@@ -1,4 +1,5 @@
-//! OPTIONS files of which the end is missing, of which a line makes no sense, or that could not be written.
+//! OPTIONS files of which the end is missing, of which a line makes no sense, or that could not be
+//! written.
 
 #![expect(
     clippy::disallowed_methods,
@@ -22,7 +23,8 @@ use flagstone::options::{Options, load_latest, load_readable};
 use testkit::fault::{FaultFs, Injection, OPTIONS_FILE_CALLS, Plan};
 use testkit::steps;
 
-/// What the newest OPTIONS file says if that is all of it: how many families it names, or why it does not count.
+/// What the newest OPTIONS file says if that is all of it: how many families it names, or why it
+/// does not count.
 fn read(directory: &Path, text: &str) -> std::result::Result<usize, String> {
     std::fs::write(directory.join("OPTIONS-000999"), text).expect("written");
     let loaded = load_latest(&Env::os(), directory).map_err(|error| error.to_string())?;
@@ -60,8 +62,8 @@ fn a_file_that_was_cut_off_does_not_count() {
     assert!(loaded.expect("the one before").families.len() == 2 && errors.len() == 1, "{errors:?}");
 }
 
-/// Where RocksDB's ends behind a family, nothing tells that there was another. One that ended in the indentation of a name passed
-/// for whole.
+/// Where RocksDB's ends behind a family, nothing tells that there was another. One that ended in
+/// the indentation of a name passed for whole.
 #[test]
 fn a_file_by_rocksdb_that_was_cut_off_does_not_count_but_behind_a_family() {
     for name in ["basic", "cfs"] {
@@ -69,17 +71,23 @@ fn a_file_by_rocksdb_that_was_cut_off_does_not_count_but_behind_a_family() {
         let env = Env::memory();
         env.fs.create_directory(Path::new("/db")).expect("a directory");
         let counts = |end: &usize| {
-            let file = env.fs.open(Path::new("/db/OPTIONS-000999"), OpenMode::Create).expect("a file");
+            let file =
+                env.fs.open(Path::new("/db/OPTIONS-000999"), OpenMode::Create).expect("a file");
             file.write_at(0, &text.as_bytes()[..*end]).expect("a write");
             load_latest(&env, Path::new("/db")).is_ok()
         };
-        let rests: Vec<_> = (0..=text.len()).filter(counts).map(|end| text[end..].trim_start()).collect();
-        assert!(rests.iter().all(|rest| rest.is_empty() || rest.starts_with("[CFOptions")), "{rests:?}");
+        let rests: Vec<_> =
+            (0..=text.len()).filter(counts).map(|end| text[end..].trim_start()).collect();
+        assert!(
+            rests.iter().all(|rest| rest.is_empty() || rest.starts_with("[CFOptions")),
+            "{rests:?}"
+        );
         assert!(rests.contains(&"") && rests.len() < 10, "{rests:?}");
     }
 }
 
-/// RocksDB's example ends without an empty line. A database's own file must have it: it may as well have been cut there.
+/// RocksDB's example ends without an empty line. A database's own file must have it: it may as well
+/// have been cut there.
 #[test]
 fn text_that_is_handed_over_may_end_without_an_empty_line() {
     let directory = temporary();
@@ -87,7 +95,10 @@ fn text_that_is_handed_over_may_end_without_an_empty_line() {
     let changed = text.trim_end();
     assert_eq!(parse(changed).expect("it is whole").families.len(), 1);
     let said = read(directory.path(), changed).expect_err("not a database's");
-    assert!(said.contains("cut off") && said.contains("if an editor has taken that end away"), "{said}");
+    assert!(
+        said.contains("cut off") && said.contains("if an editor has taken that end away"),
+        "{said}"
+    );
     assert_eq!(read(directory.path(), &format!("{changed}\n\n")), Ok(1));
     // A comment behind its end made it one that was cut off.
     assert_eq!(read(directory.path(), &format!("{text}# changed by hand\n  # twice")), Ok(1));
@@ -106,7 +117,10 @@ fn the_last_line_comes_last() {
     parse(&format!("{first}\n{last}\n{rest}")).expect("it stands at the end, too");
     let error = parse(&format!("{first}\n{last}\n{}\n", &cut[..=cut.rfind('\n').expect("lines")]));
     let error = error.expect_err("it was cut off");
-    assert!(error.message().starts_with("line 4: it stands behind the line '# End of file.'"), "{error}");
+    assert!(
+        error.message().starts_with("line 4: it stands behind the line '# End of file.'"),
+        "{error}"
+    );
     parse(&format!("{text}\n \n")).expect("nothing follows");
 }
 
@@ -144,14 +158,17 @@ fn what_stands_behind_the_last_line_is_named() {
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
     let line = text.lines().count() + 2;
     assert!(
-        error.message().starts_with(&format!("line {line}: it stands behind the line '# End of file.'")),
+        error
+            .message()
+            .starts_with(&format!("line {line}: it stands behind the line '# End of file.'")),
         "{error}"
     );
     let cut = &text[..text.trim_end().len() - 1];
     assert!(parse(cut).expect_err("cut off").is_corruption());
 }
 
-/// Who was told that it failed had the change in force until a clean close, after which the OPTIONS file took it back.
+/// Who was told that it failed had the change in force until a clean close, after which the OPTIONS
+/// file took it back.
 #[test]
 fn an_option_that_was_changed_stays_so_where_its_file_could_not_be_written() {
     for (call, sort) in OPTIONS_FILE_CALLS {
@@ -181,7 +198,8 @@ fn an_option_that_was_changed_stays_so_where_its_file_could_not_be_written() {
                 env.clock.sleep(Duration::from_secs(30));
                 db.background_step().expect("nothing to do, but to look");
             }
-            let loaded = load_latest(&env, Path::new("/db")).expect("it reads").expect("there is one");
+            let loaded =
+                load_latest(&env, Path::new("/db")).expect("it reads").expect("there is one");
             let found = (loaded.families[0].1.write_buffer_size, loaded.options.delayed_write_rate);
             assert_eq!(found, in_force, "{call:?}, closes: {closes}");
         }
@@ -207,30 +225,36 @@ impl Spawn for Exhaustible {
 #[test]
 fn a_change_whose_threads_cannot_be_started_is_in_the_file() {
     let env = Env::memory();
-    let spawner = Arc::new(Exhaustible { inner: env.spawner.clone(), has_none_left: AtomicBool::new(false) });
+    let spawner =
+        Arc::new(Exhaustible { inner: env.spawner.clone(), has_none_left: AtomicBool::new(false) });
     let env = Env { spawner: spawner.clone(), ..env };
     let db = Db::open("/db", &Options { env: env.clone(), ..create() }).expect("a database");
     spawner.has_none_left.store(true, Ordering::Relaxed);
     let refused = db.set_db_options(&[("max_background_jobs", "12")]).expect_err("no thread left");
     assert_eq!(refused.code(), Code::IoError);
-    let loaded = load_latest(&env, Path::new("/db")).expect("it can be read").expect("there is one");
+    let loaded =
+        load_latest(&env, Path::new("/db")).expect("it can be read").expect("there is one");
     assert_eq!((db.options().max_background_jobs, loaded.options.max_background_jobs), (12, 12));
 }
 
-/// The OPTIONS file of an earlier version names options that are gone. One of them had values written around the system's cache:
-/// records without a key, never compressed, fill the blocks of that blob file.
+/// The OPTIONS file of an earlier version names options that are gone. One of them had values
+/// written around the system's cache: records without a key, never compressed, fill the blocks of
+/// that blob file.
 #[test]
 fn a_database_written_by_options_that_are_gone_is_read() {
     let directory = temporary();
     copy_directory(&fixtures().join("../flagstone-0.1/blob-direct"), directory.path());
-    let loaded = load_latest(&Env::os(), directory.path()).expect("it can be read").expect("there is one");
+    let loaded =
+        load_latest(&Env::os(), directory.path()).expect("it can be read").expect("there is one");
     let gone = ["seek_compaction_bytes", "blob_commit_direct_min_size"];
-    let notes = gone.map(|name| format!("option '{name}' has no effect: this version no longer has it"));
+    let notes =
+        gone.map(|name| format!("option '{name}' has no effect: this version no longer has it"));
     assert_eq!(loaded.options.warnings(), notes);
     let db = Db::open(directory.path(), &loaded.options).expect("a database");
     assert_eq!(db.get("s").expect("a read").as_deref(), Some(&[b'x'; 52][..]));
     assert!(db.verify(|_| {}).faults.is_empty());
-    db.set_options(db.default_column_family(), &[("write_buffer_size", "1m")]).expect("another file");
+    db.set_options(db.default_column_family(), &[("write_buffer_size", "1m")])
+        .expect("another file");
     let text = newest(directory.path());
     assert!(gone.iter().all(|name| !text.contains(name)), "{text}");
 }

@@ -1,6 +1,7 @@
-//! A comparator of the application that panics, at one call after the other of what a thread does: nothing is left half done, and
-//! nobody waits for what will not come. Where a compaction that somebody had asked for was to become part of the tree, its
-//! inputs stayed marked: the next one waited for them for ever, and so did closing.
+//! A comparator of the application that panics, at one call after the other of what a thread does:
+//! nothing is left half done, and nobody waits for what will not come. Where a compaction that
+//! somebody had asked for was to become part of the tree, its inputs stayed marked: the next one
+//! waited for them for ever, and so did closing.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -56,8 +57,9 @@ impl UserComparator for Armed {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let mut count = self.0.lock();
-        let counts =
-            |count: &&mut Count| (count.whose == Whose::OfCaller) == (count.caller == thread::current().id());
+        let counts = |count: &&mut Count| {
+            (count.whose == Whose::OfCaller) == (count.caller == thread::current().id())
+        };
         if let Some(count) = count.as_mut().filter(counts) {
             count.calls += 1;
             if count.calls == count.panics_at {
@@ -72,7 +74,10 @@ impl UserComparator for Armed {
 /// A database of some tables in two levels, and a memtable.
 fn world(order: &Arc<Armed>) -> (Options, Db) {
     let mut options = settings::tiny(&Env::memory());
-    settings::set(&mut options, &[("disable_auto_compactions", "true"), ("background_niceness", "0")]);
+    settings::set(
+        &mut options,
+        &[("disable_auto_compactions", "true"), ("background_niceness", "0")],
+    );
     options.cf.comparator = Comparator::Custom(order.clone());
     let db = Db::open("/db", &options).unwrap();
     for round in 0..3 {
@@ -97,8 +102,8 @@ fn ends(what: &str, db: &Db, work: impl FnOnce(&Db) + Send + 'static) {
     done.recv_timeout(TOO_LONG).unwrap_or_else(|_| panic!("{what} has not ended in a minute"));
 }
 
-/// Has `act`, or what workers do for it, panic at each of the comparisons, one after the other; of many, at the first and last,
-/// and some between.
+/// Has `act`, or what workers do for it, panic at each of the comparisons, one after the other; of
+/// many, at the first and last, and some between.
 fn panics_everywhere(whose: Whose, act: impl Fn(&Db)) {
     let order = Arc::<Armed>::default();
     let all = {
@@ -118,9 +123,14 @@ fn panics_everywhere(whose: Whose, act: impl Fn(&Db)) {
         ends(&format!("closing after comparison {panics_at} of {all}"), &db, |db| _ = db.close());
         drop(db);
         let db = Db::open("/db", &options).unwrap();
-        let found = compare::scan(&db, db.default_column_family(), &ReadOptions::default()).unwrap();
+        let found =
+            compare::scan(&db, db.default_column_family(), &ReadOptions::default()).unwrap();
         let written = db.get("a").unwrap().is_some();
-        assert_eq!(found.len(), if written { 11 } else { 9 }, "comparison {panics_at} of {all}: {found:?}");
+        assert_eq!(
+            found.len(),
+            if written { 11 } else { 9 },
+            "comparison {panics_at} of {all}: {found:?}"
+        );
         let of_keys = found.iter().filter(|(key, _)| key.starts_with(b"key"));
         for (at, (key, value)) in of_keys.enumerate() {
             let expected: &[u8] = if at < 3 { b"last" } else { b"2" };

@@ -31,7 +31,8 @@ impl Spawn for Counting {
 
 /// How many threads compress while so many MiB are flushed, and read back.
 fn threads(mib: u64, settings: &str) -> usize {
-    let counting = Arc::new(Counting { system: Env::os().spawner, compressing: AtomicUsize::new(0) });
+    let counting =
+        Arc::new(Counting { system: Env::os().spawner, compressing: AtomicUsize::new(0) });
     let mut options =
         Options { env: Env { spawner: counting.clone(), ..Env::memory() }, ..Options::default() };
     options

@@ -101,7 +101,9 @@ fn a_table_that_is_not_what_was_written_is_not_installed() {
             match db.put("d", "after") {
                 // Who asked for the compaction was told.
                 Ok(()) => assert!(compacts),
-                Err(refusal) => assert!(!compacts && refusal.subcode() == SubCode::Poisoned, "{refusal}"),
+                Err(refusal) => {
+                    assert!(!compacts && refusal.subcode() == SubCode::Poisoned, "{refusal}")
+                }
             }
             disk.garbles.store(false, Ordering::Relaxed);
             drop(db);

@@ -1,5 +1,5 @@
-//! Stories of databases whose tables lie in several directories. Which directory is chosen when is told in
-//! `compaction/pick/testdata/paths.txt`.
+//! Stories of databases whose tables lie in several directories. Which directory is chosen when is
+//! told in `compaction/pick/testdata/paths.txt`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(
@@ -38,8 +38,9 @@ fn options(root: &Path) -> Options {
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Writes at random until tables have gone deep; what must be there. Compactions end before the next flush: where memtables hold
-/// more than a round writes, the same runs are merged on each machine.
+/// Writes at random until tables have gone deep; what must be there. Compactions end before the
+/// next flush: where memtables hold more than a round writes, the same runs are merged on each
+/// machine.
 fn fill(db: &Db, contents: &mut Contents) {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..12 {
@@ -55,7 +56,8 @@ fn fill(db: &Db, contents: &mut Contents) {
 }
 
 fn assert_holds(db: &Db, contents: &Contents) {
-    let expected: Vec<_> = contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let expected: Vec<_> =
+        contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     assert!(entries(db, db.default_column_family()) == expected);
 }
 
@@ -82,13 +84,18 @@ fn names(directory: &Path, extension: &str) -> BTreeSet<PathBuf> {
 /// The levels of the tables in a directory.
 fn levels_in(db: &Db, directory: &Path) -> BTreeSet<usize> {
     let files = db.live_files();
-    files.iter().filter(|file| file.path.starts_with(directory)).filter_map(|file| file.level).collect()
+    files
+        .iter()
+        .filter(|file| file.path.starts_with(directory))
+        .filter_map(|file| file.level)
+        .collect()
 }
 
 #[test]
 fn levels_lie_in_the_directory_that_they_fit_into() {
     let root = temporary();
-    let (path, fast, slow) = (root.path().join("db"), root.path().join("fast"), root.path().join("slow"));
+    let (path, fast, slow) =
+        (root.path().join("db"), root.path().join("fast"), root.path().join("slow"));
     let db = Db::open(&path, &options(root.path())).unwrap();
     let mut contents = Contents::new();
     fill(&db, &mut contents);
@@ -99,7 +106,9 @@ fn levels_lie_in_the_directory_that_they_fit_into() {
     wait_until_tidy(&db);
     assert_holds(&db, &contents);
     assert!(levels_in(&db, &fast).iter().all(|level| *level <= 1), "{:?}", levels_in(&db, &fast));
-    assert!(levels_in(&db, &slow).iter().all(|level| *level >= 2) && !levels_in(&db, &slow).is_empty());
+    assert!(
+        levels_in(&db, &slow).iter().all(|level| *level >= 2) && !levels_in(&db, &slow).is_empty()
+    );
     // What compactions have replaced is gone from both.
     let live: BTreeSet<PathBuf> = db.live_files().into_iter().map(|file| file.path).collect();
     let found: BTreeSet<PathBuf> =
@@ -123,7 +132,8 @@ fn rocksdb_reads_what_lies_in_the_database_directory() {
     let root = temporary();
     let path = root.path().join("db");
     let mut options = options(root.path());
-    options.db.db_paths.0[0] = DataPathList::of(&[(path.to_str().unwrap(), FAST_BYTES)]).0[0].clone();
+    options.db.db_paths.0[0] =
+        DataPathList::of(&[(path.to_str().unwrap(), FAST_BYTES)]).0[0].clone();
     let db = Db::open(&path, &options).unwrap();
     db.put("key", "value").unwrap();
     db.flush_all().unwrap();
@@ -231,8 +241,11 @@ fn a_family_has_directories_of_its_own() {
     let (path, own) = (root.path().join("db"), root.path().join("own"));
     let db = Db::open(&path, &options(root.path())).unwrap();
     let mut family = (*db.default_column_family().options()).clone();
-    let settings =
-        [("cf_paths", own.to_str().unwrap()), ("enable_blob_files", "true"), ("min_blob_size", "100")];
+    let settings = [
+        ("cf_paths", own.to_str().unwrap()),
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "100"),
+    ];
     settings.iter().for_each(|(name, value)| family.set(name, value).unwrap());
     family.set("blob_commit_min_size", "1000").unwrap();
     let photos = db.create_column_family("photos", &family).unwrap();
@@ -286,14 +299,20 @@ fn a_checkpoint_has_all_files_in_its_own_directory() {
     assert_eq!(referee.ldb(&copy, &["scan"]).lines().count(), contents.len());
 }
 
-/// A checkpoint that was opened with the options of the original took that one's tables and WALs for its own, and removed all
-/// that it did not know.
+/// A checkpoint that was opened with the options of the original took that one's tables and WALs
+/// for its own, and removed all that it did not know.
 #[test]
 fn a_checkpoint_is_not_opened_with_the_original_s_directories() {
-    let cases: [(&[&str], _); 4] =
-        [(&["tables"], None), (&["db", "slow"], None), (&["db"], Some("wals")), (&[], Some("wals"))];
+    let cases: [(&[&str], _); 4] = [
+        (&["tables"], None),
+        (&["db", "slow"], None),
+        (&["db"], Some("wals")),
+        (&[], Some("wals")),
+    ];
     // In memory a directory has no number by which it would be known.
-    for ((paths, wals), env) in cases.iter().flat_map(|case| [(*case, Env::os()), (*case, Env::memory())]) {
+    for ((paths, wals), env) in
+        cases.iter().flat_map(|case| [(*case, Env::os()), (*case, Env::memory())])
+    {
         let root = temporary();
         let at = |name: &str| root.path().join(name).to_str().unwrap().to_string();
         let mut options = create();
@@ -310,7 +329,11 @@ fn a_checkpoint_is_not_opened_with_the_original_s_directories() {
         db.put("last", "3").unwrap();
         // It may be open meanwhile.
         let refused = |read_only| {
-            if read_only { Db::open_read_only(at("copy"), &options) } else { Db::open(at("copy"), &options) }
+            if read_only {
+                Db::open_read_only(at("copy"), &options)
+            } else {
+                Db::open(at("copy"), &options)
+            }
         };
         for read_only in [false, true] {
             let error = refused(read_only).unwrap_err();

@@ -1,4 +1,5 @@
-//! Iterators with `prefix_same_as_start`: within a prefix tables and memtables may be asked for that prefix only, elsewhere not.
+//! Iterators with `prefix_same_as_start`: within a prefix tables and memtables may be asked for
+//! that prefix only, elsewhere not.
 
 mod common;
 
@@ -35,7 +36,8 @@ fn put(db: &Db, keys: &[&str]) {
 
 fn scan(db: &Db, upper: Option<&str>) -> Iter {
     let iterate_upper_bound = upper.map(|upper| upper.as_bytes().to_vec());
-    let options = ReadOptions { prefix_same_as_start: true, iterate_upper_bound, ..ReadOptions::default() };
+    let options =
+        ReadOptions { prefix_same_as_start: true, iterate_upper_bound, ..ReadOptions::default() };
     db.iter(&options).expect("an iterator")
 }
 
@@ -45,13 +47,14 @@ fn at(iter: &Iter) -> String {
     if iter.valid() { String::from_utf8(iter.key().to_vec()).expect("text") } else { String::new() }
 }
 
-/// Where values of the other entries lie: in a table, in a memtable that finds entries by their prefixes, or in one with a
-/// filter.
+/// Where values of the other entries lie: in a table, in a memtable that finds entries by their
+/// prefixes, or in one with a filter.
 const PLACES: [&[(&str, &str)]; 3] =
     [&[], &[("memtable", "prefix_hash:1000")], &[("memtable_prefix_bloom_size_ratio", "0.1")]];
 
-/// A filter for prefixes answers for the key that is sought. Scans that had no prefix yet asked it whenever they had to find
-/// their place again, and lost the tables without the prefix of the key on which they just stood.
+/// A filter for prefixes answers for the key that is sought. Scans that had no prefix yet asked it
+/// whenever they had to find their place again, and lost the tables without the prefix of the key
+/// on which they just stood.
 #[test]
 fn a_scan_from_an_end_loses_no_table_when_it_passes_many_versions() {
     for place in PLACES {
@@ -153,7 +156,8 @@ fn a_seek_to_a_prefix_that_no_table_has_reads_no_block() {
     db.flush_all().expect("a flush");
     // Opens the tables.
     scan(&db, None).seek("c1");
-    let options = ReadOptions { prefix_same_as_start: true, cache_only: true, ..ReadOptions::default() };
+    let options =
+        ReadOptions { prefix_same_as_start: true, cache_only: true, ..ReadOptions::default() };
     let mut iter = db.iter(&options).expect("an iterator");
     iter.seek("c1");
     assert!(!iter.valid() && iter.status().is_ok(), "{:?}", iter.status());
@@ -184,7 +188,8 @@ impl FileSystemAround for Disk {
     }
 }
 
-/// A database with three tables below level 0, none of which was opened yet: `b0`, `b9` and `d0` lie in the first, and so on.
+/// A database with three tables below level 0, none of which was opened yet: `b0`, `b9` and `d0`
+/// lie in the first, and so on.
 fn unopened() -> (Disk, Db) {
     let disk = Disk::default();
     let mut options = create();
@@ -203,7 +208,8 @@ fn unopened() -> (Disk, Db) {
         let (first, last) = letters.split_at(1);
         put(&db, &[&format!("{first}0"), &format!("{first}9"), &format!("{last}0")]);
         db.flush_all().expect("a flush");
-        let compact = CompactRangeOptions { change_level: true, target_level: 3, ..Default::default() };
+        let compact =
+            CompactRangeOptions { change_level: true, target_level: 3, ..Default::default() };
         let (begin, end) = (first.as_bytes(), format!("{last}9").into_bytes());
         db.compact_range(db.default_column_family(), Some(begin), Some(&end), &compact)
             .expect("a compaction");
@@ -215,8 +221,8 @@ fn unopened() -> (Disk, Db) {
     (disk, db)
 }
 
-/// A table whose filter says that it has none of a prefix was followed by the next one, which was opened although it begins
-/// behind all keys with that prefix.
+/// A table whose filter says that it has none of a prefix was followed by the next one, which was
+/// opened although it begins behind all keys with that prefix.
 #[test]
 fn a_seek_to_an_absent_prefix_opens_the_table_that_could_have_it_and_no_other() {
     let seeks: [fn(&mut Iter, &str); 2] =
@@ -271,16 +277,22 @@ struct Expected {
 }
 
 impl Expected {
-    fn within(contents: &BTreeMap<Vec<u8>, Vec<u8>>, lower: Option<&[u8]>, upper: Option<&[u8]>) -> Self {
+    fn within(
+        contents: &BTreeMap<Vec<u8>, Vec<u8>>,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+    ) -> Self {
         let mut contents = contents.clone();
         contents.retain(|key, _| {
-            lower.is_none_or(|lower| &key[..] >= lower) && upper.is_none_or(|upper| &key[..] < upper)
+            lower.is_none_or(|lower| &key[..] >= lower)
+                && upper.is_none_or(|upper| &key[..] < upper)
         });
         Self { contents, prefix: None, at: None }
     }
 
     fn go_to(&mut self, key: Option<&Vec<u8>>) {
-        let stays = |key: &&Vec<u8>| self.prefix.is_none() || PREFIX.prefix(key) == self.prefix.as_deref();
+        let stays =
+            |key: &&Vec<u8>| self.prefix.is_none() || PREFIX.prefix(key) == self.prefix.as_deref();
         self.at = key.filter(stays).cloned();
     }
 
@@ -292,7 +304,9 @@ impl Expected {
 
     fn back_from(&mut self, bound: Bound<&[u8]>) {
         let contents = std::mem::take(&mut self.contents);
-        self.go_to(contents.range::<[u8], _>((Bound::Unbounded, bound)).next_back().map(|(key, _)| key));
+        self.go_to(
+            contents.range::<[u8], _>((Bound::Unbounded, bound)).next_back().map(|(key, _)| key),
+        );
         self.contents = contents;
     }
 
@@ -347,7 +361,12 @@ fn some_key(random: &mut fastrand::Rng) -> Vec<u8> {
 }
 
 /// Writes, flushes and compacts a little.
-fn change(db: &Db, contents: &mut BTreeMap<Vec<u8>, Vec<u8>>, random: &mut fastrand::Rng, number: u32) {
+fn change(
+    db: &Db,
+    contents: &mut BTreeMap<Vec<u8>, Vec<u8>>,
+    random: &mut fastrand::Rng,
+    number: u32,
+) {
     let key = some_key(random);
     match random.u8(..30) {
         0..=9 => {
@@ -372,7 +391,8 @@ fn change(db: &Db, contents: &mut BTreeMap<Vec<u8>, Vec<u8>>, random: &mut fastr
         26..=28 => db.flush_all().expect("a flush"),
         _ => {
             let options = CompactRangeOptions::default();
-            db.compact_range(db.default_column_family(), None, None, &options).expect("a compaction");
+            db.compact_range(db.default_column_family(), None, None, &options)
+                .expect("a compaction");
         }
     }
 }

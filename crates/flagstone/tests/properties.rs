@@ -5,7 +5,8 @@ use flagstone::db::{Db, PROPERTY_NAMES};
 use flagstone::env::Env;
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
-/// All properties of RocksDB 11.8 (`InternalStats::ppt_name_to_info`), those that take a number with one.
+/// All properties of RocksDB 11.8 (`InternalStats::ppt_name_to_info`), those that take a number
+/// with one.
 const OF_ROCKSDB: &[&str] = &[
     "rocksdb.num-files-at-level0",
     "rocksdb.compression-ratio-at-level0",
@@ -92,11 +93,13 @@ fn open(settings: &[(&str, &str)]) -> Db {
 }
 
 fn property(db: &Db, name: &str) -> String {
-    db.property(db.default_column_family(), name).unwrap_or_else(|| panic!("{name} is not answered"))
+    db.property(db.default_column_family(), name)
+        .unwrap_or_else(|| panic!("{name} is not answered"))
 }
 
 fn number(db: &Db, name: &str) -> u64 {
-    db.int_property(db.default_column_family(), name).unwrap_or_else(|| panic!("{name} is no number"))
+    db.int_property(db.default_column_family(), name)
+        .unwrap_or_else(|| panic!("{name} is no number"))
 }
 
 fn batch_of(key: &str) -> WriteBatch {
@@ -148,7 +151,10 @@ fn names_with_nonsense_behind_them_are_unknown() {
 
 #[test]
 fn the_report_of_a_family_tells_what_was_done_at_each_level() {
-    let db = open(&[("disable_auto_compactions", "true"), ("level_compaction_dynamic_level_bytes", "false")]);
+    let db = open(&[
+        ("disable_auto_compactions", "true"),
+        ("level_compaction_dynamic_level_bytes", "false"),
+    ]);
     for value in ["one", "two"] {
         (0..100).for_each(|key| db.put(format!("key{key}"), value).unwrap());
         db.flush_all().unwrap();
@@ -157,7 +163,10 @@ fn the_report_of_a_family_tells_what_was_done_at_each_level() {
     let fields = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
     let head = "Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp \
                 Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn KeyDrop Rblob(GB) Wblob(GB)";
-    assert!(flushed.starts_with(&format!("\n** Compaction Stats [default] **\n{head}\n---")), "{flushed}");
+    assert!(
+        flushed.starts_with(&format!("\n** Compaction Stats [default] **\n{head}\n---")),
+        "{flushed}"
+    );
     let level0 = fields(line(&flushed, "L0"));
     assert_eq!(level0.len(), 23, "size and unit are two: {level0:?}");
     assert_eq!(
@@ -167,7 +176,8 @@ fn the_report_of_a_family_tells_what_was_done_at_each_level() {
     );
     assert_eq!((&*level0[17], &*level0[19]), ("2", "0"), "flushes, entries read");
 
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     let compacted = property(&db, "rocksdb.cfstats");
     let level1 = fields(line(&compacted, "L1"));
     assert_eq!((&*level1[1], &*level1[17]), ("1/0", "1"), "files and compactions");
@@ -179,7 +189,10 @@ fn the_report_of_a_family_tells_what_was_done_at_each_level() {
         line(&compacted, "Write Stall"),
         line(&property(&db, "rocksdb.cf-write-stall-stats"), "Write")
     );
-    assert!(line(&compacted, "Write Stall").ends_with("total-delays: 0, total-stops: 0"), "{compacted}");
+    assert!(
+        line(&compacted, "Write Stall").ends_with("total-delays: 0, total-stops: 0"),
+        "{compacted}"
+    );
 }
 
 #[test]
@@ -197,19 +210,27 @@ fn the_report_of_the_database_tells_what_was_written_and_what_since_the_last() {
     assert!(first.starts_with("\n** DB Stats **\nUptime(secs): "), "{first}");
     for period in ["Cumulative", "Interval"] {
         let writes = line(&first, &format!("{period} writes"));
-        let begin = "writes: 3 writes, 4 keys, 3 commit groups, 1.0 writes per commit group, ingest: 0.00";
+        let begin =
+            "writes: 3 writes, 4 keys, 3 commit groups, 1.0 writes per commit group, ingest: 0.00";
         assert!(writes.contains(begin), "{writes}");
         let wal = line(&first, &format!("{period} WAL"));
-        assert!(wal.contains("WAL: 2 writes, 1 syncs, 2.00 writes per sync, written: 0.00 GB"), "{wal}");
+        assert!(
+            wal.contains("WAL: 2 writes, 1 syncs, 2.00 writes per sync, written: 0.00 GB"),
+            "{wal}"
+        );
         let stall = line(&first, &format!("{period} stall"));
         assert!(stall.ends_with("stall: 00:00:0.000 H:M:S, 0.0 percent"), "{stall}");
     }
-    assert!(first.ends_with("Write Stall (count): write-buffer-manager-limit-stops: 0\n"), "{first}");
+    assert!(
+        first.ends_with("Write Stall (count): write-buffer-manager-limit-stops: 0\n"),
+        "{first}"
+    );
     let second = property(&db, "rocksdb.dbstats");
     assert!(line(&second, "Cumulative writes").contains(" 3 writes, 4 keys"), "{second}");
     assert!(line(&second, "Interval writes").contains(" 0 writes, 0 keys"), "{second}");
     let all = property(&db, "rocksdb.stats");
-    let parts = ["** Compaction Stats [default] **", "** DB Stats **", "rocksdb.write.wal COUNT : 2"];
+    let parts =
+        ["** Compaction Stats [default] **", "** DB Stats **", "rocksdb.write.wal COUNT : 2"];
     parts.iter().for_each(|part| assert!(all.contains(part), "{part} in {all}"));
 }
 
@@ -222,7 +243,11 @@ fn versions_are_counted_that_readers_keep() {
     let mut iter = db.iter(&ReadOptions::default()).unwrap();
     iter.seek_to_first();
     db.flush_all().unwrap();
-    assert_eq!(number(&db, "rocksdb.num-live-versions"), 2, "the iterator has the one before the flush");
+    assert_eq!(
+        number(&db, "rocksdb.num-live-versions"),
+        2,
+        "the iterator has the one before the flush"
+    );
     assert!(number(&db, "rocksdb.current-super-version-number") > before);
     drop(iter);
     assert_eq!(number(&db, "rocksdb.num-live-versions"), 1);
@@ -264,6 +289,10 @@ fn the_numbers_of_all_families_are_added_up() {
     db.put_cf(&other, "another", "value").unwrap();
     assert_eq!(db.aggregated_int_property("rocksdb.num-entries-active-mem-table"), Some(3));
     let capacity = number(&db, "rocksdb.block-cache-capacity");
-    assert_eq!(db.aggregated_int_property("rocksdb.block-cache-capacity"), Some(capacity), "they share it");
+    assert_eq!(
+        db.aggregated_int_property("rocksdb.block-cache-capacity"),
+        Some(capacity),
+        "they share it"
+    );
     assert_eq!(db.aggregated_int_property("rocksdb.stats"), None, "it is no number");
 }

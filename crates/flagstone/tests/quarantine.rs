@@ -17,8 +17,8 @@ use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{FileSystem, OpenMode, read_file};
 use flagstone::manifest::{FileMetadata, VersionEdit};
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionControl, Options,
-    ReadOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionControl,
+    Options, ReadOptions,
 };
 use testkit::steps;
 
@@ -63,7 +63,8 @@ impl World {
 /// Puts a value for each letter, flushed.
 fn put(db: &Db, letters: &str, value: &str) {
     for letter in letters.chars() {
-        db.put(letter.to_string(), format!("{letter} {value} {}", "x".repeat(100))).expect("a write");
+        db.put(letter.to_string(), format!("{letter} {value} {}", "x".repeat(100)))
+            .expect("a write");
     }
     db.flush_all().expect("a flush");
 }
@@ -93,7 +94,8 @@ fn a_table_that_a_compaction_cannot_read_is_set_aside_and_all_else_goes_on() {
     put(&db, "abc", "old");
     db.compact_range(db.default_column_family(), None, None, &everything()).expect("a compaction");
     put(&db, "xyz", "old");
-    db.compact_range(db.default_column_family(), Some(b"x"), None, &everything()).expect("a compaction");
+    db.compact_range(db.default_column_family(), Some(b"x"), None, &everything())
+        .expect("a compaction");
     db.close().expect("a clean close");
     let tables = world.files("sst");
     assert_eq!(tables.len(), 2);
@@ -105,9 +107,11 @@ fn a_table_that_a_compaction_cannot_read_is_set_aside_and_all_else_goes_on() {
     }
     db.wait_for_compactions().expect("the compactions that are possible");
     let listed = damaged(&db);
-    for said in
-        ["family 'default', keys 'a' to 'c': corruption", "checksum", tables[0].to_str().expect("ASCII")]
-    {
+    for said in [
+        "family 'default', keys 'a' to 'c': corruption",
+        "checksum",
+        tables[0].to_str().expect("ASCII"),
+    ] {
         assert!(listed.contains(said), "{listed}");
     }
     assert_eq!(db.damaged_files().len(), 1);
@@ -120,15 +124,22 @@ fn a_table_that_a_compaction_cannot_read_is_set_aside_and_all_else_goes_on() {
     assert_eq!(findings[0].severity, Severity::Broken, "{findings:?}");
     assert!(findings[0].what.contains("keys 'a' to 'c'"), "{findings:?}");
     let family = db.default_column_family();
-    let error =
-        db.compact_range(family, Some(b"a"), Some(b"c"), &everything()).expect_err("it is in the way");
+    let error = db
+        .compact_range(family, Some(b"a"), Some(b"c"), &everything())
+        .expect_err("it is in the way");
     assert!(error.is_corruption() && error.to_string().contains("in the way"), "{error}");
     put(&db, "mn", "new");
     begins(&db, "m", "new");
     assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
-    let level0: u64 =
-        db.property(family, "rocksdb.num-files-at-level0").expect("a property").parse().expect("a number");
-    assert!(level0 < 8, "tables that wait for the damaged one are merged with one another: {level0}");
+    let level0: u64 = db
+        .property(family, "rocksdb.num-files-at-level0")
+        .expect("a property")
+        .parse()
+        .expect("a number");
+    assert!(
+        level0 < 8,
+        "tables that wait for the damaged one are merged with one another: {level0}"
+    );
     db.close().expect("a clean close");
 
     // Restored, it is as before.
@@ -159,8 +170,8 @@ impl UserComparator for Confused {
     }
 }
 
-/// Whoever wrote a table had sorted it wrongly, or given a sequence number twice: the compaction panicked, and with it the
-/// database was out of service, at each opening anew.
+/// Whoever wrote a table had sorted it wrongly, or given a sequence number twice: the compaction
+/// panicked, and with it the database was out of service, at each opening anew.
 #[test]
 fn a_table_whose_entries_are_out_of_order_is_set_aside() {
     let mut world = World::new("disable_auto_compactions=true");
@@ -174,7 +185,10 @@ fn a_table_whose_entries_are_out_of_order_is_set_aside() {
     world.options.set_all("disable_auto_compactions=false").expect("an option");
     assert_goes_on_without(&world, &tables[0], &["out of order", "keys 'a' to 'd'"]);
     let report = world.open().verify(|_| {});
-    assert!(report.faults.iter().any(|fault| fault.error.message().contains("out of order")), "{report:?}");
+    assert!(
+        report.faults.iter().any(|fault| fault.error.message().contains("out of order")),
+        "{report:?}"
+    );
 }
 
 /// Orders keys as their bytes do, but for those with `d`, which come right behind those with `a`.
@@ -191,8 +205,8 @@ impl UserComparator for Misplaced {
     }
 }
 
-/// A compaction cut before `c` read `a` in one part, for which `d` was the end, and began the other with `c`: `d` and `b` were
-/// gone, and nobody was told.
+/// A compaction cut before `c` read `a` in one part, for which `d` was the end, and began the other
+/// with `c`: `d` and `b` were gone, and nobody was told.
 #[test]
 fn a_table_out_of_order_is_set_aside_by_a_compaction_in_parts_too() {
     let mut world = World::new(
@@ -214,7 +228,10 @@ fn a_table_out_of_order_is_set_aside_by_a_compaction_in_parts_too() {
     let error = db.compact_range(family, None, None, &in_parts).expect_err("they lie in no part");
     assert!(error.is_corruption() && error.to_string().contains("out of order"), "{error}");
     let listed = damaged(&db);
-    assert!(listed.contains("keys 'aaaa' to 'hhhh': corruption") && listed.contains("offset 0"), "{listed}");
+    assert!(
+        listed.contains("keys 'aaaa' to 'hhhh': corruption") && listed.contains("offset 0"),
+        "{listed}"
+    );
     let mut all = db.iter(&ReadOptions::default()).expect("a cursor");
     all.seek_to_first();
     let mut keys = Vec::new();
@@ -226,8 +243,8 @@ fn a_table_out_of_order_is_set_aside_by_a_compaction_in_parts_too() {
     assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
 }
 
-/// The deletion of `dddd` was dropped at the bottom before `bbbb` came, and then what it had deleted: all that was written was in
-/// order, and `dddd` was back.
+/// The deletion of `dddd` was dropped at the bottom before `bbbb` came, and then what it had
+/// deleted: all that was written was in order, and `dddd` was back.
 #[test]
 fn a_table_out_of_order_is_set_aside_also_where_the_output_would_be_in_order() {
     let mut world = World::new("disable_auto_compactions=true");
@@ -250,7 +267,8 @@ fn a_table_out_of_order_is_set_aside_also_where_the_output_would_be_in_order() {
     assert!(damaged(&db).contains("corruption: entries are out of order"), "{}", damaged(&db));
 }
 
-/// Parts behind the bounds that the MANIFEST gives a table did not open it: what it has there was gone.
+/// Parts behind the bounds that the MANIFEST gives a table did not open it: what it has there was
+/// gone.
 #[test]
 fn a_table_with_keys_beyond_its_bounds_is_read_whole() {
     let world = World::new(
@@ -265,7 +283,10 @@ fn a_table_with_keys_beyond_its_bounds_is_read_whole() {
     let (level, table) = edits.flat_map(|edit| edit.new_files).next_back().expect("a table");
     let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
     edit.delete_file(level, table.number);
-    edit.add_file(level, FileMetadata { largest: InternalKeyBuf::new(b"b", 1, ValueType::Value), ..table });
+    edit.add_file(
+        level,
+        FileMetadata { largest: InternalKeyBuf::new(b"b", 1, ValueType::Value), ..table },
+    );
     add_to_manifest(&world.options.env, &edit);
 
     let mut options = world.options.clone();
@@ -291,7 +312,8 @@ impl CompactionFilter for Canceling {
     }
 }
 
-/// Which table it was, was looked for in all of its inputs, however large they are, before it ended.
+/// Which table it was, was looked for in all of its inputs, however large they are, before it
+/// ended.
 #[test]
 fn a_compaction_that_is_canceled_does_not_look_for_the_damage_that_it_met() {
     let mut world = World::new("disable_auto_compactions=true");
@@ -304,7 +326,8 @@ fn a_compaction_that_is_canceled_does_not_look_for_the_damage_that_it_met() {
     world.options.cf.compaction_filter = Some(Arc::new(Canceling(control.clone())));
     let db = world.open();
     let options = CompactRangeOptions { control: Some(control), ..everything() };
-    let error = db.compact_range(db.default_column_family(), None, None, &options).expect_err("canceled");
+    let error =
+        db.compact_range(db.default_column_family(), None, None, &options).expect_err("canceled");
     assert_eq!(error.code(), Code::Incomplete, "{error}");
     assert_eq!(damaged(&db), "");
     let error = db.compact_range(db.default_column_family(), None, None, &everything());
@@ -318,7 +341,11 @@ fn of_two_tables_with_the_same_entry_the_newer_is_set_aside() {
     let db = world.open();
     // The operands wait for what lies far below, and are not merged with one another.
     put(&db, "a", "old");
-    let down = CompactRangeOptions { change_level: true, target_level: 6, ..CompactRangeOptions::default() };
+    let down = CompactRangeOptions {
+        change_level: true,
+        target_level: 6,
+        ..CompactRangeOptions::default()
+    };
     db.compact_range(db.default_column_family(), None, None, &down).expect("a compaction");
     db.merge("a", "operand").expect("a write");
     db.flush_all().expect("a flush");
@@ -399,7 +426,9 @@ fn damage_is_told_of_whatever_lookup_meets_it() {
         ("part of a value", |db, options| {
             db.get_range(options, db.default_column_family(), "b", 0..1).is_err()
         }),
-        ("async", |db, options| answer(db.get_async(options, db.default_column_family(), b"b")).is_err()),
+        ("async", |db, options| {
+            answer(db.get_async(options, db.default_column_family(), b"b")).is_err()
+        }),
         ("several, async", |db, options| {
             answer(db.multi_get_async(options, db.default_column_family(), vec![b"b".to_vec()]))
                 .remove(0)
@@ -455,7 +484,8 @@ fn a_blob_file_that_cannot_be_read_keeps_only_its_own_from_being_collected() {
     assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
 }
 
-/// One value that could not be read ended the collection of all blob files: its file was waited for, without an end.
+/// One value that could not be read ended the collection of all blob files: its file was waited
+/// for, without an end.
 #[test]
 fn other_blob_files_are_emptied_beside_one_that_cannot_be() {
     let mut world = World::new(
@@ -542,8 +572,9 @@ fn writers_do_not_wait_for_compactions_that_cannot_be_made() {
     assert_eq!(stopped.as_deref(), Some("0"));
 }
 
-/// FIFO compaction dropped nothing any more, neither by size nor by age, once a table could not be read: neither where it was to
-/// be merged with others nor where it was to be dropped itself, and its references to blob files to be counted.
+/// FIFO compaction dropped nothing any more, neither by size nor by age, once a table could not be
+/// read: neither where it was to be merged with others nor where it was to be dropped itself, and
+/// its references to blob files to be counted.
 #[test]
 fn fifo_compaction_drops_a_damaged_table_with_the_others() {
     for settings in [
@@ -566,7 +597,11 @@ fn fifo_compaction_drops_a_damaged_table_with_the_others() {
         let tables = db.live_files().iter().filter(|file| file.level.is_some()).count();
         assert!(tables < 10, "{settings}: {tables} tables");
         assert_eq!(world.files("blob").len(), if settings.contains("blob") { tables } else { 0 });
-        assert!(damaged(&db).contains("keys 'a' to 'c': corruption"), "{settings}: {}", damaged(&db));
+        assert!(
+            damaged(&db).contains("keys 'a' to 'c': corruption"),
+            "{settings}: {}",
+            damaged(&db)
+        );
         begins(&db, "x", "new39");
         assert_eq!(db.get("a").expect("it is gone"), None);
         db.close().expect("a clean close");

@@ -1,4 +1,5 @@
-//! Files that are written back while they grow: `bytes_per_sync`, `wal_bytes_per_sync`, `strict_bytes_per_sync`.
+//! Files that are written back while they grow: `bytes_per_sync`, `wal_bytes_per_sync`,
+//! `strict_bytes_per_sync`.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -10,7 +11,8 @@ use std::sync::{Arc, Mutex};
 use flagstone::base::{Result, SubCode};
 use flagstone::db::Db;
 use flagstone::env::{
-    Env, File, FileAround, FileSystem, FileSystemAround, Mapping, OpenMode, RateLimiter, RateLimiterOptions,
+    Env, File, FileAround, FileSystem, FileSystemAround, Mapping, OpenMode, RateLimiter,
+    RateLimiterOptions,
 };
 use flagstone::options::{CompactRangeOptions, Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, settings};
@@ -70,16 +72,23 @@ impl Disk {
 
     fn options(&self, changes: &[(&str, &str)]) -> Options {
         let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(self.clone())));
-        settings::set(&mut options, &[("write_buffer_size", "64m"), ("target_file_size_base", "64m")]);
+        settings::set(
+            &mut options,
+            &[("write_buffer_size", "64m"), ("target_file_size_base", "64m")],
+        );
         settings::set(&mut options, changes);
         options
     }
 
-    /// What was asked for since the last time of files with this ending; ranges that follow one another, but for a new file's.
+    /// What was asked for since the last time of files with this ending; ranges that follow one
+    /// another, but for a new file's.
     fn asked(&self, ending: &str) -> Vec<Range<u64>> {
         let all = std::mem::take(&mut *self.asked.lock().unwrap());
-        let ranges: Vec<_> =
-            all.into_iter().filter(|(name, ..)| name == ending).map(|(_, range, _)| range).collect();
+        let ranges: Vec<_> = all
+            .into_iter()
+            .filter(|(name, ..)| name == ending)
+            .map(|(_, range, _)| range)
+            .collect();
         for pair in ranges.windows(2) {
             assert!(pair[1].start == pair[0].end || pair[1].start == 0, "{ranges:?}");
         }
@@ -110,7 +119,8 @@ fn tables_are_written_back_as_they_grow_of_flushes_in_any_case() {
         assert!((2..=3).contains(&asked.len()), "{asked:?}");
         assert!(asked.iter().all(|range| range.end % 4096 == 0), "{asked:?}");
         assert!(asked.last().unwrap().end >= 2 * MIB);
-        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+            .unwrap();
         assert_eq!(disk.asked("sst").is_empty(), wanted == "0", "compactions if they are to be");
     }
 }
@@ -129,7 +139,8 @@ fn what_writers_append_to_is_not_written_back_unless_it_is_to_be() {
 fn so_are_blob_files_of_flushes_of_commits_and_of_streams() {
     for mode in ["flush", "commit"] {
         let disk = Disk::new();
-        let wanted = [("enable_blob_files", "true"), ("bytes_per_sync", "1m"), ("blob_write_mode", mode)];
+        let wanted =
+            [("enable_blob_files", "true"), ("bytes_per_sync", "1m"), ("blob_write_mode", mode)];
         let db = Db::open("/db", &disk.options(&wanted)).unwrap();
         fill(&db, 4);
         assert_eq!(disk.asked("blob").is_empty(), mode == "flush");
@@ -148,14 +159,22 @@ fn the_log_is_written_back_mapped_or_not() {
     for mode in ["mapped", "plain"] {
         for kept in ["false", "true"] {
             let disk = Disk::new();
-            let wanted = [("wal_bytes_per_sync", "1m"), ("wal_write_mode", mode), ("manual_wal_flush", kept)];
+            let wanted = [
+                ("wal_bytes_per_sync", "1m"),
+                ("wal_write_mode", mode),
+                ("manual_wal_flush", kept),
+            ];
             let db = Db::open("/db", &disk.options(&wanted)).unwrap();
             fill(&db, 8);
             db.flush_wal(true).unwrap();
             let asked = disk.asked("log");
             let (first, last) = (asked.first().unwrap().clone(), asked.last().unwrap().clone());
-            // Of a mapped log pages are fetched up to a MiB at a time, and then it is seen how far it has come.
-            assert!(first.start == 0 && last.end >= 5 * MIB && last.end < 8 * MIB, "{mode}: {asked:?}");
+            // Of a mapped log pages are fetched up to a MiB at a time, and then it is seen how far
+            // it has come.
+            assert!(
+                first.start == 0 && last.end >= 5 * MIB && last.end < 8 * MIB,
+                "{mode}: {asked:?}"
+            );
             db.flush_all().unwrap();
             disk.asked("sst");
             // The next log goes by what is set then.
@@ -174,7 +193,8 @@ fn the_log_is_written_back_mapped_or_not() {
 fn with_a_rate_limiter_a_mib_is_the_default() {
     let disk = Disk::new();
     let mut options = disk.options(&[("strict_bytes_per_sync", "true")]);
-    options.rate_limiter = Some(Arc::new(RateLimiter::new(RateLimiterOptions::new(1 << 40)).unwrap()));
+    options.rate_limiter =
+        Some(Arc::new(RateLimiter::new(RateLimiterOptions::new(1 << 40)).unwrap()));
     let db = Db::open("/db", &options).unwrap();
     fill(&db, 4);
     db.flush_all().unwrap();
@@ -182,7 +202,8 @@ fn with_a_rate_limiter_a_mib_is_the_default() {
     assert!(!disk.asked("sst").is_empty());
 }
 
-/// The failure may have been told to nobody else: had it been passed over, a sync would have said that all is well.
+/// The failure may have been told to nobody else: had it been passed over, a sync would have said
+/// that all is well.
 #[test]
 fn nothing_is_acknowledged_after_a_range_sync_that_failed() {
     let sets: [(&[(&str, &str)], Sort); 3] = [
@@ -204,7 +225,11 @@ fn nothing_is_acknowledged_after_a_range_sync_that_failed() {
         assert!((5..100).contains(&acknowledged), "{sort:?}: {acknowledged}");
         let error = db.sync_wal().unwrap_err();
         assert!(error.to_string().contains("injected"), "{error}");
-        assert_eq!(db.put("after", "refused").unwrap_err().subcode(), SubCode::Poisoned, "{sort:?}");
+        assert_eq!(
+            db.put("after", "refused").unwrap_err().subcode(),
+            SubCode::Poisoned,
+            "{sort:?}"
+        );
         faults.kill();
         drop(db);
         options.env = Env::memory().with_fs(Arc::new(disk.files.kill()));

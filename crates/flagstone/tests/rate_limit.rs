@@ -11,8 +11,8 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::Env;
 use flagstone::options::{
-    BottommostLevelCompaction, CompactRangeOptions, IoPriority, Options, RateLimiter, RateLimiterMode,
-    RateLimiterOptions, WriteOptions,
+    BottommostLevelCompaction, CompactRangeOptions, IoPriority, Options, RateLimiter,
+    RateLimiterMode, RateLimiterOptions, WriteOptions,
 };
 use testkit::{HandClock, compare, settings};
 
@@ -22,7 +22,10 @@ fn limited(bytes_per_second: u64, mode: RateLimiterMode) -> (Arc<RateLimiter>, O
     let wanted = RateLimiterOptions { mode, ..RateLimiterOptions::new(bytes_per_second) };
     let limiter = Arc::new(RateLimiter::with_clock(wanted, clock.clone()).unwrap());
     let mut options = settings::tiny(&Env { clock, ..Env::memory() });
-    settings::set(&mut options, &[("write_buffer_size", "1000000"), ("disable_auto_compactions", "true")]);
+    settings::set(
+        &mut options,
+        &[("write_buffer_size", "1000000"), ("disable_auto_compactions", "true")],
+    );
     options.rate_limiter = Some(limiter.clone());
     (limiter, options)
 }
@@ -49,14 +52,23 @@ fn flushes_and_compactions_take_their_time() {
     let db = Db::open("/db", &options).unwrap();
     fill(&db);
     let flushed = limiter.bytes_through(IoPriority::High);
-    assert!(flushed >= db.statistics().get(Ticker::FlushWriteBytes) && flushed > 100_000, "{flushed}");
+    assert!(
+        flushed >= db.statistics().get(Ticker::FlushWriteBytes) && flushed > 100_000,
+        "{flushed}"
+    );
     assert_eq!(limiter.bytes_through(IoPriority::Mid), 0);
     let waited = limiter.waited_us() / 1000;
-    assert!((flushed / 10 - 200..=flushed / 10 + 200).contains(&waited), "{flushed} bytes took {waited} ms");
+    assert!(
+        (flushed / 10 - 200..=flushed / 10 + 200).contains(&waited),
+        "{flushed} bytes took {waited} ms"
+    );
     compact(&db);
-    assert!(limiter.bytes_through(IoPriority::Mid) >= db.statistics().get(Ticker::CompactWriteBytes));
+    assert!(
+        limiter.bytes_through(IoPriority::Mid) >= db.statistics().get(Ticker::CompactWriteBytes)
+    );
     assert_eq!(db.statistics().get(Ticker::RateLimiterMicros), limiter.waited_us());
-    let through: u64 = IoPriority::ALL.iter().map(|priority| limiter.bytes_through(*priority)).sum();
+    let through: u64 =
+        IoPriority::ALL.iter().map(|priority| limiter.bytes_through(*priority)).sum();
     assert_eq!(db.statistics().get(Ticker::RateLimiterBytes), through);
     assert_eq!(entries(&db, db.default_column_family()).len(), 100);
     compare::check_files(&db);
@@ -70,7 +82,9 @@ fn databases_that_hold_the_same_limiter_share_it() {
     let of_one = limiter.bytes_through(IoPriority::High);
     fill(&other);
     assert_eq!(limiter.bytes_through(IoPriority::High), 2 * of_one);
-    let rate = |db: &Db| db.property(db.default_column_family(), "flagstone.rate-limiter-bytes-per-second");
+    let rate = |db: &Db| {
+        db.property(db.default_column_family(), "flagstone.rate-limiter-bytes-per-second")
+    };
     assert_eq!(rate(&one).unwrap(), (1u64 << 30).to_string());
     limiter.set_bytes_per_second(5000).unwrap();
     assert_eq!(rate(&other).unwrap(), "5000");
@@ -87,15 +101,20 @@ fn reads_of_compactions_are_limited_where_they_should_be() {
         (RateLimiterMode::AllIo, true, true),
     ] {
         let (limiter, mut options) = limited(100_000, mode);
-        let blobs =
-            [("enable_blob_files", "true"), ("min_blob_size", "2000"), ("blob_commit_min_size", "2000")];
+        let blobs = [
+            ("enable_blob_files", "true"),
+            ("min_blob_size", "2000"),
+            ("blob_commit_min_size", "2000"),
+        ];
         settings::set(&mut options, &blobs);
         let db = Db::open("/db", &options).unwrap();
         fill(&db);
         assert_eq!(limiter.bytes_through(IoPriority::High) > 0, writes, "{mode:?}");
         compact(&db);
-        let (read, written) =
-            (db.statistics().get(Ticker::CompactReadBytes), db.statistics().get(Ticker::CompactWriteBytes));
+        let (read, written) = (
+            db.statistics().get(Ticker::CompactReadBytes),
+            db.statistics().get(Ticker::CompactWriteBytes),
+        );
         let least = if reads { read / 2 } else { 0 } + if writes { written } else { 0 };
         assert!(limiter.bytes_through(IoPriority::Mid) >= least, "{mode:?}");
         assert_eq!(entries(&db, db.default_column_family()).len(), 100);
@@ -106,7 +125,11 @@ fn reads_of_compactions_are_limited_where_they_should_be() {
 #[test]
 fn looking_for_holes_takes_its_time() {
     let (limiter, mut options) = limited(1 << 30, RateLimiterMode::ReadsOnly);
-    let blobs = [("enable_blob_files", "true"), ("min_blob_size", "2000"), ("blob_commit_min_size", "2000")];
+    let blobs = [
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "2000"),
+        ("blob_commit_min_size", "2000"),
+    ];
     settings::set(&mut options, &blobs);
     let db = Db::open("/db", &options).unwrap();
     for round in 1..3u8 {
@@ -132,7 +155,8 @@ fn a_write_asks_if_it_is_told_to() {
     let write = |rate_limiter_priority| {
         let mut batch = WriteBatch::new();
         batch.put(b"key", [1; 5000]).unwrap();
-        db.write_with(&WriteOptions { rate_limiter_priority, ..WriteOptions::default() }, batch).unwrap();
+        db.write_with(&WriteOptions { rate_limiter_priority, ..WriteOptions::default() }, batch)
+            .unwrap();
     };
     write(None);
     assert_eq!(limiter.bytes_through(IoPriority::User), 0);
@@ -167,13 +191,16 @@ fn what_is_written_directly_is_limited_too() {
     options.rate_limiter = Some(limiter.clone());
     options.use_direct_io_for_flush_and_compaction = true;
     let Ok(db) = Db::open(directory.path().join("db"), &options) else { return };
-    // Of whatever priority: on a slow machine a flush may hold writers up, and is then as urgent as they are.
-    let asked = || IoPriority::ALL.iter().map(|priority| limiter.bytes_through(*priority)).sum::<u64>();
+    // Of whatever priority: on a slow machine a flush may hold writers up, and is then as urgent as
+    // they are.
+    let asked =
+        || IoPriority::ALL.iter().map(|priority| limiter.bytes_through(*priority)).sum::<u64>();
     fill(&db);
     let (flushed, of_flush) = (db.statistics().get(Ticker::FlushWriteBytes), asked());
     assert!(of_flush >= flushed && flushed > 0, "{of_flush} of {flushed}");
     compact(&db);
-    let (compacted, of_compaction) = (db.statistics().get(Ticker::CompactWriteBytes), asked() - of_flush);
+    let (compacted, of_compaction) =
+        (db.statistics().get(Ticker::CompactWriteBytes), asked() - of_flush);
     assert!(of_compaction >= compacted && compacted > 0, "{of_compaction} of {compacted}");
     assert_eq!(entries(&db, db.default_column_family()).len(), 100);
 }
@@ -189,8 +216,8 @@ fn a_limiter_is_made_by_name() {
     assert!(options.rate_limiter.is_none());
 }
 
-/// `rate_limiter_auto_tuned` was no option: whichever comes first, the limiter is made with both, and it follows what there is to
-/// do.
+/// `rate_limiter_auto_tuned` was no option: whichever comes first, the limiter is made with both,
+/// and it follows what there is to do.
 #[test]
 fn a_limiter_that_tunes_itself_is_made_by_name() {
     const LIMIT: u64 = 1_000_000;
@@ -203,7 +230,8 @@ fn a_limiter_that_tunes_itself_is_made_by_name() {
         options.set_all(text).unwrap();
         let db = Db::open("/db", &options).unwrap();
         let rate = || {
-            let rate = db.property(db.default_column_family(), "flagstone.rate-limiter-bytes-per-second");
+            let rate =
+                db.property(db.default_column_family(), "flagstone.rate-limiter-bytes-per-second");
             rate.unwrap().parse::<u64>().unwrap()
         };
         assert_eq!(rate(), LIMIT / 2, "it begins in the middle");
@@ -216,11 +244,16 @@ fn a_limiter_that_tunes_itself_is_made_by_name() {
         assert_eq!(options.get("rate_limiter_bytes_per_sec").unwrap(), LIMIT.to_string());
         assert_eq!(options.get("rate_limiter_auto_tuned").unwrap(), "true");
         options.set("rate_limiter_auto_tuned", "false").unwrap();
-        assert_eq!(options.rate_limiter.as_ref().unwrap().options(), RateLimiterOptions::new(LIMIT));
+        assert_eq!(
+            options.rate_limiter.as_ref().unwrap().options(),
+            RateLimiterOptions::new(LIMIT)
+        );
     }
     let mut options = create();
     assert_eq!(options.get("rate_limiter_auto_tuned").unwrap(), "false");
     options.set("rate_limiter_auto_tuned", "1").unwrap();
-    assert!(options.rate_limiter.is_none() && options.get("rate_limiter_auto_tuned").unwrap() == "true");
+    assert!(
+        options.rate_limiter.is_none() && options.get("rate_limiter_auto_tuned").unwrap() == "true"
+    );
     assert!(options.set("rate_limiter_auto_tuned", "perhaps").is_err());
 }

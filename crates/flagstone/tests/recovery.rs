@@ -38,12 +38,15 @@ fn logs(env: &Env) -> Vec<(String, Vec<u8>)> {
     names.sort();
     names
         .into_iter()
-        .map(|name| (name.clone(), read_file(&*env.fs, &directory.join(name), u64::MAX).expect("a log")))
+        .map(|name| {
+            (name.clone(), read_file(&*env.fs, &directory.join(name), u64::MAX).expect("a log"))
+        })
         .collect()
 }
 
-/// Two records of one sequence number were both taken: of two values one won, and two operands of one key panicked where the
-/// memtable was written to a table, out of `Db::open` and at each opening anew.
+/// Two records of one sequence number were both taken: of two values one won, and two operands of
+/// one key panicked where the memtable was written to a table, out of `Db::open` and at each
+/// opening anew.
 #[test]
 fn a_log_that_gives_a_sequence_number_twice_is_refused() {
     let put = |value: &[u8]| {
@@ -85,7 +88,8 @@ fn a_log_that_gives_a_sequence_number_twice_is_refused() {
     }
 }
 
-/// That the keys in a log end in user timestamps was read, and nobody asked: they were taken for keys that are longer.
+/// That the keys in a log end in user timestamps was read, and nobody asked: they were taken for
+/// keys that are longer.
 #[test]
 fn a_log_with_user_timestamps_is_refused() {
     for mode in MODES {
@@ -95,7 +99,8 @@ fn a_log_with_user_timestamps_is_refused() {
             options.set("wal_recovery_mode", mode).unwrap();
             Db::open("/db", &options).unwrap().close().unwrap();
             let scratch = options.env.fs.open(Path::new("/db/scratch"), OpenMode::Create).unwrap();
-            let mut writer = Writer::new(scratch, FileNumber(77), WriterOptions::default()).unwrap();
+            let mut writer =
+                Writer::new(scratch, FileNumber(77), WriterOptions::default()).unwrap();
             let mut batch = WriteBatch::new();
             batch.put(b"key\x09\0\0\0\0\0\0\0", b"value").unwrap();
             batch.set_sequence(1);
@@ -117,8 +122,8 @@ fn a_log_with_user_timestamps_is_refused() {
     }
 }
 
-/// Who forgot the merge operator opened the database, and lost the log from the first merge on; of that merge's batch, what stood
-/// before it was there after the next write.
+/// Who forgot the merge operator opened the database, and lost the log from the first merge on; of
+/// that merge's batch, what stood before it was there after the next write.
 #[test]
 fn a_log_that_wants_a_merge_operator_stays_as_it_is_without_one() {
     for mode in MODES {
@@ -183,8 +188,8 @@ fn a_family_with_a_large_number_is_like_any_other() {
     assert_eq!(none_left.code(), Code::NotSupported);
 }
 
-/// Who wrote to a database whose sequence numbers are used up panicked; of a batch of several operations the later ones could
-/// become the oldest of all.
+/// Who wrote to a database whose sequence numbers are used up panicked; of a batch of several
+/// operations the later ones could become the oldest of all.
 #[test]
 fn where_sequence_numbers_are_used_up_nothing_is_written_any_more() {
     let options = Options { env: Env::memory(), ..create() };
@@ -223,7 +228,8 @@ fn where_sequence_numbers_are_used_up_nothing_is_written_any_more() {
     assert_eq!(db.put("key", "none").unwrap_err().code(), Code::NotSupported);
 }
 
-/// A log may say of its first batch, if that is empty, that it starts at 0: before the first number there is.
+/// A log may say of its first batch, if that is empty, that it starts at 0: before the first number
+/// there is.
 #[test]
 fn a_log_whose_first_batch_is_empty_and_starts_at_nothing_is_read() {
     let options = Options { env: Env::memory(), ..create() };
@@ -244,7 +250,9 @@ fn logs_are_read_as_much_at_a_time_as_is_wanted() {
         let env = Env::memory().with_fs(Arc::new(faults.clone()));
         let mut options = Options { env, ..create() };
         options
-            .set_all(&format!("wal_write_mode=plain;enable_blob_files=false;log_readahead_size={size}"))
+            .set_all(&format!(
+                "wal_write_mode=plain;enable_blob_files=false;log_readahead_size={size}"
+            ))
             .expect("options");
         let db = Db::open("/db", &options).expect("a database");
         (0..60u8).for_each(|key| db.put([key], vec![key; 10_000]).expect("a write"));
@@ -263,7 +271,8 @@ fn logs_are_read_as_much_at_a_time_as_is_wanted() {
 /// A WAL by its number: the batches, of the operations that each consists of.
 type Log = (u64, &'static [&'static [&'static [u8]]]);
 
-/// A database of which all is flushed, but for what WALs older than the newest hold of transactions.
+/// A database of which all is flushed, but for what WALs older than the newest hold of
+/// transactions.
 fn flushed_with(logs: &[Log]) -> Options {
     let options = Options { env: Env::memory(), ..create() };
     let db = Db::open("/db", &options).expect("a database");
@@ -273,10 +282,12 @@ fn flushed_with(logs: &[Log]) -> Options {
     for (number, batches) in logs {
         let path = format!("/db/{number:06}.log");
         let file = options.env.fs.open(Path::new(&path), OpenMode::Create).expect("a file");
-        let mut writer = Writer::new(file, FileNumber(*number), WriterOptions::default()).expect("a log");
+        let mut writer =
+            Writer::new(file, FileNumber(*number), WriterOptions::default()).expect("a log");
         for (operations, sequence) in batches.iter().zip(50u64..) {
             let count = operations.iter().filter(|operation| **operation == PUT).count() as u32;
-            let batch = [&sequence.to_le_bytes()[..], &count.to_le_bytes(), &operations.concat()].concat();
+            let batch =
+                [&sequence.to_le_bytes()[..], &count.to_le_bytes(), &operations.concat()].concat();
             writer.add_record(&batch).expect("a write");
         }
     }
@@ -291,8 +302,9 @@ fn flushed_with(logs: &[Log]) -> Options {
     options
 }
 
-/// Families that are flushed need nothing of the WAL that a transaction was prepared in: it was removed, and RocksDB could not
-/// commit the transaction any more. What a write-prepared one had written, tables hold: it passed for committed.
+/// Families that are flushed need nothing of the WAL that a transaction was prepared in: it was
+/// removed, and RocksDB could not commit the transaction any more. What a write-prepared one had
+/// written, tables hold: it passed for committed.
 #[test]
 fn a_transaction_that_is_prepared_and_not_decided_keeps_its_database_from_being_opened() {
     let undecided: [&[Log]; 3] = [
@@ -305,7 +317,10 @@ fn a_transaction_that_is_prepared_and_not_decided_keeps_its_database_from_being_
         for opened in [Db::open("/db", &options), Db::open_read_only("/db", &options)] {
             let error = opened.unwrap_err();
             assert_eq!(error.code(), Code::NotSupported, "{error}");
-            assert!(error.message().contains("transaction 'x1'") && error.offset().is_some(), "{error}");
+            assert!(
+                error.message().contains("transaction 'x1'") && error.offset().is_some(),
+                "{error}"
+            );
         }
         let path = format!("/db/{:06}.log", logs[logs.len() - 1].0);
         assert!(options.env.fs.open(Path::new(&path), OpenMode::Read).is_ok(), "RocksDB needs it");
@@ -326,18 +341,20 @@ fn transactions_that_are_decided_keep_nobody_from_opening_their_database() {
     }
 }
 
-/// A batch was searched for transactions to its end, however many more operations it had than it counts: of a compressed one,
-/// billions.
+/// A batch was searched for transactions to its end, however many more operations it had than it
+/// counts: of a compressed one, billions.
 #[test]
 fn what_a_batch_does_not_count_is_not_searched_for_transactions() {
     let uncounted: &[Log] = &[(80, &[&[b"\x01\x01b\x00", END]])];
     Db::open("/db", &flushed_with(uncounted)).expect("a database");
 }
 
-/// All their names were kept, and the first was told at four times its length: a compressed record has gigabytes of them.
+/// All their names were kept, and the first was told at four times its length: a compressed record
+/// has gigabytes of them.
 #[test]
 fn transactions_that_are_prepared_take_no_more_memory_than_there_may_be() {
-    let prepared = |name: u8| &*[&b"\x0a\x80\x80\x80\x02"[..], &vec![name; 4 << 20]].concat().leak();
+    let prepared =
+        |name: u8| &*[&b"\x0a\x80\x80\x80\x02"[..], &vec![name; 4 << 20]].concat().leak();
     let batches: Vec<&[&[u8]]> = (0..16).map(|name| &*vec![prepared(name)].leak()).collect();
     for (kept, why) in [(15, "'\\x00\\x00"), (16, "too many transactions")] {
         let logs: &[Log] = &[(80, &*batches[..kept].to_vec().leak())];

@@ -40,12 +40,16 @@ fn check(referee: &Referee, path: &Path) {
     referee.ldb(path, &["manifest_dump", &format!("--path={}", manifest.display())]);
     referee.verify_tables(path);
     for (family, contents) in expected {
-        assert!(referee.scan(path, &family) == contents, "{}: family {family} differs", path.display());
+        assert!(
+            referee.scan(path, &family) == contents,
+            "{}: family {family} differs",
+            path.display()
+        );
     }
 }
 
-/// RocksDB writes to the database and compacts it; Flagstone then reads what it had, and what was written, and checks
-/// every byte.
+/// RocksDB writes to the database and compacts it; Flagstone then reads what it had, and what was
+/// written, and checks every byte.
 fn rocksdb_continues(referee: &Referee, path: &Path) {
     let before = {
         let db = open_as_written(path, true);
@@ -250,7 +254,8 @@ fn large_values_by_default() {
     rocksdb_continues(&referee, path);
 }
 
-/// Values that lie in blob files before the WAL names them, in memtables when the database is closed.
+/// Values that lie in blob files before the WAL names them, in memtables when the database is
+/// closed.
 #[test]
 fn blob_files_written_at_commit() {
     let Some(referee) = referee() else { return };
@@ -276,7 +281,8 @@ fn blob_files_written_at_commit() {
         let db = Db::open(&path, &options).expect("a database");
         fill(&db, 3, 400, 600);
         let family = db.default_column_family().clone();
-        let mut pieces = db.put_stream(&family, "in pieces", &Default::default()).expect("a stream");
+        let mut pieces =
+            db.put_stream(&family, "in pieces", &Default::default()).expect("a stream");
         for i in 0..20u8 {
             pieces.append(&[i; 100_000]).expect("a piece");
         }
@@ -308,7 +314,8 @@ fn three_families_merges_and_range_deletions() {
             db.put_cf(&users, key(number), value(number, 80)).expect("a put");
             db.put_cf(&reversed, key(number * 2), value(round, 40)).expect("a put");
         }
-        db.delete_range_cf(&users, key(50 * round), key(50 * round + 20)).expect("a range deletion");
+        db.delete_range_cf(&users, key(50 * round), key(50 * round + 20))
+            .expect("a range deletion");
         db.delete_range_cf(&reversed, key(90), key(40)).expect("a range deletion");
         if round < 3 {
             db.flush_all().expect("a flush");
@@ -320,11 +327,14 @@ fn three_families_merges_and_range_deletions() {
     rocksdb_continues(&referee, &path);
 }
 
-/// RocksDB reads the choice of a memtable from the OPTIONS file, opens with it, and has one of its own.
+/// RocksDB reads the choice of a memtable from the OPTIONS file, opens with it, and has one of its
+/// own.
 #[test]
 fn databases_of_every_memtable() {
     let Some(referee) = referee() else { return };
-    for memtable in ["btree", "skip_list", "vector", "prefix_hash", "prefix_hash:7", "hash_linkedlist:50"] {
+    for memtable in
+        ["btree", "skip_list", "vector", "prefix_hash", "prefix_hash:7", "hash_linkedlist:50"]
+    {
         let directory = temporary();
         let path = directory.path().join(memtable);
         let mut options = create();
@@ -340,13 +350,17 @@ fn databases_of_every_memtable() {
     }
 }
 
-/// RocksDB read what the settings had led to, and refused to open the database for writing because of its OPTIONS file.
+/// RocksDB read what the settings had led to, and refused to open the database for writing because
+/// of its OPTIONS file.
 #[test]
 fn settings_that_rocksdb_refuses_are_mended_or_refused() {
     let Some(referee) = referee() else { return };
     for settings in [
         &[("compression", "kZSTD"), ("compression_opts.zstd_max_train_bytes", "100000")][..],
-        &[("data_block_index_type", "kDataBlockBinaryAndHash"), ("data_block_hash_table_util_ratio", "0")],
+        &[
+            ("data_block_index_type", "kDataBlockBinaryAndHash"),
+            ("data_block_hash_table_util_ratio", "0"),
+        ],
     ] {
         let directory = temporary();
         let path = directory.path().join("db");
@@ -360,8 +374,12 @@ fn settings_that_rocksdb_refuses_are_mended_or_refused() {
         rocksdb_continues(&referee, &path);
     }
     let mut options = create();
-    set(&mut options, &[("compression", "kNoCompression"), ("block_align", "true"), ("block_size", "1000")]);
-    let refusal = Db::open(temporary().path().join("db"), &options).expect_err("RocksDB refuses it, too");
+    set(
+        &mut options,
+        &[("compression", "kNoCompression"), ("block_align", "true"), ("block_size", "1000")],
+    );
+    let refusal =
+        Db::open(temporary().path().join("db"), &options).expect_err("RocksDB refuses it, too");
     assert!(refusal.to_string().contains("power of two"), "{refusal}");
 }
 
@@ -388,7 +406,8 @@ fn rocksdb_goes_on_writing() {
     assert!(referee.scan(&path, "default") == contents);
 }
 
-/// Families that were flushed together: the group is in the MANIFEST, whole, and then without its end.
+/// Families that were flushed together: the group is in the MANIFEST, whole, and then without its
+/// end.
 #[test]
 fn databases_whose_families_are_flushed_together() {
     let Some(referee) = referee() else { return };
@@ -399,7 +418,8 @@ fn databases_whose_families_are_flushed_together() {
     let names = ["default", "first", "second", "third", "fourth"];
     // Of three each edit of a group is synced before the next, of five all but the last together.
     for count in [3, 5] {
-        let families: Vec<_> = names[..count].iter().map(|name| (*name, options.cf.clone())).collect();
+        let families: Vec<_> =
+            names[..count].iter().map(|name| (*name, options.cf.clone())).collect();
         options.create_missing_column_families = true;
         let db = Db::open_with_families(&path, &options, &families).expect("a database");
         for round in 0..3 {
@@ -417,8 +437,10 @@ fn databases_whose_families_are_flushed_together() {
         common::copy_directory(&path, &killed);
         check(&referee, &killed);
         let manifest = std::fs::read_to_string(killed.join("CURRENT")).expect("CURRENT");
-        let manifest =
-            std::fs::File::options().write(true).open(killed.join(manifest.trim())).expect("a file");
+        let manifest = std::fs::File::options()
+            .write(true)
+            .open(killed.join(manifest.trim()))
+            .expect("a file");
         manifest.set_len(manifest.metadata().expect("a size").len() - 1).expect("shorter");
         check(&referee, &killed);
         db.close().expect("a clean close");

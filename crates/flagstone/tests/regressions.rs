@@ -10,16 +10,17 @@ use flagstone::db::{ColumnFamily, Db, salvage};
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{
-    BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options, ReadOptions, WriteOptions,
-    load_latest,
+    BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options, ReadOptions,
+    WriteOptions, load_latest,
 };
 use testkit::history::{Case, live};
 use testkit::{CrashFs, Survival, settings};
 
 #[test]
 fn options_that_no_table_can_be_written_with_are_refused_at_once() {
-    // `block_align` with compression passed for good options, and for a good change of a running database: the first
-    // flush found that no table could be written so, which poisoned the database.
+    // `block_align` with compression passed for good options, and for a good change of a running
+    // database: the first flush found that no table could be written so, which poisoned the
+    // database.
     let mut options = settings::tiny(&Env::memory());
     settings::set(&mut options, &[("table.block_align", "true")]);
     let db = Db::open("/db", &options).expect("aligned blocks, not compressed");
@@ -57,7 +58,8 @@ fn super_blocks_that_rocksdb_refuses_are_refused_at_once() {
 
 #[test]
 fn a_salvage_writes_tables_whatever_the_options_say() {
-    // One digit of OPTIONS was flipped, and nothing was saved: by what they said no table could be written.
+    // One digit of OPTIONS was flipped, and nothing was saved: by what they said no table could be
+    // written.
     for (changes, wrong) in [
         (&[("table.super_block_alignment_size", "4097")][..], "super_block_alignment_size is 4097"),
         (
@@ -80,10 +82,16 @@ fn a_salvage_writes_tables_whatever_the_options_say() {
         let salvaged = salvage(Path::new("/db"), Path::new("/saved"), &options, &[], &mut |_| {});
         let report = salvaged.unwrap_or_else(|error| panic!("{wrong}: {error}"));
         assert!(report.is_complete(), "{wrong}: {:?}", report.losses);
-        assert!(report.notes.iter().any(|note| note.contains(wrong)), "{wrong}: {:?}", report.notes);
-        let mut loaded = load_latest(&options.env, Path::new("/saved")).expect("OPTIONS").expect("a file");
+        assert!(
+            report.notes.iter().any(|note| note.contains(wrong)),
+            "{wrong}: {:?}",
+            report.notes
+        );
+        let mut loaded =
+            load_latest(&options.env, Path::new("/saved")).expect("OPTIONS").expect("a file");
         loaded.options.env = options.env.clone();
-        let db = Db::open("/saved", &loaded.options).unwrap_or_else(|error| panic!("{wrong}: {error}"));
+        let db =
+            Db::open("/saved", &loaded.options).unwrap_or_else(|error| panic!("{wrong}: {error}"));
         assert_eq!(db.get("k").expect("a read").as_deref(), Some(&b"v"[..]), "{wrong}");
         db.put("k", "w").expect("a write");
         db.flush_all().expect("a flush");
@@ -99,22 +107,31 @@ fn a_salvage_aligns_blocks_as_the_options_say() {
     (0..40).for_each(|key| db.put([key], [key; 3000]).expect("a write"));
     db.flush_all().expect("a flush");
     drop(db);
-    salvage(Path::new("/db"), Path::new("/saved"), &options, &[], &mut |_| {}).expect("a new database");
+    salvage(Path::new("/db"), Path::new("/saved"), &options, &[], &mut |_| {})
+        .expect("a new database");
     let sizes = |directory: &str| -> u64 {
         let names = options.env.fs.list(Path::new(directory)).expect("a directory");
         let tables = names.iter().filter(|name| name.ends_with(".sst"));
         let paths = tables.map(|name| Path::new(directory).join(name));
         paths.map(|path| options.env.fs.metadata(&path).expect("a file").size / 4096).sum()
     };
-    assert!(sizes("/saved") >= sizes("/db") && sizes("/db") >= 40, "{} {}", sizes("/saved"), sizes("/db"));
+    assert!(
+        sizes("/saved") >= sizes("/db") && sizes("/db") >= 40,
+        "{} {}",
+        sizes("/saved"),
+        sizes("/db")
+    );
 }
 
 #[test]
 fn tables_end_between_two_versions_of_one_key() {
-    // Snapshots keep more of one key than a table holds. Where the next table was begun such versions were taken for entries
-    // out of order, which no compaction could merge.
+    // Snapshots keep more of one key than a table holds. Where the next table was begun such
+    // versions were taken for entries out of order, which no compaction could merge.
     let mut options = settings::tiny(&Env::memory());
-    settings::set(&mut options, &[("target_file_size_base", "4096"), ("compression", "kNoCompression")]);
+    settings::set(
+        &mut options,
+        &[("target_file_size_base", "4096"), ("compression", "kNoCompression")],
+    );
     let db = Db::open("/db", &options).expect("a new database");
     let mut snapshots = Vec::new();
     for version in 0..40 {
@@ -126,15 +143,17 @@ fn tables_end_between_two_versions_of_one_key() {
     db.compact_range(family, None, None, &CompactRangeOptions::default()).expect("a compaction");
     for (version, snapshot) in (0..).zip(snapshots) {
         let options = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
-        let found = db.get_with(&options, family, "key").expect("a lookup").expect("it was written");
+        let found =
+            db.get_with(&options, family, "key").expect("a lookup").expect("it was written");
         assert_eq!(found, vec![version; 1000]);
     }
 }
 
 #[test]
 fn a_killed_process_leaves_no_old_records_where_none_are_tolerated() {
-    // Behind its last record a recycled WAL holds the rest of an older one. After a kill that was damage to
-    // `kAbsoluteConsistency`, and could be to `kTolerateCorruptedTailRecords`: the database did not open.
+    // Behind its last record a recycled WAL holds the rest of an older one. After a kill that was
+    // damage to `kAbsoluteConsistency`, and could be to `kTolerateCorruptedTailRecords`: the
+    // database did not open.
     for mode in ["kAbsoluteConsistency", "kTolerateCorruptedTailRecords"] {
         let fs = CrashFs::new();
         let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(fs.clone())));
@@ -155,8 +174,8 @@ fn a_killed_process_leaves_no_old_records_where_none_are_tolerated() {
 
 #[test]
 fn garbage_that_collecting_makes_forces_no_compaction() {
-    // A compaction that is forced by garbage in blob files makes new garbage if its filter changes values. That forced the
-    // next one, and so on without end.
+    // A compaction that is forced by garbage in blob files makes new garbage if its filter changes
+    // values. That forced the next one, and so on without end.
     live_through(
         "world steps 0 9
         set enable_blob_files=true
@@ -179,8 +198,9 @@ fn garbage_that_collecting_makes_forces_no_compaction() {
 
 #[test]
 fn who_reads_along_is_not_given_what_recovery_has_left_out() {
-    // A power loss took a record without operations off the end of a WAL, and so recovery left out the WAL behind it, whose write
-    // then had the number of the next one. Whoever read along was given that write, and never the one that was written instead.
+    // A power loss took a record without operations off the end of a WAL, and so recovery left out
+    // the WAL behind it, whose write then had the number of the next one. Whoever read along was
+    // given that write, and never the one that was written instead.
     live_through(
         "world steps 0 0
         set write_buffer_size=1024
@@ -200,8 +220,9 @@ fn who_reads_along_is_not_given_what_recovery_has_left_out() {
 
 #[test]
 fn a_database_that_is_open_for_reading_works_on_nothing() {
-    // Whoever asked such a database for a step of background work, for an end of the waiting or for writes to go on had it
-    // compact: tables were written beside those of whoever has it open for writing, and then it called itself poisoned.
+    // Whoever asked such a database for a step of background work, for an end of the waiting or for
+    // writes to go on had it compact: tables were written beside those of whoever has it open for
+    // writing, and then it called itself poisoned.
     let env = testkit::steps::world(Arc::new(MemoryFileSystem::new()), 1);
     let mut options = settings::tiny(&env);
     settings::set(
@@ -239,7 +260,8 @@ fn live_through(history: &str) {
     live(&case);
 }
 
-/// Letters of either case are the same. It says that it is the order of bytes, which it is for keys in one case.
+/// Letters of either case are the same. It says that it is the order of bytes, which it is for keys
+/// in one case.
 struct AnyCase;
 
 impl UserComparator for AnyCase {
@@ -254,16 +276,22 @@ impl UserComparator for AnyCase {
 
 #[test]
 fn keys_that_are_the_same_in_other_bytes_find_their_large_values() {
-    // A record of a blob file had to be of the very bytes of the key that was looked up: under an order of the application's in
-    // which others are the same, its value was corruption to lookups. Where a merge met it, so it was to a compaction, which set
-    // the table aside.
+    // A record of a blob file had to be of the very bytes of the key that was looked up: under an
+    // order of the application's in which others are the same, its value was corruption to lookups.
+    // Where a merge met it, so it was to a compaction, which set the table aside.
     for mode in ["commit", "flush"] {
         let mut options = settings::tiny(&Env::memory());
         options.cf.comparator = Comparator::Custom(Arc::new(AnyCase));
-        let blobs =
-            [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
+        let blobs = [
+            ("enable_blob_files", "true"),
+            ("min_blob_size", "100"),
+            ("blob_commit_min_size", "100"),
+        ];
         settings::set(&mut options, &blobs);
-        settings::set(&mut options, &[("blob_write_mode", mode), ("merge_operator", "stringappend")]);
+        settings::set(
+            &mut options,
+            &[("blob_write_mode", mode), ("merge_operator", "stringappend")],
+        );
         let db = Db::open("/db", &options).expect("a new database");
         let large = [b'v'; 100_000];
         ["Cat", "Dog"].iter().for_each(|key| db.put(key, large).expect("a write"));
@@ -274,7 +302,11 @@ fn keys_that_are_the_same_in_other_bytes_find_their_large_values() {
             }
             assert_eq!(found("cAT"), large, "{mode}, {flush}");
             let several = db.multi_get(&["CAT", "dog"]);
-            assert!(several.into_iter().all(|value| value.expect("a lookup").expect("a value") == large));
+            assert!(
+                several
+                    .into_iter()
+                    .all(|value| value.expect("a lookup").expect("a value") == large)
+            );
             let (family, reading) = (db.default_column_family(), ReadOptions::default());
             let part = db.get_range(&reading, family, "CAT", 70_000..70_003).expect("a lookup");
             assert_eq!(part.expect("a value").bytes, b"vvv"[..]);
@@ -284,7 +316,8 @@ fn keys_that_are_the_same_in_other_bytes_find_their_large_values() {
         assert_eq!(found("dog"), merged, "{mode}");
         db.flush_all().expect("a flush");
         let family = db.default_column_family();
-        db.compact_range(family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+        db.compact_range(family, None, None, &CompactRangeOptions::default())
+            .expect("a compaction");
         assert!(db.damaged_files().is_empty(), "{mode}");
         assert_eq!(found("dog"), merged, "{mode}");
     }
@@ -299,20 +332,25 @@ impl UserComparator for LeadingZeros {
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        let digits = |key: &[u8]| key.iter().copied().skip_while(|digit| *digit == b'0').collect::<Vec<_>>();
+        let digits =
+            |key: &[u8]| key.iter().copied().skip_while(|digit| *digit == b'0').collect::<Vec<_>>();
         digits(a).cmp(&digits(b))
     }
 }
 
 #[test]
 fn compactions_leave_large_values_to_the_bytes_of_their_own_keys() {
-    // At the bottom an older version got the bytes of the key's newest one, which are not those in the record of its value: a
-    // snapshot's scan could not read it any more, nor a salvage. And a merge asked for the value by the operand's bytes, and had
-    // its compaction set the table aside if there were more of them.
+    // At the bottom an older version got the bytes of the key's newest one, which are not those in
+    // the record of its value: a snapshot's scan could not read it any more, nor a salvage. And a
+    // merge asked for the value by the operand's bytes, and had its compaction set the table aside
+    // if there were more of them.
     let mut options = settings::tiny(&Env::memory());
     options.cf.comparator = Comparator::Custom(Arc::new(LeadingZeros));
-    let changes =
-        [("enable_blob_files", "true"), ("min_blob_size", "100"), ("merge_operator", "stringappend")];
+    let changes = [
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "100"),
+        ("merge_operator", "stringappend"),
+    ];
     settings::set(&mut options, &changes);
     let db = Db::open("/db", &options).expect("a new database");
     let large = vec![b'v'; 10_000];
@@ -329,20 +367,27 @@ fn compactions_leave_large_values_to_the_bytes_of_their_own_keys() {
     };
     db.compact_range(family, None, None, &everything).expect("a compaction");
     assert!(db.damaged_files().is_empty());
-    assert_eq!(db.get("007").expect("a lookup").expect("it was merged"), [&large[..], b",more"].concat());
+    assert_eq!(
+        db.get("007").expect("a lookup").expect("it was merged"),
+        [&large[..], b",more"].concat()
+    );
     let then = testkit::compare::scan(&db, family, &before).expect("a scan");
     assert_eq!(then, [(b"8".to_vec(), large)]);
 }
 
 #[test]
 fn a_salvage_leaves_large_values_to_the_bytes_of_their_own_keys() {
-    // It asked for them by the bytes of the key's newest version: older ones, under merge operands or in the place of one that is
-    // lost, came out as lost, too.
+    // It asked for them by the bytes of the key's newest version: older ones, under merge operands
+    // or in the place of one that is lost, came out as lost, too.
     let mut options = settings::tiny(&Env::memory());
     options.cf.comparator = Comparator::Custom(Arc::new(AnyCase));
-    let blobs = [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
+    let blobs =
+        [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
     settings::set(&mut options, &blobs);
-    settings::set(&mut options, &[("merge_operator", "stringappend"), ("disable_auto_compactions", "true")]);
+    settings::set(
+        &mut options,
+        &[("merge_operator", "stringappend"), ("disable_auto_compactions", "true")],
+    );
     let db = Db::open("/db", &options).expect("a new database");
     let large = vec![b'v'; 10_000];
     ["cat", "Dog"].iter().for_each(|key| db.put(key, &large).expect("a write"));
@@ -359,15 +404,17 @@ fn a_salvage_leaves_large_values_to_the_bytes_of_their_own_keys() {
         .expect("something is left");
     assert_eq!(report.lost_values.len(), 1, "{:?}", report.lost_values);
     let saved = Db::open("/saved", &options).expect("it opens");
-    let found = testkit::compare::scan(&saved, saved.default_column_family(), &ReadOptions::default());
+    let found =
+        testkit::compare::scan(&saved, saved.default_column_family(), &ReadOptions::default());
     let merged = [&large[..], b",more"].concat();
     assert_eq!(found.expect("a scan"), [(b"CAT".to_vec(), merged), (b"Dog".to_vec(), large)]);
 }
 
 #[test]
 fn an_iterator_that_refreshes_itself_takes_its_step_whatever_bytes_its_key_has() {
-    // It sought its key in the newer files and stepped on if it found those very bytes. Moving back it stands on those of the
-    // oldest version; with that compacted away it found the others, and stayed on its key, which a scan met twice.
+    // It sought its key in the newer files and stepped on if it found those very bytes. Moving back
+    // it stands on those of the oldest version; with that compacted away it found the others, and
+    // stayed on its key, which a scan met twice.
     let mut options = settings::tiny(&Env::memory());
     options.cf.comparator = Comparator::Custom(Arc::new(AnyCase));
     settings::set(&mut options, &[("disable_auto_compactions", "true")]);
@@ -408,8 +455,8 @@ fn an_iterator_that_refreshes_itself_takes_its_step_whatever_bytes_its_key_has()
 
 #[test]
 fn a_hash_of_bytes_hides_no_key_that_is_the_same_in_other_bytes() {
-    // The hash index of a data block goes by bytes. Under such an order a lookup asked it all the same, and missed keys that a
-    // scan showed. RocksDB writes none then.
+    // The hash index of a data block goes by bytes. Under such an order a lookup asked it all the
+    // same, and missed keys that a scan showed. RocksDB writes none then.
     let any_case = Comparator::Custom(Arc::new(AnyCase));
     // Who finds such an index in a table, as another program has written it, does not ask it.
     for written_by in [any_case.clone(), Comparator::Bytewise] {
@@ -445,22 +492,32 @@ impl UserComparator for AnyPadding {
 
 #[test]
 fn keys_that_are_the_same_in_more_or_fewer_bytes_find_their_large_values() {
-    // The record of a value was sought before it at the length of the key that was looked up: where the key that it was written
-    // with has another, it was corruption.
+    // The record of a value was sought before it at the length of the key that was looked up: where
+    // the key that it was written with has another, it was corruption.
     for mode in ["commit", "flush"] {
         let mut options = settings::tiny(&Env::memory());
         options.cf.comparator = Comparator::Custom(Arc::new(AnyPadding));
-        let blobs =
-            [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
+        let blobs = [
+            ("enable_blob_files", "true"),
+            ("min_blob_size", "100"),
+            ("blob_commit_min_size", "100"),
+        ];
         settings::set(&mut options, &blobs);
-        settings::set(&mut options, &[("blob_write_mode", mode), ("merge_operator", "stringappend")]);
+        settings::set(
+            &mut options,
+            &[("blob_write_mode", mode), ("merge_operator", "stringappend")],
+        );
         let db = Db::open("/db", &options).expect("a new database");
         let large = [b'v'; 100_000];
         let (long, wide) = (format!("bird{}", " ".repeat(9_000)), format!("cat{}", " ".repeat(50)));
-        ["ant", long.as_str(), "cat  ", "dog"].iter().for_each(|key| db.put(key, large).expect("a write"));
+        ["ant", long.as_str(), "cat  ", "dog"]
+            .iter()
+            .for_each(|key| db.put(key, large).expect("a write"));
         let found = |key: &str| db.get(key).expect("a lookup").expect("it was written");
-        let (family, unverified) =
-            (db.default_column_family(), ReadOptions { verify_checksums: false, ..ReadOptions::default() });
+        let (family, unverified) = (
+            db.default_column_family(),
+            ReadOptions { verify_checksums: false, ..ReadOptions::default() },
+        );
         for flush in [false, true] {
             if flush {
                 db.flush_all().expect("a flush");
@@ -468,12 +525,17 @@ fn keys_that_are_the_same_in_more_or_fewer_bytes_find_their_large_values() {
             for key in ["ant    ", "bird", "bird ", "cat", wide.as_str(), "dog "] {
                 assert_eq!(found(key), large, "{mode}, {flush}");
                 for options in [&ReadOptions::default(), &unverified] {
-                    let part = db.get_range(options, family, key, 70_000..70_003).expect("a lookup");
+                    let part =
+                        db.get_range(options, family, key, 70_000..70_003).expect("a lookup");
                     assert_eq!(part.expect("a value").bytes, b"vvv"[..]);
                 }
             }
             let several = db.multi_get(&["ant ", "bird  ", "cat"]);
-            assert!(several.into_iter().all(|value| value.expect("a lookup").expect("a value") == large));
+            assert!(
+                several
+                    .into_iter()
+                    .all(|value| value.expect("a lookup").expect("a value") == large)
+            );
             assert_eq!(db.get("an").expect("a lookup"), None);
         }
         db.merge("dog ", "woof").expect("a write");
@@ -499,19 +561,23 @@ impl UserComparator for LittleEndian {
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        let number = |key: &[u8]| u64::from_le_bytes(key.try_into().expect("a key of the application"));
+        let number =
+            |key: &[u8]| u64::from_le_bytes(key.try_into().expect("a key of the application"));
         number(a).cmp(&number(b))
     }
 }
 
 #[test]
 fn an_order_is_asked_about_the_applications_keys_alone() {
-    // An iterator over range deletions began by comparing its first key with an empty one: an order that reads eight bytes of
-    // each key panicked, or read beyond it.
+    // An iterator over range deletions began by comparing its first key with an empty one: an order
+    // that reads eight bytes of each key panicked, or read beyond it.
     for style in ["kCompactionStyleLevel", "kCompactionStyleUniversal"] {
         let mut options = settings::tiny(&Env::memory());
         options.cf.comparator = Comparator::Custom(Arc::new(LittleEndian));
-        settings::set(&mut options, &[("compaction_style", style), ("merge_operator", "stringappend")]);
+        settings::set(
+            &mut options,
+            &[("compaction_style", style), ("merge_operator", "stringappend")],
+        );
         let db = Db::open("/db", &options).expect("a new database");
         let family = db.default_column_family();
         let key = u64::to_le_bytes;
@@ -546,7 +612,8 @@ fn an_order_is_asked_about_the_applications_keys_alone() {
                 cursor.seek_to_last();
                 assert!(cursor.valid(), "{style}");
             }
-            let found = [99, 100, 200].map(|number| db.get(key(number)).expect("a lookup").is_some());
+            let found =
+                [99, 100, 200].map(|number| db.get(key(number)).expect("a lookup").is_some());
             assert_eq!(found, [true, false, true], "{style}");
             db.flush_all().expect("a flush");
             if compact {
@@ -561,8 +628,9 @@ fn an_order_is_asked_about_the_applications_keys_alone() {
 
 #[test]
 fn an_empty_batch_with_a_sync_leaves_no_record_in_memory() {
-    // Its record waited in memory for a sync that nobody did, as all that was written before had been synced. Who read along was
-    // told that there is nothing more yet, where a write is missing in the WALs.
+    // Its record waited in memory for a sync that nobody did, as all that was written before had
+    // been synced. Who read along was told that there is nothing more yet, where a write is missing
+    // in the WALs.
     let options = settings::tiny(&Env::memory().with_fs(Arc::new(CrashFs::new())));
     let db = Db::open("/db", &options).expect("a new database");
     let other = db.create_column_family("other", &options.cf).expect("a family");

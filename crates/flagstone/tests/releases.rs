@@ -30,7 +30,10 @@ fn options_files() -> Vec<(String, String)> {
     let files: Vec<_> = below_fixtures("options").iter().map(read).collect();
     for major in 5..=11 {
         let prefix = format!("{major}.");
-        assert!(files.iter().any(|(release, _)| release.starts_with(&prefix)), "none of release {major}");
+        assert!(
+            files.iter().any(|(release, _)| release.starts_with(&prefix)),
+            "none of release {major}"
+        );
     }
     files
 }
@@ -46,7 +49,8 @@ fn load(text: &str) -> LoadedOptions {
 
 /// Text as this engine writes it.
 fn printed(loaded: &LoadedOptions) -> String {
-    let families: Vec<_> = loaded.families.iter().map(|(name, family)| (name.as_str(), family)).collect();
+    let families: Vec<_> =
+        loaded.families.iter().map(|(name, family)| (name.as_str(), family)).collect();
     print(&loaded.options, &families)
 }
 
@@ -67,7 +71,8 @@ fn fill(db: &Db) {
     let words = db.column_family("words").expect("a family");
     for number in 0..20 {
         db.put(format!("key{number}"), [b'a'; 300]).expect("a put");
-        db.merge_cf(&words, format!("word{}", number % 7), format!("part {number}")).expect("a merge");
+        db.merge_cf(&words, format!("word{}", number % 7), format!("part {number}"))
+            .expect("a merge");
     }
     db.flush(&words, &Default::default()).expect("a flush");
 }
@@ -76,7 +81,8 @@ fn fill(db: &Db) {
 #[test]
 fn databases_of_releases_read_as_they_were_written() {
     let all = below_fixtures("rocksdb-releases");
-    let expected = std::fs::read_to_string(all.last().expect("the contents")).expect("the contents");
+    let expected =
+        std::fs::read_to_string(all.last().expect("the contents")).expect("the contents");
     let databases: Vec<_> = all.into_iter().filter(|path| path.is_dir()).collect();
     assert!(databases.len() >= 6, "{databases:?}");
     for path in databases {
@@ -87,23 +93,31 @@ fn databases_of_releases_read_as_they_were_written() {
         let copy = directory.path().join("db");
         copy_directory(&path, &copy);
         let db = open_as_written(&copy, false);
-        db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("a compaction");
+        db.compact_range(db.default_column_family(), None, None, &Default::default())
+            .expect("a compaction");
         assert!(dump(&db) == expected, "{} differs after a compaction", path.display());
         let report = db.verify(|_| {});
         assert!(report.faults.is_empty(), "{}: {:?}", path.display(), report.faults);
         db.close().expect("a clean close");
         drop(db);
-        assert!(dump(&open_as_written(&copy, true)) == expected, "{} differs when reopened", path.display());
+        assert!(
+            dump(&open_as_written(&copy, true)) == expected,
+            "{} differs when reopened",
+            path.display()
+        );
     }
 }
 
-/// Their tables with range deletions were called damaged: before 6.0 these are left out of one count or another.
+/// Their tables with range deletions were called damaged: before 6.0 these are left out of one
+/// count or another.
 #[test]
 fn tables_of_rocksdb_5_with_range_deletions_are_sound() {
-    let databases: Vec<_> = below_fixtures("rocksdb-5").into_iter().filter(|path| path.is_dir()).collect();
+    let databases: Vec<_> =
+        below_fixtures("rocksdb-5").into_iter().filter(|path| path.is_dir()).collect();
     assert_eq!(databases.len(), 2, "{databases:?}");
     for path in databases {
-        let expected = std::fs::read_to_string(format!("{}.expected", path.display())).expect("the contents");
+        let expected =
+            std::fs::read_to_string(format!("{}.expected", path.display())).expect("the contents");
         let db = open_as_written(&path, true);
         assert!(dump(&db) == expected, "{} differs", path.display());
         let report = db.verify(|_| {});
@@ -122,11 +136,16 @@ fn options_files_of_releases_are_read_and_nothing_in_them_is_unknown() {
                 "{release}: {warning}"
             );
         }
-        let words = loaded.family("words").unwrap_or_else(|| panic!("{release} has no such family"));
+        let words =
+            loaded.family("words").unwrap_or_else(|| panic!("{release} has no such family"));
         let operator = words.merge_operator.as_ref().expect("it is built in");
         assert_eq!(operator.name(), "StringAppendOperator", "{release}");
         // Older releases name the policy without its bits; they, too, then write no filters.
-        assert_eq!(words.table.filter_policy.is_some(), text.contains("=bloomfilter:10"), "{release}");
+        assert_eq!(
+            words.table.filter_policy.is_some(),
+            text.contains("=bloomfilter:10"),
+            "{release}"
+        );
         loaded.options.validate_for_writing().unwrap_or_else(|error| panic!("{release}: {error}"));
     }
 }
@@ -171,18 +190,28 @@ fn wal_dir_of_old_releases_is_not_believed_where_the_wals_are_at_home() {
         let file = env.fs.open(&directory.join(name), OpenMode::Create).expect("a file");
         file.write_at(0, bytes).expect("a write");
     };
-    let wal_dir =
-        || load_latest(&env, directory).expect("it reads").expect("there is one").options.wal_dir.clone();
+    let wal_dir = || {
+        load_latest(&env, directory)
+            .expect("it reads")
+            .expect("there is one")
+            .options
+            .wal_dir
+            .clone()
+    };
     write("OPTIONS-000007", text.as_bytes());
     assert!(wal_dir().ends_with("plain"), "{}", wal_dir());
     write("000009.log", b"");
     assert_eq!(wal_dir(), "");
     // A later release names it only if the program has set it.
-    write("OPTIONS-000010", text.replace("rocksdb_version=6.8.1", "rocksdb_version=7.8.3").as_bytes());
+    write(
+        "OPTIONS-000010",
+        text.replace("rocksdb_version=6.8.1", "rocksdb_version=7.8.3").as_bytes(),
+    );
     assert!(wal_dir().ends_with("plain"), "{}", wal_dir());
 }
 
-/// Whatever release a database comes from, RocksDB 7.8 takes the OPTIONS file that this engine then writes.
+/// Whatever release a database comes from, RocksDB 7.8 takes the OPTIONS file that this engine then
+/// writes.
 #[test]
 fn rocksdb_loads_what_was_written_from_options_files_of_releases() {
     let Some(referee) = referee() else { return };
@@ -205,7 +234,8 @@ fn rocksdb_loads_what_was_written_from_options_files_of_releases() {
     }
 }
 
-/// A tag of a release to come, in the MANIFEST: one with the bit that lets readers skip it, and one without.
+/// A tag of a release to come, in the MANIFEST: one with the bit that lets readers skip it, and one
+/// without.
 #[test]
 fn tags_of_manifests_to_come_are_skipped_only_where_they_may_be() {
     for (tag, says) in [(b"\xff\x40", None), (b"\xff\x1f", Some("unknown tag 4095"))] {
@@ -218,7 +248,9 @@ fn tags_of_manifests_to_come_are_skipped_only_where_they_may_be() {
         drop(db);
         common::add_record_to_manifest(&env, [&tag[..], b"\x03new"].concat());
         match (Db::open("/db", &options), says) {
-            (Ok(db), None) => assert_eq!(db.get("key").expect("a read").expect("a value"), b"value"[..]),
+            (Ok(db), None) => {
+                assert_eq!(db.get("key").expect("a read").expect("a value"), b"value"[..])
+            }
             (Err(error), Some(says)) => {
                 let path = error.path().expect("the file is named").to_string_lossy().into_owned();
                 assert!(error.to_string().contains(says) && path.contains("MANIFEST-"), "{error}");

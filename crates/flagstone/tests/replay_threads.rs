@@ -1,4 +1,5 @@
-//! A replay by several threads comes to what one in a single thread comes to, whatever WALs and blob files have suffered.
+//! A replay by several threads comes to what one in a single thread comes to, whatever WALs and
+//! blob files have suffered.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,21 +28,27 @@ const MODES: [&str; 4] = [
 fn options(env: Env, text: &str) -> Options {
     let mut options = Options { env, ..Options::default() };
     options.create_if_missing = true;
-    options.set_all("enable_blob_files=true;min_blob_size=500;blob_commit_min_size=500").expect("options");
-    options.set_all("disable_auto_compactions=true;level0_stop_writes_trigger=1000").expect("options");
+    options
+        .set_all("enable_blob_files=true;min_blob_size=500;blob_commit_min_size=500")
+        .expect("options");
+    options
+        .set_all("disable_auto_compactions=true;level0_stop_writes_trigger=1000")
+        .expect("options");
     options.set_all(text).expect("options");
     options
 }
 
-/// What a process leaves that dies with all in its WALs, of which there are several: puts of small and large values, deletions
-/// of keys and ranges, batches over several families.
+/// What a process leaves that dies with all in its WALs, of which there are several: puts of small
+/// and large values, deletions of keys and ranges, batches over several families.
 fn left_behind(random: &mut fastrand::Rng) -> Files {
     let fs = MemoryFileSystem::new();
-    let db = Db::open(PATH, &options(Env::memory().with_fs(Arc::new(fs.clone())), "")).expect("it works");
+    let db = Db::open(PATH, &options(Env::memory().with_fs(Arc::new(fs.clone())), ""))
+        .expect("it works");
     let mut families = vec![db.default_column_family().clone()];
     for name in ["one", "two", "three"] {
-        families
-            .push(db.create_column_family(name, &db.default_column_family().options()).expect("it works"));
+        families.push(
+            db.create_column_family(name, &db.default_column_family().options()).expect("it works"),
+        );
     }
     for at in 0..400 {
         let mut batch = WriteBatch::new();
@@ -51,7 +58,11 @@ fn left_behind(random: &mut fastrand::Rng) -> Files {
             match random.u8(..10) {
                 0 => batch.delete_cf(family, [key]).expect("it works"),
                 1 => batch
-                    .delete_range_cf(family, [key.min(other)], [key.max(other).min(key.saturating_add(3))])
+                    .delete_range_cf(
+                        family,
+                        [key.min(other)],
+                        [key.max(other).min(key.saturating_add(3))],
+                    )
                     .expect("it works"),
                 2..4 => batch.put_cf(family, [key], vec![key; 500 + at]).expect("it works"),
                 _ => batch.put_cf(family, [key], format!("{at}").as_bytes()).expect("it works"),
@@ -98,7 +109,11 @@ fn found(env: Env, text: &str) -> Result<Found> {
     let scan = |family| {
         Ok((
             String::from(family),
-            compare::scan(&db, &db.column_family(family).expect("a family"), &ReadOptions::default())?,
+            compare::scan(
+                &db,
+                &db.column_family(family).expect("a family"),
+                &ReadOptions::default(),
+            )?,
         ))
     };
     ["default", "one", "two", "three"].into_iter().map(scan).collect()
@@ -114,9 +129,13 @@ fn threads_recover_what_one_would() {
             let mut files = whole.clone();
             suffer(&mut files, &mut random);
             for mode in MODES {
-                let sizes =
-                    ["write_buffer_size=20000", "db_write_buffer_size=100000", "max_background_jobs=2"];
-                let text = format!("wal_recovery_mode={mode};{}", sizes[random.usize(..sizes.len())]);
+                let sizes = [
+                    "write_buffer_size=20000",
+                    "db_write_buffer_size=100000",
+                    "max_background_jobs=2",
+                ];
+                let text =
+                    format!("wal_recovery_mode={mode};{}", sizes[random.usize(..sizes.len())]);
                 let alone = found(steps::world(disk(&files), seed), &text);
                 let together = found(Env::memory().with_fs(disk(&files)), &text);
                 assert_eq!(format!("{together:?}"), format!("{alone:?}"), "round {round}, {text}");

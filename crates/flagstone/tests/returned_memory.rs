@@ -14,7 +14,8 @@ const TABLES: u32 = 12;
 const VALUES: u32 = 1024;
 const VALUE: [u8; 1000] = [7; 1000];
 
-/// Tables over so many keys, merged into one. The memtables are of a megabyte, and the tables are of the last value of each key.
+/// Tables over so many keys, merged into one. The memtables are of a megabyte, and the tables are
+/// of the last value of each key.
 fn fill_and_merge(db: &Db, keys: u32) {
     for _ in 0..TABLES {
         for value in 0..VALUES {
@@ -22,7 +23,8 @@ fn fill_and_merge(db: &Db, keys: u32) {
         }
         db.flush_all().unwrap();
     }
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
 }
 
 #[test]

@@ -53,8 +53,8 @@ fn fixture_names() -> Vec<String> {
     names.iter().filter_map(|name| name.strip_suffix(".expected")).map(str::to_string).collect()
 }
 
-/// Whoever killed a salvage found in the new directory a database that was whole, and empty: what there was of its files went
-/// when it was opened.
+/// Whoever killed a salvage found in the new directory a database that was whole, and empty: what
+/// there was of its files went when it was opened.
 #[test]
 fn before_all_is_there_the_new_directory_is_no_database() {
     let mut options = Options { env: Env::memory(), ..create() };
@@ -109,8 +109,9 @@ fn without_manifest_current_and_options_all_records_come_out() {
         let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
         copy_directory(&fixtures().join(&name), &source);
         let loaded = options::load_latest(&Env::os(), &source).expect("a readable file");
-        let needs_options = loaded
-            .is_some_and(|loaded| loaded.families.iter().any(|(_, family)| family.merge_operator.is_some()));
+        let needs_options = loaded.is_some_and(|loaded| {
+            loaded.families.iter().any(|(_, family)| family.merge_operator.is_some())
+        });
         remove(&source, |file| {
             file.starts_with("MANIFEST")
                 || file == "CURRENT"
@@ -121,7 +122,8 @@ fn without_manifest_current_and_options_all_records_come_out() {
         let is_empty = |path: Option<&Path>| {
             path.is_some_and(|path| std::fs::metadata(path).is_ok_and(|file| file.len() == 0))
         };
-        let losses: Vec<_> = report.losses.iter().filter(|loss| !is_empty(loss.error.path())).collect();
+        let losses: Vec<_> =
+            report.losses.iter().filter(|loss| !is_empty(loss.error.path())).collect();
         assert!(
             losses.is_empty() && report.lost_values.is_empty(),
             "{name}: {losses:?} {:?}",
@@ -187,8 +189,11 @@ fn rocksdb_reads_what_was_salvaged() {
     let Some(referee) = referee() else { return };
     let scratch = temporary();
     let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
-    let settings =
-        [("enable_blob_files", "true"), ("min_blob_size", "500"), ("compression", "kLZ4Compression")];
+    let settings = [
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "500"),
+        ("compression", "kLZ4Compression"),
+    ];
     let options = made(&source, &settings);
     let db = Db::open(&source, &options).expect("it opens");
     let other = db.create_column_family("other", &options.cf).expect("a family");
@@ -248,8 +253,11 @@ fn entries_of(directory: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn a_lost_large_value_is_named_and_an_older_version_comes_back() {
     let scratch = temporary();
     let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
-    let settings =
-        [("enable_blob_files", "true"), ("min_blob_size", "100"), ("disable_auto_compactions", "true")];
+    let settings = [
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "100"),
+        ("disable_auto_compactions", "true"),
+    ];
     let options = made(&source, &settings);
     let db = Db::open(&source, &options).expect("it opens");
     db.put("k", "old").expect("a put");
@@ -261,14 +269,18 @@ fn a_lost_large_value_is_named_and_an_older_version_comes_back() {
     db.close().expect("closed");
     remove(&source, |name| name.ends_with(".blob"));
     let report = rebuild(&source, &target);
-    let lost: Vec<_> =
-        report.lost_values.iter().map(|lost| (lost.key.as_slice(), lost.has_other_version)).collect();
+    let lost: Vec<_> = report
+        .lost_values
+        .iter()
+        .map(|lost| (lost.key.as_slice(), lost.has_other_version))
+        .collect();
     assert_eq!(lost, [(&b"alone"[..], false), (b"k", true)]);
     let expected = [("k", "old"), ("other", "small")];
     assert_eq!(entries_of(&target), expected.map(|(key, value)| (key.into(), value.into())));
 }
 
-/// A copy of a database as a killed process leaves it, whose power failed while it wrote one more edit.
+/// A copy of a database as a killed process leaves it, whose power failed while it wrote one more
+/// edit.
 fn with_a_torn_manifest(source: &Path, target: &Path) {
     copy_directory(source, target);
     let fs = Env::os().fs;
@@ -279,7 +291,8 @@ fn with_a_torn_manifest(source: &Path, target: &Path) {
     std::fs::write(&manifest, bytes).expect("written");
 }
 
-/// Nothing in a MANIFEST with a torn end was believed, and a blob file whose values no WAL had come to name was a loss.
+/// Nothing in a MANIFEST with a torn end was believed, and a blob file whose values no WAL had come
+/// to name was a loss.
 #[test]
 fn a_healthy_database_comes_out_the_same_after_a_power_loss() {
     let scratch = temporary();
@@ -306,13 +319,18 @@ fn a_healthy_database_comes_out_the_same_after_a_power_loss() {
     with_a_torn_manifest(&source, &killed);
     let report = rebuild(&killed, &target);
     assert!(report.is_complete() && report.harmless.is_empty(), "{report:#?}");
-    assert!(report.notes.iter().any(|note| note.contains("as after a power loss")), "{:?}", report.notes);
+    assert!(
+        report.notes.iter().any(|note| note.contains("as after a power loss")),
+        "{:?}",
+        report.notes
+    );
     let keys: Vec<_> = entries_of(&target).into_iter().map(|(key, _)| key).collect();
     assert_eq!(keys, [&b"large"[..], b"logged", b"small"]);
     assert_eq!(entries_of(&target), entries_of(&killed));
 }
 
-/// With the torn edit others may be gone: what they named counts, and is missed where it is damaged.
+/// With the torn edit others may be gone: what they named counts, and is missed where it is
+/// damaged.
 #[test]
 fn more_than_one_edit_may_be_gone_with_the_end_of_a_manifest() {
     let scratch = temporary();
@@ -366,8 +384,8 @@ fn what_a_kept_log_holds_of_an_older_time_does_not_come_back() {
     assert_eq!(entries(&db, &idle).len(), 1);
 }
 
-/// One damaged block, and all that a kept WAL had of the family was done once more: operands counted twice, and an old range
-/// deletion took keys that were written since without the WAL.
+/// One damaged block, and all that a kept WAL had of the family was done once more: operands
+/// counted twice, and an old range deletion took keys that were written since without the WAL.
 #[test]
 fn damage_elsewhere_does_not_replay_what_was_flushed() {
     let scratch = temporary();
@@ -392,7 +410,8 @@ fn damage_elsewhere_does_not_replay_what_was_flushed() {
     db.delete_range("a", "c").expect("a deletion");
     let mut batch = WriteBatch::new();
     batch.put(b"b", 5u64.to_le_bytes()).expect("a put");
-    db.write_with(&WriteOptions { disable_wal: true, ..WriteOptions::default() }, batch).expect("a write");
+    db.write_with(&WriteOptions { disable_wal: true, ..WriteOptions::default() }, batch)
+        .expect("a write");
     db.put("z01000", b"rewritten").expect("a put");
     db.flush(default, &FlushOptions::default()).expect("a flush");
     db.compact_range(default, None, None, &CompactRangeOptions::default()).expect("a compaction");
@@ -405,9 +424,15 @@ fn damage_elsewhere_does_not_replay_what_was_flushed() {
     let report = rebuild(&source, &target);
     assert_eq!(report.losses.len(), 1, "{report:#?}");
     let found = entries_of(&target);
-    let value = |key: &[u8]| found.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_slice());
+    let value = |key: &[u8]| {
+        found.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_slice())
+    };
     assert_eq!(value(b"k"), Some(&2u64.to_le_bytes()[..]), "the operand was counted twice");
-    assert_eq!(value(b"b"), Some(&5u64.to_le_bytes()[..]), "an old range deletion deleted an intact key");
+    assert_eq!(
+        value(b"b"),
+        Some(&5u64.to_le_bytes()[..]),
+        "an old range deletion deleted an intact key"
+    );
     assert_eq!(value(b"z01000"), Some(&b"rewritten"[..]), "the log still has what the block lost");
 }
 
@@ -422,13 +447,15 @@ fn merge_operands_need_no_operator() {
     let mut options = options::load_latest(&Env::os(), &fixtures().join("merge-append"))
         .expect("a readable file")
         .expect("it is there");
-    let open = |path: &Path, options: &Options| dump(&Db::open_read_only(path, options).expect("it opens"));
+    let open = |path: &Path, options: &Options| {
+        dump(&Db::open_read_only(path, options).expect("it opens"))
+    };
     options.options.db.create_if_missing = false;
     assert_eq!(open(&target, &options.options), open(&source, &options.options));
 }
 
-/// A crash between a flush's table and its edit: the table was taken beside the WAL that it was flushed from, and what it
-/// had merged counted twice.
+/// A crash between a flush's table and its edit: the table was taken beside the WAL that it was
+/// flushed from, and what it had merged counted twice.
 #[test]
 fn what_a_flush_left_behind_is_not_counted_again() {
     let scratch = temporary();
@@ -451,11 +478,15 @@ fn what_a_flush_left_behind_is_not_counted_again() {
         report.files.iter().filter(|file| file.records > 0).count() > tables.len(),
         "the table counted, too"
     );
-    assert_eq!(entries_of(&scratch.path().join("db")), [(b"k".to_vec(), 7u64.to_le_bytes().to_vec())]);
+    assert_eq!(
+        entries_of(&scratch.path().join("db")),
+        [(b"k".to_vec(), 7u64.to_le_bytes().to_vec())]
+    );
 }
 
-/// A crash between a compaction's tables and its edit: values at the bottom have no sequence number, so that operands which
-/// are in them counted again, also where the operands were all there was.
+/// A crash between a compaction's tables and its edit: values at the bottom have no sequence
+/// number, so that operands which are in them counted again, also where the operands were all there
+/// was.
 #[test]
 fn what_a_compaction_left_behind_is_not_counted_again() {
     let scratch = temporary();
@@ -485,14 +516,15 @@ fn what_a_compaction_left_behind_is_not_counted_again() {
     let report = rebuild(&crashed, &scratch.path().join("db"));
     assert!(report.is_complete(), "{report:#?}");
     assert_eq!(entries_of(&scratch.path().join("db")), expected);
-    // Without the MANIFEST nothing tells whether there was an operand before the compaction or since.
+    // Without the MANIFEST nothing tells whether there was an operand before the compaction or
+    // since.
     remove(&crashed, |name| name.starts_with("MANIFEST"));
     let report = rebuild(&crashed, &scratch.path().join("guessed"));
     assert!(!report.is_complete(), "{report:#?}");
 }
 
-/// Beside a table that nothing names, as a crash during a compaction leaves it, one that is missing was a note, and nothing
-/// was lost.
+/// Beside a table that nothing names, as a crash during a compaction leaves it, one that is missing
+/// was a note, and nothing was lost.
 #[test]
 fn a_missing_table_is_a_loss_also_beside_a_stranger() {
     let scratch = temporary();
@@ -554,7 +586,8 @@ impl FileSystemAround for ReadOnly {
     }
 }
 
-/// The lock's file could not be opened, so nothing was saved from a disk that must not be written to.
+/// The lock's file could not be opened, so nothing was saved from a disk that must not be written
+/// to.
 #[test]
 fn where_no_lock_can_be_held_it_is_said_that_none_was() {
     let scratch = temporary();
@@ -567,7 +600,10 @@ fn where_no_lock_can_be_held_it_is_said_that_none_was() {
     options.env = Env::os().with_fs(Arc::new(ReadOnly(source.clone())));
     let report = rebuild_with(&source, &target, &options, &[]);
     assert!(report.is_complete(), "{report:#?}");
-    assert!(report.notes.iter().any(|note| note.contains("without holding its lock")), "{report:#?}");
+    assert!(
+        report.notes.iter().any(|note| note.contains("without holding its lock")),
+        "{report:#?}"
+    );
     assert_eq!(entries_of(&target).len(), 1);
 }
 

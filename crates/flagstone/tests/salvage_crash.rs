@@ -1,4 +1,5 @@
-//! The power fails while a salvage writes: at every moment, with what was not synced lost, kept, or by chance.
+//! The power fails while a salvage writes: at every moment, with what was not synced lost, kept, or
+//! by chance.
 //!
 //! 1. The damaged database is as it was.
 //! 2. The new one is none (it has no CURRENT that can be followed), or whole.
@@ -57,7 +58,8 @@ fn damaged() -> Files {
 
 fn files_of(fs: &dyn FileSystem, directory: &str) -> Files {
     let names = fs.list(Path::new(directory)).expect("files in memory");
-    let read = |name: &String| read_file(fs, &Path::new(directory).join(name), 1 << 30).expect("a file");
+    let read =
+        |name: &String| read_file(fs, &Path::new(directory).join(name), 1 << 30).expect("a file");
     names.iter().map(|name| (name.clone(), read(name))).collect()
 }
 
@@ -75,7 +77,8 @@ fn put_files(fs: &CrashFs, files: &Files) {
 
 fn rebuild(fs: Arc<dyn FileSystem>, target: &str) -> SalvageReport {
     let env = Env::memory().with_fs(fs);
-    let loaded = options::load_latest(&env, Path::new(SOURCE)).expect("readable").expect("it is there");
+    let loaded =
+        options::load_latest(&env, Path::new(SOURCE)).expect("readable").expect("it is there");
     let mut options = loaded.options;
     options.env = env;
     let listed: Vec<(&str, ColumnFamilyOptions)> =
@@ -112,8 +115,9 @@ fn a_power_loss_during_a_salvage_leaves_the_source_and_no_half_database() {
     let (mut none, mut complete) = (0, 0);
     for at in begun..=end {
         let survivals = [Survival::Lost, Survival::Kept];
-        for survival in
-            survivals.into_iter().chain((0..6).map(|seed| Survival::Random(seed + 1000 * at as u64)))
+        for survival in survivals
+            .into_iter()
+            .chain((0..6).map(|seed| Survival::Random(seed + 1000 * at as u64)))
         {
             let what = format!("{survival:?} after {}", fs.describe(at));
             let disk = fs.after_crash(at, survival);
@@ -131,14 +135,23 @@ fn a_power_loss_during_a_salvage_leaves_the_source_and_no_half_database() {
                 }
                 let again = rebuild(Arc::new(disk.clone()), TARGET);
                 assert_eq!(again.records(), report.records(), "{what}");
-                assert!(contents(&disk, TARGET).as_ref() == Some(&whole), "{what}: the second differs");
+                assert!(
+                    contents(&disk, TARGET).as_ref() == Some(&whole),
+                    "{what}: the second differs"
+                );
             }
         }
     }
     assert!(none > 100 && complete > 3, "{none} without a database, {complete} with a whole one");
     // What salvage said was done is durable.
     for survival in [Survival::Lost, Survival::Random(1), Survival::Random(2)] {
-        assert!(contents(&fs.after_crash(end, survival), TARGET).as_ref() == Some(&whole), "{survival:?}");
+        assert!(
+            contents(&fs.after_crash(end, survival), TARGET).as_ref() == Some(&whole),
+            "{survival:?}"
+        );
     }
-    println!("{} moments: {none} states without a database, {complete} with a whole one", end - begun + 1);
+    println!(
+        "{} moments: {none} states without a database, {complete} with a whole one",
+        end - begun + 1
+    );
 }

@@ -18,10 +18,12 @@ use flagstone::sst::read_table_properties;
 /// Rebuilds `source` in `target`, with its own options as far as there are any.
 fn rebuild(source: &Path, target: &Path) -> SalvageReport {
     let loaded = options::load_latest(&Env::os(), source).expect("readable, or none");
-    let (options, families) = loaded.map(|loaded| (loaded.options, loaded.families)).unwrap_or_default();
+    let (options, families) =
+        loaded.map(|loaded| (loaded.options, loaded.families)).unwrap_or_default();
     let listed: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
-    salvage(source, target, &options, &listed, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
+    salvage(source, target, &options, &listed, &mut |_| {})
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn remove(directory: &Path, unwanted: impl Fn(&str) -> bool) {
@@ -33,14 +35,18 @@ fn remove(directory: &Path, unwanted: impl Fn(&str) -> bool) {
 
 fn tables_in(directory: &Path) -> Vec<PathBuf> {
     let names = Env::os().fs.list(directory).expect("a directory");
-    let mut found: Vec<PathBuf> =
-        names.iter().filter(|name| name.ends_with(".sst")).map(|name| directory.join(name)).collect();
+    let mut found: Vec<PathBuf> = names
+        .iter()
+        .filter(|name| name.ends_with(".sst"))
+        .map(|name| directory.join(name))
+        .collect();
     found.sort();
     found
 }
 
-/// Values of the same keys in two families: a table of the second one, one of the default family, and another of the second one,
-/// of which the WAL has a record, too. There is neither a MANIFEST nor an OPTIONS file.
+/// Values of the same keys in two families: a table of the second one, one of the default family,
+/// and another of the second one, of which the WAL has a record, too. There is neither a MANIFEST
+/// nor an OPTIONS file.
 fn two_families_without_manifest(directory: &Path) -> Vec<PathBuf> {
     let options = create();
     let db = Db::open(directory, &options).expect("a database");
@@ -54,7 +60,9 @@ fn two_families_without_manifest(directory: &Path) -> Vec<PathBuf> {
     }
     db.put_cf(&other, "late", "other").expect("a put");
     db.close().expect("closed");
-    remove(directory, |name| ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part)));
+    remove(directory, |name| {
+        ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part))
+    });
     tables_in(directory)
 }
 
@@ -77,8 +85,8 @@ fn homes(directory: &Path, key: &str) -> String {
     db.column_families().iter().filter_map(home).collect::<Vec<_>>().join("; ")
 }
 
-/// Nothing was known of other families when the first table was looked at: it was taken for the default family's, whose own
-/// values hid all that it held.
+/// Nothing was known of other families when the first table was looked at: it was taken for the
+/// default family's, whose own values hid all that it held.
 #[test]
 fn a_table_of_no_known_family_waits_until_the_others_are_known() {
     let scratch = temporary();
@@ -90,7 +98,8 @@ fn a_table_of_no_known_family_waits_until_the_others_are_known() {
     assert_eq!(homes(&target, "key007"), "default: default; salvaged: other", "{report:#?}");
     assert_eq!(homes(&target, "key077"), "default: default; other: other", "{report:#?}");
     let told = report.losses.iter().any(|loss| {
-        loss.error.path() == Some(&tables[0]) && loss.error.to_string().contains("in family 'salvaged'")
+        loss.error.path() == Some(&tables[0])
+            && loss.error.to_string().contains("in family 'salvaged'")
     });
     assert!(told, "{report:#?}");
 }
@@ -109,7 +118,10 @@ fn tables_of_no_known_family_hide_nothing_in_each_other() {
         let expected = format!("salvaged: other; salvaged-table-{name}: default");
         assert_eq!(homes(&target, key), expected, "{report:#?}");
     }
-    assert_eq!(report.notes.iter().filter(|note| note.contains("families of their own")).count(), 1);
+    assert_eq!(
+        report.notes.iter().filter(|note| note.contains("families of their own")).count(),
+        1
+    );
     assert_eq!(homes(&target, "late"), "salvaged-1: other");
 }
 
@@ -125,8 +137,8 @@ fn tables_of_no_known_family_are_the_default_ones_where_there_is_no_other() {
     assert_eq!(homes(&target, "key007"), "default: default", "{report:#?}");
 }
 
-/// The WAL's family took the name of the one that stands in its place among the options, although another number says that
-/// there had been more.
+/// The WAL's family took the name of the one that stands in its place among the options, although
+/// another number says that there had been more.
 #[test]
 fn who_is_in_its_place_among_the_options_is_not_known_where_there_were_more() {
     let scratch = temporary();
@@ -167,7 +179,10 @@ fn a_table_that_a_crash_cut_short_is_no_loss_where_there_are_several_families() 
     std::fs::write(source.join("009999.sst"), &whole[..whole.len() / 2]).expect("written");
     let report = rebuild(&source, &target);
     assert!(report.is_complete(), "{report:#?}");
-    let told = report.notes.iter().filter(|note| note.contains("009999.sst") && note.contains("'salvaged'"));
+    let told = report
+        .notes
+        .iter()
+        .filter(|note| note.contains("009999.sst") && note.contains("'salvaged'"));
     assert_eq!(told.count(), 1, "{report:#?}");
     assert_eq!(homes(&target, "key199").split(':').next(), Some("other"));
 }
@@ -185,15 +200,17 @@ fn a_family_whose_name_nobody_knows_does_not_take_the_place_of_another() {
     db.put_cf(&named, "key", "named").expect("a put");
     db.flush(&named, &FlushOptions::default()).expect("a flush");
     db.close().expect("closed");
-    remove(&source, |name| ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part)));
+    remove(&source, |name| {
+        ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part))
+    });
     let report = rebuild(&source, &target);
     assert_eq!(homes(&target, "key"), "salvaged-2: named; salvaged-2-2: second", "{report:#?}");
     let doubts = report.notes.iter().filter(|note| note.contains("'salvaged-2-2'"));
     assert_eq!(doubts.count(), 1, "{:#?}", report.notes);
 }
 
-/// The archive was asked for before anything was known of a family of which WALs alone tell: what had been flushed of it, and
-/// is in the archive, was passed over without a word.
+/// The archive was asked for before anything was known of a family of which WALs alone tell: what
+/// had been flushed of it, and is in the archive, was passed over without a word.
 #[test]
 fn of_a_family_that_only_wals_know_the_archive_is_read_too() {
     let scratch = temporary();
@@ -212,12 +229,15 @@ fn of_a_family_that_only_wals_know_the_archive_is_read_too() {
     for key in ["flushed", "late"] {
         assert_eq!(homes(&target, key), "other: other", "{report:#?}");
     }
-    let told =
-        report.losses.iter().filter(|loss| loss.error.to_string().contains("family 'other' has no table"));
+    let told = report
+        .losses
+        .iter()
+        .filter(|loss| loss.error.to_string().contains("family 'other' has no table"));
     assert_eq!(told.count(), 1, "{report:#?}");
 }
 
-/// An older OPTIONS file names no other family, but one may have been made since: its table became the default family's.
+/// An older OPTIONS file names no other family, but one may have been made since: its table became
+/// the default family's.
 #[test]
 fn older_options_do_not_tell_that_there_is_but_the_default_family() {
     let scratch = temporary();
@@ -227,8 +247,8 @@ fn older_options_do_not_tell_that_there_is_but_the_default_family() {
     take_properties(&tables[0]);
     let options = create();
     let older = [("default", options.cf.clone())];
-    let report =
-        salvage_with_older_options(&source, &target, &options, &older, &mut |_| {}).expect("salvaged");
+    let report = salvage_with_older_options(&source, &target, &options, &older, &mut |_| {})
+        .expect("salvaged");
     assert_eq!(homes(&target, "key007"), "default: default; salvaged: other", "{report:#?}");
 }
 
@@ -249,14 +269,17 @@ fn a_table_of_no_known_family_does_not_come_into_one_that_has_its_name() {
         db.flush(&family, &FlushOptions::default()).expect("a flush");
     }
     db.close().expect("closed");
-    remove(&source, |name| ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part)));
+    remove(&source, |name| {
+        ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part))
+    });
     take_properties(&stray);
     let report = rebuild(&source, &target);
     let expected = format!("salvaged: named; {name}: named; {name}-2: default");
     assert_eq!(homes(&target, "key"), expected, "{report:#?}");
 }
 
-/// Its records stood in a WAL as well, which was passed over: the family's other table had later ones.
+/// Its records stood in a WAL as well, which was passed over: the family's other table had later
+/// ones.
 #[test]
 fn what_a_table_of_no_known_family_held_is_taken_from_a_wal_that_has_it() {
     let scratch = temporary();
@@ -274,7 +297,9 @@ fn what_a_table_of_no_known_family_held_is_taken_from_a_wal_that_has_it() {
     db.put("later", "default").expect("a put");
     db.flush(default, &FlushOptions::default()).expect("a flush");
     db.close().expect("closed");
-    remove(&source, |name| ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part)));
+    remove(&source, |name| {
+        ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part))
+    });
     let lost = &tables_in(&source)[0];
     take_properties(lost);
     let mut bytes = std::fs::read(lost).expect("a table");
@@ -304,7 +329,8 @@ fn what_a_table_of_no_known_family_held_is_taken_from_a_wal_that_has_it() {
     is_whole(&target, &report);
 }
 
-/// A database with the families `gone`, which was dropped, and `stays`, of whose MANIFEST all from the drop on is `byte`.
+/// A database with the families `gone`, which was dropped, and `stays`, of whose MANIFEST all from
+/// the drop on is `byte`.
 fn overwrite_the_drop(source: &Path, byte: u8, makes_another: bool) {
     let options = create();
     let db = Db::open(source, &options).expect("a database");
@@ -332,24 +358,32 @@ fn a_family_that_may_have_been_dropped_is_said_to() {
     overwrite_the_drop(&source, 0x55, false);
     let report = rebuild(&source, &target);
     assert_eq!(homes(&target, "key"), "gone: gone; stays: stays", "{report:#?}");
-    let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
-    assert!(doubts.len() == 1 && doubts[0].starts_with("Family 'gone' is named"), "{:#?}", report.notes);
+    let doubts: Vec<_> =
+        report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
+    assert!(
+        doubts.len() == 1 && doubts[0].starts_with("Family 'gone' is named"),
+        "{:#?}",
+        report.notes
+    );
     // Without options nothing tells which of them stays.
     remove(&source, |name| name.starts_with("OPTIONS"));
     let report = rebuild(&source, &scratch.path().join("again"));
-    let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
-    let of = |name| doubts.iter().any(|doubt| doubt.starts_with(&format!("Family '{name}' is named")));
+    let doubts: Vec<_> =
+        report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
+    let of =
+        |name| doubts.iter().any(|doubt| doubt.starts_with(&format!("Family '{name}' is named")));
     assert!(doubts.len() == 2 && of("gone") && of("stays"), "{:#?}", report.notes);
 }
 
-/// The names of the families that the report says may be dropped ones, of those that the MANIFEST names.
+/// The names of the families that the report says may be dropped ones, of those that the MANIFEST
+/// names.
 fn doubted(report: &SalvageReport) -> Vec<&str> {
     let doubts = report.notes.iter().filter(|note| note.contains("is named by an intact part"));
     doubts.map(|doubt| doubt.split('\'').nth(1).expect("a name")).collect()
 }
 
-/// Zeros behind its first edits passed for what a power loss leaves, and so the MANIFEST for one that says all there is to say:
-/// a dropped family came back without a word.
+/// Zeros behind its first edits passed for what a power loss leaves, and so the MANIFEST for one
+/// that says all there is to say: a dropped family came back without a word.
 #[test]
 fn a_family_is_said_to_be_perhaps_a_dropped_one_where_the_options_know_more_than_the_manifest() {
     for makes_another in [true, false] {
@@ -362,7 +396,8 @@ fn a_family_is_said_to_be_perhaps_a_dropped_one_where_the_options_know_more_than
     }
 }
 
-/// A crash comes between the edit that makes or drops a family and the options that say so; and who calls may list some alone.
+/// A crash comes between the edit that makes or drops a family and the options that say so; and who
+/// calls may list some alone.
 #[test]
 fn options_that_are_older_than_the_manifest_raise_no_doubts() {
     let scratch = temporary();
@@ -435,13 +470,16 @@ fn a_family_that_made_way_for_a_newer_one_of_its_name_is_said_to() {
     assert!(doubts.len() == 1 && doubts[0].contains("name a newer one has"), "{:#?}", report.notes);
 }
 
-/// Some of what a family's options say of tables was not asked: they had filters that a compaction to the bottom leaves out.
+/// Some of what a family's options say of tables was not asked: they had filters that a compaction
+/// to the bottom leaves out.
 #[test]
 fn the_tables_of_a_salvage_are_as_the_familys_options_say() {
     let scratch = temporary();
     let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
     let mut options = create();
-    options.set_all("filter_policy=bloomfilter:10;optimize_filters_for_hits=true").expect("known options");
+    options
+        .set_all("filter_policy=bloomfilter:10;optimize_filters_for_hits=true")
+        .expect("known options");
     let db = Db::open(&source, &options).expect("a database");
     db.put("key", "value").expect("a put");
     db.close().expect("closed");
@@ -457,8 +495,7 @@ fn the_tables_of_a_salvaged_queue_have_their_filters() {
     let scratch = temporary();
     let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
     let mut options = create();
-    let settings =
-        "compaction_style=kCompactionStyleFIFO;filter_policy=bloomfilter:10;optimize_filters_for_hits=true";
+    let settings = "compaction_style=kCompactionStyleFIFO;filter_policy=bloomfilter:10;optimize_filters_for_hits=true";
     options.set_all(settings).expect("known options");
     let db = Db::open(&source, &options).expect("a database");
     db.put("key", "value").expect("a put");

@@ -1,5 +1,5 @@
-//! Salvages of files that lie where they should not, or twice, of directories that cannot be read, and of MANIFESTs of which
-//! nothing can.
+//! Salvages of files that lie where they should not, or twice, of directories that cannot be read,
+//! and of MANIFESTs of which nothing can.
 
 #![allow(
     clippy::disallowed_methods,
@@ -45,10 +45,12 @@ fn file(directory: &Path, part: &str) -> PathBuf {
 fn half_copied(from: &Path, to: &Path) {
     let bytes = std::fs::read(from).expect("a file");
     std::fs::create_dir_all(to).expect("a directory");
-    std::fs::write(to.join(from.file_name().expect("a name")), &bytes[..bytes.len() / 2]).expect("written");
+    std::fs::write(to.join(from.file_name().expect("a name")), &bytes[..bytes.len() / 2])
+        .expect("written");
 }
 
-/// Options of a database whose tables and blob files lie in these directories, and its WALs in the last one.
+/// Options of a database whose tables and blob files lie in these directories, and its WALs in the
+/// last one.
 fn spread(scratch: &Path, names: [&str; 3]) -> (Options, [PathBuf; 3]) {
     let places = names.map(|name| scratch.join(name));
     let [fast, slow, wals] = places.each_ref().map(|path| path.to_str().expect("ASCII"));
@@ -72,10 +74,12 @@ fn write_some(path: &Path, options: &Options, word: &str) {
     db.close().expect("closed");
 }
 
-/// A move of files to another disk that was broken off: of two files of a number the one was taken that was listed last.
+/// A move of files to another disk that was broken off: of two files of a number the one was taken
+/// that was listed last.
 #[test]
 fn of_files_that_are_there_twice_the_whole_one_counts() {
-    for (nth, order) in [["fast", "slow", "wals"], ["slow", "fast", "wals"]].into_iter().enumerate() {
+    for (nth, order) in [["fast", "slow", "wals"], ["slow", "fast", "wals"]].into_iter().enumerate()
+    {
         let scratch = temporary();
         let source = scratch.path().join("source");
         let (options, [own, other, wals]) = spread(scratch.path(), order);
@@ -88,7 +92,9 @@ fn of_files_that_are_there_twice_the_whole_one_counts() {
         assert_eq!(contents(&target).len(), 203, "{nth} {report:#?}");
         assert!(report.is_complete(), "{nth} {report:#?}");
         // Also where those are damaged that were to be moved, and the copies are whole.
-        for (from, to, kind) in [(&own, &other, ".sst"), (&own, &other, ".blob"), (&wals, &source, ".log")] {
+        for (from, to, kind) in
+            [(&own, &other, ".sst"), (&own, &other, ".blob"), (&wals, &source, ".log")]
+        {
             let damaged = file(from, kind);
             std::fs::copy(&damaged, to.join(damaged.file_name().expect("a name"))).expect("copied");
             half_copied(&damaged, from);
@@ -99,7 +105,8 @@ fn of_files_that_are_there_twice_the_whole_one_counts() {
     }
 }
 
-/// Damaged blocks were counted alone where others had taken all of the room, and nothing told of the table that they are in.
+/// Damaged blocks were counted alone where others had taken all of the room, and nothing told of
+/// the table that they are in.
 #[test]
 fn a_table_whose_damage_finds_no_room_is_named() {
     let scratch = temporary();
@@ -118,8 +125,10 @@ fn a_table_whose_damage_finds_no_room_is_named() {
         db.flush_all().expect("a flush");
     }
     db.close().expect("closed");
-    let mut tables: Vec<_> =
-        std::fs::read_dir(&source).expect("a directory").map(|name| name.expect("a name").path()).collect();
+    let mut tables: Vec<_> = std::fs::read_dir(&source)
+        .expect("a directory")
+        .map(|name| name.expect("a name").path())
+        .collect();
     tables.retain(|path| path.extension().is_some_and(|extension| extension == "sst"));
     tables.sort();
     for (table, count) in tables.iter().zip(counts) {
@@ -130,7 +139,8 @@ fn a_table_whose_damage_finds_no_room_is_named() {
     let report = rebuild(&source, &target, &options);
     assert_eq!(report.places_lost(), 20 + 4);
     let wholes = &report.losses[..report.whole_losses];
-    let named: Vec<_> = wholes.iter().map(|loss| (loss.error.path(), loss.error.message())).collect();
+    let named: Vec<_> =
+        wholes.iter().map(|loss| (loss.error.path(), loss.error.message())).collect();
     let says = |number: usize| {
         format!("the first of {number} damaged places here that find no room in this report: ")
     };
@@ -141,8 +151,8 @@ fn a_table_whose_damage_finds_no_room_is_named() {
     }
 }
 
-/// As after a crash of a file system that had reserved more: there was no footer where it should be, and without checksums
-/// nothing else told what is a block.
+/// As after a crash of a file system that had reserved more: there was no footer where it should
+/// be, and without checksums nothing else told what is a block.
 #[test]
 fn zeros_behind_a_table_without_checksums_cost_nothing() {
     let scratch = temporary();
@@ -170,12 +180,16 @@ fn a_stranger_elsewhere_does_not_hide_the_table_of_its_number() {
     write_some(&source, &options, "own");
     write_some(&stranger, &create(), "other");
     let table = file(&own, ".sst");
-    std::fs::copy(file(&stranger, ".sst"), other.join(table.file_name().expect("a name"))).expect("copied");
+    std::fs::copy(file(&stranger, ".sst"), other.join(table.file_name().expect("a name")))
+        .expect("copied");
     let target = scratch.path().join("db");
     let report = rebuild(&source, &target, &options);
     assert!(report.is_complete(), "{report:#?}");
     let found = contents(&target);
-    assert!(found.len() == 203 && found.iter().all(|(_, value)| value.starts_with("own")), "{found:?}");
+    assert!(
+        found.len() == 203 && found.iter().all(|(_, value)| value.starts_with("own")),
+        "{found:?}"
+    );
 }
 
 /// The database's own directory among its `db_paths` under another name: no file is there twice.
@@ -218,10 +232,12 @@ fn a_directory_that_cannot_be_listed_costs_what_is_in_it_alone() {
     let source = scratch.path().join("source");
     let (mut options, [fast, slow, wals]) = spread(scratch.path(), ["fast", "slow", "wals"]);
     write_some(&source, &options, "value");
-    for (failed, keys, is_complete) in [(&wals, 201, false), (&slow, 203, false), (&fast, 2, false)] {
+    for (failed, keys, is_complete) in [(&wals, 201, false), (&slow, 203, false), (&fast, 2, false)]
+    {
         options.env = Env::os().with_fs(Arc::new(Failed(failed.clone())));
-        let target =
-            scratch.path().join(format!("without {}", failed.file_name().expect("a name").display()));
+        let target = scratch
+            .path()
+            .join(format!("without {}", failed.file_name().expect("a name").display()));
         let report = rebuild(&source, &target, &options);
         assert_eq!(contents(&target).len(), keys, "{report:#?}");
         assert_eq!(report.is_complete(), is_complete, "{report:#?}");
@@ -230,7 +246,8 @@ fn a_directory_that_cannot_be_listed_costs_what_is_in_it_alone() {
     }
 }
 
-/// Without a MANIFEST nothing told which tables it had: that was a note, and what WALs have of them was not taken.
+/// Without a MANIFEST nothing told which tables it had: that was a note, and what WALs have of them
+/// was not taken.
 #[test]
 fn a_directory_that_is_gone_is_a_loss_where_the_manifest_does_not_name_its_files() {
     let scratch = temporary();
@@ -253,7 +270,8 @@ fn a_directory_that_is_gone_is_a_loss_where_the_manifest_does_not_name_its_files
     std::fs::remove_file(file(&source, "MANIFEST")).expect("removed");
     let report = rebuild(&source, &scratch.path().join("db"), &options);
     assert!(report.losses.iter().any(|loss| loss.error.path() == Some(&fast)), "{report:#?}");
-    let keys: Vec<_> = contents(&scratch.path().join("db")).into_iter().map(|(key, _)| key).collect();
+    let keys: Vec<_> =
+        contents(&scratch.path().join("db")).into_iter().map(|(key, _)| key).collect();
     assert_eq!(keys, ["first", "second"], "{report:#?}");
     // Whether there were WALs nothing tells.
     std::fs::remove_dir_all(&wals).expect("removed");
@@ -262,7 +280,8 @@ fn a_directory_that_is_gone_is_a_loss_where_the_manifest_does_not_name_its_files
     assert!(report.notes.iter().any(|note| note.starts_with(&words)), "{report:#?}");
 }
 
-/// It was a loss where older options alone name it, which may name families that were dropped since, and their directories.
+/// It was a loss where older options alone name it, which may name families that were dropped
+/// since, and their directories.
 #[test]
 fn a_directory_that_is_gone_is_no_loss_where_older_options_alone_tell_of_its_family() {
     let scratch = temporary();
@@ -286,8 +305,8 @@ fn a_directory_that_is_gone_is_no_loss_where_older_options_alone_tell_of_its_fam
     let families = [("default", options.cf.clone()), ("other", of_other)];
     let is_lost = |target: &str| {
         let target = scratch.path().join(target);
-        let report =
-            salvage_with_older_options(&source, &target, &options, &families, &mut |_| {}).expect("salvaged");
+        let report = salvage_with_older_options(&source, &target, &options, &families, &mut |_| {})
+            .expect("salvaged");
         let words = format!("{} is not there", own.display());
         let notes = report.notes.iter().filter(|note| note.starts_with(&words)).count();
         let losses = report.losses.iter().filter(|loss| loss.error.path() == Some(&own)).count();
@@ -296,13 +315,20 @@ fn a_directory_that_is_gone_is_no_loss_where_older_options_alone_tell_of_its_fam
     };
     assert!(is_lost("with"), "its own table says that there is such a family");
     std::fs::remove_file(kept).expect("removed");
-    for log in Env::os().fs.list(&source).expect("a directory").iter().filter(|name| name.ends_with(".log")) {
+    for log in Env::os()
+        .fs
+        .list(&source)
+        .expect("a directory")
+        .iter()
+        .filter(|name| name.ends_with(".log"))
+    {
         std::fs::remove_file(source.join(log)).expect("removed");
     }
     assert!(!is_lost("without"), "it may have been dropped");
 }
 
-/// Of what stands in the archive alone nothing came back, without a word of it; or there were "no files of a database".
+/// Of what stands in the archive alone nothing came back, without a word of it; or there were "no
+/// files of a database".
 #[test]
 fn without_tables_and_manifest_the_archive_is_read() {
     let scratch = temporary();
@@ -317,8 +343,10 @@ fn without_tables_and_manifest_the_archive_is_read() {
     db.put("late", "value").expect("a put");
     db.flush_all().expect("a flush");
     db.close().expect("closed");
-    let is_lost: [fn(&str) -> bool; 2] =
-        [|name| ["sst", "MANIFEST"].iter().any(|part| name.contains(part)), |name| name != "archive"];
+    let is_lost: [fn(&str) -> bool; 2] = [
+        |name| ["sst", "MANIFEST"].iter().any(|part| name.contains(part)),
+        |name| name != "archive",
+    ];
     for (nth, is_lost) in is_lost.into_iter().enumerate() {
         let names = Env::os().fs.list(&source).expect("a directory");
         for name in names.iter().filter(|name| is_lost(name)) {
@@ -328,7 +356,10 @@ fn without_tables_and_manifest_the_archive_is_read() {
         let report = rebuild(&source, &target, &options);
         let keys: Vec<_> = contents(&target).into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["late", "stays"], "{nth} {report:#?}");
-        assert!(!report.is_complete(), "the tables had more, if older WALs were removed: {report:#?}");
+        assert!(
+            !report.is_complete(),
+            "the tables had more, if older WALs were removed: {report:#?}"
+        );
     }
 }
 
@@ -357,8 +388,8 @@ fn an_archive_that_cannot_be_read_is_told() {
     assert_eq!(told(&options, "again"), [archive]);
 }
 
-/// A crash between a new MANIFEST and the removal of the one before: nothing could be read of the new one, and nothing was of
-/// the other, so that a table came back which it says was replaced.
+/// A crash between a new MANIFEST and the removal of the one before: nothing could be read of the
+/// new one, and nothing was of the other, so that a table came back which it says was replaced.
 #[test]
 fn where_nothing_is_left_of_the_newest_manifest_the_one_before_counts() {
     for bytes in [&b""[..], &[0; 3000]] {
@@ -380,7 +411,8 @@ fn where_nothing_is_left_of_the_newest_manifest_the_one_before_counts() {
         Db::open(&source, &options).expect("it opens").close().expect("closed");
         // What a crash kept from being removed.
         let replaced = file(&kept, ".sst");
-        std::fs::copy(&replaced, source.join(replaced.file_name().expect("a name"))).expect("copied");
+        std::fs::copy(&replaced, source.join(replaced.file_name().expect("a name")))
+            .expect("copied");
         std::fs::write(file(&source, "MANIFEST"), bytes).expect("written");
         std::fs::copy(kept.join("older"), &older).expect("copied");
         let report = rebuild(&source, &scratch.path().join("db"), &options);
@@ -437,7 +469,8 @@ fn what_a_damaged_table_held_is_taken_from_the_archive() {
     db.close().expect("closed");
     assert!(source.join("archive").is_dir());
     let tables = Env::os().fs.list(&source).expect("a directory");
-    let table = tables.iter().find(|name| name.ends_with(".sst")).expect("that of the other family");
+    let table =
+        tables.iter().find(|name| name.ends_with(".sst")).expect("that of the other family");
     let mut bytes = std::fs::read(source.join(table)).expect("a table");
     bytes[5] ^= 1;
     std::fs::write(source.join(table), bytes).expect("written");
@@ -448,7 +481,11 @@ fn what_a_damaged_table_held_is_taken_from_the_archive() {
     let with_manifest = scratch.path().join("with");
     let report = rebuild(&source, &with_manifest, &options);
     let found = homes(&with_manifest);
-    assert_eq!(found.lines().filter(|line| line.starts_with("other ")).count(), 4, "{found} {report:#?}");
+    assert_eq!(
+        found.lines().filter(|line| line.starts_with("other ")).count(),
+        4,
+        "{found} {report:#?}"
+    );
     assert_eq!(found.lines().count(), 4, "{found} {report:#?}");
     assert!(!report.is_complete(), "the damage is told all the same");
     std::fs::remove_file(file(&source, "MANIFEST")).expect("removed");
@@ -471,6 +508,9 @@ fn a_device_in_the_place_of_a_wal_is_not_read() {
     assert!(error.to_string().contains("it is a device, not a file"), "{error}");
     let target = scratch.path().join("target");
     let report = rebuild(&source, &target, &create());
-    assert!(report.losses.len() == 1 && report.losses[0].error.path() == Some(&*device), "{report:#?}");
+    assert!(
+        report.losses.len() == 1 && report.losses[0].error.path() == Some(&*device),
+        "{report:#?}"
+    );
     assert_eq!(contents(&target), [("key".to_string(), "value".to_string())]);
 }

@@ -1,4 +1,5 @@
-//! What a process that dies leaves beside what counts, tables and WALs that were replaced, where the MANIFEST is lost.
+//! What a process that dies leaves beside what counts, tables and WALs that were replaced, where
+//! the MANIFEST is lost.
 
 #![allow(
     clippy::disallowed_methods,
@@ -13,8 +14,8 @@ use common::*;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db, SalvageReport, salvage};
 use flagstone::options::{
-    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, FlushOptions, Options, ReadOptions,
-    WriteOptions,
+    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, FlushOptions, Options,
+    ReadOptions, WriteOptions,
 };
 
 /// With these nothing is compacted unasked.
@@ -37,15 +38,19 @@ fn flush(db: &Db, family: &ColumnFamily) {
 /// Rewrites all tables of the default family.
 fn compact(db: &Db) {
     let bottommost_level_compaction = BottommostLevelCompaction::Force;
-    let options = CompactRangeOptions { bottommost_level_compaction, ..CompactRangeOptions::default() };
+    let options =
+        CompactRangeOptions { bottommost_level_compaction, ..CompactRangeOptions::default() };
     db.compact_range(db.default_column_family(), None, None, &options).expect("a compaction");
 }
 
 /// Rebuilds what a process leaves that is killed now.
 fn rescue(scratch: &Path, options: &Options, has_manifest: bool) -> (Db, SalvageReport) {
-    let [killed, saved] = ["killed", "saved"].map(|name| scratch.join(format!("{name} {has_manifest}")));
+    let [killed, saved] =
+        ["killed", "saved"].map(|name| scratch.join(format!("{name} {has_manifest}")));
     copy_directory(&scratch.join("source"), &killed);
-    for entry in std::fs::read_dir(&killed).expect("a directory").map(|entry| entry.expect("an entry")) {
+    for entry in
+        std::fs::read_dir(&killed).expect("a directory").map(|entry| entry.expect("an entry"))
+    {
         if !has_manifest && entry.file_name().to_string_lossy().starts_with("MANIFEST") {
             std::fs::remove_file(entry.path()).expect("removed");
         }
@@ -62,11 +67,15 @@ fn held(db: &Db) -> Vec<(String, String)> {
 
 /// Whether a note tells of a key that a range deletion may have deleted.
 fn is_doubted(report: &SalvageReport) -> bool {
-    report.notes.iter().any(|note| note.starts_with("1 key of family 'default' may have been deleted"))
+    report
+        .notes
+        .iter()
+        .any(|note| note.starts_with("1 key of family 'default' may have been deleted"))
 }
 
-/// The bounds that a table notes passed for proof that its range deletion still counts. A cursor held the table of one that a
-/// compaction had replaced, and what was written since, and had lost its sequence number, was deleted without a word.
+/// The bounds that a table notes passed for proof that its range deletion still counts. A cursor
+/// held the table of one that a compaction had replaced, and what was written since, and had lost
+/// its sequence number, was deleted without a word.
 #[test]
 fn a_range_deletion_whose_table_was_replaced_deletes_nothing_that_was_written_since() {
     for compactions in [1, 2] {
@@ -89,8 +98,8 @@ fn a_range_deletion_whose_table_was_replaced_deletes_nothing_that_was_written_si
     }
 }
 
-/// A cursor held the table with the deletion of a key that was written again, and had lost its sequence number. Whether the value
-/// lay below it nothing tells; it was deleted without a word.
+/// A cursor held the table with the deletion of a key that was written again, and had lost its
+/// sequence number. Whether the value lay below it nothing tells; it was deleted without a word.
 #[test]
 fn a_deletion_that_may_be_older_than_a_value_is_told() {
     let (scratch, options) = (temporary(), settings(0));
@@ -105,7 +114,10 @@ fn a_deletion_that_may_be_older_than_a_value_is_told() {
     db.flush_all().expect("a flush");
     compact(&db);
     let is_told = |report: &SalvageReport| {
-        report.notes.iter().any(|note| note.starts_with("1 key of family 'default' is taken for deleted"))
+        report
+            .notes
+            .iter()
+            .any(|note| note.starts_with("1 key of family 'default' is taken for deleted"))
     };
     let (saved, report) = rescue(scratch.path(), &options, true);
     assert_eq!(held(&saved), [("p".to_string(), "new".to_string())], "{report:#?}");
@@ -138,8 +150,8 @@ fn a_range_deletion_above_what_was_compacted_since_needs_a_manifest() {
     assert!(report.is_complete() && is_doubted(&report), "{report:#?}");
 }
 
-/// Of WALs that became obsolete together the oldest were kept for recycling, with what was put, and the newest removed, with its
-/// deletion.
+/// Of WALs that became obsolete together the oldest were kept for recycling, with what was put, and
+/// the newest removed, with its deletion.
 #[test]
 fn wals_that_wait_to_be_recycled_bring_back_nothing() {
     let (scratch, options) = (temporary(), settings(2));
@@ -165,8 +177,9 @@ fn wals_that_wait_to_be_recycled_bring_back_nothing() {
     assert_eq!(entries(&saved, &other).len(), 1);
 }
 
-/// What a table notes of the writes that tables have went when a compaction read it that met no sequence number: a WAL that was
-/// kept for another family was done once more, an operand counted twice, and what was written without a log was deleted.
+/// What a table notes of the writes that tables have went when a compaction read it that met no
+/// sequence number: a WAL that was kept for another family was done once more, an operand counted
+/// twice, and what was written without a log was deleted.
 #[test]
 fn a_wal_that_tables_have_is_passed_over_however_often_these_were_compacted() {
     for compactions in [1, 2, 3] {

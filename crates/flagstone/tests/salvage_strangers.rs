@@ -14,7 +14,8 @@ use common::*;
 use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::options::DataPathList;
 
-/// A database whose values say its name: several tables, and edits of the MANIFEST that remove others.
+/// A database whose values say its name: several tables, and edits of the MANIFEST that remove
+/// others.
 fn made(path: &Path, name: &str) {
     let db = Db::open(path, &create()).expect("a database");
     for round in 0..4 {
@@ -43,8 +44,10 @@ fn go_on(path: &Path) {
 }
 
 fn file(path: &Path, part: &str) -> PathBuf {
-    let mut files: Vec<_> =
-        std::fs::read_dir(path).expect("a directory").map(|entry| entry.expect("an entry").path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(path)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     files.sort();
     files.into_iter().rfind(|file| file.to_string_lossy().contains(part)).expect("there is one")
 }
@@ -57,9 +60,11 @@ fn salvaged(source: &Path, target: &Path) -> (SalvageReport, Vec<(String, String
     (report, found.into_iter().map(|(key, value)| (text(key), text(value))).collect())
 }
 
-/// Of two blob files the older has left the tree, which had `size` bytes: the newer, cut off there, is not taken for it.
+/// Of two blob files the older has left the tree, which had `size` bytes: the newer, cut off there,
+/// is not taken for it.
 fn the_one_left_is_not_taken_for_the_other(own: &Path, size: u64, new: &Path) {
-    let files = std::fs::read_dir(own).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let files =
+        std::fs::read_dir(own).expect("a directory").map(|entry| entry.expect("an entry").path());
     let blobs = files.filter(|file| file.to_string_lossy().ends_with(".blob"));
     assert_eq!(blobs.count(), 1, "the other is gone");
     let left = std::fs::OpenOptions::new().write(true).open(file(own, ".blob")).expect("a file");
@@ -92,7 +97,8 @@ fn a_blob_file_that_was_cut_off_at_the_size_of_a_removed_one_keeps_its_number() 
     the_one_left_is_not_taken_for_the_other(&own, size, &scratch.path().join("new"));
 }
 
-/// The same, where its garbage was not counted: it left the tree since it was older than all that tables referred to.
+/// The same, where its garbage was not counted: it left the tree since it was older than all that
+/// tables referred to.
 #[test]
 fn a_blob_file_that_is_older_than_those_in_use_is_not_missed() {
     let scratch = temporary();
@@ -113,13 +119,15 @@ fn a_blob_file_that_is_older_than_those_in_use_is_not_missed() {
     db.flush_all().expect("a flush");
     let newest = std::fs::metadata(file(&own, ".sst")).expect("a file").len();
     let limit = format!("{{max_table_files_size={};}}", newest + 1);
-    db.set_options(db.default_column_family(), &[("compaction_options_fifo", &limit)]).expect("an option");
+    db.set_options(db.default_column_family(), &[("compaction_options_fifo", &limit)])
+        .expect("an option");
     db.wait_for_compactions().expect("the oldest is dropped");
     db.close().expect("closed");
     the_one_left_is_not_taken_for_the_other(&own, size, &scratch.path().join("new"));
 }
 
-/// Its edits were believed: tables that have the numbers of those that it had removed were left out.
+/// Its edits were believed: tables that have the numbers of those that it had removed were left
+/// out.
 #[test]
 fn the_manifest_of_another_database_is_recognised() {
     let scratch = temporary();
@@ -163,7 +171,10 @@ fn a_table_of_another_database_under_a_number_of_this_one_is_not_mixed_in() {
     let table = file(&own, ".sst");
     std::fs::copy(file(&other, ".sst"), &table).expect("copied");
     let (report, found) = salvaged(&own, &scratch.path().join("new"));
-    assert!(!found.is_empty() && found.iter().all(|(_, value)| value.starts_with("own")), "{found:?}");
+    assert!(
+        !found.is_empty() && found.iter().all(|(_, value)| value.starts_with("own")),
+        "{found:?}"
+    );
     let loss = &report.losses[0];
     assert!(loss.error.path() == Some(&table) && loss.key_range.is_some(), "{report:#?}");
 }
@@ -175,8 +186,11 @@ fn tables_that_bear_the_names_of_others_are_known_by_what_they_say_of_themselves
     let own = scratch.path().join("own");
     made(&own, "own");
     let sound = salvaged(&own, &scratch.path().join("sound")).1;
-    let files = || std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
-    let mut tables: Vec<_> = files().filter(|file| file.to_string_lossy().ends_with(".sst")).collect();
+    let files = || {
+        std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path())
+    };
+    let mut tables: Vec<_> =
+        files().filter(|file| file.to_string_lossy().ends_with(".sst")).collect();
     tables.sort();
     let (one, other) = (tables[0].clone(), tables[1].clone());
     let kept = std::fs::read(&one).expect("a table");
@@ -185,7 +199,8 @@ fn tables_that_bear_the_names_of_others_are_known_by_what_they_say_of_themselves
     let (report, found) = salvaged(&own, &scratch.path().join("swapped"));
     assert_eq!(found, sound, "{report:#?}");
     assert!(report.is_complete(), "{report:#?}");
-    let told = |path: &PathBuf| report.notes.iter().any(|note| note.starts_with(&*path.to_string_lossy()));
+    let told =
+        |path: &PathBuf| report.notes.iter().any(|note| note.starts_with(&*path.to_string_lossy()));
     assert!(told(&one) && told(&other), "{:#?}", report.notes);
     // With zeros behind them, too, as after a crash of a file system that had reserved more.
     let whole = [&one, &other].map(|table| std::fs::read(table).expect("a table"));
@@ -222,13 +237,17 @@ fn blob_files_that_bear_each_other_s_names_are_known_by_their_sizes() {
     let db = Db::open(&own, &options).expect("a database");
     for round in 1..4 {
         // Each has the same keys, at the same places.
-        (0..5).for_each(|key| db.put(format!("{round}{key}"), vec![b'v'; 1000 + round]).expect("a put"));
+        (0..5).for_each(|key| {
+            db.put(format!("{round}{key}"), vec![b'v'; 1000 + round]).expect("a put")
+        });
         db.flush_all().expect("a flush");
     }
     db.close().expect("closed");
     let sound = salvaged(&own, &scratch.path().join("sound")).1;
-    let files = std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
-    let mut blobs: Vec<_> = files.filter(|file| file.to_string_lossy().ends_with(".blob")).collect();
+    let files =
+        std::fs::read_dir(&own).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let mut blobs: Vec<_> =
+        files.filter(|file| file.to_string_lossy().ends_with(".blob")).collect();
     blobs.sort();
     assert_eq!(blobs.len(), 3, "{blobs:?}");
     let aside = scratch.path().join("aside");
@@ -240,10 +259,15 @@ fn blob_files_that_bear_each_other_s_names_are_known_by_their_sizes() {
     let (report, found) = salvaged(&own, &scratch.path().join("new"));
     assert!(report.is_complete(), "{report:#?}");
     assert_eq!(found, sound);
-    assert_eq!(report.notes.iter().filter(|note| note.contains("by the size")).count(), 3, "{report:#?}");
+    assert_eq!(
+        report.notes.iter().filter(|note| note.contains("by the size")).count(),
+        3,
+        "{report:#?}"
+    );
 }
 
-/// Of a database all of whose tables another one had made, a flipped bit in IDENTITY had the MANIFEST left out.
+/// Of a database all of whose tables another one had made, a flipped bit in IDENTITY had the
+/// MANIFEST left out.
 #[test]
 fn a_damaged_identity_does_not_cost_the_manifest() {
     let scratch = temporary();
@@ -265,7 +289,8 @@ fn a_damaged_identity_does_not_cost_the_manifest() {
     assert_eq!(dump(&open_as_written(&target, false)), expected);
 }
 
-/// Nothing tells a damaged identity of a table without checksums from another table's: the whole table was left out.
+/// Nothing tells a damaged identity of a table without checksums from another table's: the whole
+/// table was left out.
 #[test]
 fn a_flipped_bit_in_the_identity_of_a_table_without_checksums_costs_nothing() {
     let scratch = temporary();
@@ -312,16 +337,19 @@ fn directories_that_belong_to_another_database_are_named() {
     };
     let notes = notes_of(&own, "new");
     for directory in [&tables, &wals] {
-        let what = format!("{} belongs to another database, {}", directory.display(), other.display());
+        let what =
+            format!("{} belongs to another database, {}", directory.display(), other.display());
         assert!(notes.iter().any(|note| note.starts_with(&what)), "{notes:?}");
     }
     assert_eq!(notes_of(&other, "newer"), [""; 0]);
     // Nor is a directory salvaged by itself without a word of whose it is.
-    assert!(notes_of(&wals, "newest").iter().any(|note| note.contains("belongs to another database")));
+    assert!(
+        notes_of(&wals, "newest").iter().any(|note| note.contains("belongs to another database"))
+    );
 }
 
-/// It notes which writes tables of its own database have. That was believed of this one's, and what only the WAL had was passed
-/// over.
+/// It notes which writes tables of its own database have. That was believed of this one's, and what
+/// only the WAL had was passed over.
 #[test]
 fn a_table_of_another_database_does_not_say_which_writes_tables_of_this_one_have() {
     let scratch = temporary();

@@ -25,9 +25,11 @@ fn rebuild(source: &Path, target: &Path) -> SalvageReport {
 }
 
 fn logs(directory: &Path) -> Vec<PathBuf> {
-    let files =
-        std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
-    let mut logs: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "log")).collect();
+    let files = std::fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path());
+    let mut logs: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|kind| kind == "log")).collect();
     logs.sort();
     logs
 }
@@ -44,8 +46,8 @@ fn keys(directory: &Path) -> usize {
     entries(&db, db.default_column_family()).len()
 }
 
-/// The number that RocksDB notes when it opens a database is no WAL's, and its checkpoints lack an empty one: `verify` had a note
-/// of the first, and a salvage of both took them for losses.
+/// The number that RocksDB notes when it opens a database is no WAL's, and its checkpoints lack an
+/// empty one: `verify` had a note of the first, and a salvage of both took them for losses.
 #[test]
 fn no_wal_is_missing_of_what_rocksdb_has_opened_again_or_copied() {
     let Some(referee) = referee() else { return };
@@ -66,7 +68,8 @@ fn no_wal_is_missing_of_what_rocksdb_has_opened_again_or_copied() {
     let report = rebuild(&copy, &scratch.path().join("second"));
     assert!(report.is_complete(), "{report:#?}");
     assert_eq!(keys(&scratch.path().join("second")), 2);
-    let noted = |report: &SalvageReport| report.notes.iter().any(|note| note.contains(".log is missing"));
+    let noted =
+        |report: &SalvageReport| report.notes.iter().any(|note| note.contains(".log is missing"));
     assert!(noted(&report), "{report:#?}");
 }
 
@@ -107,8 +110,9 @@ fn batches_with_user_timestamps_are_lost() {
     }
 }
 
-/// A WAL whose last write had several operations, or that was followed by writes without it, was taken for cut off: the one
-/// behind it notes the sequence number of the last operation, and batches bear that of their first.
+/// A WAL whose last write had several operations, or that was followed by writes without it, was
+/// taken for cut off: the one behind it notes the sequence number of the last operation, and
+/// batches bear that of their first.
 #[test]
 fn a_whole_wal_is_no_loss_whatever_was_written_last() {
     for is_logged in [true, false] {
@@ -119,7 +123,9 @@ fn a_whole_wal_is_no_loss_whatever_was_written_last() {
         let other = db.create_column_family("other", &options.cf).expect("a family");
         let three = |name: &str| {
             let mut batch = WriteBatch::new();
-            (0..3).for_each(|at| batch.put(format!("{name}{at}").as_bytes(), b"value").expect("a put"));
+            (0..3).for_each(|at| {
+                batch.put(format!("{name}{at}").as_bytes(), b"value").expect("a put")
+            });
             batch
         };
         db.put_cf(&other, "other", "value").expect("a put");
@@ -136,7 +142,10 @@ fn a_whole_wal_is_no_loss_whatever_was_written_last() {
         let files = logs(&copy);
         assert_eq!(files.len(), 2, "{files:?}");
         let report = rebuild(&copy, &scratch.path().join("db"));
-        assert!(report.is_complete() && report.harmless.is_empty(), "logged {is_logged}: {report:#?}");
+        assert!(
+            report.is_complete() && report.harmless.is_empty(),
+            "logged {is_logged}: {report:#?}"
+        );
         assert_eq!(keys(&scratch.path().join("db")), 4);
 
         // Without its last record it is cut off, cleanly.
@@ -151,9 +160,10 @@ fn a_whole_wal_is_no_loss_whatever_was_written_last() {
     }
 }
 
-/// What a WAL notes of the one before is log data to RocksDB, whose `GetUpdatesSince` hands it out: a replica that wrote it on,
-/// and was opened with the engine, lost what it had written behind. `verify` and a salvage took such log data for a note also in
-/// a batch with operations, or behind other log data.
+/// What a WAL notes of the one before is log data to RocksDB, whose `GetUpdatesSince` hands it out:
+/// a replica that wrote it on, and was opened with the engine, lost what it had written behind.
+/// `verify` and a salvage took such log data for a note also in a batch with operations, or behind
+/// other log data.
 #[test]
 fn log_data_of_an_application_is_no_note_of_the_wal_before() {
     let noted = |number| PredecessorWal { number, size: 1 << 40, last_sequence: 1 << 40 }.to_note();
@@ -225,13 +235,14 @@ fn a_wal_that_cannot_be_read_is_one_loss() {
     });
     let mut options = create();
     options.env = options.env.with_fs(Arc::new(disk));
-    let report = salvage(&copy, &scratch.path().join("db"), &options, &[], &mut |_| {}).expect("salvaged");
+    let report =
+        salvage(&copy, &scratch.path().join("db"), &options, &[], &mut |_| {}).expect("salvaged");
     let [loss] = &report.losses[..] else { panic!("{report:#?}") };
     assert_eq!(loss.error.code(), Code::IoError, "{report:#?}");
 }
 
-/// What its end had held was lost once more, by what the WAL behind it says; or, when that was mended, only the record was told
-/// that is cut off, of however many.
+/// What its end had held was lost once more, by what the WAL behind it says; or, when that was
+/// mended, only the record was told that is cut off, of however many.
 #[test]
 fn a_wal_that_is_torn_at_its_end_is_one_loss() {
     for cut in [1, 9, 150] {
@@ -247,7 +258,8 @@ fn a_wal_that_is_torn_at_its_end_is_one_loss() {
             (Code::Corruption, Some(&*files[0])),
             "{report:#?}"
         );
-        let went = format!("the log should go on up to byte {}; intact records end at ", whole.len());
+        let went =
+            format!("the log should go on up to byte {}; intact records end at ", whole.len());
         let message = loss.error.message();
         assert!(message.contains(&went) && message.contains("a record is cut off"), "{report:#?}");
     }
@@ -266,7 +278,9 @@ fn a_wal_that_is_missing_is_told_before_blocks_that_are_damaged() {
     db.put("newer", "value").expect("a put");
     db.close().expect("closed");
     logs(&source).iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
-    let names = std::fs::read_dir(&source).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let names = std::fs::read_dir(&source)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path());
     let mut tables = names.filter(|path| path.extension().is_some_and(|kind| kind == "sst"));
     let table = tables.next().expect("a table");
     let mut bytes = std::fs::read(&table).expect("a table");
@@ -278,14 +292,16 @@ fn a_wal_that_is_missing_is_told_before_blocks_that_are_damaged() {
     assert_eq!((block.error.path(), report.whole_losses), (Some(&*table), 1), "{report:#?}");
 }
 
-/// RocksDB notes the last batch of the WAL before (`track_and_verify_wals`). Was that one that is not taken, it was missed.
+/// RocksDB notes the last batch of the WAL before (`track_and_verify_wals`). Was that one that is
+/// not taken, it was missed.
 #[test]
 fn a_wal_that_ends_with_a_batch_that_is_not_taken_is_not_cut_off() {
     const PREDECESSOR: u8 = 130;
     let scratch = temporary();
     let copy = scratch.path().join("copy");
     let files = two_logs(&scratch.path().join("source"), &copy);
-    let number: u64 = files[0].file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
+    let number: u64 =
+        files[0].file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
     let mut first = std::fs::read(&files[0]).expect("a log");
     // A prepared transaction, with nothing in it.
     let prepared = [&[9u8, 10, 3][..], b"xid"].concat();
@@ -302,8 +318,8 @@ fn a_wal_that_ends_with_a_batch_that_is_not_taken_is_not_cut_off() {
     assert_eq!(loss.error.code(), Code::NotSupported, "{report:#?}");
 }
 
-/// Whoever opened what a salvage had saved with the `wal_dir` of the source had the source's WALs replayed on top of it: a value
-/// that was overwritten long before came back.
+/// Whoever opened what a salvage had saved with the `wal_dir` of the source had the source's WALs
+/// replayed on top of it: a value that was overwritten long before came back.
 #[test]
 fn what_was_saved_takes_no_wal_of_the_source_for_its_own() {
     let scratch = temporary();
@@ -333,7 +349,8 @@ fn what_was_saved_takes_no_wal_of_the_source_for_its_own() {
     salvage(&died.join("source"), &at("saved"), &options, &[], &mut |_| {}).expect("salvaged");
     let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
     // Its own WAL does not lie there.
-    let error = Db::open_with_families(at("saved"), &options, &families).expect_err("it is refused");
+    let error =
+        Db::open_with_families(at("saved"), &options, &families).expect_err("it is refused");
     assert_eq!(error.code(), Code::InvalidArgument, "{error}");
     let own = logs(&at("saved"));
     let moved = died.join("wals").join(own[0].file_name().expect("a name"));
@@ -373,22 +390,28 @@ fn replace_log(directory: &Path, batches: &[Batch]) {
     let log = logs(directory).pop().expect("a WAL");
     let number = log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number");
     let file = Env::os().fs.open(&log, OpenMode::Create).expect("a file");
-    let mut writer = Writer::new(file, FileNumber(number), WriterOptions::default()).expect("a log");
+    let mut writer =
+        Writer::new(file, FileNumber(number), WriterOptions::default()).expect("a log");
     for (sequence, count, operations) in batches {
         let record = [&sequence.to_le_bytes()[..], &count.to_le_bytes(), operations].concat();
         writer.add_record(&record).expect("a write");
     }
 }
 
-/// Each operation of a write-prepared transaction got a number of its own, so that the last ones hid what was written next.
+/// Each operation of a write-prepared transaction got a number of its own, so that the last ones
+/// hid what was written next.
 #[test]
 fn operations_of_write_prepared_transactions_share_their_numbers() {
     let put = |key: &str, value: &str| [&[1, 1], key.as_bytes(), &[1], value.as_bytes()].concat();
     let (mark, three) = (vec![0x0d], [put("a", "1"), put("b", "1"), put("c", "1")].concat());
     // What is written, and the value of `c` in the end.
     let stories: [(&[Batch], &str); 4] = [
-        (&[(10, 3, [&three[..], &mark].concat()), (11, 1, [&put("c", "2")[..], &mark].concat())], "2"),
-        // Of two writes together the second has the next number, and so has a key that is written again.
+        (
+            &[(10, 3, [&three[..], &mark].concat()), (11, 1, [&put("c", "2")[..], &mark].concat())],
+            "2",
+        ),
+        // Of two writes together the second has the next number, and so has a key that is written
+        // again.
         (
             &[
                 (10, 4, [&three[..], &mark, &put("c", "2"), &mark].concat()),
@@ -422,14 +445,16 @@ fn operations_of_write_prepared_transactions_share_their_numbers() {
     }
 }
 
-/// Records of another log are what is left of a recycled file's earlier life: of two WALs that had changed their names nothing
-/// came out, without a word.
+/// Records of another log are what is left of a recycled file's earlier life: of two WALs that had
+/// changed their names nothing came out, without a word.
 #[test]
 fn two_wals_that_have_changed_their_names_are_read() {
     let scratch = temporary();
     let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
     let mut options = create();
-    options.set_all("recycle_log_file_num=2;avoid_flush_during_shutdown=true").expect("known options");
+    options
+        .set_all("recycle_log_file_num=2;avoid_flush_during_shutdown=true")
+        .expect("known options");
     let db = Db::open(&source, &options).expect("it opens");
     let other = db.create_column_family("other", &options.cf).expect("a family");
     db.put_cf(&other, "keeps", "the WAL").expect("a put");
@@ -449,7 +474,8 @@ fn two_wals_that_have_changed_their_names_are_read() {
     assert_eq!((keys(&target), entries(&db, &other).len()), (2, 2), "{report:#?}");
 }
 
-/// Batches that are refused named families, and without a MANIFEST each of them was made, with nothing in it.
+/// Batches that are refused named families, and without a MANIFEST each of them was made, with
+/// nothing in it.
 #[test]
 fn batches_that_do_not_count_name_no_family() {
     let put = [&[5, 7, 1][..], b"k", &[1], b"v"].concat();
@@ -462,8 +488,13 @@ fn batches_that_do_not_count_name_no_family() {
         db.flush_all().expect("a flush");
         db.close().expect("closed");
         replace_log(&source, &[(10, count, operations)]);
-        for entry in std::fs::read_dir(&source).expect("a directory").map(|entry| entry.expect("an entry")) {
-            if ["MANIFEST", "CURRENT"].iter().any(|part| entry.file_name().to_string_lossy().contains(part)) {
+        for entry in
+            std::fs::read_dir(&source).expect("a directory").map(|entry| entry.expect("an entry"))
+        {
+            if ["MANIFEST", "CURRENT"]
+                .iter()
+                .any(|part| entry.file_name().to_string_lossy().contains(part))
+            {
                 std::fs::remove_file(entry.path()).expect("removed");
             }
         }
@@ -474,15 +505,17 @@ fn batches_that_do_not_count_name_no_family() {
     }
 }
 
-/// A record without a number between those of a WAL that have one: the sequence number of its batch passed for that of the WAL
-/// that the file was, and all its own records for what was left of an earlier one.
+/// A record without a number between those of a WAL that have one: the sequence number of its batch
+/// passed for that of the WAL that the file was, and all its own records for what was left of an
+/// earlier one.
 #[test]
 fn a_wal_is_no_other_by_the_sequence_number_of_a_batch() {
     let scratch = temporary();
     let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
     Db::open(&source, &create()).expect("it opens").close().expect("closed");
     let log = logs(&source).pop().expect("a WAL");
-    let number = FileNumber(log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number"));
+    let number =
+        FileNumber(log.file_stem().and_then(|name| name.to_str()?.parse().ok()).expect("a number"));
     let framed = |recyclable: bool, value_size: usize| {
         let path = scratch.path().join("framed");
         let file = Env::os().fs.open(&path, OpenMode::Create).expect("a file");
@@ -490,7 +523,10 @@ fn a_wal_is_no_other_by_the_sequence_number_of_a_batch() {
         let mut batch = WriteBatch::new();
         batch.put("key", vec![b'v'; value_size]).expect("a put");
         batch.set_sequence(99);
-        Writer::new(file, number, options).expect("a log").add_record(batch.data()).expect("a write");
+        Writer::new(file, number, options)
+            .expect("a log")
+            .add_record(batch.data())
+            .expect("a write");
         std::fs::read(&path).expect("a log")
     };
     // Of a record of two blocks only the first is left.
@@ -520,7 +556,8 @@ fn of_two_wals_of_a_number_each_says_itself_whether_numbers_are_shared() {
     // Here each operation has a number of its own, there the three share one.
     let own = [put("x", "1"), put("y", "1"), put("z", "1"), mark.to_vec()].concat();
     let shared = [put("a", "1"), put("b", "1"), put("c", "1"), mark.to_vec()].concat();
-    let (own, shared) = ([(30, 3, own), (33, 1, put("z", "2"))], [(40, 3, shared), (41, 1, put("c", "2"))]);
+    let (own, shared) =
+        ([(30, 3, own), (33, 1, put("z", "2"))], [(40, 3, shared), (41, 1, put("c", "2"))]);
     let (first, second) = if source < wals { (&source, &wals) } else { (&wals, &source) };
     replace_log(first, &own);
     replace_log(second, &shared);

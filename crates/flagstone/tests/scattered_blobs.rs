@@ -1,4 +1,5 @@
-//! Scans over values that lie here and there in blob files: the device is to read several of them at a time.
+//! Scans over values that lie here and there in blob files: the device is to read several of them
+//! at a time.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -11,7 +12,8 @@ use std::time::Duration;
 use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::{
-    Advice, Clock, Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem,
+    Advice, Clock, Env, File, FileAround, FileSystem, FileSystemAround, OpenMode,
+    memory::MemoryFileSystem,
 };
 use testkit::{HandClock, settings};
 
@@ -42,9 +44,9 @@ impl FileAround for DeviceFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let end = offset + buffer.len() as u64;
         let told = self.device.told.lock().unwrap();
-        let is_told = told
-            .iter()
-            .any(|(path, range)| path == self.file.path() && range.start <= offset && end <= range.end);
+        let is_told = told.iter().any(|(path, range)| {
+            path == self.file.path() && range.start <= offset && end <= range.end
+        });
         if !is_told {
             self.device.waited.fetch_add(1, Ordering::Relaxed);
             self.device.time.sleep(Duration::from_micros(self.device.read_us));
@@ -54,7 +56,11 @@ impl FileAround for DeviceFile {
 
     fn advise(&self, advice: Advice) {
         if let Advice::WillNeed { offset, length } = advice {
-            self.device.told.lock().unwrap().push((self.file.path().into(), offset..offset + length));
+            self.device
+                .told
+                .lock()
+                .unwrap()
+                .push((self.file.path().into(), offset..offset + length));
         }
     }
 }

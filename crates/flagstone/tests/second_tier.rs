@@ -1,4 +1,5 @@
-//! Stories of the second tier of the block cache, which holds compressed blocks. The first has room for next to nothing.
+//! Stories of the second tier of the block cache, which holds compressed blocks. The first has room
+//! for next to nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +17,9 @@ const KEYS: u32 = 5_000;
 fn options(text: &str) -> Options {
     let mut options = create();
     options
-        .set_all("block_cache=20000;compressed_secondary_cache_size=8M;disable_auto_compactions=true")
+        .set_all(
+            "block_cache=20000;compressed_secondary_cache_size=8M;disable_auto_compactions=true",
+        )
         .unwrap();
     options.set_all(text).unwrap();
     options
@@ -72,7 +75,8 @@ fn figure(db: &Db, name: &str) -> u64 {
 }
 
 fn compact(db: &Db) {
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
 }
 
 fn scan(db: &Db, fill_cache: bool) {
@@ -107,7 +111,10 @@ fn what_the_first_tier_lost_comes_from_memory_however_it_is_stored() {
         assert!(cached(&db, 0..KEYS) > 95, "{compression}");
         // A byte in memory holds more than one of the table.
         let (usage, entries) = (figure(&db, "usage"), figure(&db, "entries"));
-        assert!(entries > 200 && usage < u64::from(KEYS) * 180, "{compression}: {entries} in {usage} bytes");
+        assert!(
+            entries > 200 && usage < u64::from(KEYS) * 180,
+            "{compression}: {entries} in {usage} bytes"
+        );
         let memory = db.memory_usage();
         assert_eq!((memory.compressed_cache, memory.compressed_cache_capacity), (usage, 8 << 20));
         assert_eq!(figure(&db, "capacity"), 8 << 20);
@@ -134,8 +141,9 @@ fn every_way_of_reading_finds_it() {
             .all(|(found, n)| *found.unwrap().unwrap() == value(n)[..])
     );
     let stats = db.property(db.default_column_family(), "rocksdb.stats").unwrap();
-    let hits =
-        stats.lines().find_map(|line| line.strip_prefix("rocksdb.compressed.secondary.cache.hits COUNT : "));
+    let hits = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("rocksdb.compressed.secondary.cache.hits COUNT : "));
     assert!(hits.unwrap().parse::<u64>().unwrap() > 300, "{stats}");
 }
 
@@ -191,7 +199,10 @@ fn it_follows_compactions() {
     let after = figure(&db, "entries");
     assert!(cached(&db, 50..KEYS / 2) > 95);
     assert!(cached(&db, KEYS / 2 + 50..KEYS) < 5);
-    assert!(after < before * 11 / 10, "{after} blocks, {before} before: those of the inputs are gone");
+    assert!(
+        after < before * 11 / 10,
+        "{after} blocks, {before} before: those of the inputs are gone"
+    );
     read(&db, 0..KEYS);
 }
 
@@ -208,12 +219,14 @@ fn blocks_of_removed_tables_leave_it() {
 #[test]
 fn a_memory_budget_is_for_both_tiers() {
     const BUDGET: u64 = 16 << 20;
-    let (_directory, db) = filled("block_cache=auto;memory_budget=16M;compressed_secondary_cache_size=2M");
+    let (_directory, db) =
+        filled("block_cache=auto;memory_budget=16M;compressed_secondary_cache_size=2M");
     let memory = db.memory_usage();
     assert_eq!(memory.compressed_cache_capacity, 2 << 20);
     let both = memory.cache.capacity + memory.compressed_cache_capacity;
     assert!(both + memory.tables <= BUDGET - BUDGET / 6 - BUDGET / 4 - BUDGET / 3, "{memory}");
-    let (_directory, db) = filled("block_cache=auto;memory_budget=16M;compressed_secondary_cache_size=1G");
+    let (_directory, db) =
+        filled("block_cache=auto;memory_budget=16M;compressed_secondary_cache_size=1G");
     let memory = db.memory_usage();
     let ratio = memory.compressed_cache_capacity as f64 / memory.cache.capacity as f64;
     assert!((2.9..3.1).contains(&ratio), "{memory}");

@@ -12,12 +12,15 @@ use flagstone::db::Db;
 use flagstone::env::Env;
 use flagstone::options::{BlockCache, CacheSettings, Options, ReadOptions};
 
-/// Options of databases with such a cache, whose values of some hundred bytes lie in blob files and are cached.
+/// Options of databases with such a cache, whose values of some hundred bytes lie in blob files and
+/// are cached.
 fn shared(bytes: usize) -> (BlockCache, Options) {
     let cache = BlockCache::new(&CacheSettings::with_capacity(bytes));
     let mut options = create();
     options
-        .set_all("compression=kNoCompression;enable_blob_files=true;min_blob_size=200;cache_blobs=true")
+        .set_all(
+            "compression=kNoCompression;enable_blob_files=true;min_blob_size=200;cache_blobs=true",
+        )
         .unwrap();
     options.block_cache = Some(cache.clone());
     (cache, options)
@@ -28,7 +31,8 @@ fn charged(cache: &BlockCache) -> u64 {
     (cache.usage() - cache.overhead()) as u64
 }
 
-/// The same keys in all databases; the values of one are all of its own byte, small and large in turn.
+/// The same keys in all databases; the values of one are all of its own byte, small and large in
+/// turn.
 fn fill(db: &Db, byte: u8) {
     for key in 0..500u32 {
         let size = if key % 2 == 0 { 100 } else { 300 };
@@ -55,7 +59,8 @@ fn count(db: &Db, byte: u8, cache_only: bool) -> usize {
     found.count()
 }
 
-/// Their files have the same numbers, and those of the copy are the same files. Nobody finds what another has put there.
+/// Their files have the same numbers, and those of the copy are the same files. Nobody finds what
+/// another has put there.
 #[test]
 fn nobody_reads_what_is_anothers() {
     let directory = temporary();
@@ -77,7 +82,10 @@ fn nobody_reads_what_is_anothers() {
     }
     // Opened once more while it is open, only to be read.
     let again = Db::open_read_only(at("first"), &options).unwrap();
-    assert_eq!((count(&again, 1, true), count(&again, 1, false), count(&again, 1, true)), (0, 500, 500));
+    assert_eq!(
+        (count(&again, 1, true), count(&again, 1, false), count(&again, 1, true)),
+        (0, 500, 500)
+    );
     let parts = [&first, &second, &copy, &again].map(|db| db.memory_usage().cache);
     assert_eq!(parts.iter().map(|part| part.usage()).sum::<u64>(), charged(&cache));
     assert!(
@@ -86,7 +94,8 @@ fn nobody_reads_what_is_anothers() {
     );
 }
 
-/// What a closed database had there makes room for others, and theirs stays. What reads on keeps its part until it is gone.
+/// What a closed database had there makes room for others, and theirs stays. What reads on keeps
+/// its part until it is gone.
 #[test]
 fn who_leaves_takes_its_blocks_along() {
     let directory = temporary();
@@ -128,7 +137,8 @@ impl Drop for Last {
     }
 }
 
-/// What reads keep for the thread's next ones was gone before a database that the thread kept: the process was ended.
+/// What reads keep for the thread's next ones was gone before a database that the thread kept: the
+/// process was ended.
 #[test]
 fn a_thread_may_keep_its_database_until_its_end() {
     thread_local!(static KEPT: RefCell<Option<Last>> = const { RefCell::new(None) });
@@ -177,7 +187,10 @@ fn options_that_contradict_it_are_refused_and_one_by_name_replaces_it() {
     assert_eq!(options.get("block_cache").unwrap(), (5 << 20).to_string());
     options.set("memory_budget", "64m").unwrap();
     let error = Db::open(directory.path().join("db"), &options).unwrap_err();
-    assert!(error.code() == Code::InvalidArgument && error.message().contains("memory_budget"), "{error}");
+    assert!(
+        error.code() == Code::InvalidArgument && error.message().contains("memory_budget"),
+        "{error}"
+    );
     options.set("block_cache", "1m").unwrap();
     assert!(options.block_cache.is_none() && options.block_cache_size == Some(1 << 20));
     Db::open(directory.path().join("db"), &options).unwrap();

@@ -100,7 +100,9 @@ fn forty_databases_live_on_three_threads() {
     for db in &databases[20..] {
         db.wait_for_compactions().expect("no failure");
         let statistics = db.statistics();
-        assert!(statistics.get(Ticker::Flushes) > 0 && statistics.get(Ticker::CompactWriteBytes) > 0);
+        assert!(
+            statistics.get(Ticker::Flushes) > 0 && statistics.get(Ticker::CompactWriteBytes) > 0
+        );
         compare::check_files(db);
     }
     drop(databases);
@@ -111,7 +113,10 @@ fn forty_databases_live_on_three_threads() {
     for name in 0..40 {
         let db = open(name, &options);
         let found = entries(&db, db.default_column_family());
-        assert!(found.len() == 50 && found.iter().all(|(_, value)| value[..] == [3; 200]), "{name}");
+        assert!(
+            found.len() == 50 && found.iter().all(|(_, value)| value[..] == [3; 200]),
+            "{name}"
+        );
     }
     let replays = ["flagstone-wal", "flagstone-replay"];
     let started = counting.started.lock().clone();
@@ -136,7 +141,8 @@ fn asynchronous_reads_share_their_threads() {
     assert!(started.iter().filter(|name| name.contains("read")).count() <= 16, "{started:?}");
 }
 
-/// One whose disk fails and one whose filter panics: the threads go on for the others, and both can be closed.
+/// One whose disk fails and one whose filter panics: the threads go on for the others, and both can
+/// be closed.
 #[test]
 fn what_befalls_one_database_does_not_stop_the_others() {
     struct Panics;
@@ -179,7 +185,8 @@ fn what_befalls_one_database_does_not_stop_the_others() {
     assert_eq!(counting.started.lock().len(), 2);
 }
 
-/// A database that shares threads has no more of them at a time than its `max_background_jobs`, which may change.
+/// A database that shares threads has no more of them at a time than its `max_background_jobs`,
+/// which may change.
 #[test]
 fn options_of_databases_stay_their_own() {
     let (counting, options) = shared(1, 4);
@@ -204,18 +211,21 @@ fn a_thousand_databases() {
     // A log takes as much of the disk as a memtable may grow to, from its beginning.
     settings::set(&mut options, &[("write_buffer_size", "65536")]);
     let threads = BackgroundThreadsOptions { flush_threads: 1, compaction_threads: 3, niceness: 0 };
-    options.background_threads = Some(Arc::new(BackgroundThreads::new(threads).expect("good options")));
+    options.background_threads =
+        Some(Arc::new(BackgroundThreads::new(threads).expect("good options")));
     options.block_cache = Some(BlockCache::new(&CacheSettings::with_capacity(32 << 20)));
     let tell = |step: &str| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        let of = |name: &str| status.lines().find(|line| line.starts_with(name)).map(str::to_string);
+        let of =
+            |name: &str| status.lines().find(|line| line.starts_with(name)).map(str::to_string);
         let ticks: Vec<&str> = stat.split(' ').skip(13).take(2).collect();
         println!("{step}: {:?}, {:?}, {ticks:?} ticks of CPU time", of("Threads"), of("VmRSS"));
     };
     tell("none");
-    let databases: Vec<Db> =
-        (0..1000).map(|n| Db::open(directory.path().join(n.to_string()), &options).expect("new")).collect();
+    let databases: Vec<Db> = (0..1000)
+        .map(|n| Db::open(directory.path().join(n.to_string()), &options).expect("new"))
+        .collect();
     tell("opened");
     databases.iter().for_each(|db| fill(db, 2));
     databases.iter().for_each(|db| db.flush_all().expect("a flush"));
@@ -232,11 +242,13 @@ fn flushes_and_compactions_have_threads_as_their_own_limits_say() {
     options.background_threads = None;
     settings::set(&mut options, &[("max_background_jobs", "8"), ("max_background_flushes", "2")]);
     let db = open(0, &options);
-    let started = |kind: &str| counting.started.lock().iter().filter(|name| name.contains(kind)).count();
+    let started =
+        |kind: &str| counting.started.lock().iter().filter(|name| name.contains(kind)).count();
     assert_eq!([started("flush"), started("compact")], [2, 1], "one that is not said is 1");
     db.set_db_options(&[("max_background_compactions", "3")]).expect("it may change");
     assert_eq!([started("flush"), started("compact")], [2, 3]);
-    let refused = db.set_db_options(&[("max_background_compactions", "-2")]).expect_err("out of range");
+    let refused =
+        db.set_db_options(&[("max_background_compactions", "-2")]).expect_err("out of range");
     assert_eq!(refused.code(), Code::InvalidArgument);
     fill(&db, 20);
     db.wait_for_compactions().expect("they come to an end");

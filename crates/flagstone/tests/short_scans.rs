@@ -1,4 +1,5 @@
-//! What short scans cost that read far ahead: page faults, as the system counts them for each thread.
+//! What short scans cost that read far ahead: page faults, as the system counts them for each
+//! thread.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a story that fails ends the test")]
 
@@ -19,7 +20,8 @@ fn faults() -> u64 {
 }
 
 fn scan(db: &Db, key: u32) {
-    let mut iter = db.iter(&ReadOptions { readahead_size: 2 << 20, ..ReadOptions::default() }).unwrap();
+    let mut iter =
+        db.iter(&ReadOptions { readahead_size: 2 << 20, ..ReadOptions::default() }).unwrap();
     iter.seek(key.to_be_bytes());
     assert!(iter.valid() && iter.key() == key.to_be_bytes());
 }

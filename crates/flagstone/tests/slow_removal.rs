@@ -66,7 +66,8 @@ fn live(db: &Db) -> usize {
     db.live_files().iter().filter(|file| file.level.is_some()).count()
 }
 
-/// While a thread was removing files, the others went on to replace tables, whose removal nobody waited for.
+/// While a thread was removing files, the others went on to replace tables, whose removal nobody
+/// waited for.
 #[test]
 fn what_is_to_be_removed_does_not_become_ever_more() {
     let (disk, begun, go_on) = slow_disk();

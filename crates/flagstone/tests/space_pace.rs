@@ -1,4 +1,5 @@
-//! Stories of writers who are held to the pace at which the space of overwritten values is given back.
+//! Stories of writers who are held to the pace at which the space of overwritten values is given
+//! back.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
@@ -13,7 +14,8 @@ const MIB: u64 = 1 << 20;
 
 fn options(env: Env, more: &str) -> Options {
     let mut options = Options { env, ..Options::default() };
-    let text = format!("create_if_missing=true;enable_blob_files=true;burst_space_amplification=0;{more}");
+    let text =
+        format!("create_if_missing=true;enable_blob_files=true;burst_space_amplification=0;{more}");
     for setting in text.split(';').filter(|setting| !setting.is_empty()) {
         let (name, value) = setting.split_once('=').unwrap();
         options.set(name, value).unwrap();
@@ -27,8 +29,8 @@ fn quiet_world() -> (Env, Arc<HandClock>) {
     (Env { clock: clock.clone(), ..Env::memory() }, clock)
 }
 
-/// What was written since the tree was looked at counted as garbage, whatever it overwrote: in the last part of each memtable all
-/// were held to a tenth of `delayed_write_rate`, for many seconds.
+/// What was written since the tree was looked at counted as garbage, whatever it overwrote: in the
+/// last part of each memtable all were held to a tenth of `delayed_write_rate`, for many seconds.
 #[test]
 fn who_only_adds_keys_is_not_held_up() {
     let (env, clock) = quiet_world();
@@ -43,8 +45,8 @@ fn who_only_adds_keys_is_not_held_up() {
     assert_eq!(clock.now_us() - begun, 0);
 }
 
-/// Of two families one was overwritten until it had little space left, and then nothing was written to it. Who wrote to the other
-/// took that space up, as far as anybody counted.
+/// Of two families one was overwritten until it had little space left, and then nothing was written
+/// to it. Who wrote to the other took that space up, as far as anybody counted.
 #[test]
 fn who_writes_to_another_family_takes_no_space_of_one_with_a_limit() {
     let (env, clock) = quiet_world();
@@ -62,8 +64,9 @@ fn who_writes_to_another_family_takes_no_space_of_one_with_a_limit() {
     assert_eq!(clock.now_us() - begun, 0);
 }
 
-/// A memtable of values that go to blob files when it is flushed was to be full before that, and used up more than all the
-/// space there was: the slowest of delays lasted for most of it, and nothing that could be collected came of waiting.
+/// A memtable of values that go to blob files when it is flushed was to be full before that, and
+/// used up more than all the space there was: the slowest of delays lasted for most of it, and
+/// nothing that could be collected came of waiting.
 #[test]
 fn where_space_is_short_memtables_are_flushed_before_they_take_it_up() {
     let (env, _) = quiet_world();
@@ -74,20 +77,25 @@ fn where_space_is_short_memtables_are_flushed_before_they_take_it_up() {
             db.put((key % 30_000).to_be_bytes(), [7; 1000]).unwrap();
             if key % 100 == 0 {
                 let family = db.default_column_family();
-                largest = db.int_property(family, "rocksdb.cur-size-active-mem-table").unwrap().max(largest);
+                largest = db
+                    .int_property(family, "rocksdb.cur-size-active-mem-table")
+                    .unwrap()
+                    .max(largest);
             }
         }
         largest
     };
     for _ in 0..2 {
         overwrite(1);
-        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+            .unwrap();
     }
     let largest = overwrite(2);
     assert!(largest < 48 * MIB, "{} MiB", largest / MIB);
 }
 
-/// By default nobody waits who overwrites everything once, and what that leaves is collected behind his back.
+/// By default nobody waits who overwrites everything once, and what that leaves is collected behind
+/// his back.
 #[test]
 fn a_burst_of_overwrites_is_not_held_up_and_collected_afterwards() {
     let waited_us = |more: &str| {
@@ -95,7 +103,8 @@ fn a_burst_of_overwrites_is_not_held_up_and_collected_afterwards() {
         // Nobody waits for a flush, however slow the machine is.
         let more = format!("memory_budget=0;max_write_buffer_number=64;{more}");
         let db = Db::open("/db", &options(env, &more)).unwrap();
-        let overwrite = || (0..5_000u32).for_each(|key| db.put(key.to_be_bytes(), [7; 40_000]).unwrap());
+        let overwrite =
+            || (0..5_000u32).for_each(|key| db.put(key.to_be_bytes(), [7; 40_000]).unwrap());
         overwrite();
         db.flush_all().unwrap();
         db.wait_for_compactions().unwrap();
@@ -104,7 +113,8 @@ fn a_burst_of_overwrites_is_not_held_up_and_collected_afterwards() {
         let waited_us = clock.now_us() - begun;
         db.flush_all().unwrap();
         db.wait_for_compactions().unwrap();
-        let bytes = db.int_property(db.default_column_family(), "rocksdb.live-blob-file-size").unwrap();
+        let bytes =
+            db.int_property(db.default_column_family(), "rocksdb.live-blob-file-size").unwrap();
         assert!(bytes < 5_000 * 40_000 * 13 / 10, "{bytes}");
         waited_us
     };
@@ -112,12 +122,14 @@ fn a_burst_of_overwrites_is_not_held_up_and_collected_afterwards() {
     assert!(waited_us("") > 0, "to keep within 1.3 at every moment");
 }
 
-/// What was collected left no more than a twentieth of the room to a memtable that takes a quarter of it: writers were held to
-/// the slowest of rates for the rest, in each memtable anew, while nothing was to be done in the background.
+/// What was collected left no more than a twentieth of the room to a memtable that takes a quarter
+/// of it: writers were held to the slowest of rates for the rest, in each memtable anew, while
+/// nothing was to be done in the background.
 #[test]
 fn where_all_is_collected_that_is_due_a_memtable_is_filled_without_delay() {
     let (env, clock) = quiet_world();
-    let more = "max_space_amplification=2;write_buffer_size=8M;blob_file_size=8M;min_blob_size=1000";
+    let more =
+        "max_space_amplification=2;write_buffer_size=8M;blob_file_size=8M;min_blob_size=1000";
     let db = Db::open("/db", &options(env, more)).unwrap();
     let mut random = fastrand::Rng::with_seed(7);
     let value = [7; 6000];

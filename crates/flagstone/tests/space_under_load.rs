@@ -17,8 +17,11 @@ const MIB: u64 = 1 << 20;
 fn options(settings: &[(&str, &str)]) -> Options {
     let mut options = create();
     // The load is to be as hard as the machine can make it: nobody gives way.
-    let of_all =
-        [("enable_blob_files", "true"), ("burst_space_amplification", "0"), ("background_niceness", "0")];
+    let of_all = [
+        ("enable_blob_files", "true"),
+        ("burst_space_amplification", "0"),
+        ("background_niceness", "0"),
+    ];
     of_all.iter().chain(settings).for_each(|(name, value)| options.set(name, value).unwrap());
     options
 }
@@ -94,8 +97,8 @@ impl Drop for Ends<'_> {
 /// A file of a memtable that is being filled, and one that is flushed meanwhile.
 const ALLOWANCE: u64 = 32 * MIB;
 
-/// Where a machine is busy nothing but the slowest of rates, a tenth of this, keeps writers from going on: it is to be slower
-/// than any machine collects.
+/// Where a machine is busy nothing but the slowest of rates, a tenth of this, keeps writers from
+/// going on: it is to be slower than any machine collects.
 const SLOWEST: (&str, &str) = ("delayed_write_rate", "1m");
 
 #[test]
@@ -114,7 +117,11 @@ fn under_load_files_take_no_more_than_the_limit() {
         });
         assert!(load.has_collected());
         let peak = load.peak.load(Ordering::Relaxed);
-        assert!(peak <= 3 * load.live + ALLOWANCE, "{} MiB with values of {value} bytes", peak / MIB);
+        assert!(
+            peak <= 3 * load.live + ALLOWANCE,
+            "{} MiB with values of {value} bytes",
+            peak / MIB
+        );
     }
 }
 
@@ -128,18 +135,30 @@ fn writers_do_not_wait_for_what_readers_keep() {
     };
     let directory = temporary();
     let db = Db::open(directory.path(), &options(&[])).unwrap();
-    let load = Load { db, live: 16 * MIB, value: 16_384, peak: AtomicU64::new(0), has_ended: false.into() };
+    let load = Load {
+        db,
+        live: 16 * MIB,
+        value: 16_384,
+        peak: AtomicU64::new(0),
+        has_ended: false.into(),
+    };
     load.fill();
     let reading = load.db.iter(&ReadOptions::default()).unwrap();
     load.overwrite(2, 4);
     let usage = space(&load);
-    assert!(usage.reader_bytes + usage.garbage_bytes >= load.live, "what the iterator began with: {usage:?}");
+    assert!(
+        usage.reader_bytes + usage.garbage_bytes >= load.live,
+        "what the iterator began with: {usage:?}"
+    );
     drop(reading);
     let snapshot = load.db.snapshot();
     load.overwrite(2, 4);
     let usage = space(&load);
     assert!(usage.snapshot_bytes >= load.live * 9 / 10, "{usage:?}");
-    assert_eq!(load.db.int_property(load.db.default_column_family(), "rocksdb.num-snapshots"), Some(1));
+    assert_eq!(
+        load.db.int_property(load.db.default_column_family(), "rocksdb.num-snapshots"),
+        Some(1)
+    );
     drop(snapshot);
     load.overwrite(1, 1);
     let usage = space(&load);

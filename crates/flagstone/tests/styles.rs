@@ -1,4 +1,5 @@
-//! Stories of universal and FIFO compaction. What is picked when is told in `compaction/pick/testdata`.
+//! Stories of universal and FIFO compaction. What is picked when is told in
+//! `compaction/pick/testdata`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,8 +18,8 @@ use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Clock, Env, FileSystem, FileSystemAround};
 use flagstone::options::{
-    BottommostLevelCompaction, CompactRangeOptions, CompactionFilter, EventListener, FilterDecision,
-    FilteredKind, JobInfo, Options, WriteOptions,
+    BottommostLevelCompaction, CompactRangeOptions, CompactionFilter, EventListener,
+    FilterDecision, FilteredKind, JobInfo, Options, WriteOptions,
 };
 
 fn options(text: &str) -> Options {
@@ -61,7 +62,8 @@ fn churn(db: &Db, rounds: u64, contents: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
 }
 
 fn assert_holds(db: &Db, contents: &BTreeMap<Vec<u8>, Vec<u8>>) {
-    let expected: Vec<_> = contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let expected: Vec<_> =
+        contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     assert!(entries(db, db.default_column_family()) == expected);
 }
 
@@ -83,7 +85,8 @@ fn universal_compaction_keeps_few_runs_and_all_data() {
         churn(&db, 40, &mut contents);
         db.wait_for_compactions().unwrap();
         let in_use = levels(&db);
-        let runs = in_use.iter().map(|(level, files)| if *level == 0 { *files } else { 1 }).sum::<usize>();
+        let runs =
+            in_use.iter().map(|(level, files)| if *level == 0 { *files } else { 1 }).sum::<usize>();
         assert!(runs <= 5, "{text}: {in_use:?}");
         assert_holds(&db, &contents);
 
@@ -97,7 +100,8 @@ fn universal_compaction_keeps_few_runs_and_all_data() {
     }
 }
 
-/// The most bytes that tables had on the disk whenever one of them was removed: all that was written in its place is there then.
+/// The most bytes that tables had on the disk whenever one of them was removed: all that was
+/// written in its place is there then.
 #[derive(Clone, Default)]
 struct Disk {
     files: MemoryFileSystem,
@@ -137,13 +141,17 @@ impl Disk {
     }
 }
 
-/// Went wrong: to merge all runs took a second copy of everything, and a database that filled half of its disk never could.
+/// Went wrong: to merge all runs took a second copy of everything, and a database that filled half
+/// of its disk never could.
 #[test]
 fn merging_all_runs_takes_no_more_scratch_than_it_may() {
     let merge_all = |bound: u64, asked: bool, rewrites: bool| {
-        // Went wrong: the next piece did not wait while another thread was about to remove what had become free.
-        let disk =
-            Disk { removal_takes: Duration::from_millis(if asked { 0 } else { 10 }), ..Disk::default() };
+        // Went wrong: the next piece did not wait while another thread was about to remove what had
+        // become free.
+        let disk = Disk {
+            removal_takes: Duration::from_millis(if asked { 0 } else { 10 }),
+            ..Disk::default()
+        };
         let mut options = options(
             "compaction_style=kCompactionStyleUniversal;compression=kNoCompression;target_file_size_base=16384;\
              compaction_options_universal={max_size_amplification_percent=5;};level0_file_num_compaction_trigger=2;\
@@ -186,13 +194,16 @@ fn merging_all_runs_takes_no_more_scratch_than_it_may() {
         assert!(levels(&db).keys().eq([&6]), "{:?}", levels(&db));
         assert_holds(&db, &contents);
         assert!(db.verify(|_| {}).faults.is_empty());
-        println!("at most {bound} bytes, asked={asked}: {scratch} of scratch for {all}, {promised} said");
+        println!(
+            "at most {bound} bytes, asked={asked}: {scratch} of scratch for {all}, {promised} said"
+        );
         assert!(scratch <= promised + promised / 20, "{scratch} bytes, and {promised} were said");
         (scratch, all)
     };
     for (asked, rewrites) in [(false, false), (true, false), (true, true)] {
         let (scratch, _) = merge_all(150_000, asked, rewrites);
-        // Level 0 becomes seven tables, each of which overlaps a seventh of everything: the least that a piece can be.
+        // Level 0 becomes seven tables, each of which overlaps a seventh of everything: the least
+        // that a piece can be.
         assert!(scratch < 220_000, "asked={asked}: {scratch} bytes");
         // Unasked, its inputs may be removed when nobody looks any longer.
         if asked {
@@ -204,7 +215,8 @@ fn merging_all_runs_takes_no_more_scratch_than_it_may() {
     assert!(by_default < 25 * 16_384 + 30_000, "{by_default} bytes");
 }
 
-/// Runs of similar size, the oldest among them, were merged at once, whatever `max_compaction_bytes` and `space` said.
+/// Runs of similar size, the oldest among them, were merged at once, whatever
+/// `max_compaction_bytes` and `space` said.
 #[test]
 fn merging_similar_runs_takes_no_more_scratch_than_it_may() {
     let disk = Disk::default();
@@ -237,7 +249,10 @@ fn merging_similar_runs_takes_no_more_scratch_than_it_may() {
     assert!(levels(&db).keys().eq([&6]), "{:?}", levels(&db));
     assert_holds(&db, &contents);
     let promised = space.scratch_bytes;
-    assert!(scratch <= promised + promised / 20, "{scratch} bytes for {all}, and {promised} were said");
+    assert!(
+        scratch <= promised + promised / 20,
+        "{scratch} bytes for {all}, and {promised} were said"
+    );
     assert!(scratch < all / 4 * 3, "{scratch} bytes for {all}");
 }
 
@@ -251,8 +266,8 @@ impl EventListener for Written {
     }
 }
 
-/// Somebody merged all runs while that was being done in pieces, and it was taken up again for the next few tables: most of the
-/// last level was rewritten for nothing.
+/// Somebody merged all runs while that was being done in pieces, and it was taken up again for the
+/// next few tables: most of the last level was rewritten for nothing.
 #[test]
 fn a_merge_in_pieces_ends_when_somebody_else_has_done_it() {
     let written = Arc::new(Written::default());
@@ -325,7 +340,10 @@ fn a_merge_in_parts_needs_less_room_at_a_time() {
         largest * 100 / all
     };
     let (in_parts, at_once) = (percent_of_largest(true), percent_of_largest(false));
-    assert!(in_parts < 60 && at_once > 70, "{in_parts} and {at_once} percent of the data in one compaction");
+    assert!(
+        in_parts < 60 && at_once > 70,
+        "{in_parts} and {at_once} percent of the data in one compaction"
+    );
 }
 
 #[test]
@@ -348,8 +366,11 @@ fn as_many_runs_may_stay_as_max_read_amp_says() {
     let db = open_as_written(directory.path(), false);
     assert_eq!(db.default_column_family().options().compaction_options_universal.max_read_amp, 5);
     assert_eq!(db.get("key").unwrap().unwrap().len(), 2_000);
-    db.set_options(db.default_column_family(), &[("compaction_options_universal", "{max_read_amp=-1;}")])
-        .unwrap();
+    db.set_options(
+        db.default_column_family(),
+        &[("compaction_options_universal", "{max_read_amp=-1;}")],
+    )
+    .unwrap();
     db.wait_for_compactions().unwrap();
     assert!(levels(&db).values().sum::<usize>() <= 2, "{:?}", levels(&db));
     db.close().unwrap();
@@ -360,7 +381,8 @@ fn as_many_runs_may_stay_as_max_read_amp_says() {
     }
 }
 
-/// As many runs as the trigger, of sizes that nobody would merge: they stay, and writers do not wait for them.
+/// As many runs as the trigger, of sizes that nobody would merge: they stay, and writers do not
+/// wait for them.
 #[test]
 fn writers_do_not_wait_for_runs_that_are_left_alone() {
     let directory = temporary();
@@ -378,7 +400,8 @@ fn writers_do_not_wait_for_runs_that_are_left_alone() {
     db.write_with(&WriteOptions { no_slowdown: true, ..WriteOptions::default() }, batch).unwrap();
 }
 
-/// Writes of low priority, but not in vain or where they must not wait: those were held up for good, these slept, too.
+/// Writes of low priority, but not in vain or where they must not wait: those were held up for
+/// good, these slept, too.
 #[test]
 fn writes_of_low_priority_give_way_to_compactions_that_somebody_does() {
     for (text, gives_way) in [
@@ -400,8 +423,13 @@ fn writes_of_low_priority_give_way_to_compactions_that_somebody_does() {
         let mut batch = WriteBatch::new();
         batch.put(b"key", b"value").unwrap();
         let low = WriteOptions { low_pri: true, ..WriteOptions::default() };
-        let refused = db.write_with(&WriteOptions { no_slowdown: true, ..low }, batch.clone()).err();
-        assert_eq!(refused.map(|error| error.code()), gives_way.then_some(Code::Incomplete), "{text}");
+        let refused =
+            db.write_with(&WriteOptions { no_slowdown: true, ..low }, batch.clone()).err();
+        assert_eq!(
+            refused.map(|error| error.code()),
+            gives_way.then_some(Code::Incomplete),
+            "{text}"
+        );
         assert_eq!(clock.0.load(Ordering::Relaxed), 0, "{text}");
         db.write_with(&low, batch).unwrap();
         assert_eq!(clock.0.load(Ordering::Relaxed) > 0, gives_way, "{text}");
@@ -418,7 +446,13 @@ impl CompactionFilter for Held {
         "Held"
     }
 
-    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
+    fn filter(
+        &self,
+        _level: u32,
+        _key: &[u8],
+        _kind: FilteredKind,
+        _value: &[u8],
+    ) -> FilterDecision {
         drop(self.0.lock());
         FilterDecision::Keep
     }
@@ -458,7 +492,8 @@ fn check(path: &Path, contents: &BTreeMap<Vec<u8>, Vec<u8>>) {
 #[test]
 fn the_oldest_run_holds_no_deletions() {
     let directory = temporary();
-    let text = "compaction_style=kCompactionStyleUniversal;num_levels=1;disable_auto_compactions=true";
+    let text =
+        "compaction_style=kCompactionStyleUniversal;num_levels=1;disable_auto_compactions=true";
     let db = Db::open(directory.path(), &options(text)).unwrap();
     for number in 0..100u32 {
         db.put(number.to_be_bytes(), "value").unwrap();
@@ -497,7 +532,8 @@ fn fifo_compaction_drops_the_oldest() {
         db.flush_all().unwrap();
     }
     db.wait_for_compactions().unwrap();
-    let left: Vec<u8> = entries(&db, db.default_column_family()).iter().map(|(key, _)| key[0]).collect();
+    let left: Vec<u8> =
+        entries(&db, db.default_column_family()).iter().map(|(key, _)| key[0]).collect();
     assert_eq!(left, [11, 12, 13, 14, 15, 16, 17, 18, 19], "nine tables of 11 KB fit");
     db.close().unwrap();
     drop(db);
@@ -525,12 +561,14 @@ fn what_fifo_compaction_drops_is_garbage_in_blob_files() {
     assert_eq!(entries(&db, db.default_column_family()).len(), tables);
 }
 
-/// Went wrong: only the keys and addresses in tables counted, and values in blob files took whatever space they took.
+/// Went wrong: only the keys and addresses in tables counted, and values in blob files took
+/// whatever space they took.
 #[test]
 fn fifo_compaction_counts_the_bytes_of_blob_files_where_it_is_told_to() {
     let names_it = |directory: &Path| {
         let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-        let newest = files.filter(|path| path.to_string_lossy().contains("OPTIONS-")).max().unwrap();
+        let newest =
+            files.filter(|path| path.to_string_lossy().contains("OPTIONS-")).max().unwrap();
         std::fs::read_to_string(newest).unwrap().contains("max_data_files_size=120000;")
     };
     for mode in ["commit", "flush"] {
@@ -550,7 +588,10 @@ fn fifo_compaction_counts_the_bytes_of_blob_files_where_it_is_told_to() {
             db.wait_for_compactions().unwrap();
             held.push(db.live_files().iter().map(|file| file.size).sum::<u64>());
         }
-        assert!(held.iter().all(|bytes| *bytes <= 120_000) && held[19] > 100_000, "{mode}: {held:?}");
+        assert!(
+            held.iter().all(|bytes| *bytes <= 120_000) && held[19] > 100_000,
+            "{mode}: {held:?}"
+        );
         assert_eq!(keys(), (10..20).collect::<Vec<u8>>(), "{mode}: ten of 11 KB fit");
         let blobs = db.live_files().iter().filter(|file| file.level.is_none()).count();
         assert_eq!(blobs, 10, "{mode}");
@@ -571,7 +612,8 @@ fn fifo_compaction_counts_the_bytes_of_blob_files_where_it_is_told_to() {
 #[test]
 fn fifo_compaction_merges_small_tables_where_that_is_allowed() {
     let directory = temporary();
-    let text = "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={allow_compaction=true;}";
+    let text =
+        "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={allow_compaction=true;}";
     let db = Db::open(directory.path(), &options(text)).unwrap();
     let mut contents = BTreeMap::new();
     churn(&db, 20, &mut contents);
@@ -595,6 +637,8 @@ fn fifo_compaction_merges_tables_by_their_part_of_the_data_where_that_is_asked_f
     assert!(largest < Some(125_000), "{largest:?}");
     assert_holds(&db, &contents);
     drop(db);
-    let newest = flagstone::options::load_latest(&Options::default().env, directory.path()).unwrap().unwrap();
+    let newest = flagstone::options::load_latest(&Options::default().env, directory.path())
+        .unwrap()
+        .unwrap();
     assert!(newest.options.cf.compaction_options_fifo.use_kv_ratio_compaction);
 }

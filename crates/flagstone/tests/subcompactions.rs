@@ -17,7 +17,8 @@ use flagstone::options::{
     FilterDecision, FilteredKind, Options, ReadOptions,
 };
 use testkit::{
-    Call, CrashFs, FaultFs, Generator, Injection, Model, Plan, Sort, compare, for_each_seed, settings,
+    Call, CrashFs, FaultFs, Generator, Injection, Model, Plan, Sort, compare, for_each_seed,
+    settings,
 };
 
 /// Small tables, and nothing that happens unasked.
@@ -41,7 +42,10 @@ fn in_parts(count: u32) -> CompactRangeOptions {
 
 /// Rewrites the last level, too.
 fn of_all(count: u32) -> CompactRangeOptions {
-    CompactRangeOptions { bottommost_level_compaction: BottommostLevelCompaction::Force, ..in_parts(count) }
+    CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..in_parts(count)
+    }
 }
 
 fn compact(db: &Db, options: &CompactRangeOptions) {
@@ -108,7 +112,8 @@ fn parts_leave_what_a_whole_leaves() {
         for told in [&whole, &parts] {
             let family = told.db.default_column_family();
             for (snapshot, model) in &told.seen {
-                let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+                let options =
+                    ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
                 compare::check_scans(&told.db, family, &model.families["default"], &options);
             }
             compare::check_files(&told.db);
@@ -176,15 +181,18 @@ fn universal_compactions_are_cut() {
         db.wait_for_compactions().unwrap();
     }
     let (compactions, parts) = (db.statistics().get(Ticker::Compactions), parts_since(&db, 0));
-    assert!(compactions > 0 && parts > compactions * 2, "{compactions} compactions in {parts} parts");
+    assert!(
+        compactions > 0 && parts > compactions * 2,
+        "{compactions} compactions in {parts} parts"
+    );
     let found = entries(&db, db.default_column_family());
     assert_eq!(found.len(), 200);
     assert!(found.iter().all(|(_, value)| value[0] == b'7'));
     compare::check_files(&db);
 }
 
-/// A range deletion over nearly everything, of which a snapshot sees what was before: each part has its piece of it, and
-/// those in which nothing else is left have a table for that alone.
+/// A range deletion over nearly everything, of which a snapshot sees what was before: each part has
+/// its piece of it, and those in which nothing else is left have a table for that alone.
 #[test]
 fn a_range_deletion_reaches_over_the_cuts() {
     let mut options = settings::tiny(&Env::memory());
@@ -213,8 +221,8 @@ fn a_range_deletion_reaches_over_the_cuts() {
         assert_eq!(found, compare::scan_back(&db, family, &options).unwrap());
         for (number, with) in [(0, b'b'), (9, b'b'), (390, b'b'), (202, b'c')] {
             let value = db.get_with(&options, family, key(number)).unwrap();
-            let expected =
-                snapshot.map_or(with, |at| if at.sequence() == before.sequence() { b'a' } else { b'b' });
+            let expected = snapshot
+                .map_or(with, |at| if at.sequence() == before.sequence() { b'a' } else { b'b' });
             assert_eq!(value.unwrap()[0], expected, "{number}");
         }
         found.len()
@@ -294,7 +302,12 @@ fn blob_files_are_emptied_by_all_parts() {
     assert_eq!(garbage(&db)[0], 0);
     let found = entries(&db, db.default_column_family());
     assert_eq!(found.len(), 300);
-    assert!(found.iter().zip(0..).all(|((_, value), number)| value[0] == b'0' + u8::from(number % 2 == 0)));
+    assert!(
+        found
+            .iter()
+            .zip(0..)
+            .all(|((_, value), number)| value[0] == b'0' + u8::from(number % 2 == 0))
+    );
     compare::check_files(&db);
 }
 
@@ -405,7 +418,8 @@ fn a_filter_skips_to_the_end_of_its_part_at_most() {
     compare::check_files(&db);
 }
 
-/// RocksDB reads what parts wrote side by side: tables that touch at a range deletion, blob files of each part.
+/// RocksDB reads what parts wrote side by side: tables that touch at a range deletion, blob files
+/// of each part.
 #[test]
 fn rocksdb_reads_what_parts_wrote() {
     let Some(referee) = referee() else { return };

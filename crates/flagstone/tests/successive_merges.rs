@@ -27,7 +27,12 @@ impl MergeOperator for Append {
         "Append"
     }
 
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         self.most.fetch_max(operands.len(), Ordering::Relaxed);
         let parts = existing.into_iter().chain(operands.iter().copied());
         (!operands.contains(&&b"refused"[..])).then(|| parts.collect::<Vec<_>>().concat())
@@ -44,7 +49,9 @@ fn world(changes: &[(&str, &str)]) -> (Arc<Append>, Options) {
 }
 
 fn get(db: &Db, key: &str) -> String {
-    db.get(key).unwrap().map_or("nothing".to_string(), |value| String::from_utf8(value.to_vec()).unwrap())
+    db.get(key)
+        .unwrap()
+        .map_or("nothing".to_string(), |value| String::from_utf8(value.to_vec()).unwrap())
 }
 
 #[test]
@@ -144,15 +151,20 @@ impl MergeOperator for Moody {
         "Moody"
     }
 
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         let panics = operands.contains(&&b"panic"[..]) && !self.0.swap(true, Ordering::Relaxed);
         assert!(!panics, "a fault of the application's operator");
         Some(existing.into_iter().chain(operands.iter().copied()).collect::<Vec<_>>().concat())
     }
 }
 
-/// The log had the batch, the memtable half of it, and the next one took its sequence numbers: half a batch was seen, and the
-/// database could not be opened any more.
+/// The log had the batch, the memtable half of it, and the next one took its sequence numbers: half
+/// a batch was seen, and the database could not be opened any more.
 #[test]
 fn an_operator_that_panics_in_a_write_leaves_the_operand_to_readers() {
     let (_, mut options) = world(&[("max_successive_merges", "1")]);
@@ -169,11 +181,14 @@ fn an_operator_that_panics_in_a_write_leaves_the_operand_to_readers() {
     assert!(written.is_ok_and(|written| written.is_ok()));
     drop(db);
     let db = Db::open("/db", &options).unwrap();
-    assert_eq!(["key", "before", "behind", "other"].map(|key| get(&db, key)), ["a panic", "1", "2", "3"]);
+    assert_eq!(
+        ["key", "before", "behind", "other"].map(|key| get(&db, key)),
+        ["a panic", "1", "2", "3"]
+    );
 }
 
-/// A delimiter `{` was read back as `{};`, and one that is no text as another: who opened the database by its OPTIONS file put
-/// the wrong bytes between what it merged.
+/// A delimiter `{` was read back as `{};`, and one that is no text as another: who opened the
+/// database by its OPTIONS file put the wrong bytes between what it merged.
 #[test]
 fn an_options_file_gives_back_every_delimiter() {
     for delimiter in [&b"\n"[..], b"#", b" ", b"\\", b"{", b"}{", b";", b"", b"\xff", b"\x00"] {
@@ -181,9 +196,14 @@ fn an_options_file_gives_back_every_delimiter() {
         options.cf.merge_operator = Some(Arc::new(StringAppendOperator::new(delimiter)));
         Db::open("/db", &options).unwrap().close().unwrap();
         let loaded = load_latest(&options.env, Path::new("/db")).unwrap().expect("an OPTIONS file");
-        let db = Db::open("/db", &Options { cf: loaded.families[0].1.clone(), ..loaded.options }).unwrap();
+        let db = Db::open("/db", &Options { cf: loaded.families[0].1.clone(), ..loaded.options })
+            .unwrap();
         db.put("key", "1").unwrap();
         db.merge("key", "2").unwrap();
-        assert_eq!(db.get("key").unwrap().unwrap()[..], [b"1", delimiter, b"2"].concat(), "{delimiter:?}");
+        assert_eq!(
+            db.get("key").unwrap().unwrap()[..],
+            [b"1", delimiter, b"2"].concat(),
+            "{delimiter:?}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Stories of tables that cool as they age, under FIFO compaction. Which table is rewritten when is told in
-//! `compaction/pick/testdata/fifo.txt`.
+//! Stories of tables that cool as they age, under FIFO compaction. Which table is rewritten when is
+//! told in `compaction/pick/testdata/fifo.txt`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -97,7 +97,8 @@ fn tables_cool_as_they_age_and_rocksdb_reads_them() {
     // The rewriting has not made it younger.
     assert_eq!(temperatures(&db), expected(&[("a", "cold"), ("b", "warm")]));
     // The file system heard of each before it was made.
-    let newest: Vec<_> = db.live_files().into_iter().map(|file| (file.path, file.temperature)).collect();
+    let newest: Vec<_> =
+        db.live_files().into_iter().map(|file| (file.path, file.temperature)).collect();
     let told = world.told();
     assert!(newest.iter().all(|known| told.contains(known)), "{newest:?} {told:?}");
 
@@ -114,8 +115,9 @@ fn tables_cool_as_they_age_and_rocksdb_reads_them() {
     let manifest = referee.ldb(directory.path(), &["manifest_dump", "--verbose"]);
     assert!(manifest.contains("AddFile"), "{manifest}");
     // RocksDB 7.8 does not know the option, and reads no OPTIONS file that names it.
-    let ldb =
-        |words: &[&str]| referee.ldb(directory.path(), &[words, &["--try_load_options=false"]].concat());
+    let ldb = |words: &[&str]| {
+        referee.ldb(directory.path(), &[words, &["--try_load_options=false"]].concat())
+    };
     assert_eq!(ldb(&["get", "b"]).trim(), "value");
     ldb(&["checkconsistency"]);
     ldb(&["put", "c", "of rocksdb"]);
@@ -131,8 +133,7 @@ fn tables_cool_as_they_age_and_rocksdb_reads_them() {
 fn rocksdb_s_older_word_for_warm_tables_is_understood_by_both() {
     let directory = temporary();
     let world = World::new();
-    let text =
-        "compaction_style=kCompactionStyleFIFO;num_levels=1;ttl=0;compaction_options_fifo={age_for_warm=100}";
+    let text = "compaction_style=kCompactionStyleFIFO;num_levels=1;ttl=0;compaction_options_fifo={age_for_warm=100}";
     let db = Db::open(directory.path(), &world.options(text)).unwrap();
     write(&db, "a");
     world.pass(&db, 100);
@@ -171,14 +172,17 @@ fn thresholds_change_while_the_database_is_open() {
     write(&db, "a");
     world.pass(&db, 1000);
     assert_eq!(temperatures(&db), expected(&[("a", "unknown")]));
-    let set = |text: &str| db.set_options(db.default_column_family(), &[("compaction_options_fifo", text)]);
+    let set = |text: &str| {
+        db.set_options(db.default_column_family(), &[("compaction_options_fifo", text)])
+    };
     set("{age_for_warm=100}").unwrap();
     db.wait_for_compactions().unwrap();
     assert_eq!(temperatures(&db), expected(&[("a", "warm")]));
     set("{file_temperature_age_thresholds={{temperature=kIce;age=900}}}").unwrap();
     db.wait_for_compactions().unwrap();
     assert_eq!(temperatures(&db), expected(&[("a", "ice")]));
-    set("{file_temperature_age_thresholds={{temperature=kIce;age=9}:{temperature=kHot;age=9}}}").unwrap_err();
+    set("{file_temperature_age_thresholds={{temperature=kIce;age=9}:{temperature=kHot;age=9}}}")
+        .unwrap_err();
     // What was set stands in the OPTIONS file.
     drop(db);
     let db = open_as_written(directory.path(), true);
@@ -188,7 +192,8 @@ fn thresholds_change_while_the_database_is_open() {
 
 #[test]
 fn what_has_no_age_is_refused() {
-    let ages = "compaction_options_fifo={file_temperature_age_thresholds={{temperature=kWarm;age=1}}}";
+    let ages =
+        "compaction_options_fifo={file_temperature_age_thresholds={{temperature=kWarm;age=1}}}";
     for (text, refused) in [
         ("compaction_style=kCompactionStyleFIFO;num_levels=1", false),
         ("compaction_style=kCompactionStyleFIFO", true),
@@ -197,6 +202,10 @@ fn what_has_no_age_is_refused() {
         let directory = temporary();
         let options = World::new().options(&format!("{text};{ages}"));
         let opened = Db::open(directory.path(), &options);
-        assert_eq!(opened.err().map(|error| error.code()), refused.then_some(Code::NotSupported), "{text}");
+        assert_eq!(
+            opened.err().map(|error| error.code()),
+            refused.then_some(Code::NotSupported),
+            "{text}"
+        );
     }
 }

@@ -15,7 +15,8 @@ use flagstone::db::{Db, TtlDb, TtlOptions};
 use flagstone::env::{Clock, Env};
 use flagstone::options::{
     ColumnFamilyOptions, CompactFilesOptions, CompactionFilter, CompactionFilterContext,
-    CompactionFilterFactory, Options, ReadOptions, TableFileCreationReason, WriteOptions, load_latest,
+    CompactionFilterFactory, Options, ReadOptions, TableFileCreationReason, WriteOptions,
+    load_latest,
 };
 use testkit::{compare, settings};
 
@@ -26,8 +27,11 @@ fn keys(db: &TtlDb) -> String {
 #[test]
 fn what_has_expired_is_found_until_a_compaction_comes_by() {
     let (env, clock) = world();
-    let db =
-        TtlDb::open("/db", &settings::tiny(&env), TtlOptions { ttl_seconds: 60, ..TtlOptions::default() });
+    let db = TtlDb::open(
+        "/db",
+        &settings::tiny(&env),
+        TtlOptions { ttl_seconds: 60, ..TtlOptions::default() },
+    );
     let db = db.unwrap();
     db.put("a", "early").unwrap();
     clock.advance(50);
@@ -50,10 +54,15 @@ fn strict_reads_find_nothing_that_has_expired() {
         db.put(key, key.repeat(3)).unwrap();
     }
     assert_eq!(keys(&db), "a b c d");
-    let mut standing = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).unwrap();
+    let mut standing =
+        db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).unwrap();
     clock.advance(11);
     assert_eq!(keys(&db), "b c d");
-    let all = db.multi_get_with(&ReadOptions::default(), db.base().default_column_family(), &["a", "b", "x"]);
+    let all = db.multi_get_with(
+        &ReadOptions::default(),
+        db.base().default_column_family(),
+        &["a", "b", "x"],
+    );
     let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
     assert!(all[0].is_none() && all[2].is_none());
     assert_eq!(all[1].as_ref().unwrap(), "bbb");
@@ -77,12 +86,15 @@ fn a_key_may_have_an_expiry_of_its_own() {
     let options = settings::tiny(&env);
     let db = TtlDb::open("/db", &options, TtlOptions::strict(3600)).unwrap();
     let family = db.base().default_column_family().clone();
-    let put_until = |key: &str, expiry| db.put_until(&WriteOptions::default(), &family, key, key, expiry);
+    let put_until =
+        |key: &str, expiry| db.put_until(&WriteOptions::default(), &family, key, key, expiry);
     put_until("brief", NOON + 10).unwrap();
     put_until("long", NOON + 100_000).unwrap();
     db.put("usual", "usual").unwrap();
     let expiry = |key: &str| {
-        db.get_with_expiry(&ReadOptions::default(), &family, key).unwrap().and_then(|found| found.expiry)
+        db.get_with_expiry(&ReadOptions::default(), &family, key)
+            .unwrap()
+            .and_then(|found| found.expiry)
     };
     assert_eq!(expiry("brief"), Some(NOON + 10));
     assert_eq!(expiry("usual"), Some(NOON + 3600));
@@ -107,7 +119,8 @@ fn a_key_may_have_an_expiry_of_its_own() {
 fn large_values_expire_and_leave_their_blob_files() {
     let (env, clock) = world();
     let mut options = settings::tiny(&env);
-    let blobs = [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
+    let blobs =
+        [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
     settings::set(&mut options, &blobs);
     settings::set(&mut options, &[("disable_auto_compactions", "true")]);
     let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
@@ -137,13 +150,17 @@ fn a_merged_value_is_as_young_as_the_merge() {
     assert_eq!(db.get("k").unwrap().unwrap(), "a,b", "operands do not expire, as in RocksDB");
     compact(&db);
     let found = db.get_with_expiry(&ReadOptions::default(), &family, "k").unwrap().unwrap();
-    assert_eq!((found.value.into_vec(), found.expiry), (b"a,b".to_vec(), Some(clock.unix_seconds() + 60)));
+    assert_eq!(
+        (found.value.into_vec(), found.expiry),
+        (b"a,b".to_vec(), Some(clock.unix_seconds() + 60))
+    );
     clock.advance(61);
     compact(&db);
     assert!(db.get("k").unwrap().is_none());
 }
 
-/// Went wrong: what was merged never expired as long as no compaction put it together, and then lived as long again.
+/// Went wrong: what was merged never expired as long as no compaction put it together, and then
+/// lived as long again.
 #[test]
 fn where_reads_are_strict_a_merged_value_lives_from_its_last_operand() {
     for compacts in [false, true] {
@@ -175,9 +192,9 @@ fn where_reads_are_strict_a_merged_value_lives_from_its_last_operand() {
     }
 }
 
-/// Went wrong: a compaction that put operands together forgot when the first of them had come, and with it that the value
-/// below had lived then; and onto what operands came to it merged, where that had expired by then, as long as no compaction
-/// had made a value of it.
+/// Went wrong: a compaction that put operands together forgot when the first of them had come, and
+/// with it that the value below had lived then; and onto what operands came to it merged, where
+/// that had expired by then, as long as no compaction had made a value of it.
 #[test]
 fn where_reads_are_strict_what_is_merged_onto_is_the_same_whatever_compactions_come_by() {
     // What is written when; what is there in the end.
@@ -214,8 +231,8 @@ fn where_reads_are_strict_what_is_merged_onto_is_the_same_whatever_compactions_c
     }
 }
 
-/// Went wrong: a compaction that did not come to the operands dropped the value below for its age, though it had lived when they
-/// came.
+/// Went wrong: a compaction that did not come to the operands dropped the value below for its age,
+/// though it had lived when they came.
 #[test]
 fn where_reads_are_strict_no_value_is_dropped_that_something_was_merged_onto() {
     let (env, clock) = world();
@@ -236,7 +253,10 @@ fn where_reads_are_strict_no_value_is_dropped_that_something_was_merged_onto() {
     db.base().compact_files(&family, &numbers, 6, &CompactFilesOptions::default()).unwrap();
     let found = entries(&db);
     let found: Vec<_> = found.iter().map(|(key, value)| (&key[..], &value[..])).collect();
-    assert_eq!(found, [("from memtable", "base,more"), ("from table", "base,more"), ("late", "more")]);
+    assert_eq!(
+        found,
+        [("from memtable", "base,more"), ("from table", "base,more"), ("late", "more")]
+    );
     assert!(db.base().get("alone").unwrap().is_none(), "its space is free");
 }
 
@@ -252,13 +272,16 @@ impl CompactionFilterFactory for FiltersReplay {
         true
     }
 
-    fn create_compaction_filter(&self, _: &CompactionFilterContext) -> Option<Box<dyn CompactionFilter>> {
+    fn create_compaction_filter(
+        &self,
+        _: &CompactionFilterContext,
+    ) -> Option<Box<dyn CompactionFilter>> {
         None
     }
 }
 
-/// Went wrong: what had expired by the time of a replay was dropped by the table that it filled, and the operand that was merged
-/// onto it in time stood behind that in the log.
+/// Went wrong: what had expired by the time of a replay was dropped by the table that it filled,
+/// and the operand that was merged onto it in time stood behind that in the log.
 #[test]
 fn where_reads_are_strict_a_replay_drops_no_value_that_its_log_merges_onto() {
     let (env, clock) = world();
@@ -282,8 +305,8 @@ fn where_reads_are_strict_a_replay_drops_no_value_that_its_log_merges_onto() {
     assert_eq!(db.get("key").unwrap().unwrap(), "base,more");
 }
 
-/// Went wrong: where something newer hid the operands, what they lay on was dropped for its age, and a snapshot that saw them
-/// found them on nothing.
+/// Went wrong: where something newer hid the operands, what they lay on was dropped for its age,
+/// and a snapshot that saw them found them on nothing.
 #[test]
 fn where_reads_are_strict_a_snapshot_keeps_what_it_sees_something_merged_onto() {
     let (env, clock) = world();
@@ -343,8 +366,10 @@ fn some_keys_expire_and_others_live_for_ever() {
     assert_eq!(keys(&db), "always batch brief made eternal made mortal merged soon soon, too");
     clock.advance(11);
     assert_eq!(keys(&db), "always batch made eternal merged soon soon, too");
-    let all = db.multi_get_with(&ReadOptions::default(), &family, &["always", "brief", "made eternal"]);
-    let all: Vec<_> = all.into_iter().map(|found| found.unwrap().map(|value| value.into_vec())).collect();
+    let all =
+        db.multi_get_with(&ReadOptions::default(), &family, &["always", "brief", "made eternal"]);
+    let all: Vec<_> =
+        all.into_iter().map(|found| found.unwrap().map(|value| value.into_vec())).collect();
     assert_eq!(all, [Some(b"1".to_vec()), None, Some(b"8".to_vec())]);
     compact(&db);
     assert_eq!(keys(&db), "always batch made eternal merged soon soon, too");
@@ -369,7 +394,8 @@ fn families_have_times_of_their_own() {
     let mut options = settings::tiny(&env);
     options.create_missing_column_families = true;
     let plain = ColumnFamilyOptions::default;
-    let listed = [("default", plain(), TtlOptions::default()), ("brief", plain(), TtlOptions::strict(5))];
+    let listed =
+        [("default", plain(), TtlOptions::default()), ("brief", plain(), TtlOptions::strict(5))];
     let db = TtlDb::open_with_families("/db", &options, &listed).unwrap();
     let late = db.create_column_family("late", &plain(), TtlOptions::strict(50)).unwrap();
     let brief = db.base().column_family("brief").unwrap();
@@ -397,7 +423,10 @@ fn families_have_times_of_their_own() {
     assert_eq!(db.put_cf(&foreign, "k", "v").unwrap_err().code(), Code::InvalidArgument);
     let mut entity = WriteBatch::new();
     entity.put_entity(&late, b"k", b"\x01\x00").unwrap();
-    assert_eq!(db.write_with(&WriteOptions::default(), &entity).unwrap_err().code(), Code::NotSupported);
+    assert_eq!(
+        db.write_with(&WriteOptions::default(), &entity).unwrap_err().code(),
+        Code::NotSupported
+    );
 }
 
 #[test]
@@ -419,7 +448,8 @@ fn a_value_without_a_stamp_is_corrupt_and_is_not_dropped() {
     assert_eq!(db.base().get("k").unwrap().unwrap(), "0000");
 }
 
-/// The OPTIONS file says what deals with the stamps, and any program that goes by it goes on with that.
+/// The OPTIONS file says what deals with the stamps, and any program that goes by it goes on with
+/// that.
 #[test]
 fn the_options_file_says_how_long_values_live() {
     let (env, clock) = world();
@@ -436,7 +466,11 @@ fn the_options_file_says_how_long_values_live() {
     let again = Options { cf: family.clone(), ..loaded.options.clone() };
     let db = TtlDb::open("/db", &again, TtlOptions::strict(70)).unwrap();
     db.merge_cf(db.base().default_column_family(), "k", "b").unwrap();
-    assert_eq!(db.get("k").unwrap().unwrap(), "a,b", "what deals with stamps already is not wrapped again");
+    assert_eq!(
+        db.get("k").unwrap().unwrap(),
+        "a,b",
+        "what deals with stamps already is not wrapped again"
+    );
     clock.advance(1);
     db.base().close().unwrap();
 }

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Wake};
 use flagstone::base::Code;
 use flagstone::db::{TtlAsyncIter, TtlDb, TtlOptions};
 use flagstone::env::Env;
-use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, ReadOptions, WriteOptions};
+use flagstone::options::{
+    BottommostLevelCompaction, CompactRangeOptions, ReadOptions, WriteOptions,
+};
 use testkit::{HandClock, settings};
 
 fn world() -> (Env, Arc<HandClock>) {
@@ -19,7 +21,8 @@ fn world() -> (Env, Arc<HandClock>) {
 fn a_part_of_a_value_knows_nothing_of_its_stamp() {
     let (env, clock) = world();
     let mut options = settings::tiny(&env);
-    let blobs = [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
+    let blobs =
+        [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
     settings::set(&mut options, &blobs);
     let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
     let family = db.base().default_column_family().clone();
@@ -37,7 +40,8 @@ fn a_part_of_a_value_knows_nothing_of_its_stamp() {
         for value in &values {
             let size = value.len() as u64;
             let key = format!("k{size}");
-            let ends = [0, 1, 65_535, 65_536, 65_537, size.saturating_sub(1), size, size + 3, u64::MAX];
+            let ends =
+                [0, 1, 65_535, 65_536, 65_537, size.saturating_sub(1), size, size + 3, u64::MAX];
             for (start, end) in ends.iter().flat_map(|start| ends.map(|end| (*start, end))) {
                 let part = db.get_range(read, &family, &key, start..end).unwrap().expect("a value");
                 let expected =
@@ -65,7 +69,8 @@ fn a_value_in_pieces_expires_as_any_other() {
     let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
     let family = db.base().default_column_family().clone();
     for (key, pieces) in [("small", 1), ("large", 40)] {
-        let mut writer = db.put_stream(&family, key, &WriteOptions::default()).unwrap().with_buffer(2000);
+        let mut writer =
+            db.put_stream(&family, key, &WriteOptions::default()).unwrap().with_buffer(2000);
         (0..pieces).for_each(|piece| writer.append(&[piece; 1000]).unwrap());
         assert_eq!(writer.size(), 1000 * u64::from(pieces), "its stamp is not of it");
         assert!(db.get(key).unwrap().is_none());
@@ -75,7 +80,11 @@ fn a_value_in_pieces_expires_as_any_other() {
         assert!(value.chunks(1000).enumerate().all(|(piece, bytes)| bytes == [piece as u8; 1000]));
         let (expiring, now) =
             (db.get_with_expiry(&ReadOptions::default(), &family, key), env.clock.unix_seconds());
-        assert_eq!(expiring.unwrap().unwrap().expiry, Some(now + 60), "it lives from its commit on");
+        assert_eq!(
+            expiring.unwrap().unwrap().expiry,
+            Some(now + 60),
+            "it lives from its commit on"
+        );
     }
     clock.advance(61);
     let found = ["small", "large"].map(|key| db.get(key).unwrap().is_some());
@@ -94,7 +103,8 @@ fn entries_come_one_after_the_other_without_stamps_and_without_what_has_expired(
     let mut iter = db.iter(&ReadOptions::default()).unwrap();
     assert!(iter.next_entry().unwrap().is_none(), "nobody has sent it anywhere");
     iter.seek_to_first();
-    let entries: Vec<_> = std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).collect();
+    let entries: Vec<_> =
+        std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).collect();
     let expected = [("b", "new"), ("c", "new"), ("d", "")];
     assert_eq!(entries, expected.map(|(key, value)| (key.into(), value.into())));
     db.base().put("c", "abc").unwrap();
@@ -103,7 +113,8 @@ fn entries_come_one_after_the_other_without_stamps_and_without_what_has_expired(
     assert!(iter.next_entry().unwrap_err().is_corruption(), "it has no stamp");
 }
 
-/// Compactions drop what has expired whatever snapshots there are, as in RocksDB: whoever goes over to newer files does without.
+/// Compactions drop what has expired whatever snapshots there are, as in RocksDB: whoever goes over
+/// to newer files does without.
 #[test]
 fn what_expires_stays_for_a_cursor_unless_it_refreshes_itself() {
     for refreshes in [false, true] {
@@ -125,12 +136,14 @@ fn what_expires_stays_for_a_cursor_unless_it_refreshes_itself() {
             ..CompactRangeOptions::default()
         };
         db.base().compact_range(family, None, None, &forced).unwrap();
-        let found = std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).count();
+        let found =
+            std::iter::from_fn(|| iter.next_entry().transpose()).map(Result::unwrap).count();
         assert_eq!(found, if refreshes { 32 } else { 100 });
     }
 }
 
-/// The number of a family means another one in another database: that one's values lived as long from then on.
+/// The number of a family means another one in another database: that one's values lived as long
+/// from then on.
 #[test]
 fn how_long_values_live_is_not_asked_of_another_database() {
     let (env, _clock) = world();

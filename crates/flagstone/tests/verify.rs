@@ -1,4 +1,5 @@
-//! What `Db::verify` says of a closed database: every file that an opening needs is looked at, and a sound one is sound.
+//! What `Db::verify` says of a closed database: every file that an opening needs is looked at, and
+//! a sound one is sound.
 
 mod common;
 
@@ -53,7 +54,8 @@ fn database(change: impl FnOnce(&mut Options)) -> Files {
     db.flush(&other, &FlushOptions::default()).expect("a flush");
     write(300);
     db.flush_wal(false).expect("written");
-    // As a process leaves it that is killed: one that closes it flushes what has values in blob files.
+    // As a process leaves it that is killed: one that closes it flushes what has values in blob
+    // files.
     files_of(&fs)
 }
 
@@ -110,7 +112,8 @@ fn a_sound_database_has_neither_faults_nor_notes() {
     }
 }
 
-/// The rest of an older record behind the last one of a recycled WAL looks like a damaged one: `salvage` reported a loss.
+/// The rest of an older record behind the last one of a recycled WAL looks like a damaged one:
+/// `salvage` reported a loss.
 #[test]
 fn what_is_left_of_a_recycled_wals_earlier_life_is_no_damage() {
     for seed in 0..20 {
@@ -134,7 +137,8 @@ fn what_is_left_of_a_recycled_wals_earlier_life_is_no_damage() {
         assert!(report.faults.is_empty() && report.notes.is_empty(), "seed {seed}: {report:?}");
         let disk = disk_of(&files);
         options.env = Env::os().with_fs(Arc::new(disk));
-        let report = salvage(Path::new(DB), Path::new("/new"), &options, &[], &mut |_| {}).expect("salvaged");
+        let report = salvage(Path::new(DB), Path::new("/new"), &options, &[], &mut |_| {})
+            .expect("salvaged");
         assert!(report.is_complete() && report.harmless.is_empty(), "seed {seed}: {report:?}");
         // A record of its own that is damaged is told, wherever it stands.
         let last = wals(&files).pop().expect("a WAL");
@@ -156,8 +160,8 @@ fn no_flipped_bit_of_any_file_goes_unnoticed() {
         if ["LOCK", "IDENTITY", "OPTIONS"].iter().any(|other| name.starts_with(other)) {
             continue;
         }
-        // Behind the records of WALs and of blob files that are being written are zeros, and a table's footer has some to fill
-        // it up.
+        // Behind the records of WALs and of blob files that are being written are zeros, and a
+        // table's footer has some to fill it up.
         let end = match name.rsplit_once('.') {
             Some((_, "log" | "blob")) => records_end(bytes),
             Some((_, "sst")) => bytes.len() - 53,
@@ -169,7 +173,10 @@ fn no_flipped_bit_of_any_file_goes_unnoticed() {
             damaged.get_mut(name).expect("it is there")[at] ^= 1 << random.u8(..8);
             match verified(&damaged) {
                 Err(error) => {
-                    assert!(error.is_corruption() || error.is_not_found(), "{name} at {at}: {error}")
+                    assert!(
+                        error.is_corruption() || error.is_not_found(),
+                        "{name} at {at}: {error}"
+                    )
                 }
                 Ok(report) => {
                     let is_told = !report.faults.is_empty() || !report.notes.is_empty();
@@ -186,8 +193,9 @@ fn damage_in_a_wal_is_told_with_file_and_offset() {
     for name in wals(&files) {
         let mut damaged = files.clone();
         let bytes = damaged.get_mut(&name).expect("it is there");
-        let record =
-            bytes.windows(6).position(|window| window.starts_with(b"key2") || window.starts_with(b"key3"));
+        let record = bytes
+            .windows(6)
+            .position(|window| window.starts_with(b"key2") || window.starts_with(b"key3"));
         let at = record.expect("there are some");
         bytes[at + 3] ^= 1;
         let report = verified(&damaged).expect("it opens");
@@ -240,8 +248,8 @@ fn a_wal_without_its_end_is_torn_if_it_is_the_last_and_damaged_if_not() {
     }
 }
 
-/// The WAL that a family knew of was gone, since one that was dropped had been flushed after it: `doctor`, `verify` and
-/// `salvage` missed it.
+/// The WAL that a family knew of was gone, since one that was dropped had been flushed after it:
+/// `doctor`, `verify` and `salvage` missed it.
 #[test]
 fn a_wal_that_nobody_needs_any_longer_is_not_missing() {
     let fs = MemoryFileSystem::new();
@@ -257,12 +265,16 @@ fn a_wal_that_nobody_needs_any_longer_is_not_missing() {
     let report = db.verify(|_| {});
     assert!(report.faults.is_empty() && report.notes.is_empty(), "{report:?}");
     drop(db);
-    let report =
-        salvage(Path::new(DB), Path::new("/new"), &options(&fs), &[], &mut |_| {}).expect("salvaged");
-    assert!(report.is_complete() && report.harmless.is_empty() && report.notes.is_empty(), "{report:?}");
+    let report = salvage(Path::new(DB), Path::new("/new"), &options(&fs), &[], &mut |_| {})
+        .expect("salvaged");
+    assert!(
+        report.is_complete() && report.harmless.is_empty() && report.notes.is_empty(),
+        "{report:?}"
+    );
 }
 
-/// A process that went on after a crash left the torn end in front of its own WAL: that is no damage.
+/// A process that went on after a crash left the torn end in front of its own WAL: that is no
+/// damage.
 #[test]
 fn a_torn_end_that_was_recovered_from_is_no_damage() {
     let mut files = database(|options| options.cf.enable_blob_files = Some(false));
@@ -303,7 +315,8 @@ fn a_blob_that_a_wal_names_and_that_is_damaged_is_told() {
     let files = database(|_| {});
     let value = [201u8; 300];
     let holds = |bytes: &Vec<u8>| bytes.windows(300).position(|window| window == value);
-    let (name, at) = files.iter().find_map(|(name, bytes)| Some((name, holds(bytes)?))).expect("it is large");
+    let (name, at) =
+        files.iter().find_map(|(name, bytes)| Some((name, holds(bytes)?))).expect("it is large");
     assert!(name.ends_with(".blob"), "{name}");
     let mut damaged = files.clone();
     damaged.get_mut(name).expect("it is there")[at] ^= 1;
@@ -312,11 +325,12 @@ fn a_blob_that_a_wal_names_and_that_is_damaged_is_told() {
     assert!(told, "{report:?}");
 }
 
-/// Recovery passes by a record whose blob is lost, and the next process goes on at its number: `verify` took the number for used,
-/// and that for damage.
+/// Recovery passes by a record whose blob is lost, and the next process goes on at its number:
+/// `verify` took the number for used, and that for damage.
 #[test]
 fn history_that_goes_on_at_a_record_whose_blob_was_lost_is_no_damage() {
-    for mode in [RecoveryMode::TolerateCorruptedTailRecords, RecoveryMode::SkipAnyCorruptedRecords] {
+    for mode in [RecoveryMode::TolerateCorruptedTailRecords, RecoveryMode::SkipAnyCorruptedRecords]
+    {
         for operations in [1, 3] {
             let fs = MemoryFileSystem::new();
             let options = options(&fs);
@@ -367,7 +381,8 @@ fn an_older_wal_under_a_higher_number_is_told_once() {
 #[test]
 fn a_manifest_whose_last_record_lacks_a_part_is_torn() {
     let mut files = database(|_| {});
-    let name = files.keys().find(|name| name.starts_with("MANIFEST")).expect("there is one").clone();
+    let name =
+        files.keys().find(|name| name.starts_with("MANIFEST")).expect("there is one").clone();
     let bytes = files.get_mut(&name).expect("it is there");
     let at = (bytes.len() - 12) / 8 * 8;
     assert!(bytes[at..at + 8].iter().any(|byte| *byte != 0));
@@ -375,7 +390,10 @@ fn a_manifest_whose_last_record_lacks_a_part_is_torn() {
     let report = verified(&files).expect("it opens");
     let [note] = &report.notes[..] else { panic!("{report:?}") };
     assert!(report.faults.is_empty(), "{report:?}");
-    assert!(note.path().is_some_and(|path| path.ends_with(&name)) && note.offset().is_some(), "{report:?}");
+    assert!(
+        note.path().is_some_and(|path| path.ends_with(&name)) && note.offset().is_some(),
+        "{report:?}"
+    );
 }
 
 /// A record of a log whose headers do not carry its number.
@@ -385,15 +403,20 @@ fn physical_record(kind: u8, payload: &[u8]) -> Vec<u8> {
     [&mask(crc32c(&covered)).to_le_bytes()[..], &length.to_le_bytes(), &covered].concat()
 }
 
-/// RocksDB 7.8's `ldb repair` leaves a database so: tables, and blob files that are in its MANIFEST no longer. It was sound.
+/// RocksDB 7.8's `ldb repair` leaves a database so: tables, and blob files that are in its MANIFEST
+/// no longer. It was sound.
 #[test]
 fn a_table_whose_large_values_lie_in_a_file_that_the_manifest_does_not_name_is_not_sound() {
     let mut files = database(|_| {});
-    let name = files.keys().find(|name| name.starts_with("MANIFEST")).expect("there is one").clone();
+    let name =
+        files.keys().find(|name| name.starts_with("MANIFEST")).expect("there is one").clone();
     let mut repaired = Vec::new();
-    for (_, edit) in manifest::dump(&disk_of(&files), &Path::new(DB).join(&name)).expect("it is there") {
+    for (_, edit) in
+        manifest::dump(&disk_of(&files), &Path::new(DB).join(&name)).expect("it is there")
+    {
         let mut payload = Vec::new();
-        VersionEdit { blob_file_additions: Vec::new(), ..edit.expect("it is sound") }.encode(&mut payload);
+        VersionEdit { blob_file_additions: Vec::new(), ..edit.expect("it is sound") }
+            .encode(&mut payload);
         repaired.extend(physical_record(1, &payload));
     }
     files.insert(name, repaired);
@@ -404,11 +427,14 @@ fn a_table_whose_large_values_lie_in_a_file_that_the_manifest_does_not_name_is_n
     assert!(fault.error.to_string().contains("6 large values lie in 0"), "{fault:?}");
     assert_eq!(fault.key_range, Some((b"key102".to_vec(), b"key117".to_vec())));
     let [fault] = &db.check().expect("a list of files").faults[..] else { panic!("one fault") };
-    assert!(fault.error.path().is_some_and(|path| path.extension().is_some_and(|name| name == "sst")));
+    assert!(
+        fault.error.path().is_some_and(|path| path.extension().is_some_and(|name| name == "sst"))
+    );
     assert!(fault.error.to_string().contains(".blob"), "{fault:?}");
 }
 
-/// Begins the second WAL as RocksDB does since 9.11 with `track_and_verify_wals`: in the place of the engine's own note.
+/// Begins the second WAL as RocksDB does since 9.11 with `track_and_verify_wals`: in the place of
+/// the engine's own note.
 fn as_of_rocksdb(files: &mut Files, last_sequence: u64) {
     const PREDECESSOR: u8 = 130;
     let [first, second] = &wals(files)[..] else { panic!("there are two") };
@@ -417,7 +443,10 @@ fn as_of_rocksdb(files: &mut Files, last_sequence: u64) {
     let payload = [number, size, last_sequence].map(u64::to_le_bytes).concat();
     let bytes = files.get_mut(second).expect("it is there");
     let note = 7 + usize::from(u16::from_le_bytes([bytes[4], bytes[5]]));
-    assert!(bytes[..note].windows(9).any(|window| window == b"flagstone"), "it begins with the note");
+    assert!(
+        bytes[..note].windows(9).any(|window| window == b"flagstone"),
+        "it begins with the note"
+    );
     bytes.truncate(records_end(bytes));
     bytes.splice(..note, physical_record(PREDECESSOR, &payload));
 }
@@ -432,7 +461,8 @@ fn last_sequence(wal: &[u8]) -> u64 {
     sequence
 }
 
-/// RocksDB notes the number of a WAL's last batch, also if that changes nothing; such were not counted, and the WAL too short.
+/// RocksDB notes the number of a WAL's last batch, also if that changes nothing; such were not
+/// counted, and the WAL too short.
 #[test]
 fn a_wal_that_ends_with_a_batch_without_changes_is_as_long_as_rocksdb_says() {
     for log_data in [None, Some(b"of the application")] {
@@ -458,7 +488,8 @@ fn a_wal_that_ends_with_a_batch_without_changes_is_as_long_as_rocksdb_says() {
     }
 }
 
-/// It was told as torn by the records of the WAL behind, and as too short by what RocksDB notes in front of these.
+/// It was told as torn by the records of the WAL behind, and as too short by what RocksDB notes in
+/// front of these.
 #[test]
 fn a_wal_without_its_end_that_rocksdb_went_on_from_is_one_fault() {
     let mut files = database(plain);
@@ -540,7 +571,8 @@ fn a_wal_that_begins_in_a_bad_sector_does_not_keep_the_next_from_being_read() {
     let db = Db::open_read_only_with_families(DB, &options, &families).expect("it opens");
     is_bad.store(true, Ordering::Relaxed);
     let report = db.verify(|_| {});
-    let is_told = |fault: &Fault| fault.error.code() == Code::IoError && fault.error.offset() == Some(0);
+    let is_told =
+        |fault: &Fault| fault.error.code() == Code::IoError && fault.error.offset() == Some(0);
     assert_eq!(
         (report.wals, report.faults.iter().filter(|fault| is_told(fault)).count()),
         (2, 2),

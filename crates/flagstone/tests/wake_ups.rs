@@ -1,5 +1,6 @@
-//! Background work that nobody is told of is not done: each of these has one thing changed in one family of several, under a
-//! clock that stands still, so that nothing is found because somebody looks now and then.
+//! Background work that nobody is told of is not done: each of these has one thing changed in one
+//! family of several, under a clock that stands still, so that nothing is found because somebody
+//! looks now and then.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +15,9 @@ use flagstone::base::SubCode;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, EventListener, FlushOptions, JobInfo};
+use flagstone::options::{
+    ColumnFamilyOptions, CompactRangeOptions, EventListener, FlushOptions, JobInfo,
+};
 use parking_lot::Mutex;
 use testkit::{Call, FaultFs, HandClock, Injection, Plan, Sort};
 
@@ -49,7 +52,9 @@ impl World {
         let hands = Arc::new(HandClock::at(1_700_000_000));
         let mut options = create();
         options.env = Env { fs: Arc::new(fs.clone()), clock: hands.clone(), ..Env::memory() };
-        options.set_all("level0_file_num_compaction_trigger=100;level0_slowdown_writes_trigger=200").unwrap();
+        options
+            .set_all("level0_file_num_compaction_trigger=100;level0_slowdown_writes_trigger=200")
+            .unwrap();
         options.set_all("level0_stop_writes_trigger=300").unwrap();
         options.set_all(settings).unwrap();
         options.listeners = vec![Arc::new(Ear(Mutex::new(sender)))];
@@ -121,7 +126,10 @@ fn what_is_suggested_is_compacted() {
     let world = World::new("");
     // Something below, that it is compacted into.
     world.make_tables("one", 1);
-    world.db.compact_range(&world.family("one"), None, None, &CompactRangeOptions::default()).unwrap();
+    world
+        .db
+        .compact_range(&world.family("one"), None, None, &CompactRangeOptions::default())
+        .unwrap();
     world.expect("compaction", "one");
     world.make_tables("one", 1);
     // Of families with one table each, `one` is looked at before `three`: it wants nothing.
@@ -149,11 +157,13 @@ fn a_manual_compaction_leaves_the_family_to_others() {
     }
 }
 
-/// A memtable that waits for others to be merged with, and one that is not full, keep a log that is to go.
+/// A memtable that waits for others to be merged with, and one that is not full, keep a log that is
+/// to go.
 #[test]
 fn logs_that_are_too_large_have_families_flushed() {
     let merging = "min_write_buffer_number_to_merge=2;max_write_buffer_number=4";
-    let world = World::new(&format!("{merging};write_buffer_size=100000;max_total_wal_size=1000000"));
+    let world =
+        World::new(&format!("{merging};write_buffer_size=100000;max_total_wal_size=1000000"));
     world.write("two", 1000);
     world.write("one", 150_000);
     world.set("three", "write_buffer_size", "10000000");
@@ -182,7 +192,11 @@ fn what_could_not_be_flushed_is_flushed_in_the_end() {
     let world = World::new("level0_file_num_compaction_trigger=2");
     world.make_tables("two", 1);
     world.write("two", 2000);
-    world.fs.plan(Plan::Next { call: Call::Create, sort: Sort::Table, injection: Injection::NoSpace });
+    world.fs.plan(Plan::Next {
+        call: Call::Create,
+        sort: Sort::Table,
+        injection: Injection::NoSpace,
+    });
     // Another thread may have tried again before this one hears of it.
     if let Err(error) = world.db.flush(&world.family("two"), &FlushOptions::default()) {
         assert_eq!(error.subcode(), SubCode::NoSpace);
@@ -195,10 +209,12 @@ fn what_could_not_be_flushed_is_flushed_in_the_end() {
     world.expect("compaction", "two");
 }
 
-/// A family that is gone leaves nothing behind that others would wait for, and one of its name begins anew.
+/// A family that is gone leaves nothing behind that others would wait for, and one of its name
+/// begins anew.
 #[test]
 fn families_come_and_go() {
-    let world = World::new("level0_file_num_compaction_trigger=3;min_write_buffer_number_to_merge=2");
+    let world =
+        World::new("level0_file_num_compaction_trigger=3;min_write_buffer_number_to_merge=2");
     for _ in 0..3 {
         world.make_tables("one", 2);
         world.write("one", 1000);
@@ -214,7 +230,8 @@ fn families_come_and_go() {
     }
 }
 
-/// What snapshots keep is known again when they are gone: nobody says so, but every few seconds all families are looked at.
+/// What snapshots keep is known again when they are gone: nobody says so, but every few seconds all
+/// families are looked at.
 #[test]
 fn what_came_without_a_word_is_found_in_time() {
     let world = World::new("num_levels=3");

@@ -21,7 +21,9 @@ fn slow_flushes() -> Env {
 fn options(env: Env, more: &str) -> Options {
     let mut options = Options { env, ..Options::default() };
     options.create_if_missing = true;
-    options.set_all(&format!("write_buffer_size=1048576;max_total_wal_size={CAP};{more}")).expect("options");
+    options
+        .set_all(&format!("write_buffer_size=1048576;max_total_wal_size={CAP};{more}"))
+        .expect("options");
     options
 }
 
@@ -40,7 +42,9 @@ fn fill(db: &Db, families: &[ColumnFamily], writes: usize) -> u64 {
 
 fn families(db: &Db, count: usize) -> Vec<ColumnFamily> {
     let options = db.default_column_family().options();
-    (0..count).map(|n| db.create_column_family(&format!("family{n}"), &options).expect("a family")).collect()
+    (0..count)
+        .map(|n| db.create_column_family(&format!("family{n}"), &options).expect("a family"))
+        .collect()
 }
 
 /// Hears whether writers were stopped.
@@ -122,7 +126,8 @@ fn wals_that_recovery_kept_count() {
     db.close().unwrap();
     drop(db);
     let db =
-        Db::open("/db", &options(env, "avoid_flush_during_recovery=true;write_buffer_size=10m")).unwrap();
+        Db::open("/db", &options(env, "avoid_flush_during_recovery=true;write_buffer_size=10m"))
+            .unwrap();
     assert!(wal_bytes(&db) > CAP);
     for at in 0..50 {
         db.put(format!("{at}"), [8; 1000]).unwrap();
@@ -130,8 +135,8 @@ fn wals_that_recovery_kept_count() {
     assert!(wal_bytes(&db) < CAP, "{} bytes of WALs", wal_bytes(&db));
 }
 
-/// The WALs that a checkpoint had kept stayed until a memtable was full: their families had been asked to let go of them, which
-/// nobody does twice for the same.
+/// The WALs that a checkpoint had kept stayed until a memtable was full: their families had been
+/// asked to let go of them, which nobody does twice for the same.
 #[test]
 fn what_a_checkpoint_kept_goes_after_it() {
     let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
@@ -139,9 +144,13 @@ fn what_a_checkpoint_kept_goes_after_it() {
     let db = Db::open("/db", &options(env, "write_buffer_size=10m")).unwrap();
     let families = families(&db, 2);
     fill(&db, &families, 50);
-    let (writer, is_done) = (Mutex::new(Some((db.clone(), families.clone()))), AtomicBool::new(false));
+    let (writer, is_done) =
+        (Mutex::new(Some((db.clone(), families.clone()))), AtomicBool::new(false));
     fs.before_each(move |call, path| {
-        if call == Call::Create && path.starts_with("/copy") && !is_done.swap(true, Ordering::Relaxed) {
+        if call == Call::Create
+            && path.starts_with("/copy")
+            && !is_done.swap(true, Ordering::Relaxed)
+        {
             let (db, families) = writer.lock().take().expect("once");
             assert!(fill(&db, &families, 500) > 2 * CAP, "nobody waits meanwhile");
             // What could be flushed is.

@@ -1,4 +1,5 @@
-//! Writes the inputs that the fuzz targets start from: `cargo run -p testkit --example seed_corpus -- fuzz/corpus`.
+//! Writes the inputs that the fuzz targets start from: `cargo run -p testkit --example seed_corpus
+//! -- fuzz/corpus`.
 
 use std::path::Path;
 

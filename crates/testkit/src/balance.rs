@@ -1,11 +1,14 @@
-//! The books balance: once nobody reads, and nothing is left to be done, every account of a database is at zero or at what is
-//! there. Called at the end of lives, whatever they consisted of.
+//! The books balance: once nobody reads, and nothing is left to be done, every account of a
+//! database is at zero or at what is there. Called at the end of lives, whatever they consisted of.
 //!
-//! - Memory, of a database that was closed, so that no thread is about to give some back: nothing is held for readers, writers
-//!   and jobs that are gone; as many tables are open as there are, at most.
+//! - Memory, of a database that was closed, so that no thread is about to give some back: nothing
+//!   is held for readers, writers and jobs that are gone; as many tables are open as there are, at
+//!   most.
 //! - Pins and versions: no snapshot, no iterator, one version of each family.
-//! - Space: what is said of files is what the directories hold, and nothing lies there that nothing names.
-//! - Tables: they hold as many entries, deletions and range deletions as their properties and the MANIFEST say.
+//! - Space: what is said of files is what the directories hold, and nothing lies there that nothing
+//!   names.
+//! - Tables: they hold as many entries, deletions and range deletions as their properties and the
+//!   MANIFEST say.
 //! - Blob files: as garbage counts exactly what no table refers to.
 
 use std::collections::BTreeMap;
@@ -34,11 +37,15 @@ pub fn check_open(env: &Env, db: &Db) {
     }
     let report = db.check().expect("a listing");
     assert!(report.faults.is_empty(), "files are not what the MANIFEST says: {:?}", report.faults);
-    assert!(report.strays.is_empty(), "nothing names them, and they are there: {:?}", report.strays);
+    assert!(
+        report.strays.is_empty(),
+        "nothing names them, and they are there: {:?}",
+        report.strays
+    );
 }
 
-/// Closes the database, of which nobody has another handle, and looks at what is left of it. `directories` are those in which it
-/// may have files.
+/// Closes the database, of which nobody has another handle, and looks at what is left of it.
+/// `directories` are those in which it may have files.
 ///
 /// # Panics
 /// If an account is off, or the database cannot be closed.
@@ -48,7 +55,8 @@ pub fn close(db: Db, directories: &[PathBuf]) {
     let usage = db.memory_usage();
     check_memory(&db, &usage);
     let live = db.live_files();
-    let needed = db.int_property(db.default_column_family(), "rocksdb.min-log-number-to-keep").unwrap_or(0);
+    let needed =
+        db.int_property(db.default_column_family(), "rocksdb.min-log-number-to-keep").unwrap_or(0);
     let archives = db.options().WAL_ttl_seconds > 0 || db.options().WAL_size_limit_MB > 0;
     drop(db);
     let mut count = Count::default();
@@ -75,7 +83,8 @@ pub fn directories<'a>(
 ) -> Vec<PathBuf> {
     let own = [path.to_path_buf(), PathBuf::from(&options.wal_dir)];
     let of_families = families.flat_map(|family| &family.cf_paths.0);
-    let others = options.db_paths.0.iter().chain(of_families).map(|other| PathBuf::from(&other.path.0));
+    let others =
+        options.db_paths.0.iter().chain(of_families).map(|other| PathBuf::from(&other.path.0));
     let all = own.into_iter().chain(others).filter(|directory| !directory.as_os_str().is_empty());
     let mut directories: Vec<_> = all.collect();
     directories.sort();
@@ -108,9 +117,11 @@ fn check_memory(db: &Db, usage: &MemoryUsage) {
 
 fn check_properties(db: &Db, family: &ColumnFamily, live: &[LiveFile]) {
     let of_family = || live.iter().filter(|file| file.column_family == family.name());
-    let table_bytes: u64 = of_family().filter(|file| file.level.is_some()).map(|file| file.size).sum();
+    let table_bytes: u64 =
+        of_family().filter(|file| file.level.is_some()).map(|file| file.size).sum();
     let blobs: Vec<_> = of_family().filter(|file| file.level.is_none()).collect();
-    let blob_bytes: u64 = blobs.iter().map(|file| file.size + (HEADER_SIZE + FOOTER_SIZE) as u64).sum();
+    let blob_bytes: u64 =
+        blobs.iter().map(|file| file.size + (HEADER_SIZE + FOOTER_SIZE) as u64).sum();
     let garbage: u64 = blobs.iter().map(|file| file.garbage_bytes).sum();
     let expected = [
         ("rocksdb.num-live-versions", 1),
@@ -125,11 +136,17 @@ fn check_properties(db: &Db, family: &ColumnFamily, live: &[LiveFile]) {
         ("rocksdb.num-blob-files", blobs.len() as u64),
     ];
     for (name, value) in expected {
-        assert_eq!(db.int_property(family, name), Some(value), "{name} of family {}", family.name());
+        assert_eq!(
+            db.int_property(family, name),
+            Some(value),
+            "{name} of family {}",
+            family.name()
+        );
     }
     // Holes lie in garbage, and take no space.
     let names = ["live-blob-file-size", "total-blob-file-size", "live-blob-file-garbage-size"];
-    let said = names.map(|name| db.int_property(family, &format!("rocksdb.{name}")).expect("a figure"));
+    let said =
+        names.map(|name| db.int_property(family, &format!("rocksdb.{name}")).expect("a figure"));
     let holes = blob_bytes.checked_sub(said[0]);
     assert!(
         said[0] == said[1] && holes.is_some_and(|holes| holes + said[2] == garbage),
@@ -153,9 +170,11 @@ fn check_entries(env: &Env, family: &ColumnFamily, live: &[LiveFile]) {
         while cursor.valid() {
             entries += 1;
             match cursor.key().value_type() {
-                Some(ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp) => {
-                    deletions += 1
-                }
+                Some(
+                    ValueType::Deletion
+                    | ValueType::SingleDeletion
+                    | ValueType::DeletionWithTimestamp,
+                ) => deletions += 1,
                 Some(ValueType::BlobIndex) => {
                     let index = BlobIndex::decode(cursor.value()).expect("a blob index");
                     *referred.entry(index.file).or_default() +=
@@ -186,7 +205,10 @@ fn check_counts(file: &LiveFile, table: &Table, entries: u64, deletions: u64) {
     let ranges = properties.num_range_deletions;
     let path = file.path.display();
     let found = (entries + ranges, deletions + ranges);
-    assert_eq!(said, found, "{path}: entries and deletions as its properties count them, and as they are");
+    assert_eq!(
+        said, found,
+        "{path}: entries and deletions as its properties count them, and as they are"
+    );
     if let Some((entries, _)) = file.entries {
         assert_eq!(entries, said.0, "{path}: entries as the MANIFEST counts them, and as they are");
     }
@@ -201,7 +223,14 @@ struct Count {
 }
 
 impl Count {
-    fn add(&mut self, path: &Path, kind: Option<FileKind>, live: &[LiveFile], needed: u64, archives: bool) {
+    fn add(
+        &mut self,
+        path: &Path,
+        kind: Option<FileKind>,
+        live: &[LiveFile],
+        needed: u64,
+        archives: bool,
+    ) {
         let is_stray = match kind {
             Some(FileKind::Table(number) | FileKind::Blob(number)) => {
                 live.iter().all(|file| file.number != number)

@@ -17,7 +17,11 @@ pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 pub fn to_batch(db: &Db, edits: &[(String, Edit)]) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for (name, edit) in edits {
-        add(&mut batch, &db.column_family(name).expect("the batch names families that exist"), edit);
+        add(
+            &mut batch,
+            &db.column_family(name).expect("the batch names families that exist"),
+            edit,
+        );
     }
     batch
 }
@@ -85,8 +89,8 @@ pub fn check_entries(name: &str, found: &[(Vec<u8>, Vec<u8>)], model: &Family) {
     let mut expected = model.iter();
     for (key, value) in found {
         let next = model.stop(&mut expected, Some(key));
-        let matches =
-            next.is_some_and(|entry| *model.known_as(key) == **entry.0 && model.may_have(entry, value));
+        let matches = next
+            .is_some_and(|entry| *model.known_as(key) == **entry.0 && model.may_have(entry, value));
         assert!(
             matches,
             "family {name}: found {} = {}, expected {}",

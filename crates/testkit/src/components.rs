@@ -1,5 +1,5 @@
-//! Components of an application's own. Most change nothing but the way through the engine; what the others change, a
-//! [`crate::Model`] knows.
+//! Components of an application's own. Most change nothing but the way through the engine; what the
+//! others change, a [`crate::Model`] knows.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -7,24 +7,31 @@ use std::sync::Arc;
 
 use flagstone::base::{Comparator, Error, Result, UserComparator};
 use flagstone::options::{
-    ColumnFamilyOptions, CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
-    FilteredKind, TableFileCreationReason,
+    ColumnFamilyOptions, CompactionFilter, CompactionFilterContext, CompactionFilterFactory,
+    FilterDecision, FilteredKind, TableFileCreationReason,
 };
 
 use crate::model::{ONCE, Order, SINGLE};
 
-/// Sets an option of a family; besides the engine's own, `comparator`, `compaction_filter` and its factory may be ours.
+/// Sets an option of a family; besides the engine's own, `comparator`, `compaction_filter` and its
+/// factory may be ours.
 ///
 /// # Errors
 /// As [`ColumnFamilyOptions::set`].
 pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result<()> {
     match (name, value) {
-        ("comparator", PlainOrder::NAME) => options.comparator = Comparator::Custom(Arc::new(PlainOrder)),
+        ("comparator", PlainOrder::NAME) => {
+            options.comparator = Comparator::Custom(Arc::new(PlainOrder))
+        }
         ("comparator", AnyCase::NAME) => options.comparator = Comparator::Custom(Arc::new(AnyCase)),
         ("comparator", Padded::NAME) => options.comparator = Comparator::Custom(Arc::new(Padded)),
         ("compaction_filter", "nullptr") => options.compaction_filter = None,
-        ("compaction_filter", SameAgain::NAME) => options.compaction_filter = Some(Arc::new(SameAgain)),
-        ("compaction_filter", Thinning::NAME) => options.compaction_filter = Some(Arc::new(Thinning)),
+        ("compaction_filter", SameAgain::NAME) => {
+            options.compaction_filter = Some(Arc::new(SameAgain))
+        }
+        ("compaction_filter", Thinning::NAME) => {
+            options.compaction_filter = Some(Arc::new(Thinning))
+        }
         ("compaction_filter_factory", "nullptr") => options.compaction_filter_factory = None,
         ("compaction_filter_factory", SameAgain::NAME) => {
             options.compaction_filter_factory = Some(Arc::new(SameAgain));
@@ -37,7 +44,8 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
     Ok(())
 }
 
-/// Whether an application may choose these options, which the engine takes: no filter may tell keys apart that are the same.
+/// Whether an application may choose these options, which the engine takes: no filter may tell keys
+/// apart that are the same.
 ///
 /// # Errors
 /// `InvalidArgument` if not.
@@ -64,7 +72,8 @@ pub fn order(comparator: &Comparator) -> Order {
 
 /// Whether a filter of these options drops or changes anything.
 pub fn thins(options: &ColumnFamilyOptions) -> bool {
-    let filter = options.compaction_filter.as_ref().is_some_and(|filter| filter.name() == Thinning::NAME);
+    let filter =
+        options.compaction_filter.as_ref().is_some_and(|filter| filter.name() == Thinning::NAME);
     let factory = &options.compaction_filter_factory;
     filter || factory.as_ref().is_some_and(|factory| factory.name() == Thinning::NAME)
 }
@@ -188,8 +197,9 @@ enum Fate {
     BeSkipped,
 }
 
-/// Removes the values of some keys, and turns those of others into capital letters; never of keys for single deletions. Of those
-/// that are put once it drops some with all up to the next but one, whatever is between.
+/// Removes the values of some keys, and turns those of others into capital letters; never of keys
+/// for single deletions. Of those that are put once it drops some with all up to the next but one,
+/// whatever is between.
 pub struct Thinning;
 
 impl Thinning {
@@ -201,7 +211,8 @@ impl Thinning {
         match Padded::known_as(key).last() {
             _ if is(SINGLE) => Fate::Keep,
             last if is(ONCE) => match last {
-                // Those in capital letters are put more than once, where the order takes them for others.
+                // Those in capital letters are put more than once, where the order takes them for
+                // others.
                 Some(b'7') if key.first() == Some(&ONCE) => Fate::RemoveAndSkip,
                 Some(b'8') if key.first() == Some(&ONCE) => Fate::BeSkipped,
                 _ => Fate::Keep,
@@ -226,13 +237,15 @@ impl Thinning {
         !matches!(Self::fate(key), Fate::Keep | Fate::Shout)
     }
 
-    /// Whether the key may have the value `left`, and not `value`. What was merged onto a value that was removed stays; of
-    /// operands some may have been removed, and others not yet.
+    /// Whether the key may have the value `left`, and not `value`. What was merged onto a value
+    /// that was removed stays; of operands some may have been removed, and others not yet.
     pub fn may_leave(key: &[u8], value: &[u8], left: &[u8]) -> bool {
         let mut pieces = value.split(|byte| *byte == b',');
         match Self::fate(key) {
             Fate::Keep | Fate::RemoveAndSkip | Fate::BeSkipped => false,
-            Fate::Remove => left.split(|byte| *byte == b',').all(|left| pieces.any(|piece| piece == left)),
+            Fate::Remove => {
+                left.split(|byte| *byte == b',').all(|left| pieces.any(|piece| piece == left))
+            }
             Fate::RemoveUnlessMerged => {
                 let before = value.strip_suffix(left);
                 before.is_some_and(|before| before.last() == Some(&b','))

@@ -1,10 +1,12 @@
-//! Damaged files: each byte of each file of a small database is flipped, and each file is cut off at many lengths.
+//! Damaged files: each byte of each file of a small database is flipped, and each file is cut off
+//! at many lengths.
 //!
-//! Opening, reading and verifying then give the right answer or an error; never a wrong value, a panic or a hang. The
-//! WAL is the exception that point-in-time recovery makes: damage there ends history, which must then be an exact prefix.
-//! A MANIFEST that is cut off is another: that is how a crash during a change leaves it, and the format has nothing to tell
-//! the two apart, so there only panics and hangs are looked for.
-//! `FLAGSTONE_DAMAGE_STRIDE=1` visits every byte, and flips all of its bits and one; by default every seventh, in turns.
+//! Opening, reading and verifying then give the right answer or an error; never a wrong value, a
+//! panic or a hang. The WAL is the exception that point-in-time recovery makes: damage there ends
+//! history, which must then be an exact prefix. A MANIFEST that is cut off is another: that is how
+//! a crash during a change leaves it, and the format has nothing to tell the two apart, so there
+//! only panics and hangs are looked for. `FLAGSTONE_DAMAGE_STRIDE=1` visits every byte, and flips
+//! all of its bits and one; by default every seventh, in turns.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,14 +50,19 @@ fn files_of(fs: &MemoryFileSystem) -> Files {
     let directory = Path::new("/db");
     let names = fs.list(directory).expect("files in memory");
     let paths = names.into_iter().filter(|name| name != "LOCK").map(|name| directory.join(name));
-    paths.map(|path| (path.clone(), read_file(fs, &path, 1 << 20).expect("files in memory"))).collect()
+    paths
+        .map(|path| (path.clone(), read_file(fs, &path, 1 << 20).expect("files in memory")))
+        .collect()
 }
 
 fn disk_of(files: &Files) -> MemoryFileSystem {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/db")).expect("files in memory");
     for (path, bytes) in files {
-        fs.open(path, OpenMode::Create).expect("files in memory").write_at(0, bytes).expect("it is sound");
+        fs.open(path, OpenMode::Create)
+            .expect("files in memory")
+            .write_at(0, bytes)
+            .expect("it is sound");
     }
     fs
 }
@@ -72,7 +79,11 @@ fn make() -> Sound {
         };
         let long = if number.is_multiple_of(5) { 300 } else { 20 };
         let mut batch = vec![
-            put("default", format!("{:03}", number * 7 % 100), vec![b'a' + (number % 26) as u8; long]),
+            put(
+                "default",
+                format!("{:03}", number * 7 % 100),
+                vec![b'a' + (number % 26) as u8; long],
+            ),
             put("other", "counter".to_string(), number.to_string().into_bytes()),
         ];
         if number == 20 {
@@ -88,7 +99,8 @@ fn make() -> Sound {
     db.flush_all().expect("it is sound");
     (16..=25).for_each(&mut write);
     db.flush_all().expect("it is sound");
-    db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("it is sound");
+    db.compact_range(db.default_column_family(), None, None, &Default::default())
+        .expect("it is sound");
     (26..=30).for_each(&mut write);
     db.flush_all().expect("it is sound");
     (31..=40).for_each(&mut write);
@@ -99,7 +111,9 @@ fn make() -> Sound {
 
 /// What a database that may be damaged answers; an error anywhere is an answer.
 fn look(db: &Db, sound: &Sound, history_may_end: bool) -> Result<()> {
-    let Some(other) = db.column_family("other") else { panic!("a family is missing without an error") };
+    let Some(other) = db.column_family("other") else {
+        panic!("a family is missing without an error")
+    };
     let scans = [
         compare::scan(db, db.default_column_family(), &Default::default()),
         compare::scan(db, &other, &Default::default()),
@@ -171,15 +185,22 @@ pub fn flips() {
             let masks = [0xff, 1 << (at % 8)];
             let chosen = if stride() == 1 { &masks[..] } else { &masks[visit % 2..][..1] };
             for &mask in chosen {
-                let _telling =
-                    Telling(format!("{}: byte {at} of {} ^ {mask:#x}", path.display(), bytes.len()));
+                let _telling = Telling(format!(
+                    "{}: byte {at} of {} ^ {mask:#x}",
+                    path.display(),
+                    bytes.len()
+                ));
                 let mut files = sound.files.clone();
                 files.get_mut(path).expect("it was listed")[at] ^= mask;
                 flips += 1;
                 errors += usize::from(!open_and_look(&files, &sound, path));
             }
         }
-        println!("{}: {} bytes, {flips} flips, {errors} led to errors", path.display(), bytes.len());
+        println!(
+            "{}: {} bytes, {flips} flips, {errors} led to errors",
+            path.display(),
+            bytes.len()
+        );
     }
 }
 
@@ -192,7 +213,8 @@ pub fn cuts() {
     for (path, bytes) in &sound.files {
         let (mut cuts, mut errors) = (0, 0);
         for length in (0..bytes.len()).step_by(stride() * 2) {
-            let _telling = Telling(format!("{} cut off at {length} of {}", path.display(), bytes.len()));
+            let _telling =
+                Telling(format!("{} cut off at {length} of {}", path.display(), bytes.len()));
             let mut files = sound.files.clone();
             files.get_mut(path).expect("it was listed").truncate(length);
             cuts += 1;

@@ -1,8 +1,9 @@
-//! Lives of a database whose values expire, with a clock in hand: what lives, by the clock, is found, and nothing else, whatever
-//! was flushed, compacted, killed and opened again meanwhile.
+//! Lives of a database whose values expire, with a clock in hand: what lives, by the clock, is
+//! found, and nothing else, whatever was flushed, compacted, killed and opened again meanwhile.
 //!
-//! Two families with times to live of their own read strictly. Of half of them the merge operator is asked, too: what is merged
-//! lives on with what it was merged onto only if that lived then. In the other lives the times to live become shorter.
+//! Two families with times to live of their own read strictly. Of half of them the merge operator
+//! is asked, too: what is merged lives on with what it was merged onto only if that lived then. In
+//! the other lives the times to live become shorter.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,9 +60,16 @@ fn living(contents: &Contents, now: u64) -> Vec<(Vec<u8>, Stored)> {
 }
 
 /// What is merged lives on with what was there if that lived at the time.
-fn merge_onto(contents: &mut Contents, key: Vec<u8>, operand: &[u8], now: u64, expiry: Option<u64>) {
+fn merge_onto(
+    contents: &mut Contents,
+    key: Vec<u8>,
+    operand: &[u8],
+    now: u64,
+    expiry: Option<u64>,
+) {
     let before = contents.remove(&key).filter(|before| before.lives(now));
-    let value = before.map_or(operand.to_vec(), |before| [&before.value[..], b",", operand].concat());
+    let value =
+        before.map_or(operand.to_vec(), |before| [&before.value[..], b",", operand].concat());
     contents.insert(key, Stored { value, expiry });
 }
 
@@ -116,11 +124,24 @@ impl Life {
         if merges {
             settings::set(&mut options, &[("merge_operator", "stringappend")]);
         }
-        let of_other = TtlOptions { eternal_values: random.bool(), ..TtlOptions::strict(random.u64(5..40)) };
+        let of_other =
+            TtlOptions { eternal_values: random.bool(), ..TtlOptions::strict(random.u64(5..40)) };
         let ttls = [TtlOptions::strict(random.u64(5..40)), of_other];
         let db = open(&options, &ttls);
         let (contents, snapshots, readers) = (Default::default(), Vec::new(), Vec::new());
-        Self { random, clock, disk, options, merges, ttls, db, contents, snapshots, readers, written: 0 }
+        Self {
+            random,
+            clock,
+            disk,
+            options,
+            merges,
+            ttls,
+            db,
+            contents,
+            snapshots,
+            readers,
+            written: 0,
+        }
     }
 
     fn step(&mut self) {
@@ -245,7 +266,8 @@ impl Life {
 
     fn put_stream(&mut self) {
         let ((which, family), key) = (self.family(), self.key());
-        let mut writer = self.db.put_stream(&family, &key, &WriteOptions::default()).expect("a stream");
+        let mut writer =
+            self.db.put_stream(&family, &key, &WriteOptions::default()).expect("a stream");
         let mut whole = Vec::new();
         for _ in 0..self.random.usize(..5) {
             let piece = self.value();
@@ -273,8 +295,8 @@ impl Life {
         self.db.base().compact_range(&family, None, None, &everything).expect("a compaction");
     }
 
-    /// Values of a family have less time from now on, those stored, too. (With more of it what has expired would come back,
-    /// unless a compaction has dropped it.)
+    /// Values of a family have less time from now on, those stored, too. (With more of it what has
+    /// expired would come back, unless a compaction has dropped it.)
     fn shorten(&mut self) {
         let (which, family) = self.family();
         let before = self.ttls[which].ttl_seconds;
@@ -306,8 +328,11 @@ impl Life {
         self.forget_readers();
         self.db.base().sync_wal().expect("a sync");
         self.disk = if power {
-            let survival =
-                if self.random.bool() { Survival::Lost } else { Survival::Random(self.random.u64(..)) };
+            let survival = if self.random.bool() {
+                Survival::Lost
+            } else {
+                Survival::Random(self.random.u64(..))
+            };
             let left = self.disk.after_crash(self.disk.changes(), survival);
             CrashFs::on(Disk::holding(&State::of(&left)))
         } else {
@@ -332,7 +357,8 @@ impl Life {
         let index = self.random.usize(..2 * KEPT);
         match self.snapshots.get(index) {
             Some((snapshot, contents)) => {
-                let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+                let options =
+                    ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
                 (options, living(&contents[which], now))
             }
             None => (ReadOptions::default(), living(&self.contents[which], now)),
@@ -379,12 +405,19 @@ impl Life {
             let wanted = expected.get(key);
             let value = wanted.map(|stored| &stored.value[..]);
             let found = self.db.get_with_expiry(&options, &family, key).expect("a lookup");
-            let found =
-                found.map(|ExpiringValue { value, expiry }| Stored { value: value.into_vec(), expiry });
+            let found = found
+                .map(|ExpiringValue { value, expiry }| Stored { value: value.into_vec(), expiry });
             assert_eq!(found.as_ref(), wanted, "{} in {}", key.escape_ascii(), NAMES[which]);
             let alone = block_on(self.db.get_async(&options, &family, key));
-            for (way, found) in [("multi_get", joint), ("multi_get_async", by_task), ("get_async", alone)] {
-                assert_eq!(found.expect("a lookup").as_deref(), value, "{way}: {}", key.escape_ascii());
+            for (way, found) in
+                [("multi_get", joint), ("multi_get_async", by_task), ("get_async", alone)]
+            {
+                assert_eq!(
+                    found.expect("a lookup").as_deref(),
+                    value,
+                    "{way}: {}",
+                    key.escape_ascii()
+                );
             }
             let start = self.random.u64(..40);
             let range = start..start + self.random.u64(..400);
@@ -404,7 +437,8 @@ impl Life {
         let now = self.now();
         for (which, name) in NAMES.iter().enumerate() {
             let family = self.db.base().column_family(name).expect("it is always there");
-            let at_snapshots = self.snapshots.iter().map(|(snapshot, contents)| (Some(snapshot), contents));
+            let at_snapshots =
+                self.snapshots.iter().map(|(snapshot, contents)| (Some(snapshot), contents));
             for (snapshot, contents) in at_snapshots.chain([(None, &self.contents)]) {
                 let options = ReadOptions { snapshot: snapshot.cloned(), ..ReadOptions::default() };
                 let expected = living(&contents[which], now);
@@ -478,7 +512,12 @@ impl Reader {
         if let Some(at) = *at {
             let value = iter.value().expect("a value").to_vec();
             let expiry = iter.expiry().expect("an expiry");
-            assert_eq!(Stored { value, expiry }, expected[at].1, "{}", expected[at].0.escape_ascii());
+            assert_eq!(
+                Stored { value, expiry },
+                expected[at].1,
+                "{}",
+                expected[at].0.escape_ascii()
+            );
         }
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use flagstone::env::Clock;
 
-/// Tells the time it was set to, in microseconds since 1970. Who sleeps by it wakes at once, and so much later.
+/// Tells the time it was set to, in microseconds since 1970. Who sleeps by it wakes at once, and so
+/// much later.
 pub struct HandClock(AtomicU64);
 
 impl HandClock {

@@ -1,4 +1,5 @@
-//! What the tests of Flagstone share: file systems that crash and fail, a model of the engine, generators.
+//! What the tests of Flagstone share: file systems that crash and fail, a model of the engine,
+//! generators.
 
 pub mod balance;
 pub mod caught;

@@ -17,7 +17,8 @@ pub enum Edit {
     Delete {
         key: Vec<u8>,
     },
-    /// Only of a key that was put once since it last did not exist; see [`Family::may_single_delete`].
+    /// Only of a key that was put once since it last did not exist; see
+    /// [`Family::may_single_delete`].
     SingleDelete {
         key: Vec<u8>,
     },
@@ -34,8 +35,9 @@ pub enum Edit {
 /// The keys that are put once and removed by single deletions begin with this byte; no others do.
 pub const SINGLE: u8 = b's';
 
-/// The keys that begin with this byte are not put again until a range deletion has removed them, which is all that does: there is
-/// nothing older to come back, if a compaction drops them without a trace.
+/// The keys that begin with this byte are not put again until a range deletion has removed them,
+/// which is all that does: there is nothing older to come back, if a compaction drops them without
+/// a trace.
 pub const ONCE: u8 = b'u';
 
 /// The order of a family's keys.
@@ -63,7 +65,8 @@ impl Order {
     }
 }
 
-/// What compactions may have taken from a family by themselves: then more than one content is right.
+/// What compactions may have taken from a family by themselves: then more than one content is
+/// right.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Whether [`Thinning`] may have been at it.
@@ -80,7 +83,8 @@ pub enum Fifo {
     Nothing,
     /// What was written first, and nothing that was written after something that is still there.
     Oldest,
-    /// Of each key what was written first: other styles have left tables in deeper levels, which go before those of level 0.
+    /// Of each key what was written first: other styles have left tables in deeper levels, which go
+    /// before those of level 0.
     OldestOfKey,
 }
 
@@ -105,7 +109,8 @@ pub struct Family {
     pub order: Order,
     /// What may be missing.
     pub losses: Losses,
-    /// For the keys that were written since the contents were last known from the database, the number of the last write.
+    /// For the keys that were written since the contents were last known from the database, the
+    /// number of the last write.
     written: BTreeMap<Vec<u8>, u64>,
     writes: u64,
 }
@@ -141,8 +146,9 @@ impl Family {
 
     /// Whether the value of an entry may be found so.
     pub fn may_have(&self, (key, value): Entry<'_>, found: &[u8]) -> bool {
-        let leaves =
-            |left: &[u8]| left == found || self.losses.is_thinned && Thinning::may_leave(key, left, found);
+        let leaves = |left: &[u8]| {
+            left == found || self.losses.is_thinned && Thinning::may_leave(key, left, found)
+        };
         // Of merged operands the oldest may be gone.
         let commas = value.iter().enumerate().filter(|(_, byte)| **byte == b',' && self.is_fifo());
         leaves(value) || commas.into_iter().any(|(at, _)| leaves(&value[at + 1..]))
@@ -191,7 +197,8 @@ impl Family {
             && found.entries.keys().all(|key| self.entries.contains_key(key))
     }
 
-    /// Of these entries, all in order, the first that an iterator may stop at, given the key that it stops at.
+    /// Of these entries, all in order, the first that an iterator may stop at, given the key that
+    /// it stops at.
     pub fn stop<'a>(
         &self,
         mut entries: impl Iterator<Item = Entry<'a>>,
@@ -214,13 +221,17 @@ impl Family {
             Edit::Delete { key } | Edit::SingleDelete { key } => {
                 self.entries.remove(&*self.known_as(key));
             }
-            Edit::Merge { key, operand } => match self.entries.get_mut(&*self.order.known_as(key)) {
-                Some(value) => {
-                    value.push(b',');
-                    value.extend_from_slice(operand);
+            Edit::Merge { key, operand } => {
+                match self.entries.get_mut(&*self.order.known_as(key)) {
+                    Some(value) => {
+                        value.push(b',');
+                        value.extend_from_slice(operand);
+                    }
+                    None => {
+                        drop(self.entries.insert(self.known_as(key).into_owned(), operand.clone()))
+                    }
                 }
-                None => drop(self.entries.insert(self.known_as(key).into_owned(), operand.clone())),
-            },
+            }
             Edit::DeleteRange { begin, end } => {
                 for gone in self.keys_between(begin, end) {
                     self.entries.remove(&gone);
@@ -249,12 +260,14 @@ impl Family {
         self.is_single(key) && self.get(key).is_some()
     }
 
-    /// Whether the contracts of single deletions and of compactions that leave no trace allow a deletion or a merge of this key.
+    /// Whether the contracts of single deletions and of compactions that leave no trace allow a
+    /// deletion or a merge of this key.
     pub fn may_overwrite(&self, key: &[u8]) -> bool {
         !self.is_single(key) && !self.is_once(key)
     }
 
-    /// Whether the key may be put: those for single deletions, and for compactions that leave no trace, not twice.
+    /// Whether the key may be put: those for single deletions, and for compactions that leave no
+    /// trace, not twice.
     pub fn may_put(&self, key: &[u8]) -> bool {
         self.may_overwrite(key) || self.get(key).is_none()
     }
@@ -316,8 +329,11 @@ impl Family {
         entries: btree_map::Range<'a, Vec<u8>, Vec<u8>>,
         back: bool,
     ) -> impl Iterator<Item = Entry<'a>> + use<'a> {
-        let (forward, backward) =
-            if self.is_reversed() == back { (Some(entries), None) } else { (None, Some(entries.rev())) };
+        let (forward, backward) = if self.is_reversed() == back {
+            (Some(entries), None)
+        } else {
+            (None, Some(entries.rev()))
+        };
         forward.into_iter().flatten().chain(backward.into_iter().flatten())
     }
 
@@ -348,7 +364,9 @@ pub struct Model {
 impl Model {
     /// One with these empty families.
     pub fn with_families(names: &[&str]) -> Self {
-        Self { families: names.iter().map(|name| ((*name).to_string(), Family::default())).collect() }
+        Self {
+            families: names.iter().map(|name| ((*name).to_string(), Family::default())).collect(),
+        }
     }
 
     /// Applies a batch.

@@ -1,5 +1,5 @@
-//! Which experiment finds which deliberate breakage of the engine (`base/mutant.rs`), and the search for it in a process of
-//! its own.
+//! Which experiment finds which deliberate breakage of the engine (`base/mutant.rs`), and the
+//! search for it in a process of its own.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -13,7 +13,8 @@ use flagstone::env::Env;
 /// What finds a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// An experiment of [`crate::laboratory::EXPERIMENTS`]; searched for by `crates/testkit/tests/mutants.rs`.
+    /// An experiment of [`crate::laboratory::EXPERIMENTS`]; searched for by
+    /// `crates/testkit/tests/mutants.rs`.
     Experiment(&'static str),
     /// A story told under the scheduler; searched for by `crates/flagstone/tests/schedule`.
     Story(&'static str),
@@ -26,7 +27,8 @@ pub struct Caught {
     pub mutant: &'static str,
     /// What finds it.
     pub by: By,
-    /// Words that the finding contains, or one of several between bars: that something is found is not enough.
+    /// Words that the finding contains, or one of several between bars: that something is found is
+    /// not enough.
     pub words: &'static str,
 }
 
@@ -45,8 +47,8 @@ const WRONG: &str = ": found|; found|is missing|get: family|is too much|is lost|
 /// A full disk was more than that.
 const POISONED: &str = "a full disk poisons|stopped accepting writes after a failure";
 
-/// Histories draw so much that a mutant shows itself in one way or another; instead of by words it is told apart by living the
-/// same history without it.
+/// Histories draw so much that a mutant shows itself in one way or another; instead of by words it
+/// is told apart by living the same history without it.
 const REPLAYED: &str = REPLAY;
 
 /// What stands before the file with the history of a finding.
@@ -54,8 +56,16 @@ const REPLAY: &str = "--replay ";
 
 /// Every mutant once, or with each of several experiments that must find it.
 pub const CAUGHT: &[Caught] = &[
-    experiment("SkipDirectorySync", "crashes-reopen-kept", "the MANIFEST lists this file, but it is missing"),
-    experiment("SyncFirstDirectoryOnly", "crashes-paths", "the MANIFEST lists this file, but it is missing"),
+    experiment(
+        "SkipDirectorySync",
+        "crashes-reopen-kept",
+        "the MANIFEST lists this file, but it is missing",
+    ),
+    experiment(
+        "SyncFirstDirectoryOnly",
+        "crashes-paths",
+        "the MANIFEST lists this file, but it is missing",
+    ),
     experiment("SkipTableSync", "crashes-reopen-kept", "Sst file size mismatch"),
     experiment("SkipBlobSync", "crashes-checkpoint", "too few for a blob file"),
     experiment("SkipBlobSyncBeforeWal", "crashes-blobs-at-commit", "is lost and was durable"),
@@ -64,10 +74,18 @@ pub const CAUGHT: &[Caught] = &[
     experiment("KeepBlobsOfSwitchedMemtable", "books", "blob file"),
     experiment("SkipWalDirectorySync", "crashes-wal-dir", "is lost and was durable"),
     experiment("SkipSyncAfterRename", "crashes-creation", "OPTIONS say|cannot open"),
-    experiment("SkipSyncBeforeRename", "crashes-creation", "CURRENT file does not end with newline"),
+    experiment(
+        "SkipSyncBeforeRename",
+        "crashes-creation",
+        "CURRENT file does not end with newline",
+    ),
     experiment("CurrentBeforeManifest", "crashes-creation", "no log_file_number entry in MANIFEST"),
     experiment("SkipManifestSync", "crashes-reopen-kept", WRONG),
-    experiment("ForgetOneEdit", "crashes-reopen-kept", "the MANIFEST lists this file, but it is missing"),
+    experiment(
+        "ForgetOneEdit",
+        "crashes-reopen-kept",
+        "the MANIFEST lists this file, but it is missing",
+    ),
     experiment("ReorderManifestWrites", "crashes-creation", "an edit of the unknown column family"),
     experiment("PublishBeforeSync", "failed-syncs", "a reader sees a write whose sync failed"),
     story("PublishBeforeInsert", "commit::batches_are_whole", "batches_are_whole"),
@@ -80,14 +98,26 @@ pub const CAUGHT: &[Caught] = &[
     ),
     experiment("RetryFailedSync", "failed-syncs", "is synced again after a failed sync"),
     experiment("ForgetFailedSync", "failed-syncs", "is synced again after a failed sync"),
-    experiment("ForgetDoubtfulDrop", "doubtful-drops", "a family with an acknowledged write is gone"),
+    experiment(
+        "ForgetDoubtfulDrop",
+        "doubtful-drops",
+        "a family with an acknowledged write is gone",
+    ),
     experiment("ForgetLostNames", "lost-names", "the MANIFEST lists this file, but it is missing"),
     experiment("LatchFullDisk", "faults-compactions", "writes do not resume|writes neither go on"),
     experiment("KeepRecycledNumber", "crashes-recycled", "is lost and was written"),
-    experiment("SkipLastFragmentCheck", "crashes-log-plain", "cut off at byte|WriteBatch has wrong count"),
+    experiment(
+        "SkipLastFragmentCheck",
+        "crashes-log-plain",
+        "cut off at byte|WriteBatch has wrong count",
+    ),
     experiment("TolerateHoleInWal", "crashes-log", WRONG),
     experiment("ForgetPredecessor", "crashes-wal-dir", WRONG),
-    experiment("ForgetReplayedSequence", "crashes-creation", "another opening finds something else"),
+    experiment(
+        "ForgetReplayedSequence",
+        "crashes-creation",
+        "another opening finds something else",
+    ),
     experiment("ForgetKeptMemtables", "crashes-reopen-kept", WRONG),
     experiment("SkipSyncOfKeptWals", "crashes-reopen-kept", WRONG),
     experiment("RemoveWalBeforeManifest", "crashes-reopen-kept", WRONG),
@@ -153,16 +183,32 @@ pub const CAUGHT: &[Caught] = &[
     experiment("RefreshOneBehind", "histories", REPLAYED),
     experiment("MoveLevelOverOthers", "moved-levels", "get: family|a level moves: "),
     experiment("MoveLevelOverOthers", "histories", REPLAYED),
-    story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
-    story("RegisterSnapshotLate", "versions::a_flush_keeps_what_snapshots_beside_it_see", "a snapshot moved"),
+    story(
+        "ReadSequenceBeforePin",
+        "versions::lookups_find_an_overwritten_key",
+        "it is always there",
+    ),
+    story(
+        "RegisterSnapshotLate",
+        "versions::a_flush_keeps_what_snapshots_beside_it_see",
+        "a snapshot moved",
+    ),
     story("InstallFlushOutOfTurn", "crossing::flushes_of_other_families_overlap", "is lost"),
     experiment("TrustUpdatePosition", "crashes-updates", "which is lost, is not told so"),
     experiment("ForgetUpdates", "crashes-updates", "which is there (true)"),
     story("ForgetOthersWork", "commit::writers_write_for_each_other", "no work is forgotten"),
-    story("LetOthersPanic", "commit::a_panic_in_the_work_of_another_is_not_one_s_own", "for writer 0 alone"),
+    story(
+        "LetOthersPanic",
+        "commit::a_panic_in_the_work_of_another_is_not_one_s_own",
+        "for writer 0 alone",
+    ),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     story("AdvanceBeforeElectionEnds", "commit::no_wake_up_is_lost", "deadlock"),
-    story("ListWalsTooEarly", "updates::a_reader_that_goes_on_misses_no_write", "the WALs have every write"),
+    story(
+        "ListWalsTooEarly",
+        "updates::a_reader_that_goes_on_misses_no_write",
+        "the WALs have every write",
+    ),
     story(
         "CountCheckpointTooLate",
         "closing::a_close_waits_for_the_checkpoint_beside_it",
@@ -183,15 +229,16 @@ pub const CAUGHT: &[Caught] = &[
     experiment("GiveUpInVain", "histories", REPLAYED),
 ];
 
-/// A search ends by itself when its lives are lived. One that takes longer hangs: this is many times what the longest takes,
-/// since a slow and busy core must not make the difference.
+/// A search ends by itself when its lives are lived. One that takes longer hangs: this is many
+/// times what the longest takes, since a slow and busy core must not make the difference.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// How many searches run at once.
 const SEARCHES: usize = 2;
 
-/// Searches for the mutants of these rows, or those that `FLAGSTONE_MUTANTS` names (`SkipBlobSync,ForgetDrop`); `command` is
-/// what reports a fault by [`FINDING`] and its words, given a row.
+/// Searches for the mutants of these rows, or those that `FLAGSTONE_MUTANTS` names
+/// (`SkipBlobSync,ForgetDrop`); `command` is what reports a fault by [`FINDING`] and its words,
+/// given a row.
 ///
 /// # Panics
 /// With those that escaped.
@@ -243,7 +290,8 @@ fn search(row: &Caught, marker: &str, mut command: Command) -> Result<(), String
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut text = Vec::new();
-            let read = output.read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned());
+            let read =
+                output.read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned());
             sender.send(read).expect("somebody listens");
         });
         let Ok(said) = said.recv_timeout(LIMIT) else {
@@ -256,20 +304,21 @@ fn search(row: &Caught, marker: &str, mut command: Command) -> Result<(), String
         // Behind the finding stand the meanings of markers, which may contain any words.
         let said = said.split("\nrare branches reached").next().unwrap_or_default();
         match said.split_once(marker).map(|(_, finding)| finding) {
-            Some(finding) if row.words.split('|').any(|words| finding.contains(words)) => {
-                finding.split_once(REPLAY).map_or(Ok(()), |(_, file)| replay(Command::new(program), file))
-            }
+            Some(finding) if row.words.split('|').any(|words| finding.contains(words)) => finding
+                .split_once(REPLAY)
+                .map_or(Ok(()), |(_, file)| replay(Command::new(program), file)),
             Some(finding) => Err(format!("what was found is not '{}': {finding}", row.words)),
             None => Err(format!("nothing was found ({status}): {said}")),
         }
     })
 }
 
-/// Lives a history without any mutant, which must find nothing: else what was found is not the mutant's doing. `file` is followed
-/// by the rest of the finding.
+/// Lives a history without any mutant, which must find nothing: else what was found is not the
+/// mutant's doing. `file` is followed by the rest of the finding.
 fn replay(mut laboratory: Command, file: &str) -> Result<(), String> {
     let file = file.lines().next().unwrap_or_default();
-    let lived = laboratory.env_remove("FLAGSTONE_MUTANT").args(["histories", "--replay", file]).output();
+    let lived =
+        laboratory.env_remove("FLAGSTONE_MUTANT").args(["histories", "--replay", file]).output();
     let lived = lived.expect("a child");
     if lived.status.success() {
         Ok(())

@@ -1,7 +1,9 @@
-//! A file system whose files below one directory may only take so many bytes: a small disk without a mount.
+//! A file system whose files below one directory may only take so many bytes: a small disk without
+//! a mount.
 //!
-//! A file takes what it holds or has reserved, whichever is more, until its last name and its last handle are gone, as on a
-//! real disk. A write that does not fit leaves the part that does and fails with `NoSpace`.
+//! A file takes what it holds or has reserved, whichever is more, until its last name and its last
+//! handle are gone, as on a real disk. A write that does not fit leaves the part that does and
+//! fails with `NoSpace`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,8 @@ impl Account {
     fn take(&self, wanted: u64) -> u64 {
         let limit = self.limit.load(Ordering::Relaxed);
         let taken = |used: u64| wanted.min(limit.saturating_sub(used));
-        let before = self.used.update(Ordering::Relaxed, Ordering::Relaxed, |used| used + taken(used));
+        let before =
+            self.used.update(Ordering::Relaxed, Ordering::Relaxed, |used| used + taken(used));
         taken(before)
     }
 

@@ -18,21 +18,25 @@ impl Referee {
     /// # Errors
     /// What it says when it fails or finds damage.
     pub fn ldb(&self, db: &Path, arguments: &[&str]) -> Result<String, String> {
-        let output = Command::new("ldb").arg(format!("--db={}", db.display())).args(arguments).output();
+        let output =
+            Command::new("ldb").arg(format!("--db={}", db.display())).args(arguments).output();
         let output = output.map_err(|error| format!("ldb cannot be started: {error}"))?;
         judge(&format!("ldb {arguments:?}"), &output, "Corruption")?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs `ldb --db=DB --ttl ARGUMENTS`; what it prints. That of RocksDB 7.8 does as it is told, then complains of several
-    /// column families, even if there is but one, and fails.
+    /// Runs `ldb --db=DB --ttl ARGUMENTS`; what it prints. That of RocksDB 7.8 does as it is told,
+    /// then complains of several column families, even if there is but one, and fails.
     ///
     /// # Errors
     /// As [`Referee::ldb`].
     pub fn ldb_ttl(&self, db: &Path, arguments: &[&str]) -> Result<String, String> {
         const COMPLAINT: &str = "Failed: ldb doesn't support TTL DB with multiple column families";
-        let output =
-            Command::new("ldb").arg(format!("--db={}", db.display())).arg("--ttl").args(arguments).output();
+        let output = Command::new("ldb")
+            .arg(format!("--db={}", db.display()))
+            .arg("--ttl")
+            .args(arguments)
+            .output();
         let mut output = output.map_err(|error| format!("ldb cannot be started: {error}"))?;
         if String::from_utf8_lossy(&output.stderr).trim() == COMPLAINT {
             output.status = std::process::ExitStatus::default();
@@ -46,9 +50,12 @@ impl Referee {
     /// # Errors
     /// What it says of one that is damaged.
     pub fn verify_tables(&self, db: &Path) -> Result<usize, String> {
-        let entries = std::fs::read_dir(db).map_err(|error| format!("{}: {error}", db.display()))?;
+        let entries =
+            std::fs::read_dir(db).map_err(|error| format!("{}: {error}", db.display()))?;
         let is_table = |entry: &std::io::Result<std::fs::DirEntry>| {
-            entry.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|kind| kind == "sst"))
+            entry
+                .as_ref()
+                .is_ok_and(|entry| entry.path().extension().is_some_and(|kind| kind == "sst"))
         };
         let tables = entries.filter(is_table).count();
         let file = format!("--file={}", db.display());
@@ -68,23 +75,28 @@ impl Referee {
         }
     }
 
-    /// What `ldb scan --hex` shows of a family: a line `FAMILY HEXKEY HEXVALUE` for each entry, as `flagstone dump` does.
+    /// What `ldb scan --hex` shows of a family: a line `FAMILY HEXKEY HEXVALUE` for each entry, as
+    /// `flagstone dump` does.
     ///
     /// # Errors
     /// As [`Referee::ldb`].
     pub fn scan(&self, db: &Path, family: &str) -> Result<String, String> {
         let family_argument = format!("--column_family={family}");
         let text = self.ldb(db, &["scan", "--hex", "--try_load_options", &family_argument])?;
-        let entries =
-            text.lines().filter_map(|line| line.split_once(" ==> ").or_else(|| line.split_once(" : ")));
+        let entries = text
+            .lines()
+            .filter_map(|line| line.split_once(" ==> ").or_else(|| line.split_once(" : ")));
         let bare = |text: &str| text.trim().trim_start_matches("0x").to_lowercase();
-        Ok(entries.map(|(key, value)| format!("{family} {} {}\n", bare(key), bare(value))).collect())
+        Ok(entries
+            .map(|(key, value)| format!("{family} {} {}\n", bare(key), bare(value)))
+            .collect())
     }
 }
 
 /// A tool may exit with 0 and still print what it did not like.
 fn judge(what: &str, output: &Output, bad_word: &str) -> Result<(), String> {
-    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (text, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() && !text.contains(bad_word) && !errors.contains(bad_word) {
         return Ok(());
     }

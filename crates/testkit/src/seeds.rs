@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Tells `story` for the seeds `0..count`; the environment variable `FLAGSTONE_SEEDS` sets another count (`500`), or
-/// a single seed (`=17`). The seed of a failure is printed.
+/// Tells `story` for the seeds `0..count`; the environment variable `FLAGSTONE_SEEDS` sets another
+/// count (`500`), or a single seed (`=17`). The seed of a failure is printed.
 pub fn for_each_seed(count: u64, story: impl Fn(u64)) {
     let asked = std::env::var("FLAGSTONE_SEEDS").unwrap_or_default();
     let seeds = match asked.strip_prefix('=').map(str::parse) {

@@ -14,7 +14,8 @@ use crate::components;
 /// Options that may have values of our own.
 const OURS: [&str; 3] = ["comparator", "compaction_filter", "compaction_filter_factory"];
 
-/// Options with tiny buffers and files, so that a few hundred writes go through flushes and compactions.
+/// Options with tiny buffers and files, so that a few hundred writes go through flushes and
+/// compactions.
 pub fn tiny(env: &Env) -> Options {
     let mut options = Options { env: env.clone(), ..Options::default() };
     set(
@@ -32,7 +33,8 @@ pub fn tiny(env: &Env) -> Options {
             // Whoever wants large values apart says which.
             ("enable_blob_files", "false"),
             ("max_background_jobs", "2"),
-            // How much there is of the machine's memory, and who else has a database open, is no part of a history.
+            // How much there is of the machine's memory, and who else has a database open, is no
+            // part of a history.
             ("memory_budget", "0"),
         ],
     );
@@ -49,7 +51,8 @@ pub fn set(options: &mut Options, changes: &[(&str, &str)]) {
     }
 }
 
-/// One option away from [`tiny`], of all families or of one. As text: `name=value`, `family/name=value`.
+/// One option away from [`tiny`], of all families or of one. As text: `name=value`,
+/// `family/name=value`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Setting {
     /// The family; all of them, and the database, if none is named.
@@ -80,7 +83,8 @@ impl FromStr for Setting {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' is not name=value"))?;
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("'{text}' is not name=value"))?;
         let (family, name) = match name.split_once('/') {
             Some((family, name)) => (Some(family.to_string()), name),
             None => (None, name),
@@ -105,7 +109,8 @@ impl Chosen {
     /// If the engine does not take one, or not all of them together.
     pub fn new(env: &Env, settings: &[Setting]) -> Result<Self> {
         let mut chosen = Self { options: tiny(env), own: BTreeMap::new() };
-        let (common, own): (Vec<_>, Vec<_>) = settings.iter().partition(|setting| setting.family.is_none());
+        let (common, own): (Vec<_>, Vec<_>) =
+            settings.iter().partition(|setting| setting.family.is_none());
         common.into_iter().chain(own).try_for_each(|setting| chosen.apply(setting))?;
         chosen.validate()?;
         Ok(chosen)
@@ -115,7 +120,9 @@ impl Chosen {
     fn apply(&mut self, setting: &Setting) -> Result<()> {
         let Setting { family, name, value } = setting;
         match family {
-            None if OURS.contains(&name.as_str()) => components::set(&mut self.options.cf, name, value),
+            None if OURS.contains(&name.as_str()) => {
+                components::set(&mut self.options.cf, name, value)
+            }
             None => self.options.set(name, value),
             Some(family) => {
                 let common = &self.options.cf;
@@ -131,7 +138,8 @@ impl Chosen {
         self.own.values().chain([&self.options.cf]).try_for_each(components::check)
     }
 
-    /// Adds a setting, after those that it may follow, unless the engine does not take it together with them.
+    /// Adds a setting, after those that it may follow, unless the engine does not take it together
+    /// with them.
     fn add(&mut self, setting: &Setting) -> bool {
         let mut with = self.clone();
         let taken = with.apply(setting).and_then(|()| with.validate()).is_ok();
@@ -155,17 +163,19 @@ impl Chosen {
     }
 }
 
-/// A choice of settings from a seed. Half of the choices differ from [`tiny`] in a few options, since what breaks in
-/// pairs is found sooner where nothing else is in the way; the others in all.
+/// A choice of settings from a seed. Half of the choices differ from [`tiny`] in a few options,
+/// since what breaks in pairs is found sooner where nothing else is in the way; the others in all.
 pub fn draw(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
     let mut choices: Vec<_> = CHOICES.iter().collect();
     random.shuffle(&mut choices);
     if random.bool() {
         choices.truncate(random.usize(1..=6));
     }
-    let mut drawn: Vec<_> = choices.iter().map(|choice| Setting::of(choice, None, random)).collect();
+    let mut drawn: Vec<_> =
+        choices.iter().map(|choice| Setting::of(choice, None, random)).collect();
     if random.u8(..3) == 0 {
-        let of_families: Vec<_> = CHOICES.iter().filter(|choice| choice.scope == Scope::Family).collect();
+        let of_families: Vec<_> =
+            CHOICES.iter().filter(|choice| choice.scope == Scope::Family).collect();
         for _ in 0..random.usize(1..6) {
             let family = families[random.usize(..families.len())];
             let choice = of_families[random.usize(..of_families.len())];
@@ -177,8 +187,8 @@ pub fn draw(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
     drawn
 }
 
-/// All options from a seed, but those that a database keeps for life, that other programs do not know, and that change
-/// what it promises, in time, for crashes, or for what is old.
+/// All options from a seed, but those that a database keeps for life, that other programs do not
+/// know, and that change what it promises, in time, for crashes, or for what is old.
 pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
     const LEFT_OUT: [&str; 5] = [
         "avoid_flush_during_shutdown",
@@ -188,7 +198,8 @@ pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
         "compaction_filter_factory",
     ];
     let mut chosen = Chosen { options: tiny(env), own: BTreeMap::new() };
-    let is_drawn = |choice: &&Choice| choice.change != Change::Never && !LEFT_OUT.contains(&choice.name);
+    let is_drawn =
+        |choice: &&Choice| choice.change != Change::Never && !LEFT_OUT.contains(&choice.name);
     let mut choices: Vec<_> = CHOICES.iter().filter(is_drawn).collect();
     random.shuffle(&mut choices);
     for choice in choices {
@@ -200,9 +211,12 @@ pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
     chosen.options
 }
 
-/// Changes that a running family (or, if so `scope`d, database) takes, from a seed; some may not go together with
-/// what else is set.
-pub fn random_changes(random: &mut fastrand::Rng, scope: Scope) -> Vec<(&'static str, &'static str)> {
+/// Changes that a running family (or, if so `scope`d, database) takes, from a seed; some may not go
+/// together with what else is set.
+pub fn random_changes(
+    random: &mut fastrand::Rng,
+    scope: Scope,
+) -> Vec<(&'static str, &'static str)> {
     let live = |choice: &&Choice| choice.change == Change::Live && choice.scope == scope;
     let changeable: Vec<_> = CHOICES.iter().filter(live).collect();
     (0..random.usize(1..4))
@@ -230,7 +244,8 @@ pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static st
         "max_space_amplification",
         "burst_space_amplification",
     ];
-    let changeable: Vec<_> = CHOICES.iter().filter(|choice| HARMLESS.contains(&choice.name)).collect();
+    let changeable: Vec<_> =
+        CHOICES.iter().filter(|choice| HARMLESS.contains(&choice.name)).collect();
     (0..random.usize(1..4))
         .map(|_| {
             let choice = changeable[random.usize(..changeable.len())];
@@ -241,7 +256,8 @@ pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static st
 
 /// Changes for a reopening, from a seed; some may not go together with what else is set.
 pub fn random_reopening(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
-    let changeable: Vec<_> = CHOICES.iter().filter(|choice| choice.change != Change::Never).collect();
+    let changeable: Vec<_> =
+        CHOICES.iter().filter(|choice| choice.change != Change::Never).collect();
     let count = if random.bool() { 0 } else { random.usize(1..5) };
     (0..count)
         .map(|_| {

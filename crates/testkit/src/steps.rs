@@ -1,4 +1,5 @@
-//! A world without threads and without the hour of the day: the same seed gives the same calls in the same order.
+//! A world without threads and without the hour of the day: the same seed gives the same calls in
+//! the same order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,8 @@ use flagstone::base::{Code, Error, Result};
 use flagstone::env::{Clock, Env, FileSystem, Join, Random, Spawn, Task};
 use parking_lot::Mutex;
 
-/// A world over these files whose background work is done by the callers, in an order drawn from the seed.
+/// A world over these files whose background work is done by the callers, in an order drawn from
+/// the seed.
 pub fn world(fs: Arc<dyn FileSystem>, seed: u64) -> Env {
     let steps = Arc::new(Steps::new(seed));
     Env { fs, clock: Arc::new(SimulatedClock::default()), random: steps.clone(), spawner: steps }

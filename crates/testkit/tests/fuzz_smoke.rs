@@ -1,4 +1,5 @@
-//! Every fuzz target runs over its seeds and a few mutations of each. The long runs are `scripts/fuzz-all.sh`.
+//! Every fuzz target runs over its seeds and a few mutations of each. The long runs are
+//! `scripts/fuzz-all.sh`.
 
 use testkit::fuzz;
 use testkit::laboratory::begin;

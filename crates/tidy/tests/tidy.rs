@@ -15,6 +15,7 @@ fn the_repository_keeps_its_rules() {
     let sources: Vec<_> = sources.into_iter().map(read).collect();
     let mut offences = tidy::check_spread(&sources);
     offences.extend(sources.iter().flat_map(|(file, text)| tidy::check_source(file, text)));
-    let listed: Vec<_> = offences.iter().map(|o| format!("{}:{}: {}", o.file, o.line, o.rule)).collect();
+    let listed: Vec<_> =
+        offences.iter().map(|o| format!("{}:{}: {}", o.file, o.line, o.rule)).collect();
     assert!(listed.is_empty(), "{} offences:\n{}", listed.len(), listed.join("\n"));
 }

@@ -48,7 +48,8 @@ const DATABASE: &[Choice] = &[
     (
         Both,
         "wal_recovery_mode",
-        // Not `kAbsoluteConsistency`: to it damage is what a killed process leaves behind the end of a log that was recycled.
+        // Not `kAbsoluteConsistency`: to it damage is what a killed process leaves behind the end
+        // of a log that was recycled.
         &[
             "kPointInTimeRecovery",
             "kPointInTimeRecovery",
@@ -119,7 +120,11 @@ const FAMILY: &[Choice] = &[
     (Both, "compaction_options_fifo", &["{allow_compaction=true;}", "{allow_compaction=false;}"]),
     (Both, "compression", COMPRESSIONS),
     (Both, "bottommost_compression", &["kDisableCompressionOption", "kNoCompression", "kZSTD"]),
-    (Both, "compression_per_level", &["kNoCompression:kSnappyCompression:kZSTD", "kLZ4Compression"]),
+    (
+        Both,
+        "compression_per_level",
+        &["kNoCompression:kSnappyCompression:kZSTD", "kLZ4Compression"],
+    ),
     (
         Both,
         "compression_opts",
@@ -170,7 +175,11 @@ const FAMILY: &[Choice] = &[
     (RocksDb, "target_file_size_is_upper_bound", BOOL),
     (RocksDb, "level_compaction_dynamic_file_size", BOOL),
     (RocksDb, "ignore_max_compaction_bytes_for_input", BOOL),
-    (RocksDb, "sst_partitioner_factory", &["nullptr", "{id=SstPartitionerFixedPrefixFactory;length=3;}"]),
+    (
+        RocksDb,
+        "sst_partitioner_factory",
+        &["nullptr", "{id=SstPartitionerFixedPrefixFactory;length=3;}"],
+    ),
     (RocksDb, "enable_blob_direct_write", &["false", "false", "true"]),
     (RocksDb, "blob_direct_write_partitions", &["1", "3"]),
 ];
@@ -190,12 +199,20 @@ const TABLE: &[Choice] = &[
         &["kBinarySearch", "kTwoLevelIndexSearch", "kBinarySearchWithFirstKey", "kHashSearch"],
     ),
     (Both, "partition_filters", BOOL),
-    (Both, "index_shortening", &["kNoShortening", "kShortenSeparators", "kShortenSeparatorsAndSuccessor"]),
+    (
+        Both,
+        "index_shortening",
+        &["kNoShortening", "kShortenSeparators", "kShortenSeparatorsAndSuccessor"],
+    ),
     (Both, "enable_index_compression", BOOL),
     (Both, "verify_compression", BOOL),
     (Both, "data_block_index_type", &["kDataBlockBinarySearch", "kDataBlockBinaryAndHash"]),
     (Both, "data_block_hash_table_util_ratio", &["0.75", "3.0"]),
-    (Both, "filter_policy", &["nullptr", "bloomfilter:10:false", "ribbonfilter:10", "ribbonfilter:8:2"]),
+    (
+        Both,
+        "filter_policy",
+        &["nullptr", "bloomfilter:10:false", "ribbonfilter:10", "ribbonfilter:8:2"],
+    ),
     (Both, "whole_key_filtering", BOOL),
     (Both, "cache_index_and_filter_blocks", BOOL),
     (Both, "block_align", &["false", "false", "false", "true"]),
@@ -256,10 +273,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Half of the draws differ from the defaults in a few options, since what breaks in pairs is found sooner where nothing
-    /// else is in the way; the others in all.
+    /// Half of the draws differ from the defaults in a few options, since what breaks in pairs is
+    /// found sooner where nothing else is in the way; the others in all.
     fn draw(random: &mut SmallRng, plain: &[Choice], table: &[Choice], without: &[String]) -> Self {
-        let all = plain.iter().map(|choice| (choice, false)).chain(table.iter().map(|choice| (choice, true)));
+        let all = plain
+            .iter()
+            .map(|choice| (choice, false))
+            .chain(table.iter().map(|choice| (choice, true)));
         let mut all: Vec<_> = all.collect();
         if random.random_bool(0.5) {
             all.shuffle(random);
@@ -294,7 +314,8 @@ impl Settings {
             of.retain(|name, (given, _)| *given == Both && CHANGED_WHILE_OPEN.contains(name));
         }
         if drawn.is("max_write_buffer_number", "2") {
-            // With min_write_buffer_number_to_merge=2, which RocksDB lowers only at an opening, no flush would ever begin.
+            // With min_write_buffer_number_to_merge=2, which RocksDB lowers only at an opening, no
+            // flush would ever begin.
             drawn.leave_out(&["max_write_buffer_number"]);
         }
         drawn
@@ -314,7 +335,8 @@ impl Settings {
         self.plain.insert("blob_write_mode", (Flagstone, "flush".to_string()));
     }
 
-    /// RocksDB 11.8 crashes when it opens a database for reading of which the MANIFEST tracks WALs, unless it is to verify them.
+    /// RocksDB 11.8 crashes when it opens a database for reading of which the MANIFEST tracks WALs,
+    /// unless it is to verify them.
     pub fn verify_tracked_wals(&mut self) {
         self.plain.insert("track_and_verify_wals_in_manifest", (RocksDb, "true".to_string()));
     }
@@ -356,11 +378,14 @@ impl Settings {
             // Blob direct write goes with one queue of writers alone.
             self.leave_out(&["two_write_queues", "enable_pipelined_write"]);
         }
-        if self.is("index_type", "kHashSearch") && ["", "nullptr"].contains(&self.get("prefix_extractor")) {
+        if self.is("index_type", "kHashSearch")
+            && ["", "nullptr"].contains(&self.get("prefix_extractor"))
+        {
             self.leave_out(&["index_type"]);
         }
         if self.is("index_type", "kHashSearch") {
-            // RocksDB 11.8 takes bytes behind a key for its prefix if it is shorter, and does not find it.
+            // RocksDB 11.8 takes bytes behind a key for its prefix if it is shorter, and does not
+            // find it.
             self.set("prefix_extractor", "capped:4");
             // Set by text, it is heeded there, and RocksDB does not read the tables that it writes.
             self.leave_out(&["index_block_restart_interval"]);
@@ -385,11 +410,13 @@ impl Settings {
             self.set("ttl", "0");
         }
         if self.is("compaction_style", "kCompactionStyleUniversal") {
-            // RocksDB 11.8 takes what it holds back from the last level for too much above it, again and again.
+            // RocksDB 11.8 takes what it holds back from the last level for too much above it,
+            // again and again.
             self.leave_out(&["preclude_last_level_data_seconds"]);
         }
         if self.is("preclude_last_level_data_seconds", "1000") {
-            // And so it does in leveled compaction, as soon as it is more than that level is to hold.
+            // And so it does in leveled compaction, as soon as it is more than that level is to
+            // hold.
             self.set("max_bytes_for_level_base", "268435456");
         }
         if !self.is("enable_blob_files", "true") {
@@ -402,7 +429,8 @@ impl Settings {
         }
     }
 
-    /// RocksDB 11.8 else compacts a table of the last level again and again, for the sequence numbers that it keeps.
+    /// RocksDB 11.8 else compacts a table of the last level again and again, for the sequence
+    /// numbers that it keeps.
     pub fn leave_the_last_level(&mut self) {
         self.plain.insert("bottommost_file_compaction_delay", (RocksDb, "1000".to_string()));
     }
@@ -431,7 +459,8 @@ impl Settings {
         // A factory as a whole is looked at as a whole, as its parts go together.
         let table: Vec<_> = table.iter().map(|(name, value)| format!("{name}={value};")).collect();
         if !table.is_empty() {
-            plain.push(("block_based_table_factory".to_string(), format!("{{{}}}", table.concat())));
+            plain
+                .push(("block_based_table_factory".to_string(), format!("{{{}}}", table.concat())));
         }
         plain
     }

@@ -1,4 +1,5 @@
-//! `peers agree`: plays lives, one process for each turn, so that a process can be killed and an engine may crash.
+//! `peers agree`: plays lives, one process for each turn, so that a process can be killed and an
+//! engine may crash.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read};
@@ -128,7 +129,8 @@ fn left_out(arguments: &Arguments) -> Result<Vec<String>> {
     std::fs::create_dir_all(&arguments.directory)?;
     let probe = arguments.directory.join("direct");
     let flags = i32::try_from(OFlags::DIRECT.bits())?;
-    let is_permitted = OpenOptions::new().create(true).write(true).custom_flags(flags).open(&probe).is_ok();
+    let is_permitted =
+        OpenOptions::new().create(true).write(true).custom_flags(flags).open(&probe).is_ok();
     std::fs::remove_file(probe)?;
     let direct = DIRECT.iter().filter(|_| !is_permitted).map(|name| name.to_string());
     Ok(arguments.without.iter().cloned().chain(direct).collect())
@@ -147,7 +149,8 @@ fn live(seed: u64, life: &Life, directory: &Path, without: &[String], keep: bool
         let told = |error| format!("turn {number}, of {:?}, {:?}: {error}", turn.who, turn.ending);
         let process = |look| start(seed, number, directory, without, look);
         play(process(false)?, turn.ending).map_err(told)?;
-        finish(process(true)?).map_err(|error| told(format!("what it has left: {error}").into()))?;
+        finish(process(true)?)
+            .map_err(|error| told(format!("what it has left: {error}").into()))?;
     }
     if keep {
         std::fs::remove_dir_all(directory.with_extension("before"))?;
@@ -155,7 +158,13 @@ fn live(seed: u64, life: &Life, directory: &Path, without: &[String], keep: bool
     Ok(())
 }
 
-fn start(seed: u64, turn: usize, directory: &Path, without: &[String], look: bool) -> Result<Child> {
+fn start(
+    seed: u64,
+    turn: usize,
+    directory: &Path,
+    without: &[String],
+    look: bool,
+) -> Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("turn").arg("--directory").arg(directory);
     command.args(["--seed", &seed.to_string(), "--turn", &turn.to_string()]);
@@ -174,7 +183,8 @@ fn finish(child: Child) -> Result<()> {
         true => Ok(()),
         false => {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            Err(format!("{} ({})", said.trim_start_matches("peers: ").trim_end(), output.status).into())
+            Err(format!("{} ({})", said.trim_start_matches("peers: ").trim_end(), output.status)
+                .into())
         }
     }
 }

@@ -7,8 +7,8 @@ use flagstone::batch::{BatchView, Operation, WriteBatch};
 use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlIter, TtlOptions};
 use flagstone::env::Env;
 use flagstone::options::{
-    BottommostLevelCompaction, ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, FlushOptions,
-    LoadedOptions, Options, ReadOptions, WriteOptions, load_latest,
+    BottommostLevelCompaction, ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions,
+    FlushOptions, LoadedOptions, Options, ReadOptions, WriteOptions, load_latest,
 };
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -55,7 +55,8 @@ fn prepared(place: &Place, opening: &Opening) -> Result<Prepared> {
 
 pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
     let (options, families) = prepared(place, opening)?;
-    let listed: Vec<_> = families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let listed: Vec<_> =
+        families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     if let Some(seconds) = opening.ttl {
         return open_with_ttl(place, opening.access, &options, families, seconds);
     }
@@ -79,8 +80,10 @@ fn open_with_ttl(
     families: Vec<(String, ColumnFamilyOptions)>,
     seconds: u32,
 ) -> Result<Box<dyn Party>> {
-    let listed: Vec<_> =
-        families.iter().map(|(name, family)| (name.as_str(), family.clone(), ttl_options(seconds))).collect();
+    let listed: Vec<_> = families
+        .iter()
+        .map(|(name, family)| (name.as_str(), family.clone(), ttl_options(seconds)))
+        .collect();
     let ttl = match access {
         Access::Lead => TtlDb::open_with_families(&place.directory, options, &listed)?,
         Access::Read | Access::Follow => {
@@ -93,7 +96,8 @@ fn open_with_ttl(
 /// Builds a new database from the files of one that is healthy.
 pub fn salvage(place: &Place, opening: &Opening, target: &Path) -> Result<()> {
     let (options, families) = prepared(place, opening)?;
-    let listed: Vec<_> = families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let listed: Vec<_> =
+        families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     let report = flagstone::db::salvage(&place.directory, target, &options, &listed, &mut |_| {})?;
     match report.is_complete() {
         true => Ok(()),
@@ -107,7 +111,8 @@ fn from_settings(opening: &Opening) -> Result<Prepared> {
         options.set(name, value).map_err(|error| format!("{name}={value}: {error}"))?;
     }
     let families = opening.families.iter();
-    let families: Result<_> = families.map(|(name, own)| Ok((name.clone(), family(own)?))).collect();
+    let families: Result<_> =
+        families.map(|(name, own)| Ok((name.clone(), family(own)?))).collect();
     Ok((options, families?))
 }
 
@@ -254,7 +259,8 @@ impl Party for Flagstone {
     fn write(&self, batch: &[(String, Edit)], how: How) -> Result<()> {
         if let ([(name, Edit::Put { key, value })], true, None) = (batch, how.streamed, &self.ttl) {
             let options = WriteOptions { sync: how.sync, ..WriteOptions::default() };
-            let mut stream = self.db.put_stream(&self.family(name)?, key, &options)?.with_buffer(10);
+            let mut stream =
+                self.db.put_stream(&self.family(name)?, key, &options)?.with_buffer(10);
             value.chunks(100).try_for_each(|piece| stream.append(piece))?;
             return Ok(stream.commit()?);
         }
@@ -262,7 +268,8 @@ impl Party for Flagstone {
         for (name, edit) in batch {
             add(&mut written, &self.family(name)?, edit)?;
         }
-        let how = WriteOptions { sync: how.sync, disable_wal: how.unlogged, ..WriteOptions::default() };
+        let how =
+            WriteOptions { sync: how.sync, disable_wal: how.unlogged, ..WriteOptions::default() };
         match &self.ttl {
             Some(ttl) => ttl.write_with(&how, &written)?,
             None => self.db.write_with(&how, written)?,
@@ -304,29 +311,41 @@ impl Party for Flagstone {
     }
 
     fn delete_files(&self, family: &str, begin: &[u8], end: &[u8]) -> Result<()> {
-        Ok(self.db.delete_files_in_ranges(&self.family(family)?, &[(Some(begin), Some(end))], true)?)
+        Ok(self.db.delete_files_in_ranges(
+            &self.family(family)?,
+            &[(Some(begin), Some(end))],
+            true,
+        )?)
     }
 
     fn compact_files(&self, family: &str, seed: u64) -> Result<bool> {
         let of_family = self.family(family)?;
-        let levels: usize = of_family.options().get("num_levels").ok_or("it has levels")?.parse()?;
+        let levels: usize =
+            of_family.options().get("num_levels").ok_or("it has levels")?.parse()?;
         let mut random = SmallRng::seed_from_u64(seed);
         let files = self.db.live_files();
-        let tables = files.iter().filter(|file| file.column_family == family && file.level.is_some());
+        let tables =
+            files.iter().filter(|file| file.column_family == family && file.level.is_some());
         let chosen: Vec<_> = tables.filter(|_| random.random_bool(0.4)).collect();
-        let Some(deepest) = chosen.iter().filter_map(|file| file.level).max() else { return Ok(false) };
+        let Some(deepest) = chosen.iter().filter_map(|file| file.level).max() else {
+            return Ok(false);
+        };
         let to = random.random_range(deepest..levels.max(deepest + 1));
         let numbers: Vec<_> = chosen.iter().map(|file| file.number).collect();
         match self.db.compact_files(&of_family, &numbers, to, &CompactFilesOptions::default()) {
             // Another compaction has got there first.
-            Err(error) if [Code::Aborted, Code::InvalidArgument].contains(&error.code()) => Ok(false),
+            Err(error) if [Code::Aborted, Code::InvalidArgument].contains(&error.code()) => {
+                Ok(false)
+            }
             done => Ok(done.map(|_| true)?),
         }
     }
 
     fn create_family(&self, name: &str, settings: &Settings) -> Result<()> {
         match &self.ttl {
-            Some(ttl) => drop(ttl.create_column_family(name, &family(settings)?, ttl_options(0))?),
+            Some(ttl) => {
+                drop(ttl.create_column_family(name, &family(settings)?, ttl_options(0))?)
+            }
             None => drop(self.db.create_column_family(name, &family(settings)?)?),
         }
         Ok(())
@@ -338,7 +357,8 @@ impl Party for Flagstone {
 
     fn set_options(&self, family: &str, settings: &Settings) -> Result<()> {
         let changes = settings.own_of_flagstone();
-        let changes: Vec<_> = changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let changes: Vec<_> =
+            changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         Ok(self.db.set_options(&self.family(family)?, &changes)?)
     }
 
@@ -409,7 +429,8 @@ impl Party for Flagstone {
     }
 }
 
-/// A batch with nothing but an entity of the default family, in the form that both engines have in their WALs.
+/// A batch with nothing but an entity of the default family, in the form that both engines have in
+/// their WALs.
 pub fn entity_batch(key: &[u8], columns: &[Pair]) -> Result<Vec<u8>> {
     let mut batch = WriteBatch::new();
     batch.put_entity(flagstone::base::ColumnFamilyId::DEFAULT, key, entity(columns))?;
@@ -420,7 +441,9 @@ pub fn entity_batch(key: &[u8], columns: &[Pair]) -> Result<Vec<u8>> {
 pub fn logged(batch: &[u8]) -> Result<Vec<Pair>> {
     let edit = |operation| {
         Ok(match operation? {
-            Operation::Put { key, value, .. } => Some(Edit::Put { key: key.to_vec(), value: value.to_vec() }),
+            Operation::Put { key, value, .. } => {
+                Some(Edit::Put { key: key.to_vec(), value: value.to_vec() })
+            }
             Operation::Delete { key, .. } => Some(Edit::Delete { key: key.to_vec() }),
             Operation::SingleDelete { key, .. } => Some(Edit::SingleDelete { key: key.to_vec() }),
             Operation::Merge { key, operand, .. } => {
@@ -451,8 +474,9 @@ pub fn timed_batch(key: &[u8], value: &[u8], time: u64) -> Result<Vec<u8>> {
 
 /// Version 1: the number of columns, the name of each and how long its value is, the values.
 fn entity(columns: &[Pair]) -> Vec<u8> {
-    let small =
-        |length: usize| u8::try_from(length).expect("names, values and their number are small") & 0x7f;
+    let small = |length: usize| {
+        u8::try_from(length).expect("names, values and their number are small") & 0x7f
+    };
     let mut bytes = vec![1, small(columns.len())];
     for (name, value) in columns {
         bytes.push(small(name.len()));
@@ -465,7 +489,9 @@ fn entity(columns: &[Pair]) -> Vec<u8> {
 
 fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) -> Result<()> {
     match edit {
-        Edit::Put { key, value } | Edit::TimedPut { key, value, .. } => batch.put_cf(family, key, value)?,
+        Edit::Put { key, value } | Edit::TimedPut { key, value, .. } => {
+            batch.put_cf(family, key, value)?
+        }
         Edit::PutEntity { key, columns } => batch.put_entity(family, key, entity(columns))?,
         Edit::Delete { key } => batch.delete_cf(family, key)?,
         Edit::SingleDelete { key } => batch.single_delete_cf(family, key)?,

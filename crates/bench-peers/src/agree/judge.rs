@@ -43,7 +43,8 @@ pub fn compare(
     random: &mut SmallRng,
 ) -> Result<()> {
     for (name, family) in &model.families {
-        let told = |error: Box<dyn std::error::Error + Send + Sync>| format!("family {name}: {error}");
+        let told =
+            |error: Box<dyn std::error::Error + Send + Sync>| format!("family {name}: {error}");
         scans(view, name, family).map_err(told)?;
         lookups(view, name, family, random).map_err(told)?;
         for _ in 0..4 {
@@ -60,7 +61,9 @@ fn owned(entries: &[(&Vec<u8>, &Vec<u8>)]) -> Vec<Pair> {
 
 fn scans(view: &dyn View, name: &str, family: &Family) -> Result<()> {
     let mut expected = owned(&family.within(None, None));
-    for (way, start, forward) in [("a scan", Start::First, true), ("a scan back", Start::Last, false)] {
+    for (way, start, forward) in
+        [("a scan", Start::First, true), ("a scan back", Start::Last, false)]
+    {
         // One step more than there should be entries.
         let moves = vec![forward; expected.len() + 1];
         let walk = Walk { lower: None, upper: None, start, moves, in_prefix: false };
@@ -94,14 +97,18 @@ fn lookups(view: &dyn View, name: &str, family: &Family, random: &mut SmallRng) 
     let keys: Vec<_> = (0..20).map(|_| some_key(family, random)).collect();
     let joint = view.multi_get(name, &keys)?;
     for (key, joint) in keys.iter().zip(joint) {
-        let single = view.get(name, key).map_err(|error| format!("get {}: {error}", key.escape_ascii()))?;
+        let single =
+            view.get(name, key).map_err(|error| format!("get {}: {error}", key.escape_ascii()))?;
         let expected = family.get(key);
         for (way, found) in [("get", &single), ("multi_get", &joint)] {
             if found.as_ref() != expected {
-                let shown =
-                    |value: Option<&Vec<u8>>| value.map_or("nothing".to_string(), |value| shown(value));
+                let shown = |value: Option<&Vec<u8>>| {
+                    value.map_or("nothing".to_string(), |value| shown(value))
+                };
                 let (found, expected) = (shown(found.as_ref()), shown(expected));
-                return Err(format!("{way} {}: {found}, expected {expected}", key.escape_ascii()).into());
+                return Err(
+                    format!("{way} {}: {found}, expected {expected}", key.escape_ascii()).into()
+                );
             }
         }
     }
@@ -131,7 +138,9 @@ fn walk(view: &dyn View, name: &str, family: &Family, random: &mut SmallRng) -> 
         Start::First => inside.first().map(|_| 0),
         Start::Last => inside.len().checked_sub(1),
         Start::Seek(key) => inside.iter().position(|(other, _)| !family.is_before(other, key)),
-        Start::SeekForPrev(key) => inside.iter().rposition(|(other, _)| !family.is_before(key, other)),
+        Start::SeekForPrev(key) => {
+            inside.iter().rposition(|(other, _)| !family.is_before(key, other))
+        }
     };
     let (mut expected, mut steps) = (Vec::new(), moves.iter());
     while let Some((key, value)) = at.and_then(|index| inside.get(index)) {
@@ -160,7 +169,11 @@ fn prefix_walk(
     let expected: Vec<_> = inside.copied().take(30).collect();
     let (moves, start) = (vec![true; 29], Start::Seek(key.clone()));
     let walk = Walk { lower: None, upper: None, start, moves, in_prefix: true };
-    same(&format!("the prefix of {}", key.escape_ascii()), &view.walk(name, &walk)?, &owned(&expected))
+    same(
+        &format!("the prefix of {}", key.escape_ascii()),
+        &view.walk(name, &walk)?,
+        &owned(&expected),
+    )
 }
 
 /// The beginning of a value and its length.
@@ -179,6 +192,9 @@ pub fn same(way: &str, found: &[Pair], expected: &[Pair]) -> Result<()> {
     };
     match found == expected {
         true => Ok(()),
-        false => Err(format!("{way}: entry {at} is {}, expected {}", entry(found), entry(expected)).into()),
+        false => {
+            Err(format!("{way}: entry {at} is {}, expected {}", entry(found), entry(expected))
+                .into())
+        }
     }
 }

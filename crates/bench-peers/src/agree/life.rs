@@ -1,4 +1,5 @@
-//! One life of a database, all of it from a seed: what is done in each turn, and what the database must hold before it.
+//! One life of a database, all of it from a seed: what is done in each turn, and what the database
+//! must hold before it.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +47,8 @@ pub enum Step {
         family: String,
         seed: u64,
     },
-    /// Removes the tables that lie within a range, and then what else there is: which tables there are nobody knows before.
-    /// Snapshots end.
+    /// Removes the tables that lie within a range, and then what else there is: which tables there
+    /// are nobody knows before. Snapshots end.
     DeleteFiles {
         family: String,
         begin: Vec<u8>,
@@ -98,7 +99,8 @@ pub enum Step {
 /// How a turn ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The database is closed. Whether memtables are flushed before says `avoid_flush_during_shutdown`.
+    /// The database is closed. Whether memtables are flushed before says
+    /// `avoid_flush_during_shutdown`.
     Close,
     /// The process is killed.
     Kill,
@@ -115,8 +117,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Whether what it leaves is for Flagstone alone: values that were written to blob files at the commit RocksDB would not find
-    /// after a crash.
+    /// Whether what it leaves is for Flagstone alone: values that were written to blob files at the
+    /// commit RocksDB would not find after a crash.
     pub fn is_for_itself(&self) -> bool {
         self.who == Who::Flagstone && self.ending == Ending::Kill && !self.opening.for_a_crash
     }
@@ -146,9 +148,10 @@ struct Kept {
     styles: [&'static str; TURNS_MAX],
     /// In each turn: there may be more from some turn on, but never fewer.
     levels: [&'static str; TURNS_MAX],
-    /// Whether its large values may lie in blob files. RocksDB 11.8 counts as garbage in these what it holds back from the last
-    /// level (`preclude_last_level_data_seconds`), and then refuses its own compaction; and its iterators free a value in a
-    /// blob file that is the result of merging onto it, as it may be with [`MergeOperator::Max`].
+    /// Whether its large values may lie in blob files. RocksDB 11.8 counts as garbage in these what
+    /// it holds back from the last level (`preclude_last_level_data_seconds`), and then refuses its
+    /// own compaction; and its iterators free a value in a blob file that is the result of merging
+    /// onto it, as it may be with [`MergeOperator::Max`].
     may_have_blobs: bool,
 }
 
@@ -162,7 +165,8 @@ impl Life {
         let mut random = SmallRng::seed_from_u64(seed);
         let has_paths = random.random_bool(0.1);
         // In most lives one family is without merges.
-        let has_merges = |name| FAMILIES.iter().position(|other| *other == name) != Some(seed as usize % 5);
+        let has_merges =
+            |name| FAMILIES.iter().position(|other| *other == name) != Some(seed as usize % 5);
         let mut kept =
             FAMILIES.map(|name| (name, Kept::draw(&mut random, name, has_paths, has_merges(name))));
         if random.random_bool(0.2) {
@@ -199,8 +203,9 @@ impl Life {
         life
     }
 
-    /// Whether RocksDB 11.8 can follow as a secondary instance: it looks for all tables in the first path, and a family is empty
-    /// for it where a blob file is gone that is newer than the oldest.
+    /// Whether RocksDB 11.8 can follow as a secondary instance: it looks for all tables in the
+    /// first path, and a family is empty for it where a blob file is gone that is newer than the
+    /// oldest.
     pub fn can_be_followed(&self) -> bool {
         !self.has_paths && !self.has_ttl && self.kept.values().all(|kept| !kept.may_have_blobs)
     }
@@ -229,14 +234,18 @@ impl Life {
 
     /// Whether the last batch that was written until then deletes an empty range.
     pub fn ends_with_nothing(&self, turn: usize) -> bool {
-        let is_nothing = |edit: &Edit| matches!(edit, Edit::DeleteRange { begin, end } if begin == end);
-        self.batches(turn).last().is_some_and(|batch| batch.iter().any(|(_, edit)| is_nothing(edit)))
+        let is_nothing =
+            |edit: &Edit| matches!(edit, Edit::DeleteRange { begin, end } if begin == end);
+        self.batches(turn)
+            .last()
+            .is_some_and(|batch| batch.iter().any(|(_, edit)| is_nothing(edit)))
     }
 
     /// How families are opened by who wants nothing special.
     pub fn plain_opening(&self, model: &Model) -> Opening {
         let family = |name: &String| {
-            let mut settings = self.kept[name.as_str()].settings(TURNS_MAX - 1, Settings::default());
+            let mut settings =
+                self.kept[name.as_str()].settings(TURNS_MAX - 1, Settings::default());
             settings.leave_the_last_level();
             if self.has_ttl {
                 settings.set("disable_auto_compactions", "true");
@@ -264,7 +273,8 @@ impl Life {
     fn draw_turn(&mut self, who: Who, random: &mut SmallRng, material: &mut Material) -> Turn {
         let before = self.after.clone();
         let ending = one(random, &[Ending::Close, Ending::Close, Ending::Kill]);
-        let for_a_crash = who == Who::Flagstone && ending == Ending::Kill && random.random_bool(0.6);
+        let for_a_crash =
+            who == Who::Flagstone && ending == Ending::Kill && random.random_bool(0.6);
         let mut families: BTreeMap<&str, Settings> = BTreeMap::new();
         for name in FAMILIES {
             let mut drawn = Settings::of_family(random, &self.without);
@@ -280,8 +290,9 @@ impl Life {
                 drawn.leave_out(&["enable_blob_direct_write"]);
             }
             if self.has_paths || ending == Ending::Kill {
-                // RocksDB 11.8 writes to the database's directory, and looks in the first path; and it does not find what
-                // was written so when it opens for reading what a killed process has left.
+                // RocksDB 11.8 writes to the database's directory, and looks in the first path; and
+                // it does not find what was written so when it opens for reading what a killed
+                // process has left.
                 drawn.leave_out(&["enable_blob_direct_write"]);
             }
             families.insert(name, self.kept[name].settings(self.turns.len(), drawn));
@@ -293,7 +304,8 @@ impl Life {
         if self.keeps_logs {
             database.set("WAL_ttl_seconds", "100000");
             database.set("WAL_size_limit_MB", "0");
-            // With it RocksDB 11.8 may stop handing out what its logs hold, without an error (seed 300002 had it).
+            // With it RocksDB 11.8 may stop handing out what its logs hold, without an error (seed
+            // 300002 had it).
             database.set("allow_2pc", "false");
         }
         database.make_legal();
@@ -301,10 +313,9 @@ impl Life {
         // Flagstone's file does not have what keeps RocksDB from compacting without end then.
         let keeps_times =
             |(_, family): &(_, Settings)| family.get("preserve_internal_time_seconds") == "1000";
-        let may_loop = self
-            .turns
-            .iter()
-            .any(|turn| turn.who == Who::Flagstone && turn.opening.families.iter().any(keeps_times));
+        let may_loop = self.turns.iter().any(|turn| {
+            turn.who == Who::Flagstone && turn.opening.families.iter().any(keeps_times)
+        });
         let opening = Opening {
             database,
             families: before
@@ -323,10 +334,17 @@ impl Life {
         // RocksDB refuses them where WALs are recycled, which an OPTIONS file may say.
         let may_be_unlogged = !self.keeps_logs
             && (who == Who::Flagstone
-                || !opening.from_file && ["", "0"].contains(&opening.database.get("recycle_log_file_num")));
+                || !opening.from_file
+                    && ["", "0"].contains(&opening.database.get("recycle_log_file_num")));
         let may_be_visited = who == Who::RocksDb || for_a_crash;
-        let steps =
-            self.draw_steps((who, ending), may_be_unlogged, may_be_visited, &families, random, material);
+        let steps = self.draw_steps(
+            (who, ending),
+            may_be_unlogged,
+            may_be_visited,
+            &families,
+            random,
+            material,
+        );
         Turn { who, opening, before, steps, ending }
     }
 
@@ -348,13 +366,18 @@ impl Life {
                 0..8 => Step::Flush { family: Some(name) },
                 8..10 => Step::Flush { family: None },
                 10..15 => self.draw_compaction(name, random, material),
-                15..17 => match FAMILIES.iter().find(|name| !self.after.families.contains_key(**name)) {
-                    Some(new) => {
-                        self.add_family(new);
-                        Step::CreateFamily { name: new.to_string(), settings: families[new].clone() }
+                15..17 => {
+                    match FAMILIES.iter().find(|name| !self.after.families.contains_key(**name)) {
+                        Some(new) => {
+                            self.add_family(new);
+                            Step::CreateFamily {
+                                name: new.to_string(),
+                                settings: families[new].clone(),
+                            }
+                        }
+                        None => continue,
                     }
-                    None => continue,
-                },
+                }
                 17 if name != super::DEFAULT => {
                     self.after.families.remove(&name);
                     Step::DropFamily { name }
@@ -366,10 +389,14 @@ impl Life {
                     }
                 }
                 // RocksDB makes none of a database with several directories.
-                21 if who == Who::Flagstone || !self.has_paths => draw_copy(who, is_unlogged, random),
+                21 if who == Who::Flagstone || !self.has_paths => {
+                    draw_copy(who, is_unlogged, random)
+                }
                 32 => self.draw_deletion_of_files(name, random, material),
                 31 if !is_unlogged && may_be_visited => Step::Visit,
-                33..35 if who == Who::Flagstone => Step::CompactFiles { family: name, seed: random.random() },
+                33..35 if who == Who::Flagstone => {
+                    Step::CompactFiles { family: name, seed: random.random() }
+                }
                 22..25 => Step::TakeSnapshot,
                 25..27 => Step::DropSnapshot { index: random.random_range(0..100) },
                 27..29 => Step::Check { seed: random.random() },
@@ -380,7 +407,8 @@ impl Life {
                 },
                 _ => {
                     let unlogged = random.random_bool(0.05) && may_be_unlogged;
-                    let (sync, committed) = (random.random_bool(0.1) && !unlogged, random.random_bool(0.1));
+                    let (sync, committed) =
+                        (random.random_bool(0.1) && !unlogged, random.random_bool(0.1));
                     is_unlogged |= unlogged;
                     let batch = material.batch(&mut self.after, random);
                     let streamed = random.random_bool(0.1)
@@ -401,7 +429,8 @@ impl Life {
         steps
     }
 
-    /// Whether the value of a batch may have a blob file of its own, which neither the log has nor RocksDB finds after a crash.
+    /// Whether the value of a batch may have a blob file of its own, which neither the log has nor
+    /// RocksDB finds after a crash.
     fn may_be_streamed(&self, batch: &[(String, Edit)]) -> bool {
         !self.keeps_logs && batch.iter().all(|(name, _)| self.kept[name.as_str()].may_have_blobs)
     }
@@ -431,9 +460,16 @@ impl Life {
     }
 
     /// Options to change while the family is open, if any.
-    fn draw_change(&self, family: String, material: &Material, random: &mut SmallRng) -> Option<Step> {
+    fn draw_change(
+        &self,
+        family: String,
+        material: &Material,
+        random: &mut SmallRng,
+    ) -> Option<Step> {
         let mut settings = Settings::of_change(random, &self.without);
-        if !self.kept[family.as_str()].may_have_blobs || material.has_entities && family == super::DEFAULT {
+        if !self.kept[family.as_str()].may_have_blobs
+            || material.has_entities && family == super::DEFAULT
+        {
             settings.leave_out(&["enable_blob_files"]);
         }
         (!settings.is_empty()).then_some(Step::SetOptions { family, settings })
@@ -455,7 +491,12 @@ impl Life {
         Step::DeleteFiles { family: name, begin, end, rest }
     }
 
-    fn draw_compaction(&self, family: String, random: &mut SmallRng, material: &mut Material) -> Step {
+    fn draw_compaction(
+        &self,
+        family: String,
+        random: &mut SmallRng,
+        material: &mut Material,
+    ) -> Step {
         let to_the_bottom = random.random_bool(0.5);
         let whole = random.random_bool(0.6);
         let (mut begin, mut end) = (material.key(random), material.key(random));
@@ -516,8 +557,12 @@ impl Kept {
             drawn.set("level0_stop_writes_trigger", "10000");
         }
         match self.may_have_blobs {
-            // With the second RocksDB 11.8 may begin a table of a compaction that nothing goes into, and look for it later.
-            true => drawn.leave_out(&["preclude_last_level_data_seconds", "target_file_size_is_upper_bound"]),
+            // With the second RocksDB 11.8 may begin a table of a compaction that nothing goes
+            // into, and look for it later.
+            true => drawn.leave_out(&[
+                "preclude_last_level_data_seconds",
+                "target_file_size_is_upper_bound",
+            ]),
             false => drawn.set("enable_blob_files", "false"),
         }
         if self.traits.has_merges {

@@ -36,14 +36,17 @@ impl Material {
             0 if random.random_bool(0.5) => Vec::new(),
             0..=3 => format!("{}{number:04}", SINGLE as char).into_bytes(),
             4 => format!("{prefix}{number:04}\0").into_bytes(),
-            5 if number.is_multiple_of(8) => format!("{prefix}{number:04}{}", "y".repeat(3000)).into_bytes(),
+            5 if number.is_multiple_of(8) => {
+                format!("{prefix}{number:04}{}", "y".repeat(3000)).into_bytes()
+            }
             5 => format!("{prefix}{}", number / 100).into_bytes(),
             6 if random.random_bool(0.25) => vec![0xff; random.random_range(1..5)],
             _ => format!("{prefix}{number:04}").into_bytes(),
         }
     }
 
-    /// One that plain deletions may remove: where these and single ones meet on a key, neither engine promises anything.
+    /// One that plain deletions may remove: where these and single ones meet on a key, neither
+    /// engine promises anything.
     pub fn plain_key(&mut self, random: &mut SmallRng) -> Vec<u8> {
         loop {
             let key = self.key(random);
@@ -53,7 +56,8 @@ impl Material {
         }
     }
 
-    /// Half of the values compress well; now and then one spans blocks of a WAL, or is larger than a memtable.
+    /// Half of the values compress well; now and then one spans blocks of a WAL, or is larger than
+    /// a memtable.
     fn value(&mut self, random: &mut SmallRng) -> Vec<u8> {
         let length = match random.random_range(0..4000) {
             0 => random.random_range(0..1_000_000),
@@ -148,7 +152,9 @@ impl Material {
             let name = names[random.random_range(0..names.len())].clone();
             let edit = match &model.families[&name] {
                 // What deletes entities and merges onto them.
-                family if self.has_entities && name == super::DEFAULT && random.random_bool(0.1) => {
+                family
+                    if self.has_entities && name == super::DEFAULT && random.random_bool(0.1) =>
+                {
                     match self.edit(family, random) {
                         Edit::Merge { key, operand } => {
                             Edit::Merge { key: [b"e", &key[..]].concat(), operand }
@@ -165,7 +171,8 @@ impl Material {
         batch
     }
 
-    /// What one table takes in: a deletion of a range before all else, then keys in the family's order.
+    /// What one table takes in: a deletion of a range before all else, then keys in the family's
+    /// order.
     pub fn table(&mut self, family: &Family, random: &mut SmallRng) -> Vec<Edit> {
         let mut keys: Vec<_> = (0..random.random_range(1..30)).map(|_| self.key(random)).collect();
         keys.retain(|key| key.first() != Some(&SINGLE));

@@ -1,6 +1,8 @@
-//! Do Flagstone and RocksDB agree? Random lives of one database that both lead by turns, each life from a seed.
+//! Do Flagstone and RocksDB agree? Random lives of one database that both lead by turns, each life
+//! from a seed.
 //!
-//! - [`life`]: what is done, by whom and with which options; [`choices`]: the options; [`material`]: keys and values
+//! - [`life`]: what is done, by whom and with which options; [`choices`]: the options;
+//!   [`material`]: keys and values
 //! - [`model`]: what the database must hold; [`judge`]: comparing with it
 //! - [`party`]: what an engine is asked for; [`flagstone`], [`rocksdb`]: the two
 //! - [`play`]: one turn; [`command`]: all turns, each in a process of its own

@@ -65,7 +65,8 @@ pub enum MergeOperator {
 }
 
 impl MergeOperator {
-    pub const ALL: [Self; 5] = [Self::StringAppend, Self::Uint64Add, Self::Max, Self::Put, Self::BytesXor];
+    pub const ALL: [Self; 5] =
+        [Self::StringAppend, Self::Uint64Add, Self::Max, Self::Put, Self::BytesXor];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -82,9 +83,10 @@ impl MergeOperator {
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
         match (self, value) {
             (Self::StringAppend, Some(value)) => [value, b",", operand].concat(),
-            (Self::Uint64Add, _) => {
-                number(value.unwrap_or_default()).wrapping_add(number(operand)).to_le_bytes().to_vec()
-            }
+            (Self::Uint64Add, _) => number(value.unwrap_or_default())
+                .wrapping_add(number(operand))
+                .to_le_bytes()
+                .to_vec(),
             (Self::Max, Some(value)) if value > operand => value.to_vec(),
             (Self::BytesXor, Some(value)) => {
                 let at = |bytes: &[u8], index: usize| bytes.get(index).copied().unwrap_or(0);
@@ -102,8 +104,8 @@ pub struct Traits {
     /// Its order is that of bytes backwards.
     pub reversed: bool,
     pub merge: MergeOperator,
-    /// Whether anything is merged. RocksDB 11.8 finds no value by its key that was written to a blob file directly and merged
-    /// onto in a memtable.
+    /// Whether anything is merged. RocksDB 11.8 finds no value by its key that was written to a
+    /// blob file directly and merged onto in a memtable.
     pub has_merges: bool,
 }
 
@@ -148,7 +150,8 @@ impl Family {
             }
             Edit::DeleteRange { begin, end } => {
                 let outside = |key: &[u8]| self.is_before(key, begin) || !self.is_before(key, end);
-                let gone: Vec<_> = self.entries.keys().filter(|key| !outside(key)).cloned().collect();
+                let gone: Vec<_> =
+                    self.entries.keys().filter(|key| !outside(key)).cloned().collect();
                 gone.iter().for_each(|key| drop(self.entries.remove(key)));
             }
         }

@@ -43,7 +43,8 @@ pub struct Opening {
     pub database: Settings,
     /// Of each family.
     pub families: Vec<(String, Settings)>,
-    /// The settings come from the OPTIONS file that whoever opened it before has left; of the above only the names count.
+    /// The settings come from the OPTIONS file that whoever opened it before has left; of the above
+    /// only the names count.
     pub from_file: bool,
     /// All that this turn writes must be there for the other engine without a clean close.
     pub for_a_crash: bool,
@@ -77,7 +78,8 @@ pub struct How {
 pub struct Depth {
     /// The last level is rewritten, too.
     pub to_the_bottom: bool,
-    /// The level that the result moves to, if that can be; -1 for the first that should hold as much.
+    /// The level that the result moves to, if that can be; -1 for the first that should hold as
+    /// much.
     pub then_to: Option<i32>,
 }
 
@@ -131,7 +133,8 @@ pub trait Party: View {
     /// Waits until nothing goes on in the background.
     fn settle(&self) -> Result<()>;
     fn compact(&self, family: &str, range: [Option<&[u8]>; 2], depth: Depth) -> Result<()>;
-    /// Compacts some tables, chosen by lot, to a level of theirs or a deeper one; whether the engine can, and there were any.
+    /// Compacts some tables, chosen by lot, to a level of theirs or a deeper one; whether the
+    /// engine can, and there were any.
     fn compact_files(&self, family: &str, seed: u64) -> Result<bool>;
     /// Removes the tables that lie between these keys.
     fn delete_files(&self, family: &str, begin: &[u8], end: &[u8]) -> Result<()>;
@@ -139,16 +142,23 @@ pub trait Party: View {
     fn drop_family(&self, name: &str) -> Result<()>;
     /// Changes options while the family is open.
     fn set_options(&self, family: &str, settings: &Settings) -> Result<()>;
-    /// Takes in tables that are written with these settings, of each list of edits one, the later the newer; whether the engine
-    /// can.
-    fn ingest(&self, family: &str, tables: &[Vec<Edit>], settings: &Settings, scratch: &Path)
-    -> Result<bool>;
+    /// Takes in tables that are written with these settings, of each list of edits one, the later
+    /// the newer; whether the engine can.
+    fn ingest(
+        &self,
+        family: &str,
+        tables: &[Vec<Edit>],
+        settings: &Settings,
+        scratch: &Path,
+    ) -> Result<bool>;
     /// Makes a checkpoint, with memtables `flushed` before, or the log copied if the engine can.
     fn checkpoint(&self, flushed: bool, directory: &Path) -> Result<()>;
-    /// Makes a backup, with memtables `flushed` before or not, and restores it elsewhere; whether the engine can.
+    /// Makes a backup, with memtables `flushed` before or not, and restores it elsewhere; whether
+    /// the engine can.
     fn back_up(&self, flushed: bool, backup: &Path, restored: &Path) -> Result<bool>;
     fn snapshot(&self) -> Box<dyn View + '_>;
-    /// All that was written, as the logs have it that are still there: what it is and where, and the value.
+    /// All that was written, as the logs have it that are still there: what it is and where, and
+    /// the value.
     fn logged(&self) -> Result<Vec<Pair>>;
     fn last_sequence(&self) -> u64;
     fn tables(&self) -> Result<Vec<Table>>;

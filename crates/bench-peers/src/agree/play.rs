@@ -38,8 +38,11 @@ impl Stage {
 
     fn place(&self) -> Place {
         let path = |name: &str, size| (self.directory.join(name), size);
-        let paths =
-            if self.life.has_paths { vec![path("fast", 20_000), path("slow", 1 << 40)] } else { vec![] };
+        let paths = if self.life.has_paths {
+            vec![path("fast", 20_000), path("slow", 1 << 40)]
+        } else {
+            vec![]
+        };
         Place { directory: self.directory.join("db"), paths }
     }
 
@@ -84,14 +87,18 @@ impl Stage {
 
     fn compare_logs(&self, number: usize, party: &dyn Party) -> Result<()> {
         let (turns, who) = (&self.life.turns[..number], self.life.turns[number].who);
-        let was_killed = turns.iter().any(|turn| turn.who == Who::RocksDb && turn.ending == Ending::Kill);
+        let was_killed =
+            turns.iter().any(|turn| turn.who == Who::RocksDb && turn.ending == Ending::Kill);
         let mut expected = self.life.logged(number);
         let found = match party.logged() {
-            Err(error) if was_killed && error.to_string().contains("goes on otherwise") => return Ok(()),
+            Err(error) if was_killed && error.to_string().contains("goes on otherwise") => {
+                return Ok(());
+            }
             found => found?,
         };
-        // RocksDB counts the deletion of an empty range, and not when it replays it; and it gives out again the numbers of writes
-        // of which a flush left nothing. Its own reader does not go on behind either.
+        // RocksDB counts the deletion of an empty range, and not when it replays it; and it gives
+        // out again the numbers of writes of which a flush left nothing. Its own reader does not go
+        // on behind either.
         let ended_with_nothing = (0..number).any(|turn| self.life.ends_with_nothing(turn));
         if who == Who::RocksDb && (was_killed || ended_with_nothing) {
             expected.truncate(found.len());
@@ -154,7 +161,10 @@ impl Stage {
             Step::CompactFiles { family, seed } => drop(party.compact_files(family, *seed)?),
             Step::Ingest { family, tables, settings } => {
                 self.ingest(party, family, tables, settings)?;
-                tables.iter().flatten().for_each(|edit| model.apply(&[(family.clone(), edit.clone())]));
+                tables
+                    .iter()
+                    .flatten()
+                    .for_each(|edit| model.apply(&[(family.clone(), edit.clone())]));
             }
             Step::Checkpoint { flushed, who } => {
                 let copy = self.directory.join("checkpoint");
@@ -162,7 +172,8 @@ impl Stage {
                 self.look_at_copy(turn.who, &copy, model, *who)?;
             }
             Step::BackUp { flushed, who } => {
-                let (backup, copy) = (self.directory.join("backup"), self.directory.join("restored"));
+                let (backup, copy) =
+                    (self.directory.join("backup"), self.directory.join("restored"));
                 if party.back_up(*flushed, &backup, &copy)? {
                     self.look_at_copy(turn.who, &copy, model, *who)?;
                     std::fs::remove_dir_all(backup)?;
@@ -196,8 +207,15 @@ impl Stage {
         Ok(std::fs::remove_dir_all(scratch)?)
     }
 
-    /// Both engines look at a copy, which stands on its own, and one of them goes on with it if it is `led_by` somebody.
-    fn look_at_copy(&self, made_by: Who, copy: &Path, model: &Model, led_by: Option<Who>) -> Result<()> {
+    /// Both engines look at a copy, which stands on its own, and one of them goes on with it if it
+    /// is `led_by` somebody.
+    fn look_at_copy(
+        &self,
+        made_by: Who,
+        copy: &Path,
+        model: &Model,
+        led_by: Option<Who>,
+    ) -> Result<()> {
         let told = |who: Who| move |error| format!("{who:?} in the copy: {error}");
         let mut opening = self.life.plain_opening(model);
         for who in [made_by.other(), made_by] {
@@ -208,7 +226,8 @@ impl Stage {
         if let Some(who) = led_by {
             opening.access = Access::Lead;
             let leading = open(who, &Place::of(copy), &opening)?;
-            self.lead_copy(leading, model).map_err(|error| format!("{who:?} leads the copy: {error}"))?;
+            self.lead_copy(leading, model)
+                .map_err(|error| format!("{who:?} leads the copy: {error}"))?;
         }
         Ok(std::fs::remove_dir_all(copy)?)
     }
@@ -216,7 +235,10 @@ impl Stage {
     /// Compacts all that there is, with a write that is new.
     fn lead_copy(&self, party: Box<dyn Party>, model: &Model) -> Result<()> {
         let mut model = model.clone();
-        let batch = [(super::DEFAULT.to_string(), Edit::Put { key: b"k".to_vec(), value: b"new".to_vec() })];
+        let batch = [(
+            super::DEFAULT.to_string(),
+            Edit::Put { key: b"k".to_vec(), value: b"new".to_vec() },
+        )];
         party.write(&batch, How::default())?;
         model.apply(&batch);
         for family in model.families.keys() {
@@ -237,7 +259,8 @@ impl Stage {
             let looking = open(who, &self.place(), &opening)?;
             self.compare_all(looking.as_ref(), model)
                 .map_err(|error| format!("{who:?}, opened for reading: {error}"))?;
-            // Deletions of empty ranges RocksDB does not count when it replays them, as it does when it writes them.
+            // Deletions of empty ranges RocksDB does not count when it replays them, as it does
+            // when it writes them.
             let counted = looking.last_sequence();
             let last = if self.life.ends_with_nothing(number) { 0 } else { counted };
             seen.push((looking.tables()?, last));
@@ -289,14 +312,20 @@ fn names_agree(party: &dyn Party, model: &Model) -> Result<()> {
     let mut names = party.families()?;
     names.sort();
     let expected: Vec<_> = model.families.keys().cloned().collect();
-    if names == expected { Ok(()) } else { Err(format!("families {names:?}, expected {expected:?}").into()) }
+    if names == expected {
+        Ok(())
+    } else {
+        Err(format!("families {names:?}, expected {expected:?}").into())
+    }
 }
 
 /// Of a family as it was opened, or created.
 fn prefixes(turn: &Turn, name: &str) -> Prefixes {
     let opened = turn.opening.families.iter().find(|(family, _)| family == name);
     match opened {
-        Some((_, settings)) if !turn.opening.from_file => Prefixes::parse(settings.get("prefix_extractor")),
+        Some((_, settings)) if !turn.opening.from_file => {
+            Prefixes::parse(settings.get("prefix_extractor"))
+        }
         _ => Prefixes::None,
     }
 }

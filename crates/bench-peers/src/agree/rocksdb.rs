@@ -8,9 +8,9 @@ use rocksdb::backup::{BackupEngine, BackupEngineOptions, RestoreOptions};
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
     BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor, ColumnFamilyTtl,
-    CompactOptions, DBAccess, DBPath, DBRawIteratorWithThreadMode, DBWithThreadMode, Env, ErrorKind,
-    FlushOptions, IngestExternalFileOptions, MultiThreaded, Options, ReadOptions, SnapshotWithThreadMode,
-    SstFileWriter, WaitForCompactOptions, WriteBatch, WriteOptions,
+    CompactOptions, DBAccess, DBPath, DBRawIteratorWithThreadMode, DBWithThreadMode, Env,
+    ErrorKind, FlushOptions, IngestExternalFileOptions, MultiThreaded, Options, ReadOptions,
+    SnapshotWithThreadMode, SstFileWriter, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
 use super::choices::Settings;
@@ -74,7 +74,9 @@ fn open_with_ttl(
 
 fn parsed(settings: &Settings) -> Result<Options> {
     let text = settings.text_for_rocksdb();
-    Ok(Options::default().get_options_from_string(&text).map_err(|error| format!("{text}: {error}"))?)
+    Ok(Options::default()
+        .get_options_from_string(&text)
+        .map_err(|error| format!("{text}: {error}"))?)
 }
 
 fn from_settings(opening: &Opening) -> Result<(Options, Vec<ColumnFamilyDescriptor>)> {
@@ -180,8 +182,8 @@ impl View for Past<'_> {
     }
 }
 
-/// As `TransactionDB` writes what was not prepared: with a record without contents in front, behind the sequence number and
-/// the count, and something for who reads the log.
+/// As `TransactionDB` writes what was not prepared: with a record without contents in front, behind
+/// the sequence number and the count, and something for who reads the log.
 fn committed(batch: &WriteBatch) -> WriteBatch {
     const HEADER: usize = 12;
     const NOOP: u8 = 0x0d;
@@ -224,7 +226,9 @@ impl Party for RocksDb {
                 Edit::PutEntity { key, columns } if batch.len() == 1 && name == super::DEFAULT => {
                     written = WriteBatch::from_data(&entity_batch(key, columns)?);
                 }
-                Edit::TimedPut { key, value, time } if batch.len() == 1 && name == super::DEFAULT => {
+                Edit::TimedPut { key, value, time }
+                    if batch.len() == 1 && name == super::DEFAULT =>
+                {
                     written = WriteBatch::from_data(&timed_batch(key, value, *time)?);
                 }
                 Edit::PutEntity { .. } | Edit::TimedPut { .. } => {
@@ -293,7 +297,8 @@ impl Party for RocksDb {
 
     fn set_options(&self, family: &str, settings: &Settings) -> Result<()> {
         let changes = settings.own_of_rocksdb();
-        let changes: Vec<_> = changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let changes: Vec<_> =
+            changes.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         Ok(self.db.set_options_cf(&self.family(family)?, &changes)?)
     }
 
@@ -305,15 +310,20 @@ impl Party for RocksDb {
         scratch: &Path,
     ) -> Result<bool> {
         let options = parsed(settings)?;
-        let files: Result<Vec<_>> =
-            tables.iter().enumerate().map(|(index, edits)| table(edits, &options, index, scratch)).collect();
+        let files: Result<Vec<_>> = tables
+            .iter()
+            .enumerate()
+            .map(|(index, edits)| table(edits, &options, index, scratch))
+            .collect();
         let files = files?;
         let mut how = IngestExternalFileOptions::default();
         how.set_move_files(tables.iter().map(Vec::len).sum::<usize>().is_multiple_of(2));
         let family = self.family(family)?;
-        let take_in = || self.db.ingest_external_file_cf_opts(&family, &how, files.iter().collect());
+        let take_in =
+            || self.db.ingest_external_file_cf_opts(&family, &how, files.iter().collect());
         match take_in() {
-            // It met a memtable that an atomic flush had not come to yet, and wants to be asked again.
+            // It met a memtable that an atomic flush had not come to yet, and wants to be asked
+            // again.
             Err(error) if error.kind() == ErrorKind::TryAgain => {
                 self.flush(None)?;
                 take_in()?;
@@ -370,7 +380,8 @@ impl Party for RocksDb {
     }
 
     fn verify(&self) -> Result<()> {
-        // The crate has no VerifyChecksum; a reading past the cache checks the same blocks, but for filters.
+        // The crate has no VerifyChecksum; a reading past the cache checks the same blocks, but for
+        // filters.
         for family in self.families()? {
             let mut read = ReadOptions::default();
             read.set_verify_checksums(true);

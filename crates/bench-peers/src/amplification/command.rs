@@ -1,4 +1,5 @@
-//! The command line: tasks that are not in the file of results yet, each in a process of its own, then the table.
+//! The command line: tasks that are not in the file of results yet, each in a process of its own,
+//! then the table.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +27,8 @@ pub struct Arguments {
     /// Where databases are made (and removed again).
     #[arg(long)]
     directory: PathBuf,
-    /// Bytes of a value, separated by commas [default: 1 KiB to 1 MiB for space, 100 and 800 for steady].
+    /// Bytes of a value, separated by commas [default: 1 KiB to 1 MiB for space, 100 and 800 for
+    /// steady].
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<u32>,
     /// Who takes part; all that the table compares if none.
@@ -35,7 +37,8 @@ pub struct Arguments {
     /// Bytes of live data [default: 512 MiB for space, 256 MiB for steady].
     #[arg(long)]
     live: Option<u64>,
-    /// How many times as much is overwritten [default: 2 for space, 5 for steady, of which the first is not counted].
+    /// How many times as much is overwritten [default: 2 for space, 5 for steady, of which the
+    /// first is not counted].
     #[arg(long)]
     times: Option<u64>,
     /// Rounds; every second one goes backwards [default: 1 for space, 2 for steady].
@@ -74,13 +77,17 @@ pub fn play_one(arguments: &PlayArguments) -> Result<Outcome> {
     play(&serde_json::from_str(&arguments.task)?, &arguments.directory)
 }
 
-/// Does the tasks of an exercise that are not done yet, and gives the table, or writes it into its page.
+/// Does the tasks of an exercise that are not done yet, and gives the table, or writes it into its
+/// page.
 pub fn run(exercise: Exercise, arguments: &Arguments) -> Result<Option<String>> {
     let known = store::read(&arguments.results)?;
     let is_known = |task: &Task| {
-        known.iter().any(|line| matches!(line, Line::Amplification(outcome) if outcome.task == *task))
+        known
+            .iter()
+            .any(|line| matches!(line, Line::Amplification(outcome) if outcome.task == *task))
     };
-    let tasks: Vec<Task> = tasks(exercise, arguments).into_iter().filter(|task| !is_known(task)).collect();
+    let tasks: Vec<Task> =
+        tasks(exercise, arguments).into_iter().filter(|task| !is_known(task)).collect();
     let mut failed = 0;
     if !tasks.is_empty() {
         let workshop = Workshop::open(&arguments.directory)?;
@@ -133,11 +140,13 @@ fn tasks(exercise: Exercise, arguments: &Arguments) -> Vec<Task> {
             )
         }
         Exercise::Steady => {
-            let pairs = [C::Flagstone, C::RocksdbLeveled, C::FlagstoneUniversal, C::RocksdbUniversal];
+            let pairs =
+                [C::Flagstone, C::RocksdbLeveled, C::FlagstoneUniversal, C::RocksdbUniversal];
             (vec![100, 800], pairs.to_vec(), 256 << 20, 5, 2)
         }
     };
-    let given = |list: &[Contender]| if list.is_empty() { contenders.clone() } else { list.to_vec() };
+    let given =
+        |list: &[Contender]| if list.is_empty() { contenders.clone() } else { list.to_vec() };
     let contenders = given(&arguments.contenders);
     let sizes = if arguments.sizes.is_empty() { sizes } else { arguments.sizes.clone() };
     let mut tasks = Vec::new();
@@ -157,7 +166,9 @@ fn tasks(exercise: Exercise, arguments: &Arguments) -> Vec<Task> {
                         live_bytes: arguments.live.unwrap_or(live),
                         times: arguments.times.unwrap_or(times),
                         round,
-                        options: own.map(|(_, name, value)| (name.clone(), value.clone())).collect(),
+                        options: own
+                            .map(|(_, name, value)| (name.clone(), value.clone()))
+                            .collect(),
                     }
                 },
             ));

@@ -8,7 +8,9 @@ use crate::cell::EngineName;
 use crate::tuning::{FILTER_BITS, Tuning};
 
 /// An engine with its way of compaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contender {
     /// Flagstone, leveled; large values in blob files.
@@ -66,7 +68,8 @@ impl Contender {
             options.push(("burst_space_amplification", "0".to_string()));
         }
         if self == Self::RocksdbBlob {
-            // As its scripts of benchmarks have it, which is by default but for the first and the last.
+            // As its scripts of benchmarks have it, which is by default but for the first and the
+            // last.
             options.push(("enable_blob_garbage_collection", "true".to_string()));
             options.push(("blob_garbage_collection_age_cutoff", "0.25".to_string()));
             options.push(("blob_garbage_collection_force_threshold", "1.0".to_string()));
@@ -82,7 +85,8 @@ impl Contender {
     }
 }
 
-/// A tree with the proportions of RocksDB's defaults (64 MiB a memtable and a table, 256 MiB in level 1) for less data.
+/// A tree with the proportions of RocksDB's defaults (64 MiB a memtable and a table, 256 MiB in
+/// level 1) for less data.
 fn shared_options(exercise: Exercise, jobs: u64) -> Vec<(&'static str, String)> {
     let memtable = exercise.memtable_bytes();
     let compression = match exercise {
@@ -97,7 +101,10 @@ fn shared_options(exercise: Exercise, jobs: u64) -> Vec<(&'static str, String)> 
         ("max_background_jobs", jobs.to_string()),
         ("max_subcompactions", jobs.to_string()),
         ("compression", compression.to_string()),
-        ("block_based_table_factory", format!("{{filter_policy=bloomfilter:{FILTER_BITS}:false;}}")),
+        (
+            "block_based_table_factory",
+            format!("{{filter_policy=bloomfilter:{FILTER_BITS}:false;}}"),
+        ),
     ]
 }
 

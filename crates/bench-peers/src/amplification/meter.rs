@@ -22,8 +22,8 @@ pub struct Written {
     pub flushed: u64,
     /// By compactions.
     pub compacted: u64,
-    /// Bytes that were given back by compactions, or by moving values or punching holes where values lie in blob files: whether
-    /// there were any says that collection has begun.
+    /// Bytes that were given back by compactions, or by moving values or punching holes where
+    /// values lie in blob files: whether there were any says that collection has begun.
     pub collected: u64,
 }
 
@@ -57,15 +57,22 @@ pub struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// Does an activity of so many puts, waits until the background is done, and says what came of it.
-    pub fn measure(&self, activity: Activity, puts: u64, work: impl FnOnce() -> Result<()>) -> Result<Phase> {
+    /// Does an activity of so many puts, waits until the background is done, and says what came of
+    /// it.
+    pub fn measure(
+        &self,
+        activity: Activity,
+        puts: u64,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<Phase> {
         let before = self.engine.written()?;
         let is_over = AtomicBool::new(false);
         let (seconds, space_peak) = std::thread::scope(|scope| -> Result<_> {
             let ending = Ending(&is_over);
             let sampler = scope.spawn(|| self.sample(&is_over));
             let started = Instant::now();
-            let done = work().and_then(|()| self.engine.flush()).and_then(|()| self.engine.settle());
+            let done =
+                work().and_then(|()| self.engine.flush()).and_then(|()| self.engine.settle());
             let seconds = started.elapsed().as_secs_f64();
             drop(ending);
             let peak = sampler.join().map_err(|_| "the sampler panicked")?;

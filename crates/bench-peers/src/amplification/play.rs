@@ -22,7 +22,8 @@ pub fn play(task: &Task, directory: &Path) -> Result<Outcome> {
     let meter = Meter { engine: engine.as_ref(), directory, live_bytes: AtomicU64::new(0) };
     let mut phases = Vec::new();
     for activity in task.exercise.activities() {
-        let player = Player { engine: engine.as_ref(), task, activity: *activity, live: &meter.live_bytes };
+        let player =
+            Player { engine: engine.as_ref(), task, activity: *activity, live: &meter.live_bytes };
         phases.push(meter.measure(*activity, task.puts(*activity), || player.play())?);
     }
     engine.close()?;
@@ -71,7 +72,12 @@ impl Player<'_> {
     }
 
     /// Puts all of the activity's entries, each of which adds so much to what lives.
-    fn put_all(&self, durability: Durability, mut number: impl FnMut(u64) -> u64, added: u64) -> Result<()> {
+    fn put_all(
+        &self,
+        durability: Durability,
+        mut number: impl FnMut(u64) -> u64,
+        added: u64,
+    ) -> Result<()> {
         let size = self.task.value_size as usize;
         let (mut values, mut key) = (Values::new(size, self.seed()), Vec::new());
         for position in 0..self.task.puts(self.activity) {
@@ -91,7 +97,9 @@ impl Player<'_> {
             Task::KEYS.write(draw.next(keys), &mut key);
             let found = match scans {
                 true => {
-                    self.engine.scan(&key, Direction::Forward, SCAN, &mut |bytes| Look::Pages.at(bytes))? > 0
+                    self.engine
+                        .scan(&key, Direction::Forward, SCAN, &mut |bytes| Look::Pages.at(bytes))?
+                        > 0
                 }
                 false => self.engine.get(&key, &mut |bytes| Look::Pages.at(bytes))?,
             };

@@ -40,7 +40,8 @@ impl Found {
     /// Where it was measured, how much was done, and the table.
     pub fn text(&self, exercise: Exercise) -> String {
         let mut text: String = self.environments.iter().map(environment_line).collect();
-        let mut amounts: Vec<String> = self.outcomes.iter().map(|outcome| amount(&outcome.task)).collect();
+        let mut amounts: Vec<String> =
+            self.outcomes.iter().map(|outcome| amount(&outcome.task)).collect();
         amounts.sort();
         amounts.dedup();
         let _ = writeln!(text, "- {}.\n", amounts.join("; "));
@@ -112,10 +113,13 @@ fn steady(outcomes: &[Outcome]) -> String {
     sizes.dedup();
     for size in sizes {
         for (title, ours, theirs) in PAIRS {
-            let (Some(ours), Some(theirs)) = (rounds.get(&(size, ours)), rounds.get(&(size, theirs))) else {
+            let (Some(ours), Some(theirs)) =
+                (rounds.get(&(size, ours)), rounds.get(&(size, theirs)))
+            else {
                 continue;
             };
-            let _ = writeln!(text, "| {} | {title} | {}", size_text(size), steady_cells(ours, theirs));
+            let _ =
+                writeln!(text, "| {} | {title} | {}", size_text(size), steady_cells(ours, theirs));
         }
     }
     text
@@ -127,10 +131,13 @@ fn steady_cells(ours: &BTreeMap<u32, &Phase>, theirs: &BTreeMap<u32, &Phase>) ->
     let of = |rounds: &BTreeMap<u32, &Phase>, figure: &dyn Fn(&&Phase) -> f64| {
         median(&rounds.values().map(figure).collect::<Vec<_>>())
     };
-    let ratios: Vec<f64> =
-        ours.iter().filter_map(|(round, phase)| Some(rate(phase) / rate(theirs.get(round)?))).collect();
-    let (low, high) =
-        ratios.iter().fold((f64::MAX, 0.0f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
+    let ratios: Vec<f64> = ours
+        .iter()
+        .filter_map(|(round, phase)| Some(rate(phase) / rate(theirs.get(round)?)))
+        .collect();
+    let (low, high) = ratios
+        .iter()
+        .fold((f64::MAX, 0.0f64), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
     let (own, other) = (of(ours, &amplification), of(theirs, &amplification));
     format!(
         "{} | {} | **{:.2}** ({low:.2} - {high:.2}) | {own:.2} | {other:.2} | {:.2} |",

@@ -17,11 +17,14 @@ pub enum Exercise {
 }
 
 impl Exercise {
-    /// What is done, one after the other; each is waited for until the background has nothing left to do.
+    /// What is done, one after the other; each is waited for until the background has nothing left
+    /// to do.
     pub fn activities(self) -> &'static [Activity] {
         use Activity as A;
         match self {
-            Self::Space => &[A::Load, A::Overwrite, A::LookupWriting, A::ScanWriting, A::Lookup, A::Scan],
+            Self::Space => {
+                &[A::Load, A::Overwrite, A::LookupWriting, A::ScanWriting, A::Lookup, A::Scan]
+            }
             Self::Steady => &[A::Load, A::WarmUp, A::Overwrite],
         }
     }
@@ -137,7 +140,8 @@ pub struct Phase {
     pub seconds: f64,
     /// What the engine wrote.
     pub written: Written,
-    /// The largest ratio of tables and blob files on the disk to live bytes, since the engine collected something first.
+    /// The largest ratio of tables and blob files on the disk to live bytes, since the engine
+    /// collected something first.
     pub space_peak: Option<f64>,
     /// The ratio in the end.
     pub space_idle: f64,

@@ -71,7 +71,8 @@ fn only_readers_share_a_database() {
     campaign.database_of = Some(EngineName::Rocksdb);
     campaign.share_a_database().unwrap();
     let runs = campaign.assignments().concat();
-    let told: Vec<_> = runs.iter().map(|run| (run.cell.workload, run.engine, run.maker())).collect();
+    let told: Vec<_> =
+        runs.iter().map(|run| (run.cell.workload, run.engine, run.maker())).collect();
     use EngineName::{Flagstone as F, Rocksdb as R};
     let read = Workload::ReadRandom;
     assert_eq!(told, [(read, F, R), (read, R, R), (read, R, R), (read, F, R)]);
@@ -79,7 +80,8 @@ fn only_readers_share_a_database() {
     assert!(campaign.share_a_database().is_err());
 }
 
-/// Whichever engine ran first made the database: RocksDB's run made Flagstone's without its options.
+/// Whichever engine ran first made the database: RocksDB's run made Flagstone's without its
+/// options.
 #[test]
 fn who_makes_a_database_for_another_has_its_own_options() {
     use EngineName::{Flagstone as F, Rocksdb as R};

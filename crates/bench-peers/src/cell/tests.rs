@@ -42,6 +42,9 @@ fn a_cell_survives_json() {
 fn classes_are_not_mixed() {
     assert!(!EngineName::Redb.offers(Durability::Process));
     assert!(!EngineName::Leveldb.offers(Durability::None));
-    assert!(!EngineName::Disk.offers(Durability::Synced) && EngineName::Disk.offers(Durability::Process));
+    assert!(
+        !EngineName::Disk.offers(Durability::Synced)
+            && EngineName::Disk.offers(Durability::Process)
+    );
     assert!(EngineName::Rocksdb.offers(Durability::None));
 }

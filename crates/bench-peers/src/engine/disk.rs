@@ -1,9 +1,10 @@
-//! No engine: the calls that large values and cold lookups need at least, and nothing found by key. It is one way of many, and no
-//! bound: an engine that writes or reads otherwise may be faster.
+//! No engine: the calls that large values and cold lookups need at least, and nothing found by key.
+//! It is one way of many, and no bound: an engine that writes or reads otherwise may be faster.
 //!
-//! - A put is one `write` at the end of a file. A file that is full is synced by a thread, in turn; writers wait where more
-//!   is not synced than the others' memtables hold ([`UNSYNCED_MAX`]).
-//! - A lookup is one read of as much as a compressed block takes, at a place that the key's hash says.
+//! - A put is one `write` at the end of a file. A file that is full is synced by a thread, in turn;
+//!   writers wait where more is not synced than the others' memtables hold ([`UNSYNCED_MAX`]).
+//! - A lookup is one read of as much as a compressed block takes, at a place that the key's hash
+//!   says.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,7 +23,8 @@ use crate::tuning::Tuning;
 const FILE_BYTES: u64 = 16 << 20;
 /// Bytes that may be unsynced: four memtables of the tuned track.
 const UNSYNCED_MAX: u64 = 256 << 20;
-/// Bytes of a read: a block of 4 KiB that LZ4 has made shorter. A multiple of the unit of reads around the page cache.
+/// Bytes of a read: a block of 4 KiB that LZ4 has made shorter. A multiple of the unit of reads
+/// around the page cache.
 const BLOCK: usize = 2560;
 /// Reads around the page cache go to memory that begins so.
 const ALIGNMENT: usize = 512;
@@ -140,7 +142,8 @@ impl Disk {
         let direct = if self.reads_directly { rustix::fs::OFlags::DIRECT.bits() } else { 0 };
         let (mut open, mut blocks) = (Vec::new(), 0);
         for entry in fs::read_dir(&self.directory)? {
-            let file = OpenOptions::new().read(true).custom_flags(direct as i32).open(entry?.path())?;
+            let file =
+                OpenOptions::new().read(true).custom_flags(direct as i32).open(entry?.path())?;
             // A block is found where it lies, no readahead helps.
             rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random)?;
             blocks += file.metadata()?.len() / BLOCK as u64;

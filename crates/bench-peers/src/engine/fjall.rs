@@ -16,7 +16,8 @@ struct Fjall {
 }
 
 pub fn open(directory: &Path, tuning: &Tuning, durability: Durability) -> Result<Box<dyn Engine>> {
-    // It has no way to write without its journal; what it does not persist stays in the journal's buffer.
+    // It has no way to write without its journal; what it does not persist stays in the journal's
+    // buffer.
     let is_manual = durability == Durability::None;
     let mut builder = Database::builder(directory).manual_journal_persist(is_manual);
     if let Some(bytes) = tuning.cache_bytes {
@@ -26,7 +27,8 @@ pub fn open(directory: &Path, tuning: &Tuning, durability: Durability) -> Result
         builder = builder.worker_threads(jobs as usize);
     }
     let db = builder.open()?;
-    let keyspace = db.keyspace("default", || keyspace_options(tuning).manual_journal_persist(is_manual))?;
+    let keyspace =
+        db.keyspace("default", || keyspace_options(tuning).manual_journal_persist(is_manual))?;
     Ok(Box::new(Fjall { db, keyspace }))
 }
 
@@ -34,12 +36,15 @@ fn keyspace_options(tuning: &Tuning) -> KeyspaceCreateOptions {
     let mut options = KeyspaceCreateOptions::default();
     if let Some((bytes, _)) = tuning.memtables {
         let bits = BloomConstructionPolicy::BitsPerKey(FILTER_BITS as f32);
-        options =
-            options.max_memtable_size(bytes).filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(bits)));
+        options = options
+            .max_memtable_size(bytes)
+            .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(bits)));
     }
     match tuning.compression {
         None => options,
-        Some(Compression::None) => options.data_block_compression_policy(CompressionPolicy::disabled()),
+        Some(Compression::None) => {
+            options.data_block_compression_policy(CompressionPolicy::disabled())
+        }
         Some(Compression::Lz4) => {
             options.data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
         }
@@ -94,8 +99,12 @@ impl Engine for Fjall {
             Ok(())
         };
         match direction {
-            Direction::Forward => self.keyspace.range(from..).take(count).try_for_each(&mut show)?,
-            Direction::Backward => self.keyspace.range(..=from).rev().take(count).try_for_each(&mut show)?,
+            Direction::Forward => {
+                self.keyspace.range(from..).take(count).try_for_each(&mut show)?
+            }
+            Direction::Backward => {
+                self.keyspace.range(..=from).rev().take(count).try_for_each(&mut show)?
+            }
         }
         Ok(seen)
     }
@@ -119,7 +128,11 @@ impl Engine for Fjall {
     }
 
     fn statistics(&self) -> String {
-        format!("{} tables, {} in level 0", self.keyspace.table_count(), self.keyspace.l0_table_count())
+        format!(
+            "{} tables, {} in level 0",
+            self.keyspace.table_count(),
+            self.keyspace.l0_table_count()
+        )
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -116,7 +116,8 @@ impl Engine for Flagstone {
 
     fn written(&self) -> Result<Written> {
         let count = |ticker| self.db.statistics().get(ticker);
-        let (relocated, compacted) = (count(Ticker::BlobGcRelocatedBytes), count(Ticker::CompactWriteBytes));
+        let (relocated, compacted) =
+            (count(Ticker::BlobGcRelocatedBytes), count(Ticker::CompactWriteBytes));
         // Values that were moved are bytes of blob files, too.
         let values = count(Ticker::BlobWriteBytes).saturating_sub(relocated);
         let given_back = relocated + count(Ticker::BlobPunchedBytes);

@@ -23,15 +23,16 @@ struct LevelDb {
     synced: *mut leveldb_writeoptions_t,
 }
 
-// SAFETY: LevelDB's database may be used by many threads, and its options are not changed once it is open.
+// SAFETY: LevelDB's database may be used by many threads, and its options are not changed once it
+// is open.
 unsafe impl Send for LevelDb {}
 // SAFETY: as above.
 unsafe impl Sync for LevelDb {}
 
 pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     let path = CString::new(directory.as_os_str().as_bytes())?;
-    // SAFETY: every object is made right here and lives until `drop`, which runs as well if opening fails; `path`
-    // outlives the call that reads it.
+    // SAFETY: every object is made right here and lives until `drop`, which runs as well if opening
+    // fails; `path` outlives the call that reads it.
     let (engine, error) = unsafe {
         let options = leveldb_options_create();
         leveldb_options_set_create_if_missing(options, 1);
@@ -93,7 +94,8 @@ impl LevelDb {
 
 impl Drop for LevelDb {
     fn drop(&mut self) {
-        // SAFETY: these were made by `open`, are not used again, and the database goes before what it uses.
+        // SAFETY: these were made by `open`, are not used again, and the database goes before what
+        // it uses.
         unsafe {
             if !self.db.is_null() {
                 leveldb_close(self.db);
@@ -144,8 +146,9 @@ impl Cursor {
 
     fn key(&self) -> &[u8] {
         assert!(self.is_valid());
-        // SAFETY: the iterator stands on an entry; the key stays where it is until the iterator moves, which nobody
-        // does before the slice is used up. The call writes `length`, although the binding declares it constant.
+        // SAFETY: the iterator stands on an entry; the key stays where it is until the iterator
+        // moves, which nobody does before the slice is used up. The call writes `length`, although
+        // the binding declares it constant.
         unsafe {
             let mut length = 0usize;
             let start = leveldb_iter_key(self.0, &raw mut length);
@@ -199,7 +202,8 @@ impl Engine for LevelDb {
     fn write(&self, entries: &[Entry<'_>], durability: Durability) -> Result<()> {
         let how = self.how(durability)?;
         let mut error = ptr::null_mut();
-        // SAFETY: the batch is made and destroyed here, copies what is put into it, and all other pointers are alive.
+        // SAFETY: the batch is made and destroyed here, copies what is put into it, and all other
+        // pointers are alive.
         unsafe {
             let batch = leveldb_writebatch_create();
             for (key, value) in entries {
@@ -222,7 +226,8 @@ impl Engine for LevelDb {
         if value.is_null() {
             return Ok(false);
         }
-        // SAFETY: LevelDB hands out a copy of so many bytes that the caller frees; `visit` cannot keep it.
+        // SAFETY: LevelDB hands out a copy of so many bytes that the caller frees; `visit` cannot
+        // keep it.
         unsafe {
             visit(std::slice::from_raw_parts(value.cast(), length));
             leveldb_free(value.cast());

@@ -25,8 +25,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// One entry of a batch.
 pub type Entry<'a> = (&'a [u8], &'a [u8]);
 
-/// Bytes of a batch of entries, at most, for the engines that are told before: one that grows with its entries is copied again
-/// and again.
+/// Bytes of a batch of entries, at most, for the engines that are told before: one that grows with
+/// its entries is copied again and again.
 fn batch_bytes(entries: &[Entry<'_>]) -> usize {
     /// Beside key and value; the batch's header is small beside that.
     const ENTRY_OVERHEAD: usize = 32;
@@ -42,7 +42,8 @@ pub enum Direction {
     Backward,
 }
 
-/// An open database. Values are shown where they lie; an engine copies them only if it knows no other way.
+/// An open database. Values are shown where they lie; an engine copies them only if it knows no
+/// other way.
 pub trait Engine: Send + Sync {
     /// Writes one entry.
     fn put(&self, key: &[u8], value: &[u8], durability: Durability) -> Result<()>;
@@ -62,8 +63,8 @@ pub trait Engine: Send + Sync {
         Ok(found)
     }
 
-    /// Shows up to `count` entries, first the key and then the value of each; the first entry is at `from` or next to
-    /// it in the direction. How many there were.
+    /// Shows up to `count` entries, first the key and then the value of each; the first entry is at
+    /// `from` or next to it in the direction. How many there were.
     fn scan(
         &self,
         from: &[u8],
@@ -93,8 +94,8 @@ pub trait Engine: Send + Sync {
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// Opens the database in `directory`, making it if there is none. Writes of a class below `durability` may come out
-/// as that class.
+/// Opens the database in `directory`, making it if there is none. Writes of a class below
+/// `durability` may come out as that class.
 pub fn open(
     name: EngineName,
     directory: &Path,
@@ -116,7 +117,12 @@ pub fn open(
         EngineName::Fjall => fjall::open(directory, tuning, durability),
         #[cfg(feature = "redb")]
         EngineName::Redb => redb::open(directory, tuning),
-        #[cfg(not(all(feature = "rocksdb", feature = "leveldb", feature = "fjall", feature = "redb")))]
+        #[cfg(not(all(
+            feature = "rocksdb",
+            feature = "leveldb",
+            feature = "fjall",
+            feature = "redb"
+        )))]
         _ => Err(format!("this program was built without {}", name.title()).into()),
     }
 }

@@ -16,7 +16,9 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     let mut builder = Database::builder();
     if let Some(cache) = tuning.cache_bytes {
         // It has no memtables; what others give to theirs goes to its cache.
-        builder.set_cache_size((cache + tuning.memtables.map_or(0, |(bytes, count)| bytes * count)) as usize);
+        builder.set_cache_size(
+            (cache + tuning.memtables.map_or(0, |(bytes, count)| bytes * count)) as usize,
+        );
     }
     let db = builder.create(directory.join("db.redb"))?;
     let first = db.begin_write()?;
@@ -34,7 +36,9 @@ impl Engine for Redb {
         let mut transaction = self.0.begin_write()?;
         transaction.set_durability(match durability {
             Durability::None => redb::Durability::None,
-            Durability::Process => return Err("redb has no commits that survive only the process".into()),
+            Durability::Process => {
+                return Err("redb has no commits that survive only the process".into());
+            }
             Durability::Synced => redb::Durability::Immediate,
         })?;
         {

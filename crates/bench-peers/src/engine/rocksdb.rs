@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{
-    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBRawIterator, Env, Options,
-    ReadOptions, WaitForCompactOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBRawIterator, Env,
+    Options, ReadOptions, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
 use super::{Direction, Engine, Entry, Result, batch_bytes};
@@ -36,7 +36,8 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
         // One cache for blocks and blobs; without blob files it has no effect.
         options.set_blob_cache(cache);
     }
-    let text: Vec<String> = tuning.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let text: Vec<String> =
+        tuning.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if !text.is_empty() {
         options = options.get_options_from_string(text.join(";"))?;
     }
@@ -160,7 +161,8 @@ impl Engine for RocksDb {
         let options = self.statistics.as_ref().ok_or("RocksDB was not told to count")?;
         let count = |ticker| options.get_ticker_count(ticker);
         // Both count all that their threads write, blob files as well as tables.
-        let (flushed, compacted) = (count(Ticker::FlushWriteBytes), count(Ticker::CompactWriteBytes));
+        let (flushed, compacted) =
+            (count(Ticker::FlushWriteBytes), count(Ticker::CompactWriteBytes));
         let collected = match count(Ticker::BlobDbBlobFileBytesWritten) {
             0 => compacted,
             _ => count(Ticker::BlobDbGcBytesRelocated),

@@ -9,7 +9,9 @@ fn a_recorder_counts_what_was_done() {
     one.merge(&other);
     let part = one.part("puts");
     assert_eq!((part.name.as_str(), part.operations), ("puts", 1010));
-    assert!(part.latency_us.p50 <= part.latency_us.p99 && part.latency_us.p99 <= part.latency_us.max);
+    assert!(
+        part.latency_us.p50 <= part.latency_us.p99 && part.latency_us.p99 <= part.latency_us.max
+    );
     assert!((5000.0..6000.0).contains(&part.latency_us.max), "{}", part.latency_us.max);
     assert!(part.rate() > 0.0);
     assert_eq!(part.slowest_second, None);

@@ -24,7 +24,8 @@ fn what_is_expected_has_the_warm_up_in_it() {
         expected_seconds(&cell, Effort { scale: 1.0, seconds }, 1)
     };
     for (memory, part) in [(Memory::Ample, 0.1), (Memory::Quarter, 0.5), (Memory::Cold, 0.0)] {
-        let [short, long] = [10.0, 20.0].map(|seconds| expected(Workload::ReadZipf, memory, seconds));
+        let [short, long] =
+            [10.0, 20.0].map(|seconds| expected(Workload::ReadZipf, memory, seconds));
         assert!((long - short - 10.0 * (1.2 + part)).abs() < 1e-9, "{memory:?}: {short}, {long}");
     }
     let read_all = expected(Workload::ReadZipf, Memory::Ample, 0.0) - 1.0;
@@ -46,7 +47,10 @@ fn a_selection_narrows_the_plan() {
         ..Selection::default()
     };
     let names: Vec<_> = plan(&selection).iter().map(|duel| duel.cell.to_string()).collect();
-    assert_eq!(names, ["fillrandom/800/1t/tuned/d1/ample/lz4", "fillrandom/800/4t/tuned/d1/ample/lz4"]);
+    assert_eq!(
+        names,
+        ["fillrandom/800/1t/tuned/d1/ample/lz4", "fillrandom/800/4t/tuned/d1/ample/lz4"]
+    );
     assert!(names.len() < all.len());
 }
 

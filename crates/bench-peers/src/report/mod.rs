@@ -17,7 +17,8 @@ use crate::run::{Assignment, Run};
 use crate::statistics::{Estimate, Verdict, estimate, median};
 use crate::store::Line;
 
-/// Runs in which others took more than this part of the CPU time are named as disturbed; the kernel's own threads take some.
+/// Runs in which others took more than this part of the CPU time are named as disturbed; the
+/// kernel's own threads take some.
 const DISTURBED: f64 = 0.1;
 
 /// Everything that files of results say, sorted.
@@ -58,7 +59,9 @@ impl Report {
         let (mut alike, mut options) = (Alike::default(), BTreeSet::new());
         for line in lines {
             match line {
-                Line::Environment(found) if !environments.contains(found) => environments.push(found.clone()),
+                Line::Environment(found) if !environments.contains(found) => {
+                    environments.push(found.clone())
+                }
                 // The latter have tables of their own.
                 Line::Environment(_) | Line::Amplification(_) => {}
                 Line::Failure { assignment: told, message } => {
@@ -69,7 +72,8 @@ impl Report {
                     alike.admit(told)?;
                     options.extend(options_of(told));
                     failures.remove(&(told.cell, told.engine, told.round));
-                    let rounds = cells.entry(told.cell).or_default().entry(told.engine).or_default();
+                    let rounds =
+                        cells.entry(told.cell).or_default().entry(told.engine).or_default();
                     rounds.insert(told.round, run.as_ref().clone());
                 }
             }
@@ -80,7 +84,10 @@ impl Report {
         Ok(Self {
             effort: alike.effort.ok_or("no runs")?,
             disturbed: (disturbed, times.len()),
-            period: (times.iter().min().copied().unwrap_or(0), times.iter().max().copied().unwrap_or(0)),
+            period: (
+                times.iter().min().copied().unwrap_or(0),
+                times.iter().max().copied().unwrap_or(0),
+            ),
             rows: cells.iter().flat_map(|(cell, runs)| rows(cell, runs)).collect(),
             environments,
             options,
@@ -94,7 +101,8 @@ impl Report {
     /// The comparisons for programs.
     pub fn json(&self) -> serde_json::Value {
         let rows = self.rows.iter().map(|row| {
-            let rates = row.runs.keys().map(|engine| (value_name(*engine), json!(row.rate(*engine))));
+            let rate_of = |engine: &Engine| (value_name(*engine), json!(row.rate(*engine)));
+            let rates = row.runs.keys().map(rate_of);
             let ratio = row.ratio().map(|(rival, ratio)| {
                 let (low, high, confidence) = (ratio.low, ratio.high, ratio.confidence);
                 json!({ "rival": rival, "median": ratio.median, "low": low, "high": high, "confidence": confidence })
@@ -126,16 +134,21 @@ impl Alike {
     /// Refuses a run that is not like those before.
     fn admit(&mut self, told: &Assignment) -> Result<()> {
         if *self.effort.get_or_insert(told.effort) != told.effort {
-            return Err("these results are of several scales or lengths: they cannot share a page".into());
+            return Err(
+                "these results are of several scales or lengths: they cannot share a page".into()
+            );
         }
         if *self.maker.get_or_insert(told.database_of) != told.database_of {
             return Err("some of these results are of the same database for both engines".into());
         }
         if *self.look.get_or_insert(told.look) != told.look {
-            return Err("in some of these results readers looked at more of a value than in others".into());
+            return Err(
+                "in some of these results readers looked at more of a value than in others".into(),
+            );
         }
         let options = format!("{:?} {:?}", told.options, told.maker_options);
-        let of_row = self.options.entry((told.cell, told.engine)).or_insert_with(|| options.clone());
+        let of_row =
+            self.options.entry((told.cell, told.engine)).or_insert_with(|| options.clone());
         if *of_row != options {
             return Err(format!(
                 "some runs of {} in {} have other options than others: they cannot share a page",
@@ -159,7 +172,9 @@ impl Alike {
 /// What makes a run another one than its track says.
 fn options_of(told: &Assignment) -> Vec<String> {
     let mut options = Vec::new();
-    options.extend(told.database_of.map(|of| format!("the same files for both, of {}", value_name(of))));
+    options.extend(
+        told.database_of.map(|of| format!("the same files for both, of {}", value_name(of))),
+    );
     for engine in [told.engine, told.maker()] {
         let of = value_name(engine);
         let named = told.options_of(engine).iter();
@@ -200,7 +215,11 @@ impl Row {
     }
 
     /// The median of something over an engine's runs.
-    pub fn median(&self, engine: EngineName, figure: impl Fn(&Run, &Part) -> Option<f64>) -> Option<f64> {
+    pub fn median(
+        &self,
+        engine: EngineName,
+        figure: impl Fn(&Run, &Part) -> Option<f64>,
+    ) -> Option<f64> {
         let runs = self.runs.get(&engine)?.values();
         let figures: Vec<f64> = runs.filter_map(|run| figure(run, self.part_of(run)?)).collect();
         (!figures.is_empty()).then(|| median(&figures))
@@ -230,14 +249,15 @@ impl Row {
     /// The ratio to RocksDB: to the fastest of its modes, if there are several.
     pub fn ratio(&self) -> Option<(EngineName, Estimate)> {
         let modes = self.cell.rivals().iter().copied();
-        let best = modes
-            .filter(|mode| self.rate(*mode).is_some())
-            .max_by(|one, other| self.rate(*one).unwrap_or(0.0).total_cmp(&self.rate(*other).unwrap_or(0.0)));
+        let best = modes.filter(|mode| self.rate(*mode).is_some()).max_by(|one, other| {
+            self.rate(*one).unwrap_or(0.0).total_cmp(&self.rate(*other).unwrap_or(0.0))
+        });
         let best = best?;
         Some((best, self.ratio_to(best)?))
     }
 
-    /// Whether the row falls short of what it must reach. A part at a set pace has nothing to reach.
+    /// Whether the row falls short of what it must reach. A part at a set pace has nothing to
+    /// reach.
     pub fn is_short(&self) -> bool {
         let Some((_, ratio)) = self.ratio() else { return false };
         if self.part.starts_with("paced") {

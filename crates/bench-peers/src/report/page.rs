@@ -1,4 +1,5 @@
-//! Writing the page: what stands between the marks is replaced, what people wrote around them stays.
+//! Writing the page: what stands between the marks is replaced, what people wrote around them
+//! stays.
 
 use std::fmt::Write;
 use std::fs;
@@ -30,7 +31,8 @@ const FIGURES: Marks = Marks {
     end: "<!-- figures end -->",
 };
 
-/// Writes the figures into the page and the plots beside it. Says which short rows the page does not explain.
+/// Writes the figures into the page and the plots beside it. Says which short rows the page does
+/// not explain.
 pub fn write(report: &Report, page: &Path) -> Result<()> {
     let old = fs::read_to_string(page).map_err(|error| format!("{}: {error}", page.display()))?;
     let stem = page.file_stem().ok_or("the page has no name")?.to_string_lossy();
@@ -87,7 +89,8 @@ fn replaced(page: &str, marks: Marks, figures: &str) -> std::result::Result<Stri
 fn unexplained(report: &Report, page: &str) -> Vec<String> {
     let written = replaced(page, FIGURES, "").unwrap_or_default();
     let short = report.rows.iter().filter(|row| row.is_short()).map(|row| row.cell.to_string());
-    let mut cells: Vec<String> = short.filter(|cell| !written.contains(&format!("`{cell}`"))).collect();
+    let mut cells: Vec<String> =
+        short.filter(|cell| !written.contains(&format!("`{cell}`"))).collect();
     cells.dedup();
     cells
 }

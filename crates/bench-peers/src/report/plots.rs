@@ -157,7 +157,8 @@ fn seconds(row: &Row) -> String {
     let lines: Vec<(EngineName, Vec<f64>)> =
         row.runs.keys().map(|engine| (*engine, by_second(row, *engine))).collect();
     let longest = lines.iter().map(|(_, line)| line.len()).max().unwrap_or(0).max(2);
-    let highest = lines.iter().flat_map(|(_, line)| line).fold(1.0f64, |highest, rate| highest.max(*rate));
+    let highest =
+        lines.iter().flat_map(|(_, line)| line).fold(1.0f64, |highest, rate| highest.max(*rate));
     let mut text = open(HEIGHT);
     let _ = writeln!(
         text,
@@ -196,8 +197,9 @@ fn by_second(row: &Row, engine: EngineName) -> Vec<f64> {
     let runs = row.runs.get(&engine).into_iter().flat_map(|rounds| rounds.values());
     let parts: Vec<&Part> = runs.filter_map(|run| run.parts.first()).collect();
     let length = parts.iter().map(|part| part.per_second.len()).min().unwrap_or(0);
-    let second =
-        |index: usize| median(&parts.iter().map(|part| part.per_second[index] as f64).collect::<Vec<_>>());
+    let second = |index: usize| {
+        median(&parts.iter().map(|part| part.per_second[index] as f64).collect::<Vec<_>>())
+    };
     (0..length).map(second).collect()
 }
 

@@ -13,7 +13,8 @@ use crate::workload::{Family, Workload};
 /// The small tables that others than RocksDB have.
 const PEERS: [EngineName; 3] = [EngineName::Leveldb, EngineName::Fjall, EngineName::Redb];
 /// RocksDB's ways with large values.
-const MODES: [EngineName; 3] = [EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect];
+const MODES: [EngineName; 3] =
+    [EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect];
 
 /// Everything, for a terminal.
 pub fn all(report: &Report) -> String {
@@ -22,7 +23,8 @@ pub fn all(report: &Report) -> String {
     for track in [Track::Tuned, Track::Defaults] {
         for family in Family::ALL {
             if let Some(tables) = section(report, track, family) {
-                let _ = write!(text, "\n### {}: {}\n\n{tables}", track_title(track), family.title());
+                let _ =
+                    write!(text, "\n### {}: {}\n\n{tables}", track_title(track), family.title());
             }
         }
     }
@@ -82,7 +84,9 @@ pub fn conditions(report: &Report) -> String {
 /// How sure the rows' intervals are: of few rounds less than of many.
 fn confidence(report: &Report) -> Option<String> {
     let ratios = report.rows.iter().filter_map(|row| Some(row.ratio()?.1));
-    let known = ratios.filter(|ratio| ratio.high.is_finite()).map(|ratio| (ratio.confidence * 100.0).round());
+    let known = ratios
+        .filter(|ratio| ratio.high.is_finite())
+        .map(|ratio| (ratio.confidence * 100.0).round());
     let (least, most) = known.fold((f64::INFINITY, 0.0), |(least, most), percent| {
         (f64::min(least, percent), f64::max(most, percent))
     });
@@ -113,7 +117,8 @@ pub fn environment_line(environment: &Environment) -> String {
 fn date(unix_time: u64) -> String {
     let days = unix_time / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
@@ -138,7 +143,8 @@ pub fn glance(report: &Report) -> String {
         }
     }
     workloads.sort_by_key(|((workload, memory, _), _)| (*workload, *memory));
-    let mut text = String::from("| workload | values | tuned | out of the box |\n|---|---|---:|---:|\n");
+    let mut text =
+        String::from("| workload | values | tuned | out of the box |\n|---|---|---:|---:|\n");
     for (_, rows) in workloads {
         let mut sizes: Vec<u32> = rows.iter().map(|row| row.cell.value_size).collect();
         sizes.sort_unstable();
@@ -148,8 +154,12 @@ pub fn glance(report: &Report) -> String {
         };
         let ratios = |track| span_of_ratios(rows.iter().filter(|row| row.cell.track == track));
         let (tuned, defaults) = (ratios(Track::Tuned), ratios(Track::Defaults));
-        let _ =
-            writeln!(text, "| {}{} | {values} | {tuned} | {defaults} |", name(rows[0]), beside_what(rows[0]));
+        let _ = writeln!(
+            text,
+            "| {}{} | {values} | {tuned} | {defaults} |",
+            name(rows[0]),
+            beside_what(rows[0])
+        );
     }
     text
 }
@@ -177,7 +187,8 @@ fn span_of_ratios<'a>(rows: impl Iterator<Item = &'a &'a Row>) -> String {
 
 /// How many rows were won, and which fall short.
 pub fn summary(report: &Report) -> String {
-    let mut text = String::from("| track | rows | faster | even | slower | short of the target |\n");
+    let mut text =
+        String::from("| track | rows | faster | even | slower | short of the target |\n");
     text.push_str("|---|---:|---:|---:|---:|---:|\n");
     for track in [Track::Tuned, Track::Defaults] {
         let rows = report.rows.iter().filter(|row| row.cell.track == track);
@@ -188,7 +199,8 @@ pub fn summary(report: &Report) -> String {
         if compared.is_empty() {
             continue;
         }
-        let count = |verdict| compared.iter().filter(|(_, ratio)| ratio.verdict() == verdict).count();
+        let count =
+            |verdict| compared.iter().filter(|(_, ratio)| ratio.verdict() == verdict).count();
         let short = compared.iter().filter(|(row, _)| row.is_short()).count();
         let _ = writeln!(
             text,
@@ -206,8 +218,10 @@ pub fn summary(report: &Report) -> String {
     }
     for row in short {
         let Some((rival, ratio)) = row.ratio() else { continue };
-        let target =
-            row.cell.target(&row.part).map_or(String::new(), |target| format!(", target {target:.2}"));
+        let target = row
+            .cell
+            .target(&row.part)
+            .map_or(String::new(), |target| format!(", target {target:.2}"));
         let _ = writeln!(
             text,
             "- `{}` ({}): {} of {}{target}",
@@ -240,13 +254,17 @@ pub fn section(report: &Report, track: Track, family: Family) -> Option<String> 
             beside(&rows, &modes)
         );
     }
-    let _ = write!(text, "\nLatencies in microseconds, Flagstone / RocksDB:\n\n{}", latencies(&rows));
+    let _ =
+        write!(text, "\nLatencies in microseconds, Flagstone / RocksDB:\n\n{}", latencies(&rows));
     let _ = write!(text, "\nWhat it took, Flagstone / RocksDB:\n\n{}", resources(&rows));
     let peers: Vec<EngineName> =
         PEERS.into_iter().filter(|peer| rows.iter().any(|row| row.rate(*peer).is_some())).collect();
     if !peers.is_empty() {
-        let _ =
-            write!(text, "\nOthers, operations a second (Flagstone's ratio):\n\n{}", beside(&rows, &peers));
+        let _ = write!(
+            text,
+            "\nOthers, operations a second (Flagstone's ratio):\n\n{}",
+            beside(&rows, &peers)
+        );
     }
     if rows.iter().any(|row| row.rate(EngineName::Disk).is_some()) {
         let _ = write!(
@@ -260,11 +278,13 @@ pub fn section(report: &Report, track: Track, family: Family) -> Option<String> 
 
 /// How near to what the disk gives both engines are.
 fn beside_the_disk(rows: &[&Row]) -> String {
-    let mut text = format!("{HEAD} the disk alone /s | Flagstone | RocksDB |\n{HEAD_RULE}---:|---:|---:|\n");
+    let mut text =
+        format!("{HEAD} the disk alone /s | Flagstone | RocksDB |\n{HEAD_RULE}---:|---:|---:|\n");
     for row in rows.iter().filter(|row| row.rate(EngineName::Disk).is_some()) {
         let rival = row.ratio().map_or(EngineName::Rocksdb, |(rival, _)| rival);
         let part = |engine| {
-            row.ratio_of(engine, EngineName::Disk).map_or("-".to_string(), |ratio| ratio_text(&ratio))
+            row.ratio_of(engine, EngineName::Disk)
+                .map_or("-".to_string(), |ratio| ratio_text(&ratio))
         };
         let _ = writeln!(
             text,
@@ -281,7 +301,8 @@ fn beside_the_disk(rows: &[&Row]) -> String {
 /// What a row is about, as the first cells of a line.
 fn head(row: &Row) -> String {
     let cell = &row.cell;
-    let class = if cell.workload.only_reads() { "-".to_string() } else { value_name(cell.durability) };
+    let class =
+        if cell.workload.only_reads() { "-".to_string() } else { value_name(cell.durability) };
     format!("| {} | {} | {} | {class} |", name(row), size_text(cell.value_size), cell.threads)
 }
 
@@ -290,7 +311,10 @@ fn name(row: &Row) -> String {
     let cell = &row.cell;
     let mut name = value_name(cell.workload);
     if !row.is_main
-        || matches!(cell.workload, Workload::BulkLoad | Workload::ReadWhileWriting | Workload::Overload)
+        || matches!(
+            cell.workload,
+            Workload::BulkLoad | Workload::ReadWhileWriting | Workload::Overload
+        )
     {
         let _ = write!(name, ", {}", row.part);
     }
@@ -323,9 +347,11 @@ fn rates(rows: &[&Row]) -> String {
             (Verdict::Won, true) => "faster, short",
             (Verdict::Won, false) => "faster",
         };
-        let target = row.cell.target(&row.part).map_or(String::new(), |target| format!("{target:.1}"));
+        let target =
+            row.cell.target(&row.part).map_or(String::new(), |target| format!("{target:.1}"));
         let (low, high) = (ratio.low, ratio.high);
-        let interval = if high.is_finite() { format!("{low:.2} - {high:.2}") } else { "too few".to_string() };
+        let interval =
+            if high.is_finite() { format!("{low:.2} - {high:.2}") } else { "too few".to_string() };
         let _ = writeln!(
             text,
             "{} {} | {} | **{:.2}** | {interval} | {target} | {verdict} |",
@@ -459,7 +485,12 @@ mod tests {
             ] {
                 lines.push(Line::Run(Box::new(testing::run(engine, round, rate))));
                 let cell = testing::cell(Workload::FillSync, 800);
-                lines.push(Line::Run(Box::new(testing::run_of(cell, engine, round, rate / 3.0 + 3e6))));
+                lines.push(Line::Run(Box::new(testing::run_of(
+                    cell,
+                    engine,
+                    round,
+                    rate / 3.0 + 3e6,
+                ))));
             }
         }
         Report::new(&lines).unwrap()
@@ -472,14 +503,16 @@ mod tests {
         assert_eq!(text, expected, "if this is meant, put the new text into golden.md:\n{text}");
     }
 
-    /// The page said that large values were compared with the fastest of RocksDB's ways. Reads are with BlobDB, also where
-    /// RocksDB is faster with the values in its tables.
+    /// The page said that large values were compared with the fastest of RocksDB's ways. Reads are
+    /// with BlobDB, also where RocksDB is faster with the values in its tables.
     #[test]
     fn what_is_not_compared_with_the_fastest_is_named() {
         let mut lines = Vec::new();
-        for (engine, rate) in
-            [(EngineName::Flagstone, 600.0), (EngineName::Rocksdb, 400.0), (EngineName::RocksdbBlob, 300.0)]
-        {
+        for (engine, rate) in [
+            (EngineName::Flagstone, 600.0),
+            (EngineName::Rocksdb, 400.0),
+            (EngineName::RocksdbBlob, 300.0),
+        ] {
             for workload in [Workload::LargeLookup, Workload::LargeLoad] {
                 lines.push(Line::Run(Box::new(testing::run_of(
                     testing::cell(workload, 4096),

@@ -3,8 +3,8 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 
-/// Intervals of three rounds, from the least to the greatest, were said to hold the median with 95% confidence. They do
-/// three times of four.
+/// Intervals of three rounds, from the least to the greatest, were said to hold the median with 95%
+/// confidence. They do three times of four.
 #[test]
 fn intervals_hold_the_median_as_often_as_is_said() {
     const SAMPLES: usize = 20_000;
@@ -12,7 +12,8 @@ fn intervals_hold_the_median_as_often_as_is_said() {
     for (count, said) in [(3, 75), (4, 88), (5, 94), (6, 97), (7, 98), (8, 99), (9, 96), (20, 96)] {
         let mut held = 0;
         for _ in 0..SAMPLES {
-            let drawn: Vec<f64> = (0..count).map(|_| random.random_range(0.0..2.0f64).powi(2)).collect();
+            let drawn: Vec<f64> =
+                (0..count).map(|_| random.random_range(0.0..2.0f64).powi(2)).collect();
             let estimate = estimate(&drawn);
             assert_eq!((estimate.confidence * 100.0).round(), f64::from(said), "of {count}");
             held += usize::from(estimate.low <= 1.0 && 1.0 <= estimate.high);

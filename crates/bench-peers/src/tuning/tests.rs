@@ -20,7 +20,10 @@ fn value(tuning: &Tuning, name: &str) -> Option<String> {
 
 #[test]
 fn defaults_are_left_alone() {
-    assert_eq!(tuning(EngineName::Rocksdb, Workload::FillRandom, Track::Defaults), Tuning::default());
+    assert_eq!(
+        tuning(EngineName::Rocksdb, Workload::FillRandom, Track::Defaults),
+        Tuning::default()
+    );
 }
 
 #[test]
@@ -30,21 +33,25 @@ fn tuned_engines_have_the_same_memory_and_threads() {
     assert_eq!((ours.cache_bytes, ours.jobs), (theirs.cache_bytes, theirs.jobs));
     assert!(ours.memtables <= theirs.memtables);
     let level0 = |tuning: &Tuning| {
-        let trigger =
-            value(tuning, "level0_file_num_compaction_trigger").map_or(4, |text| text.parse().unwrap());
+        let trigger = value(tuning, "level0_file_num_compaction_trigger")
+            .map_or(4, |text| text.parse().unwrap());
         trigger * value(tuning, "write_buffer_size").unwrap().parse::<u64>().unwrap()
     };
     assert_eq!(level0(&ours), level0(&theirs), "as many bytes before they are compacted");
-    for name in ["max_background_jobs", "max_subcompactions", "compression", "block_based_table_factory"]
+    for name in
+        ["max_background_jobs", "max_subcompactions", "compression", "block_based_table_factory"]
     {
         assert_eq!(value(&ours, name), value(&theirs, name), "{name}");
     }
 }
 
-/// RocksDB seldom has more than two, Flagstone's writer beside readers fills all: it had twice as much memory in them.
+/// RocksDB seldom has more than two, Flagstone's writer beside readers fills all: it had twice as
+/// much memory in them.
 #[test]
 fn memtables_take_as_much_as_the_two_that_rocksdb_uses() {
-    for workload in [Workload::Overwrite, Workload::ReadWhileWriting, Workload::YcsbA, Workload::YcsbD] {
+    for workload in
+        [Workload::Overwrite, Workload::ReadWhileWriting, Workload::YcsbA, Workload::YcsbD]
+    {
         let ours = tuning(EngineName::Flagstone, workload, Track::Tuned);
         let theirs = tuning(EngineName::Rocksdb, workload, Track::Tuned);
         let (bytes, number) = ours.memtables.unwrap();

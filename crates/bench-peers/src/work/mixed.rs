@@ -42,7 +42,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Writes so many bytes to keys that are there, with one thread; the writers that are measured have other numbers.
+/// Writes so many bytes to keys that are there, with one thread; the writers that are measured have
+/// other numbers.
 pub fn overwrite(engine: &dyn Engine, stage: &Stage, bytes: u64) -> Result<()> {
     let mut writer = Writer::new(engine, stage, stage.cell.durability, u32::MAX);
     (0..bytes / stage.cell.entry_bytes()).try_for_each(|_| writer.write())
@@ -121,7 +122,8 @@ pub fn scans_beside_writer(
     beside_writer(engine, stage, durability, read, "scans")
 }
 
-/// Writes without a limit, then at a part of the rate that lasted, where a write is late from when it was due.
+/// Writes without a limit, then at a part of the rate that lasted, where a write is late from when
+/// it was due.
 pub fn overload(engine: &dyn Engine, stage: &Stage, length: Duration) -> Result<Done> {
     let length = length * OVERLOAD_LENGTHS;
     let unlimited = on_threads(stage.cell.threads, |thread, recorder| {
@@ -134,16 +136,20 @@ pub fn overload(engine: &dyn Engine, stage: &Stage, length: Duration) -> Result<
     })?;
     let sustained = unlimited.part("sustained");
     let rate = lasting_rate(&sustained) * PACE;
-    let due = write_at(engine, stage, length, rate, 1, |recorder, due, _| recorder.finished_since(due, 1))?;
-    let calls =
-        write_at(engine, stage, length, rate, 2, |recorder, _, begun| recorder.finished_since(begun, 1))?;
+    let due = write_at(engine, stage, length, rate, 1, |recorder, due, _| {
+        recorder.finished_since(due, 1)
+    })?;
+    let calls = write_at(engine, stage, length, rate, 2, |recorder, _, begun| {
+        recorder.finished_since(begun, 1)
+    })?;
     let parts = vec![sustained, due.part("paced"), calls.part("paced calls")];
     let written = parts.iter().map(|part| part.operations).sum();
     Ok(Done::new(parts, written, stage.keys()))
 }
 
-/// Writes at a rate, all threads together, with keys of their own for each `draw`. Who is ahead sleeps for a tick: to wait for
-/// each write by itself would take a core from those who flush. `count` is told when a write was due, and when it began.
+/// Writes at a rate, all threads together, with keys of their own for each `draw`. Who is ahead
+/// sleeps for a tick: to wait for each write by itself would take a core from those who flush.
+/// `count` is told when a write was due, and when it began.
 fn write_at(
     engine: &dyn Engine,
     stage: &Stage,

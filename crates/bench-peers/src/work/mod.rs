@@ -25,7 +25,8 @@ pub struct Done {
     pub operations: u64,
     /// Entries that were written.
     pub written: u64,
-    /// Entries that the database holds, as far as that is known: of random writes to an empty one it is estimated.
+    /// Entries that the database holds, as far as that is known: of random writes to an empty one
+    /// it is estimated.
     pub live: u64,
 }
 
@@ -37,12 +38,12 @@ impl Done {
     }
 }
 
-/// Bytes that are written before a workload that reads and writes, or as many as there are if these are fewer: two memtables
-/// of RocksDB's default size, as many as it uses.
+/// Bytes that are written before a workload that reads and writes, or as many as there are if these
+/// are fewer: two memtables of RocksDB's default size, as many as it uses.
 pub const WARM_UP_BYTES: u64 = 128 << 20;
 
-/// Brings caches and memtables into the state that a long run would have: who is faster fills them sooner, and a short phase
-/// would compare full ones with such as are not.
+/// Brings caches and memtables into the state that a long run would have: who is faster fills them
+/// sooner, and a short phase would compare full ones with such as are not.
 pub fn warm_up(engine: &dyn Engine, stage: &Stage) -> Result<()> {
     let whole = Duration::from_secs_f64(stage.effort.seconds);
     let mixes = stage.cell.workload.reads_and_writes();
@@ -54,7 +55,9 @@ pub fn warm_up(engine: &dyn Engine, stage: &Stage) -> Result<()> {
     if stage.cell.memory == Memory::Ample && (stage.cell.workload.only_reads() || mixes) {
         let entries = read_all(engine)?;
         if entries != stage.keys() {
-            return Err(format!("{entries} entries are there, {} were written", stage.keys()).into());
+            return Err(
+                format!("{entries} entries are there, {} were written", stage.keys()).into()
+            );
         }
     }
     let length = if stage.cell.memory == Memory::Quarter { whole / 2 } else { whole / 10 };
@@ -78,17 +81,27 @@ pub fn work(engine: &mut dyn Engine, stage: &Stage) -> Result<Done> {
         W::FillBatch => writes::fill(shared, stage, writes::Order::Random, 100),
         W::LargeLoad => writes::fill(shared, stage, writes::Order::Shuffled, 1),
         W::FillSync => writes::fill_for(shared, stage, length),
-        W::ReadRandom | W::ReadZipf | W::LargeLookup => read(reads::lookups(shared, stage, length, 1)),
+        W::ReadRandom | W::ReadZipf | W::LargeLookup => {
+            read(reads::lookups(shared, stage, length, 1))
+        }
         W::MultiRead10 => read(reads::multi_lookups(shared, stage, length, 10)),
         W::MultiRead64 => read(reads::multi_lookups(shared, stage, length, 64)),
         W::SeekNext | W::LargeScan => read(reads::scans(shared, stage, length, Direction::Forward)),
         W::SeekPrev => read(reads::scans(shared, stage, length, Direction::Backward)),
         W::ReadSeq => read(reads::sweeps(shared, stage, length)),
-        W::ReadWhileWriting => mixed::lookups_beside_writer(shared, stage, length, stage.cell.durability),
-        W::LargeLookupWriting => mixed::lookups_beside_writer(shared, stage, length, Durability::Synced),
-        W::LargeScanWriting => mixed::scans_beside_writer(shared, stage, length, Durability::Synced),
+        W::ReadWhileWriting => {
+            mixed::lookups_beside_writer(shared, stage, length, stage.cell.durability)
+        }
+        W::LargeLookupWriting => {
+            mixed::lookups_beside_writer(shared, stage, length, Durability::Synced)
+        }
+        W::LargeScanWriting => {
+            mixed::scans_beside_writer(shared, stage, length, Durability::Synced)
+        }
         W::Overload => mixed::overload(shared, stage, length),
-        W::YcsbA | W::YcsbB | W::YcsbC | W::YcsbD | W::YcsbE | W::YcsbF => ycsb::run(shared, stage, length),
+        W::YcsbA | W::YcsbB | W::YcsbC | W::YcsbD | W::YcsbE | W::YcsbF => {
+            ycsb::run(shared, stage, length)
+        }
     }
 }
 

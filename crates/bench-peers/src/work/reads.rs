@@ -21,10 +21,15 @@ pub fn draw(stage: &Stage, phase: u64, thread: u32) -> Draw {
 }
 
 fn missing(count: usize) -> Result<()> {
-    if count == 0 { Ok(()) } else { Err(format!("{count} keys that were written are missing").into()) }
+    if count == 0 {
+        Ok(())
+    } else {
+        Err(format!("{count} keys that were written are missing").into())
+    }
 }
 
-/// When threads stop: each after some time, or all when so many operations are done, so that none of them works alone in the end.
+/// When threads stop: each after some time, or all when so many operations are done, so that none
+/// of them works alone in the end.
 #[derive(Clone, Copy)]
 struct Until<'a> {
     length: Duration,
@@ -39,8 +44,8 @@ impl Until<'_> {
     }
 }
 
-/// Does `piece` for a time. If lookups are to be cold it is done in short pieces, with caches emptied before each; the
-/// piece's number is part of its seed.
+/// Does `piece` for a time. If lookups are to be cold it is done in short pieces, with caches
+/// emptied before each; the piece's number is part of its seed.
 fn in_pieces(
     stage: &Stage,
     length: Duration,
@@ -84,7 +89,12 @@ pub fn lookups(engine: &dyn Engine, stage: &Stage, length: Duration, phase: u64)
 }
 
 /// Lookups of several keys at once.
-pub fn multi_lookups(engine: &dyn Engine, stage: &Stage, length: Duration, batch: usize) -> Result<Part> {
+pub fn multi_lookups(
+    engine: &dyn Engine,
+    stage: &Stage,
+    length: Duration,
+    batch: usize,
+) -> Result<Part> {
     let shape = stage.cell.workload.keys();
     in_pieces(stage, length, |piece, until| {
         on_threads(stage.cell.threads, |thread, recorder| {
@@ -103,7 +113,12 @@ pub fn multi_lookups(engine: &dyn Engine, stage: &Stage, length: Duration, batch
 }
 
 /// Seeks with a few steps.
-pub fn scans(engine: &dyn Engine, stage: &Stage, length: Duration, direction: Direction) -> Result<Part> {
+pub fn scans(
+    engine: &dyn Engine,
+    stage: &Stage,
+    length: Duration,
+    direction: Direction,
+) -> Result<Part> {
     let shape = stage.cell.workload.keys();
     let recorder = on_threads(stage.cell.threads, |thread, recorder| {
         let mut draw = draw(stage, 7, thread);

@@ -36,7 +36,13 @@ impl Engine for Noting {
         Ok(true)
     }
 
-    fn scan(&self, _: &[u8], _: Direction, count: usize, _: &mut dyn FnMut(&[u8])) -> Result<usize> {
+    fn scan(
+        &self,
+        _: &[u8],
+        _: Direction,
+        count: usize,
+        _: &mut dyn FnMut(&[u8]),
+    ) -> Result<usize> {
         self.note("scan", 0);
         Ok(count.min(self.entries as usize))
     }
@@ -71,7 +77,8 @@ fn warmed_up(workload: W, scale: f64) -> Vec<(&'static str, u64)> {
     engine.done.into_inner().unwrap()
 }
 
-/// Phases that read and write began with empty caches and memtables, and the memory of short ones was that of who was faster.
+/// Phases that read and write began with empty caches and memtables, and the memory of short ones
+/// was that of who was faster.
 #[test]
 fn what_reads_and_writes_begins_full() {
     let data = 0.001 * (2u64 << 30) as f64;
@@ -86,5 +93,7 @@ fn what_reads_and_writes_begins_full() {
     };
     assert!(put <= WARM_UP_BYTES && WARM_UP_BYTES - put < 1000, "{put}");
     assert!(matches!(warmed_up(W::ReadRandom, 0.001)[..], [("scan", _), ("get", _)]));
-    assert!(warmed_up(W::Overwrite, 0.001).is_empty() && warmed_up(W::FillRandom, 0.001).is_empty());
+    assert!(
+        warmed_up(W::Overwrite, 0.001).is_empty() && warmed_up(W::FillRandom, 0.001).is_empty()
+    );
 }

@@ -8,7 +8,10 @@ use crate::engine::Result;
 use crate::measure::Recorder;
 
 /// Runs `body` on so many threads, each with its number and a recorder started when all are ready.
-pub fn on_threads(threads: u32, body: impl Fn(u32, &mut Recorder) -> Result<()> + Sync) -> Result<Recorder> {
+pub fn on_threads(
+    threads: u32,
+    body: impl Fn(u32, &mut Recorder) -> Result<()> + Sync,
+) -> Result<Recorder> {
     on_built(threads, |_| Builder::new(), body)
 }
 
@@ -33,7 +36,9 @@ fn on_built(
                 Ok(thread) => started.push(thread),
                 Err(error) => {
                     start.give_up();
-                    return Err(format!("thread {index} of {threads} cannot be started: {error}").into());
+                    return Err(
+                        format!("thread {index} of {threads} cannot be started: {error}").into()
+                    );
                 }
             }
         }
@@ -49,7 +54,8 @@ fn on_built(
     })
 }
 
-/// Where threads wait for one another, or hear that one of them will not come: at a `Barrier` they would wait for it for ever.
+/// Where threads wait for one another, or hear that one of them will not come: at a `Barrier` they
+/// would wait for it for ever.
 struct Start {
     /// How many are missing; none where the start was given up.
     missing: Mutex<Option<u32>>,
@@ -80,7 +86,8 @@ impl Start {
     }
 }
 
-/// Says that something is over when it goes, also in a panic: the threads that go on until then are waited for.
+/// Says that something is over when it goes, also in a panic: the threads that go on until then are
+/// waited for.
 pub struct Ending<'a>(pub &'a AtomicBool);
 
 impl Drop for Ending<'_> {

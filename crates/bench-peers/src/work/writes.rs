@@ -91,8 +91,10 @@ fn put_all(
                 engine.put(&keys[0], values.next(stage.value_size()), durability)?;
             } else {
                 let text = values.next(stage.value_size()).to_vec();
-                let entries: Vec<Entry<'_>> =
-                    keys[..count as usize].iter().map(|key| (key.as_slice(), text.as_slice())).collect();
+                let entries: Vec<Entry<'_>> = keys[..count as usize]
+                    .iter()
+                    .map(|key| (key.as_slice(), text.as_slice()))
+                    .collect();
                 engine.write(&entries, durability)?;
             }
             recorder.finished(count);
@@ -108,7 +110,8 @@ pub fn bulk_load(engine: &mut dyn Engine, stage: &Stage) -> Result<Done> {
     let started = Instant::now();
     engine.compact()?;
     let seconds = started.elapsed().as_secs_f64();
-    let compact = Part { name: "compact".to_string(), operations: keys, seconds, ..Part::default() };
+    let compact =
+        Part { name: "compact".to_string(), operations: keys, seconds, ..Part::default() };
     let total = Part { name: "total".to_string(), seconds: load.seconds + seconds, ..load.clone() };
     Ok(Done { parts: vec![total, load, compact], operations: keys, written: keys, live: keys })
 }

@@ -64,7 +64,9 @@ pub fn run(engine: &dyn Engine, stage: &Stage, length: Duration) -> Result<Done>
             shape.write(draw.next(present.load(Ordering::Relaxed)), &mut key);
             if falls(mix.scans) {
                 let count = 1 + draw.below(SCAN_MAX);
-                engine.scan(&key, Direction::Forward, count as usize, &mut |bytes| stage.look.at(bytes))?;
+                engine.scan(&key, Direction::Forward, count as usize, &mut |bytes| {
+                    stage.look.at(bytes)
+                })?;
             } else {
                 let is_update = falls(mix.updates);
                 if !is_update {

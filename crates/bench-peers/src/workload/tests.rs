@@ -3,7 +3,8 @@ use crate::testing;
 
 #[test]
 fn targets() {
-    let cell = |workload, value_size, threads| Cell { threads, ..testing::cell(workload, value_size) };
+    let cell =
+        |workload, value_size, threads| Cell { threads, ..testing::cell(workload, value_size) };
     assert_eq!(cell(Workload::FillRandom, 100, 4).target("puts"), Some(2.0));
     assert_eq!(cell(Workload::Overwrite, 800, 1).target("puts"), Some(1.7));
     assert_eq!(cell(Workload::FillSync, 100, 16).target("puts"), Some(2.5));
@@ -16,7 +17,10 @@ fn targets() {
     let defaults = Cell { track: Track::Defaults, ..bulk };
     assert_eq!((defaults.target("total"), defaults.target("load")), (Some(1.3), None));
     let read = Cell { workload: Workload::LargeScan, ..defaults };
-    assert_eq!((read.target("scans"), read.rivals()), (Some(1.3), [EngineName::Rocksdb].as_slice()));
+    assert_eq!(
+        (read.target("scans"), read.rivals()),
+        (Some(1.3), [EngineName::Rocksdb].as_slice())
+    );
 }
 
 #[test]

@@ -44,7 +44,8 @@ pub enum KeyNumbers {
 }
 
 impl KeyNumbers {
-    /// Numbers below `limit` in the given order. `count` of them are drawn at most when each comes once.
+    /// Numbers below `limit` in the given order. `count` of them are drawn at most when each comes
+    /// once.
     pub fn new(order: KeyOrder, limit: u64, seed: u64) -> Self {
         match order {
             KeyOrder::Sequential => Self::Sequential { next: 0 },
@@ -90,7 +91,8 @@ impl Values {
     const PIECE: usize = 100;
     const SIZE_MIN: usize = 1 << 20;
 
-    /// Text that compresses to about `compression_ratio` of its size, for values of up to `value_size_max` bytes.
+    /// Text that compresses to about `compression_ratio` of its size, for values of up to
+    /// `value_size_max` bytes.
     pub fn new(compression_ratio: f64, value_size_max: usize) -> Self {
         let mut random = Lehmer::new(301);
         let size = value_size_max.max(Self::SIZE_MIN);

@@ -1,6 +1,8 @@
-//! Flags of `db_bench` that are neither flags here nor options by the same name: what each of them sets, and which say nothing.
+//! Flags of `db_bench` that are neither flags here nor options by the same name: what each of them
+//! sets, and which say nothing.
 //!
-//! RocksDB's own scripts (tools/benchmark.sh, tools/run_blob_bench.sh, tools/regression_test.sh) always pass many of them.
+//! RocksDB's own scripts (tools/benchmark.sh, tools/run_blob_bench.sh, tools/regression_test.sh)
+//! always pass many of them.
 
 /// What becomes of a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +36,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("wal_ttl_seconds", "WAL_ttl_seconds"),
 ];
 
-/// Flags of what db_bench prints on the way, of RocksDB's log, of how its threads wait and how many it keeps, and those that it
-/// passes over itself.
+/// Flags of what db_bench prints on the way, of RocksDB's log, of how its threads wait and how many
+/// it keeps, and those that it passes over itself.
 const INERT: &[&str] = &[
     "bloom_locality",
     "build_info",

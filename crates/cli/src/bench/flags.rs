@@ -10,10 +10,11 @@ use flagstone::options::Options;
 
 /// Run benchmarks as RocksDB's db_bench does.
 ///
-/// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, updaterandom, fillsync, fill100K, readrandom, readmissing,
-/// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, seekrandomwhilewriting, deleteseq,
-/// deleterandom, deleterange, queue, compact, compactall, flush, waitforcompaction, stats, levelstats, memstats, sstables. Any
-/// RocksDB option may be given as a flag of its name, too (--target_file_size_base=8M).
+/// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, updaterandom, fillsync, fill100K,
+/// readrandom, readmissing, readseq, readreverse, multireadrandom, seekrandom, seekordered,
+/// readwhilewriting, seekrandomwhilewriting, deleteseq, deleterandom, deleterange, queue, compact,
+/// compactall, flush, waitforcompaction, stats, levelstats, memstats, sstables. Any RocksDB option
+/// may be given as a flag of its name, too (--target_file_size_base=8M).
 #[derive(Debug, Clone, Args)]
 #[command(
     rename_all = "snake_case",
@@ -26,7 +27,8 @@ pub struct Flags {
     #[arg(long, action = ArgAction::Set, num_args = 1, value_delimiter = ',',
           default_value = "fillseq,fillrandom,overwrite,readrandom,readseq")]
     pub benchmarks: Vec<String>,
-    /// Where the database will be; one that a benchmark has made there is removed first, unless --use_existing_db
+    /// Where the database will be; one that a benchmark has made there is removed first, unless
+    /// --use_existing_db
     #[arg(long, default_value = "/tmp/flagstone-bench")]
     pub db: PathBuf,
     /// Keys in the database
@@ -87,7 +89,12 @@ pub struct Flags {
     #[arg(long)]
     pub cache_high_pri_pool_ratio: Option<f64>,
     /// Levels above this one are not compressed; negative for all alike
-    #[arg(long, default_value_t = -1, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-1..64))]
+    #[arg(
+        long,
+        default_value_t = -1,
+        allow_hyphen_values = true,
+        value_parser = clap::value_parser!(i32).range(-1..64)
+    )]
     pub min_level_to_compress: i32,
     /// Checksums of blocks: 0 for none, 1 for CRC-32C, 2 for XXH32, 3 for XXH64, 4 for XXH3
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=4))]
@@ -165,8 +172,8 @@ pub struct Flags {
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
           action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub statistics: bool,
-    /// Some keys are looked up more often than others: a key of rank r as 1/r, of ranks that differ by up to e to the power of
-    /// this number; 0 for all alike
+    /// Some keys are looked up more often than others: a key of rank r as 1/r, of ranks that differ
+    /// by up to e to the power of this number; 0 for all alike
     #[arg(long, default_value_t = 0.0)]
     pub read_random_exp_range: f64,
     /// Steps after each seek
@@ -178,15 +185,16 @@ pub struct Flags {
     /// multireadrandom: the distance of the keys in a batch; 0 for keys at random
     #[arg(long, default_value_t = 0)]
     pub multiread_stride: u64,
-    /// Bytes of keys and values a second that all writers together may write or delete, that of readwhilewriting among them; 0
-    /// for any number
+    /// Bytes of keys and values a second that all writers together may write or delete, that of
+    /// readwhilewriting among them; 0 for any number
     #[arg(long, default_value_t = 0)]
     pub benchmark_write_rate_limit: u64,
     /// Bytes that iterators read ahead
     #[arg(long, default_value_t = 0)]
     pub readahead_size: u64,
-    /// Record into this new file what the block cache is asked for, from the first benchmark on that uses the database as it
-    /// is; CSV if the name ends in .csv, else oracleGeneral. `flagstone cache-sim` replays it
+    /// Record into this new file what the block cache is asked for, from the first benchmark on
+    /// that uses the database as it is; CSV if the name ends in .csv, else oracleGeneral.
+    /// `flagstone cache-sim` replays it
     #[arg(long)]
     pub block_cache_trace_file: Option<PathBuf>,
     /// Of so many keys one is recorded
@@ -195,7 +203,8 @@ pub struct Flags {
     /// The most bytes of that file
     #[arg(long, default_value_t = 64 << 30)]
     pub block_cache_trace_max_trace_file_size_in_bytes: u64,
-    /// Every so many seconds a line with the operations since the last goes to --report_file; 0 for none
+    /// Every so many seconds a line with the operations since the last goes to --report_file; 0 for
+    /// none
     #[arg(long, default_value_t = 0)]
     pub report_interval_seconds: u64,
     /// The file for these lines, CSV; each benchmark begins it anew
@@ -221,7 +230,8 @@ impl Flags {
     /// Puts what the flags say into the options.
     pub fn apply(&self, options: &mut Options) -> Result<()> {
         options.create_if_missing = true;
-        let blob_type = self.blob_compression_type.as_ref().unwrap_or(&self.blob_db_compression_type);
+        let blob_type =
+            self.blob_compression_type.as_ref().unwrap_or(&self.blob_db_compression_type);
         for (name, value) in [
             ("compression", compression(&self.compression_type)),
             ("enable_blob_files", "false".to_string()),
@@ -276,7 +286,10 @@ impl Flags {
         let options = TraceOptions {
             sampling_frequency: self.block_cache_trace_sampling_frequency,
             max_trace_file_size: self.block_cache_trace_max_trace_file_size_in_bytes,
-            format: if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
+            format: if path
+                .extension()
+                .is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
+            {
                 TraceFormat::Csv
             } else {
                 TraceFormat::OracleGeneral
@@ -304,7 +317,9 @@ impl Flags {
                 self.universal_max_size_amplification_percent,
             ),
         ];
-        set.extend(universal.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
+        set.extend(
+            universal.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))),
+        );
         set.extend(
             self.universal_incremental
                 .map(|value| ("compaction_options_universal.incremental", value.to_string())),
@@ -322,7 +337,9 @@ impl Flags {
 
     fn memtable(&self) -> String {
         match self.memtablerep.as_str() {
-            hash @ ("prefix_hash" | "hash_linkedlist") => format!("{hash}:{}", self.hash_bucket_count),
+            hash @ ("prefix_hash" | "hash_linkedlist") => {
+                format!("{hash}:{}", self.hash_bucket_count)
+            }
             other => other.to_string(),
         }
     }
@@ -361,7 +378,8 @@ pub(super) mod tests {
 
     pub(in crate::bench) fn parse(line: &str) -> (Flags, Vec<(String, String)>) {
         let translated = translate(line.split(' ').map(OsString::from));
-        let parsed = CommandLine::try_parse_from(translated).unwrap_or_else(|error| panic!("{error}"));
+        let parsed =
+            CommandLine::try_parse_from(translated).unwrap_or_else(|error| panic!("{error}"));
         match parsed.command {
             Command::Bench(flags) => (*flags, parsed.common.settings),
             _ => panic!("not a benchmark"),
@@ -378,9 +396,16 @@ pub(super) mod tests {
         assert_eq!(flags.benchmarks, ["fillseq", "readrandom"]);
         assert_eq!((flags.db, flags.num, flags.reads), (PathBuf::from("/x"), 10, -1));
         assert!(flags.sync && !flags.disable_wal && flags.histogram && !flags.use_existing_db);
-        let names: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(names[..3], ["enable_blob_files=true", "min_blob_size=100", "write_buffer_size=1048576"]);
-        assert_eq!(names[3..], ["rate_limiter_auto_tuned=true", "rate_limiter_bytes_per_sec=1048576"]);
+        let names: Vec<_> =
+            settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            names[..3],
+            ["enable_blob_files=true", "min_blob_size=100", "write_buffer_size=1048576"]
+        );
+        assert_eq!(
+            names[3..],
+            ["rate_limiter_auto_tuned=true", "rate_limiter_bytes_per_sec=1048576"]
+        );
     }
 
     #[test]
@@ -394,7 +419,10 @@ pub(super) mod tests {
         assert_eq!(options.get("compression").unwrap(), "kZSTD");
         assert_eq!(options.cf.compression_opts.level, 3);
         assert_eq!(options.block_cache_size, Some(1 << 20));
-        assert_eq!(options.get("memtable").unwrap(), "{id=HashSkipListRepFactory;bucket_count=50;}");
+        assert_eq!(
+            options.get("memtable").unwrap(),
+            "{id=HashSkipListRepFactory;bucket_count=50;}"
+        );
         assert_eq!(options.get("prefix_extractor").unwrap(), "rocksdb.FixedPrefix.8");
         assert_eq!(options.get("filter_policy").unwrap(), "bloomfilter:10:false");
     }
@@ -408,24 +436,30 @@ pub(super) mod tests {
         flags.apply(&mut options).unwrap();
         assert_eq!(options.get("compaction_style").unwrap(), "kCompactionStyleUniversal");
         let universal = &options.cf.compaction_options_universal;
-        assert_eq!((universal.size_ratio, universal.max_merge_width, universal.min_merge_width), (7, 9, 2));
+        assert_eq!(
+            (universal.size_ratio, universal.max_merge_width, universal.min_merge_width),
+            (7, 9, 2)
+        );
         assert_eq!(options.cf.compaction_options_fifo.max_table_files_size, 3 << 20);
         let (flags, _) = parse("flagstone bench --compaction_style=kCompactionStyleFIFO");
         flags.apply(&mut options).unwrap();
         assert_eq!(options.get("compaction_style").unwrap(), "kCompactionStyleFIFO");
     }
 
-    /// A command line that RocksDB's own scripts write was refused for an option that changes nothing here.
+    /// A command line that RocksDB's own scripts write was refused for an option that changes
+    /// nothing here.
     #[test]
     fn options_that_are_not_acted_on_are_flags_too() {
         let (flags, settings) =
             parse("flagstone bench --allow_concurrent_memtable_write=false -report_bg_io_stats");
         assert_eq!(flags.inert, ["report_bg_io_stats"]);
-        let named: Vec<_> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let named: Vec<_> =
+            settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(named, [("allow_concurrent_memtable_write", "false")]);
     }
 
-    /// What tools/benchmark.sh passes to every run, and more: some of it was refused, and what is given twice.
+    /// What tools/benchmark.sh passes to every run, and more: some of it was refused, and what is
+    /// given twice.
     #[test]
     fn the_command_lines_of_rocksdb_s_scripts_are_understood() {
         let line = "flagstone bench --benchmarks=fillrandom --use_existing_db=0 --disable_auto_compactions=1 --sync=0 \
@@ -457,7 +491,10 @@ pub(super) mod tests {
         let levels = "kNoCompression:kNoCompression:kNoCompression:kZSTD";
         assert_eq!(options.get("compression_per_level").unwrap(), levels);
         assert_eq!(options.get("checksum").unwrap(), "kxxHash64");
-        assert_eq!(flags.block_cache(), "{capacity=17179869184;num_shard_bits=6;high_pri_pool_ratio=0.5}");
+        assert_eq!(
+            flags.block_cache(),
+            "{capacity=17179869184;num_shard_bits=6;high_pri_pool_ratio=0.5}"
+        );
         let (flags, _) = parse(
             "flagstone bench --num_multi_db=4 --readonly --benchmarks=stats,flush --benchmarks=compact,stats",
         );
@@ -478,14 +515,16 @@ pub(super) mod tests {
             for _ in 0..60 {
                 let mut bytes = seed.as_bytes().to_vec();
                 testkit::fuzz::mutate(&mut random, &mut bytes);
-                let hostile = bytes.split(|byte| *byte == b' ').map(|part| OsString::from_vec(part.to_vec()));
+                let hostile =
+                    bytes.split(|byte| *byte == b' ').map(|part| OsString::from_vec(part.to_vec()));
                 let line = ["flagstone", "bench"].map(OsString::from).into_iter().chain(hostile);
                 let Ok(parsed) = CommandLine::try_parse_from(translate(line)) else { continue };
                 let Command::Bench(flags) = parsed.command else { panic!("not a benchmark") };
                 let mut options = Options::default();
                 let settings = parsed.common.settings;
                 let set = settings.iter().try_for_each(|(name, value)| options.set(name, value));
-                let _ = set.and_then(|()| flags.apply(&mut options)).and_then(|()| options.validate());
+                let _ =
+                    set.and_then(|()| flags.apply(&mut options)).and_then(|()| options.validate());
             }
         }
     }

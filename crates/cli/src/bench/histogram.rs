@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-/// The upper limits of the buckets in nanoseconds: `db_bench`'s, and narrower ones below four microseconds, as most calls take
-/// less than that.
+/// The upper limits of the buckets in nanoseconds: `db_bench`'s, and narrower ones below four
+/// microseconds, as most calls take less than that.
 fn limits() -> Vec<u64> {
     let narrow = (50..1000).step_by(50).chain((1000..4000).step_by(200));
-    let wide =
-        microseconds().into_iter().map(|limit| limit.saturating_mul(1000)).skip_while(|limit| *limit < 4000);
+    let wide = microseconds()
+        .into_iter()
+        .map(|limit| limit.saturating_mul(1000))
+        .skip_while(|limit| *limit < 4000);
     narrow.chain(wide).collect()
 }
 
@@ -46,7 +48,15 @@ impl Default for Histogram {
     fn default() -> Self {
         let limits = limits();
         let counts = vec![0; limits.len()];
-        Self { limits, counts, count: 0, sum: 0, sum_of_squares: 0.0, smallest: u64::MAX, largest: 0 }
+        Self {
+            limits,
+            counts,
+            count: 0,
+            sum: 0,
+            sum_of_squares: 0.0,
+            smallest: u64::MAX,
+            largest: 0,
+        }
     }
 }
 
@@ -54,7 +64,8 @@ impl Histogram {
     /// Counts one operation.
     #[inline]
     pub fn add(&mut self, nanoseconds: u64) {
-        let bucket = self.limits.partition_point(|limit| *limit < nanoseconds).min(self.limits.len() - 1);
+        let bucket =
+            self.limits.partition_point(|limit| *limit < nanoseconds).min(self.limits.len() - 1);
         self.counts[bucket] += 1;
         self.count += 1;
         self.sum += nanoseconds;
@@ -75,7 +86,8 @@ impl Histogram {
         self.largest = self.largest.max(other.largest);
     }
 
-    /// The microseconds below which `percent` of the operations lie, interpolated within their bucket.
+    /// The microseconds below which `percent` of the operations lie, interpolated within their
+    /// bucket.
     pub fn percentile(&self, percent: f64) -> f64 {
         let threshold = self.count as f64 * (percent / 100.0);
         let mut before = 0;
@@ -133,10 +145,14 @@ impl fmt::Display for Histogram {
             before += count;
             let share = 100.0 * *count as f64 / self.count as f64;
             let total = 100.0 * before as f64 / self.count as f64;
-            let (bracket, low) = if bucket == 0 { ('[', 0) } else { ('(', self.limits[bucket - 1]) };
+            let (bracket, low) =
+                if bucket == 0 { ('[', 0) } else { ('(', self.limits[bucket - 1]) };
             let marks = "#".repeat((share / 5.0 + 0.5) as usize);
             let (low, high) = (us(low as f64), us(self.limits[bucket] as f64));
-            writeln!(f, "{bracket} {low:>7}, {high:>7} ] {count:>8} {share:>7.3}% {total:>7.3}% {marks}")?;
+            writeln!(
+                f,
+                "{bracket} {low:>7}, {high:>7} ] {count:>8} {share:>7.3}% {total:>7.3}% {marks}"
+            )?;
         }
         Ok(())
     }

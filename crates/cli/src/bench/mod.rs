@@ -1,4 +1,5 @@
-//! `flagstone bench`: the workloads of RocksDB's `db_bench`, with its names, flags and output lines.
+//! `flagstone bench`: the workloads of RocksDB's `db_bench`, with its names, flags and output
+//! lines.
 
 mod data;
 mod db_bench;

@@ -132,7 +132,8 @@ impl Plan {
             ("fillsync", _) => (plan.sync, plan.num) = (true, (flags.num / 1000).max(1)),
             ("fill100K", _) => (plan.value_size, plan.num) = (100_000, (flags.num / 1000).max(1)),
             // Each key once makes no sense from several threads.
-            ("filluniquerandom", _) | (_, Work::Compact | Work::Flush | Work::Queue | Work::DeleteRange) => {
+            ("filluniquerandom", _)
+            | (_, Work::Compact | Work::Flush | Work::Queue | Work::DeleteRange) => {
                 plan.threads = 1
             }
             (_, work) if work.has_writer_beside() => plan.threads += 1,

@@ -1,6 +1,8 @@
-//! A queue: appended to at one end, taken from at the other, and its head sought before each is taken.
+//! A queue: appended to at one end, taken from at the other, and its head sought before each is
+//! taken.
 //!
-//! Deletions pile up before the head until compactions remove them. What is measured is whether that slows the search.
+//! Deletions pile up before the head until compactions remove them. What is measured is whether
+//! that slows the search.
 
 use std::time::Duration;
 
@@ -17,8 +19,8 @@ const PARTS: u64 = 10;
 /// Latencies of so many tenths of a microsecond and more count as one.
 const LONGEST: usize = 1 << 20;
 
-/// How many searches took how many tenths of a microsecond. Most take one or two microseconds: counted whole, twice as long
-/// could not be told from a little longer.
+/// How many searches took how many tenths of a microsecond. Most take one or two microseconds:
+/// counted whole, twice as long could not be told from a little longer.
 struct Latencies(Vec<u64>);
 
 impl Latencies {
@@ -71,7 +73,9 @@ impl Thread<'_> {
             let took = Duration::from_nanos(self.shared.stopwatch.now_ns() - started_ns);
             iter.status()?;
             if !iter.valid() || iter.key() != head {
-                return Err(Error::corruption(format!("message {taken} is not at the head of the queue")));
+                return Err(Error::corruption(format!(
+                    "message {taken} is not at the head of the queue"
+                )));
             }
             drop(iter);
             batch.clear();
@@ -86,7 +90,10 @@ impl Thread<'_> {
         }
         let [p50, p99] = [500, 990].map(|permille| {
             let tenths = parts.iter().map(|part| part.permille(permille));
-            tenths.map(|tenths| format!("{}.{}", tenths / 10, tenths % 10)).collect::<Vec<_>>().join(" ")
+            tenths
+                .map(|tenths| format!("{}.{}", tenths / 10, tenths % 10))
+                .collect::<Vec<_>>()
+                .join(" ")
         });
         self.report.remark(format!("(seek us from beginning to end: p50 {p50}; p99 {p99})"));
         Ok(())

@@ -16,7 +16,9 @@ impl MersenneTwister {
         state[0] = seed;
         for i in 1..Self::LENGTH {
             let last = state[i - 1];
-            state[i] = (last ^ (last >> 62)).wrapping_mul(6_364_136_223_846_793_005).wrapping_add(i as u64);
+            state[i] = (last ^ (last >> 62))
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(i as u64);
         }
         Self { state, next: Self::LENGTH }
     }

@@ -113,7 +113,8 @@ impl Report {
     /// The same as JSON.
     pub fn json(&self, name: &str) -> Value {
         let operations = self.operations.max(1);
-        let percentile = |percent| self.histogram.as_ref().map(|histogram| histogram.percentile(percent));
+        let percentile =
+            |percent| self.histogram.as_ref().map(|histogram| histogram.percentile(percent));
         json!({
             "benchmark": name,
             "micros_per_op": self.seconds * 1e6 / operations as f64,

@@ -1,4 +1,5 @@
-//! `--report_interval_seconds`: how fast a benchmark is from moment to moment, as `db_bench` writes it to `--report_file`.
+//! `--report_interval_seconds`: how fast a benchmark is from moment to moment, as `db_bench` writes
+//! it to `--report_file`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -43,8 +43,7 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
     let plans = plans(flags)?;
     let used = plans.iter().position(|plan| !plan.fresh).unwrap_or(plans.len());
     if flags.block_cache_trace_file.is_some() && plans[used..].iter().any(|plan| plan.fresh) {
-        let message =
-            "with --block_cache_trace_file, benchmarks that make a new database come before the others";
+        let message = "with --block_cache_trace_file, benchmarks that make a new database come before the others";
         return Err(Failure::Usage(message.to_string()));
     }
     database::check_no_file(&Env::os(), &flags.db)?;
@@ -88,7 +87,9 @@ fn listed(flag: &str, number: u64) -> Result<(), Failure> {
     if number <= LISTED_MAX {
         Ok(())
     } else {
-        Err(Failure::Usage(format!("--{flag}={number}: {LISTED_MAX} at most where each comes once")))
+        Err(Failure::Usage(format!(
+            "--{flag}={number}: {LISTED_MAX} at most where each comes once"
+        )))
     }
 }
 
@@ -195,7 +196,8 @@ impl<'a> Bench<'a> {
                 if self.json {
                     let mut output = Output::new();
                     for name in names {
-                        output.line(json!({ "property": name, "value": text(name) }).to_string())?;
+                        output
+                            .line(json!({ "property": name, "value": text(name) }).to_string())?;
                     }
                     return output.finish();
                 }
@@ -227,8 +229,10 @@ impl<'a> Bench<'a> {
         let mut report = Report::start(self.env.clock.now_us(), None);
         if plan.work == Work::Compact {
             following(|control| {
-                let options =
-                    CompactRangeOptions { control: Some(control.clone()), ..CompactRangeOptions::default() };
+                let options = CompactRangeOptions {
+                    control: Some(control.clone()),
+                    ..CompactRangeOptions::default()
+                };
                 db.compact_range(db.default_column_family(), None, None, &options)
             })?;
         } else {
@@ -292,7 +296,8 @@ impl<'a> Bench<'a> {
             };
             let mut merged = Report::default();
             for (index, thread) in threads.into_iter().enumerate() {
-                let panicked = || Failure::Other(format!("thread {index} of {} panicked", plan.name));
+                let panicked =
+                    || Failure::Other(format!("thread {index} of {} panicked", plan.name));
                 let report = thread.join().map_err(|_| panicked())??;
                 // The writer of readwhilewriting only disturbs; it is not measured.
                 if !plan.work.has_writer_beside() || index > 0 {
@@ -301,7 +306,8 @@ impl<'a> Bench<'a> {
             }
             drop(running);
             if let Some(reporter) = reporter {
-                let panicked = || Failure::Other("the writer of --report_file panicked".to_string());
+                let panicked =
+                    || Failure::Other("the writer of --report_file panicked".to_string());
                 reporter.join().map_err(|_| panicked())??;
             }
             Ok(merged)
@@ -320,12 +326,15 @@ impl<'a> Bench<'a> {
         if self.flags.statistics
             && let Some(db) = &self.db
         {
-            // With what the block cache was asked for, which tells how many reads of files lookups took.
-            let lines =
-                db.property(db.default_column_family(), "rocksdb.options-statistics").unwrap_or_default();
+            // With what the block cache was asked for, which tells how many reads of files lookups
+            // took.
+            let lines = db
+                .property(db.default_column_family(), "rocksdb.options-statistics")
+                .unwrap_or_default();
             let counts = lines.lines().filter_map(|line| line.split_once(" COUNT : "));
-            let facts: Map<_, _> =
-                counts.map(|(name, count)| (name.to_string(), count.parse::<u64>().ok().into())).collect();
+            let facts: Map<_, _> = counts
+                .map(|(name, count)| (name.to_string(), count.parse::<u64>().ok().into()))
+                .collect();
             self.tell(&json!({ "statistics": facts }), &format!("STATISTICS:\n{lines}"))?;
         }
         if let Some(db) = &self.db
@@ -368,8 +377,8 @@ fn check_owners(options: &Options, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes room for a new database: removes the files of one that a benchmark has made and nobody has open, and nothing else that
-/// may lie in its directories.
+/// Makes room for a new database: removes the files of one that a benchmark has made and nobody has
+/// open, and nothing else that may lie in its directories.
 fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
     let fs = &options.env.fs;
     fs.create_directory(directory)?;

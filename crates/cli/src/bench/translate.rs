@@ -10,27 +10,30 @@ use super::db_bench::{Meaning, NO, meaning};
 use super::flags::Flags;
 use crate::ldb::in_order;
 
-/// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of two, any RocksDB option as a
-/// flag (it becomes `--set`), `--noNAME`, other names of options, flags that say nothing here, and `--undefok`, by which those on
-/// its list need not be known.
+/// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of
+/// two, any RocksDB option as a flag (it becomes `--set`), `--noNAME`, other names of options,
+/// flags that say nothing here, and `--undefok`, by which those on its list need not be known.
 pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let own = Flags::augment_args(Command::new("bench"));
     let is_own = |name: &str| own.get_arguments().any(|arg| arg.get_long() == Some(name));
     let options = Options::default();
-    // What the engine knows and does not act on has no value to show; it says itself which it refuses.
+    // What the engine knows and does not act on has no value to show; it says itself which it
+    // refuses.
     let is_option = |name: &str| {
-        let refused = || options.clone().set(name, "").is_err_and(|error| error.code() == Code::NotSupported);
+        let refused =
+            || options.clone().set(name, "").is_err_and(|error| error.code() == Code::NotSupported);
         options.get(name).is_some() || refused()
     };
     let arguments = in_order(arguments.collect());
     let may_be_unknown = |name: &str| {
-        let lists = arguments
-            .iter()
-            .filter_map(|argument| argument.to_str()?.trim_start_matches('-').strip_prefix("undefok="));
+        let lists = arguments.iter().filter_map(|argument| {
+            argument.to_str()?.trim_start_matches('-').strip_prefix("undefok=")
+        });
         lists.flat_map(|list| list.split(',')).any(|listed| listed == name)
     };
     let is_known = |name: &str| is_own(name) || meaning(name).is_some() || is_option(name);
-    let is_switch = |name: &str| options.get(name).is_some_and(|value| value == "true" || value == "false");
+    let is_switch =
+        |name: &str| options.get(name).is_some_and(|value| value == "true" || value == "false");
     if arguments.get(1).is_none_or(|command| command != "bench") {
         return arguments;
     }
@@ -46,13 +49,15 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         // In gflags --noNAME turns a switch off.
         let off = flag.strip_prefix("no").filter(|name| !is_known(flag) && is_known(name));
         let flag = off.map_or(flag.to_string(), |name| format!("{name}=false"));
-        let (name, given) =
-            flag.split_once('=').map_or((&*flag, None), |(name, value)| (name, Some(value.to_string())));
+        let (name, given) = flag
+            .split_once('=')
+            .map_or((&*flag, None), |(name, value)| (name, Some(value.to_string())));
         if is_own(name) || matches!(name, "set" | "json" | "help") {
             translated.push(format!("--{flag}").into());
             continue;
         }
-        // As in gflags, a flag that is no switch has its value in the next argument where it has none of its own.
+        // As in gflags, a flag that is no switch has its value in the next argument where it has
+        // none of its own.
         let takes_next = match meaning(name) {
             Some(Meaning::Option(option)) => !is_switch(option),
             Some(Meaning::Only(values)) => values != NO,
@@ -74,7 +79,9 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
                 let whole = given.map_or(name.to_string(), |value| format!("{name}={value}"));
                 translated.extend(["--absent".into(), whole.into()]);
             }
-            None if is_option(name) => translated.extend(["--set".into(), format!("{name}={value}").into()]),
+            None if is_option(name) => {
+                translated.extend(["--set".into(), format!("{name}={value}").into()])
+            }
             None if name == "undefok" => {}
             None if may_be_unknown(name) => translated.extend(["--inert".into(), name.into()]),
             None => translated.push(argument),
@@ -83,7 +90,8 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     translated
 }
 
-/// Whether an argument may be the value of the flag before it: it is no flag, but may be a negative number.
+/// Whether an argument may be the value of the flag before it: it is no flag, but may be a negative
+/// number.
 fn is_value(argument: &OsString) -> bool {
     argument.to_str().is_some_and(|text| !text.starts_with('-') || text.parse::<f64>().is_ok())
 }

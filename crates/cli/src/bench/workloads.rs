@@ -161,7 +161,8 @@ impl Thread<'_> {
         self.random.next_u64() % self.shared.plan.num.max(1)
     }
 
-    /// The number of a key to look up: with `--read_random_exp_range` some much more often than others, and these anywhere.
+    /// The number of a key to look up: with `--read_random_exp_range` some much more often than
+    /// others, and these anywhere.
     #[inline]
     fn number_to_read(&mut self) -> u64 {
         /// Where numbers are drawn from as fractions.
@@ -228,7 +229,8 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// Deletes as many ranges as `--max_num_range_tombstones` says, at the same distance from one another, in random order.
+    /// Deletes as many ranges as `--max_num_range_tombstones` says, at the same distance from one
+    /// another, in random order.
     fn delete_ranges(&mut self) -> Result<()> {
         let (flags, db) = (self.shared.flags, self.shared.db);
         let ranges = flags.max_num_range_tombstones.max(1);
@@ -258,8 +260,10 @@ impl Thread<'_> {
         let mut values = Values::new(flags.compression_ratio, plan.value_size);
         // As db_bench: the larger of both numbers, and --num if there is neither.
         let mut quota = self.quota(flags.or_num(flags.reads.max(flags.writes)), true);
-        let (reads, writes, family) = (self.read_options(), self.write_options(), db.default_column_family());
-        let (mut key, mut batch, mut updated, mut found) = (self.key(), WriteBatch::new(), 0u64, 0u64);
+        let (reads, writes, family) =
+            (self.read_options(), self.write_options(), db.default_column_family());
+        let (mut key, mut batch, mut updated, mut found) =
+            (self.key(), WriteBatch::new(), 0u64, 0u64);
         let (start_us, mut written) = (self.now_us(), 0);
         while self.take(&mut quota, 1) {
             self.pace(start_us, written);
@@ -281,7 +285,8 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// Writes at random, at most `--benchmark_write_rate_limit` bytes a second, until no reader is left.
+    /// Writes at random, at most `--benchmark_write_rate_limit` bytes a second, until no reader is
+    /// left.
     fn write_while_others_read(&mut self) -> Result<()> {
         let (flags, plan, db) = (self.shared.flags, self.shared.plan, self.shared.db);
         let mut values = Values::new(flags.compression_ratio, plan.value_size);
@@ -299,8 +304,8 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// Sleeps while more is written than `--benchmark_write_rate_limit` allows, of which each writer has its part. What it slept
-    /// belongs to no operation's latency.
+    /// Sleeps while more is written than `--benchmark_write_rate_limit` allows, of which each
+    /// writer has its part. What it slept belongs to no operation's latency.
     pub(super) fn pace(&mut self, start_us: u64, written: u64) {
         let (limit, plan) = (self.shared.flags.benchmark_write_rate_limit, self.shared.plan);
         if limit == 0 {
@@ -351,7 +356,8 @@ impl Thread<'_> {
                 0 => keys.iter_mut().for_each(|key| fill_key(self.number_to_read(), key)),
                 stride => {
                     let span = stride.saturating_mul(batch - 1);
-                    let first = self.number_to_read().min(flags.num.saturating_sub(span.saturating_add(1)));
+                    let first =
+                        self.number_to_read().min(flags.num.saturating_sub(span.saturating_add(1)));
                     for (place, key) in (0..).zip(&mut keys) {
                         fill_key(first.saturating_add(stride.saturating_mul(place)), key);
                     }

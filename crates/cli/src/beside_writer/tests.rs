@@ -1,7 +1,8 @@
 use super::*;
 use std::cell::Cell;
 
-/// What is found after so many looks at a database that changes during the first `changes` of them, and how many there were.
+/// What is found after so many looks at a database that changes during the first `changes` of them,
+/// and how many there were.
 fn after(changes: u32, faults: &[bool]) -> (bool, bool, usize) {
     let faults: Vec<_> = faults.iter().map(|is_faulty| Some(*is_faulty)).collect();
     let (found, is_doubtful, looks) = outcome_after(changes, &faults);
@@ -21,7 +22,8 @@ fn outcome_after(changes: u32, faults: &[Option<bool>]) -> (Option<bool>, bool, 
             found.ok_or_else(|| Failure::Other("it does not open".to_string()))
         },
     );
-    let (found, is_doubtful) = seen.map_or((None, false), |seen| (Some(seen.found), seen.is_doubtful));
+    let (found, is_doubtful) =
+        seen.map_or((None, false), |seen| (Some(seen.found), seen.is_doubtful));
     (found, is_doubtful, looks.get())
 }
 

@@ -1,7 +1,9 @@
-//! The bound that no policy can pass: evict what will be used furthest in the future, or not at all (Belady 1966).
+//! The bound that no policy can pass: evict what will be used furthest in the future, or not at all
+//! (Belady 1966).
 //!
-//! An object that will be used later than all that would have to go for it does not come in. With objects of one size no
-//! policy has more hits; with different sizes the best choice is hard to find, and this one is only nearly the best.
+//! An object that will be used later than all that would have to go for it does not come in. With
+//! objects of one size no policy has more hits; with different sizes the best choice is hard to
+//! find, and this one is only nearly the best.
 
 use std::collections::BinaryHeap;
 

@@ -1,9 +1,10 @@
 //! `flagstone cache-sim`: what policies and sizes of a cache would have done with a trace.
 //!
-//! 1. The trace is read (`read.rs`) or made up (`synthetic.rs`) once. Its keys become dense numbers (`trace.rs`), so that
-//!    a replay needs no hash table: `places.rs` has the slot of each object in the engine's own policies.
-//! 2. Every policy and size is replayed on its own (`replay.rs`), as many at a time as there are threads; the clairvoyant
-//!    bound, which needs the future, in `clairvoyant.rs`.
+//! 1. The trace is read (`read.rs`) or made up (`synthetic.rs`) once. Its keys become dense numbers
+//!    (`trace.rs`), so that a replay needs no hash table: `places.rs` has the slot of each object
+//!    in the engine's own policies.
+//! 2. Every policy and size is replayed on its own (`replay.rs`), as many at a time as there are
+//!    threads; the clairvoyant bound, which needs the future, in `clairvoyant.rs`.
 //! 3. `report.rs` prints a table or JSON, `plot.rs` draws the curves.
 
 mod clairvoyant;
@@ -33,10 +34,11 @@ use trace::Trace;
 
 /// Replay a trace over cache policies and sizes, and compare their hit ratios.
 ///
-/// A trace is CSV (time,key,size[,op]; an op that begins with "del" takes the key out, any other is a use) or
-/// oracleGeneral (24 bytes a request: u32 time, u64 key, u32 size, i64 next use, which is not looked at), either also
-/// compressed with Zstandard. An object keeps the size of its first request. Nothing is warmed up: first requests count
-/// as misses. `flagstone bench --block_cache_trace_file` and `Db::start_block_cache_trace` record such traces.
+/// A trace is CSV (time,key,size[,op]; an op that begins with "del" takes the key out, any other is
+/// a use) or oracleGeneral (24 bytes a request: u32 time, u64 key, u32 size, i64 next use, which is
+/// not looked at), either also compressed with Zstandard. An object keeps the size of its first
+/// request. Nothing is warmed up: first requests count as misses. `flagstone bench
+/// --block_cache_trace_file` and `Db::start_block_cache_trace` record such traces.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     flagstone cache-sim blocks.oracleGeneral.zst --policies lru,s3_fifo,sieve --sizes 1%,10%,1G --plot curves.svg\n  \
@@ -48,18 +50,22 @@ pub struct Arguments {
     /// csv or oracle; without it, names that end in .csv (before .zst) are CSV
     #[arg(long, value_enum)]
     format: Option<read::Format>,
-    /// Make a trace up: photo (groups of 1K, 9K, 90K and 2.5M objects with a quarter of the requests each), or
-    /// zipf:EXPONENT (1M objects)
+    /// Make a trace up: photo (groups of 1K, 9K, 90K and 2.5M objects with a quarter of the
+    /// requests each), or zipf:EXPONENT (1M objects)
     #[arg(long, value_name = "KIND")]
     synthetic: Option<Synthetic>,
     /// How many requests to make up
-    #[arg(long, default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 31))]
+    #[arg(
+        long,
+        default_value_t = 20_000_000,
+        value_parser = clap::value_parser!(u64).range(1..=1 << 31)
+    )]
     requests: u64,
     /// Where to start making up
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Policies: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve, w_tiny_lfu, and clairvoyant (evicts what is used furthest in
-    /// the future)
+    /// Policies: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve, w_tiny_lfu, and clairvoyant (evicts
+    /// what is used furthest in the future)
     #[arg(
         long,
         value_delimiter = ',',
@@ -117,7 +123,9 @@ impl std::str::FromStr for Player {
             return Ok(Self::Clairvoyant);
         }
         let known = PolicyKind::NAMES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, kind)| Self::Policy(*kind)).ok_or_else(|| "no policy has that name".to_string())
+        known
+            .map(|(_, kind)| Self::Policy(*kind))
+            .ok_or_else(|| "no policy has that name".to_string())
     }
 }
 
@@ -155,8 +163,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     sizes.dedup();
     let curves = replay_all(arguments, &trace, &sizes);
     let seconds = [obtained - started, clock.now_us() - obtained].map(|us| us as f64 / 1e6);
-    let printed = report::Report { trace: &trace, sizes: &sizes, curves: &curves, seconds }.print(common);
-    // Last, so that a full disk does not take the report of hours of replays with it; nor does a reader who goes away take them.
+    let printed =
+        report::Report { trace: &trace, sizes: &sizes, curves: &curves, seconds }.print(common);
+    // Last, so that a full disk does not take the report of hours of replays with it; nor does a
+    // reader who goes away take them.
     if let Some(file) = plot {
         file.write_at(0, plot::svg(&trace, &sizes, &curves).as_bytes())?;
     }
@@ -200,7 +210,8 @@ fn replay_all(arguments: &Arguments, trace: &Trace, sizes: &[u64]) -> Vec<Curve>
         players.iter().flat_map(|player| (0..sizes.len()).map(|at| (*player, at))).collect();
     waiting.sort_by_key(|(player, _)| player.is_slow());
     let passes = waiting.len();
-    let progress = Progress::things(passes as u64 * trace.requests.len() as u64, "requests replayed");
+    let progress =
+        Progress::things(passes as u64 * trace.requests.len() as u64, "requests replayed");
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = arguments.threads.map_or(cores, NonZeroUsize::get).min(passes);
     let (waiting, done) = (Mutex::new(waiting), Mutex::new(Vec::with_capacity(passes)));
@@ -212,14 +223,17 @@ fn replay_all(arguments: &Arguments, trace: &Trace, sizes: &[u64]) -> Vec<Curve>
                     let next = waiting.lock().unwrap_or_else(|error| lock(error.to_string())).pop();
                     let Some((player, at)) = next else { break };
                     let counts = player.play(trace, &future, sizes[at], &progress);
-                    done.lock().unwrap_or_else(|error| lock(error.to_string())).push((player, at, counts));
+                    done.lock()
+                        .unwrap_or_else(|error| lock(error.to_string()))
+                        .push((player, at, counts));
                 }
             });
         }
     });
     let mut done = done.into_inner().unwrap_or_else(|error| lock(error.to_string()));
     done.sort_by_key(|(_, at, _)| *at);
-    let points = |player| done.iter().filter(|(of, ..)| *of == player).map(|(.., counts)| *counts).collect();
+    let points =
+        |player| done.iter().filter(|(of, ..)| *of == player).map(|(.., counts)| *counts).collect();
     players.into_iter().map(|player| Curve { player, points: points(player) }).collect()
 }
 

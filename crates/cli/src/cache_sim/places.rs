@@ -1,8 +1,9 @@
 //! Which slot of a policy each cached object has.
 //!
-//! A slot is used again as soon as it is free, the one freed last first. So there are as many as objects in the cache, and
-//! what a policy keeps for each lies close together; with a slot for each object of a trace, it would be spread over more
-//! memory than a processor's caches hold, and most steps would wait for it.
+//! A slot is used again as soon as it is free, the one freed last first. So there are as many as
+//! objects in the cache, and what a policy keeps for each lies close together; with a slot for each
+//! object of a trace, it would be spread over more memory than a processor's caches hold, and most
+//! steps would wait for it.
 
 /// No slot.
 const NONE: u32 = u32::MAX;

@@ -13,8 +13,10 @@ const RIGHT: f64 = 740.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 460.0;
 /// Told apart also by those who do not see red and green apart (Okabe, Ito), and two more.
-const COLOURS: [&str; 9] =
-    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#b0a000", "#000000"];
+const COLOURS: [&str; 9] = [
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#b0a000",
+    "#000000",
+];
 
 /// One curve a policy; sizes, ascending, on a logarithmic axis.
 pub fn svg(trace: &Trace, sizes: &[u64], curves: &[Curve]) -> String {

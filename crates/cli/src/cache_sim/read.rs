@@ -31,7 +31,8 @@ const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528u32.to_le_bytes();
 /// Reads a trace.
 ///
 /// # Errors
-/// `IoError`, or `Corruption` naming the file and the place in it, which counts what Zstandard has decompressed.
+/// `IoError`, or `Corruption` naming the file and the place in it, which counts what Zstandard has
+/// decompressed.
 pub fn read(path: &Path, format: Option<Format>) -> Result<Trace> {
     let mut input = Input::open(path)?;
     let format = format.unwrap_or_else(|| format_of(path));
@@ -46,7 +47,8 @@ pub fn read(path: &Path, format: Option<Format>) -> Result<Trace> {
     }
     first.truncate(filled);
     let is_compressed = first == ZSTD_MAGIC;
-    let stored = Stored { input: io::Cursor::new(first).chain(input), read: 0, progress: &progress };
+    let stored =
+        Stored { input: io::Cursor::new(first).chain(input), read: 0, progress: &progress };
     let mut input: Box<dyn BufRead + '_> = if is_compressed {
         let decoder = zstd::Decoder::new(stored).map_err(|error| damage(&error, 0).at(path))?;
         Box::new(BufReader::with_capacity(BUFFER_SIZE, decoder))
@@ -108,11 +110,16 @@ fn read_oracle(input: &mut dyn BufRead) -> Result<Trace> {
             return Ok(builder.finish());
         }
         if filled < RECORD_SIZE {
-            let message = format!("the trace ends within a request: {filled} of {RECORD_SIZE} bytes");
+            let message =
+                format!("the trace ends within a request: {filled} of {RECORD_SIZE} bytes");
             return Err(Error::corruption(message).at_offset(offset));
         }
         let [_, _, _, _, key @ .., s0, s1, s2, s3, _, _, _, _, _, _, _, _] = record;
-        if !builder.push(u64::from_le_bytes(key), u64::from(u32::from_le_bytes([s0, s1, s2, s3])), false) {
+        if !builder.push(
+            u64::from_le_bytes(key),
+            u64::from(u32::from_le_bytes([s0, s1, s2, s3])),
+            false,
+        ) {
             return Err(too_many(offset));
         }
         offset += RECORD_SIZE as u64;
@@ -125,12 +132,15 @@ fn read_csv(input: &mut dyn BufRead) -> Result<Trace> {
     let mut offset = 0;
     for number in 1u64.. {
         line.clear();
-        let length =
-            input.take(LINE_SIZE_MAX).read_until(b'\n', &mut line).map_err(|error| damage(&error, offset))?;
+        let length = input
+            .take(LINE_SIZE_MAX)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| damage(&error, offset))?;
         if length == 0 {
             break;
         }
-        let fault = |what: String| Error::corruption(format!("line {number}: {what}")).at_offset(offset);
+        let fault =
+            |what: String| Error::corruption(format!("line {number}: {what}")).at_offset(offset);
         if length as u64 == LINE_SIZE_MAX {
             return Err(fault(format!("more than {LINE_SIZE_MAX} bytes")));
         }

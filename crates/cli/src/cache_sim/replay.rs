@@ -67,9 +67,10 @@ impl Player {
     pub fn name(self) -> &'static str {
         match self {
             Self::Clairvoyant => "clairvoyant",
-            Self::Policy(kind) => {
-                PolicyKind::NAMES.iter().find(|(_, known)| *known == kind).map_or("", |(name, _)| name)
-            }
+            Self::Policy(kind) => PolicyKind::NAMES
+                .iter()
+                .find(|(_, known)| *known == kind)
+                .map_or("", |(name, _)| name),
         }
     }
 
@@ -87,12 +88,16 @@ impl Player {
             Self::Policy(PolicyKind::Fifo) => replay(Fifo::default(), trace, capacity, progress),
             Self::Policy(PolicyKind::Lfu) => replay(Lfu::default(), trace, capacity, progress),
             Self::Policy(PolicyKind::Slru) => replay(Segmented::slru(), trace, capacity, progress),
-            Self::Policy(PolicyKind::S4Lru) => replay(Segmented::s4lru(), trace, capacity, progress),
+            Self::Policy(PolicyKind::S4Lru) => {
+                replay(Segmented::s4lru(), trace, capacity, progress)
+            }
             Self::Policy(PolicyKind::S3Fifo) => {
                 replay(S3Fifo::<NumberedGhosts>::default(), trace, capacity, progress)
             }
             Self::Policy(PolicyKind::Sieve) => replay(Sieve::default(), trace, capacity, progress),
-            Self::Policy(PolicyKind::WTinyLfu) => replay(TinyLfu::default(), trace, capacity, progress),
+            Self::Policy(PolicyKind::WTinyLfu) => {
+                replay(TinyLfu::default(), trace, capacity, progress)
+            }
         };
         counts.seconds = thread_seconds() - before;
         counts
@@ -104,7 +109,8 @@ fn thread_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Requests whose memory is read ahead at a time: all their loads fit into what a processor keeps in flight.
+/// Requests whose memory is read ahead at a time: all their loads fit into what a processor keeps
+/// in flight.
 const BATCH: usize = 32;
 
 /// Generic, so that each policy gets a loop of its own without calls.
@@ -124,9 +130,9 @@ fn replay<P: Policy>(mut policy: P, trace: &Trace, capacity: u64, progress: &Pro
     counts
 }
 
-/// Brings what the requests ask for into the processor's caches. None of these loads waits for another, while a step
-/// that misses memory holds up all that follow it: the processor has to guess whether it is a hit, and starts again from
-/// there when it was wrong.
+/// Brings what the requests ask for into the processor's caches. None of these loads waits for
+/// another, while a step that misses memory holds up all that follow it: the processor has to guess
+/// whether it is a hit, and starts again from there when it was wrong.
 #[inline]
 fn touch<P: Policy>(policy: &P, trace: &Trace, places: &Places, batch: &[Request]) {
     for request in batch {

@@ -37,7 +37,10 @@ impl Report<'_> {
             _ => format!("{count} for {objects} of {footprint} in all"),
         })?;
         if *resized > 0 {
-            output.line(format!("{} named another size than the first did", counted(*resized, "request")))?;
+            output.line(format!(
+                "{} named another size than the first did",
+                counted(*resized, "request")
+            ))?;
         }
         output.line("")?;
         output.line("Hits, percent of requests, by size of the cache")?;
@@ -58,9 +61,16 @@ impl Report<'_> {
             self.sizes.iter().map(|size| format!(" {:>10}", self.trace.shown(*size))).collect();
         output.line(format!("{:<12}{sizes} {:>14}", "", "M/s a core"))?;
         for curve in self.curves {
-            let cells: String =
-                curve.points.iter().map(|counts| format!(" {:>10.3}", ratio(counts) * 100.0)).collect();
-            output.line(format!("{:<12}{cells} {:>14.1}", curve.player.name(), self.rate(curve) / 1e6))?;
+            let cells: String = curve
+                .points
+                .iter()
+                .map(|counts| format!(" {:>10.3}", ratio(counts) * 100.0))
+                .collect();
+            output.line(format!(
+                "{:<12}{cells} {:>14.1}",
+                curve.player.name(),
+                self.rate(curve) / 1e6
+            ))?;
         }
         Ok(())
     }

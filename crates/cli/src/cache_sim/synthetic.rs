@@ -9,7 +9,8 @@ use super::trace::{Builder, Trace};
 /// What a trace is like. All objects have one byte, so that sizes of caches count objects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Synthetic {
-    /// Four groups of objects, each with a quarter of the requests, spread evenly: photos by popularity.
+    /// Four groups of objects, each with a quarter of the requests, spread evenly: photos by
+    /// popularity.
     Photo,
     /// An object's share falls with its rank to this power.
     Zipf(f64),
@@ -25,11 +26,14 @@ impl FromStr for Synthetic {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, exponent) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let (name, exponent) =
+            text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
         match (name, exponent.map(str::parse::<f64>)) {
             ("photo", None) => Ok(Self::Photo),
             ("zipf", None) => Ok(Self::Zipf(ZIPF_DEFAULT)),
-            ("zipf", Some(Ok(exponent))) if exponent > 0.0 && exponent <= 5.0 => Ok(Self::Zipf(exponent)),
+            ("zipf", Some(Ok(exponent))) if exponent > 0.0 && exponent <= 5.0 => {
+                Ok(Self::Zipf(exponent))
+            }
             _ => {
                 Err("expected photo, zipf, or zipf:EXPONENT with an exponent above 0 and at most 5"
                     .to_string())
@@ -68,7 +72,8 @@ fn photo(random: &mut fastrand::Rng) -> u64 {
     (group as u64) << 32 | random.u64(..PHOTO_GROUPS[group])
 }
 
-/// Draws ranks from 1 by rejection and inversion (Hoermann, Derflinger 1996): no table, whatever the number of objects.
+/// Draws ranks from 1 by rejection and inversion (Hoermann, Derflinger 1996): no table, whatever
+/// the number of objects.
 struct Zipf {
     exponent: f64,
     /// The integral of the density up to 1.5, less the first rank's share.
@@ -101,7 +106,11 @@ impl Zipf {
 
     fn inverse(&self, area: f64) -> f64 {
         let power = 1.0 - self.exponent;
-        if power.abs() < 1e-9 { area.exp() } else { ((area * power).max(-1.0).ln_1p() / power).exp() }
+        if power.abs() < 1e-9 {
+            area.exp()
+        } else {
+            ((area * power).max(-1.0).ln_1p() / power).exp()
+        }
     }
 
     fn draw(&self, random: &mut fastrand::Rng) -> u64 {

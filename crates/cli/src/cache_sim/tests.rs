@@ -24,7 +24,8 @@ fn player(name: &str) -> Player {
 #[test]
 fn every_policy_replays_what_its_traces_say() {
     // From the engine's traces worked by hand: a to g of SIEVE and of S4LRU.
-    let keys = |text: &str| trace_of(&text.bytes().map(|key| (u64::from(key), 1)).collect::<Vec<_>>());
+    let keys =
+        |text: &str| trace_of(&text.bytes().map(|key| (u64::from(key), 1)).collect::<Vec<_>>());
     assert_eq!(hits(player("sieve"), &keys("abcdabebfghhgia"), 4), 5);
     assert_eq!(hits(player("s4lru"), &keys("abcbdcdbbdbbefdefee"), 8), 13);
     assert_eq!(hits(player("fifo"), &keys("abcadac"), 3), 2);
@@ -32,7 +33,8 @@ fn every_policy_replays_what_its_traces_say() {
     assert_eq!(hits(player("clairvoyant"), &keys("abcadbae"), 3), 3);
 }
 
-/// The replays of both were taken for those of each, so that its second size had the hits of the first.
+/// The replays of both were taken for those of each, so that its second size had the hits of the
+/// first.
 #[test]
 fn a_policy_that_is_named_twice_counts_once() {
     let trace = trace_of(&[(1, 1), (2, 1), (1, 1), (2, 1)]);
@@ -97,14 +99,17 @@ fn nobody_does_better_than_the_clairvoyant() {
 fn photos_are_best_kept_in_segments() {
     let trace = Synthetic::Photo.generate(500_000, 1, &Progress::things(0, "requests"));
     for capacity in [1_000, 10_000] {
-        let [fifo, lru, s4lru, bound] =
-            ["fifo", "lru", "s4lru", "clairvoyant"].map(|name| hits(player(name), &trace, capacity));
-        assert!(fifo < lru && lru < s4lru && s4lru < bound, "{capacity}: {fifo} {lru} {s4lru} {bound}");
+        let [fifo, lru, s4lru, bound] = ["fifo", "lru", "s4lru", "clairvoyant"]
+            .map(|name| hits(player(name), &trace, capacity));
+        assert!(
+            fifo < lru && lru < s4lru && s4lru < bound,
+            "{capacity}: {fifo} {lru} {s4lru} {bound}"
+        );
     }
 }
 
-/// What the policies decided when each object of a trace had a slot of its own. A replay that goes about it in another way
-/// finds the same hits.
+/// What the policies decided when each object of a trace had a slot of its own. A replay that goes
+/// about it in another way finds the same hits.
 #[test]
 fn a_long_trace_has_the_hits_that_it_always_had() {
     let mut random = fastrand::Rng::with_seed(5);
@@ -123,10 +128,15 @@ fn a_long_trace_has_the_hits_that_it_always_had() {
         ("s4lru", [112710, 192916]),
         ("s3_fifo", [118702, 196640]),
         ("sieve", [101743, 187748]),
-        // Entries are of several sizes: as many as there are when counters are halved say how many uses are left (W/2).
+        // Entries are of several sizes: as many as there are when counters are halved say how many
+        // uses are left (W/2).
         ("w_tiny_lfu", [118907, 197533]),
     ] {
-        assert_eq!([500, 5_000].map(|capacity| hits(player(name), &trace, capacity)), expected, "{name}");
+        assert_eq!(
+            [500, 5_000].map(|capacity| hits(player(name), &trace, capacity)),
+            expected,
+            "{name}"
+        );
     }
 }
 
@@ -136,7 +146,8 @@ fn write(path: &Path, bytes: &[u8]) {
 
 fn oracle(requests: &[(u64, u32)]) -> Vec<u8> {
     let record = |(key, size): &(u64, u32)| {
-        [&7u32.to_le_bytes()[..], &key.to_le_bytes(), &size.to_le_bytes(), &(-1i64).to_le_bytes()].concat()
+        [&7u32.to_le_bytes()[..], &key.to_le_bytes(), &size.to_le_bytes(), &(-1i64).to_le_bytes()]
+            .concat()
     };
     requests.iter().flat_map(record).collect()
 }
@@ -177,13 +188,28 @@ fn a_bad_trace_is_refused_with_its_place() {
     let immense = format!("{good}1,2,{}\n1,3,{0}\n", u64::MAX / 2 + 1);
     let cases: [(&str, Vec<u8>, &str, u64); 9] = [
         ("a.csv", format!("{good}1,10\n").into_bytes(), "line 4: expected time,key,size", 27),
-        ("a.csv", format!("{good}x,10,100\n").into_bytes(), "line 4: the time 'x' is not a number", 27),
-        ("a.csv", format!("{good}1,10,-5\n").into_bytes(), "line 4: the size '-5' is not a number", 27),
+        (
+            "a.csv",
+            format!("{good}x,10,100\n").into_bytes(),
+            "line 4: the time 'x' is not a number",
+            27,
+        ),
+        (
+            "a.csv",
+            format!("{good}1,10,-5\n").into_bytes(),
+            "line 4: the size '-5' is not a number",
+            27,
+        ),
         ("a.csv", format!("{good}1,2,3,get,5\n").into_bytes(), "line 4: more than four fields", 27),
         // Two of them were more than a policy could count.
         ("a.csv", immense.into_bytes(), "line 4: an object of 9223372036854775808 bytes", 27),
         ("a.csv", [good.as_bytes(), b"\xff\n"].concat(), "line 4: not text", 27),
-        ("a.csv", [good.as_bytes(), &[b'1'; 100_000]].concat(), "line 4: more than 65536 bytes", 27),
+        (
+            "a.csv",
+            [good.as_bytes(), &[b'1'; 100_000]].concat(),
+            "line 4: more than 65536 bytes",
+            27,
+        ),
         ("a.bin", binary[..60].to_vec(), "the trace ends within a request: 12 of 24 bytes", 48),
         ("a.bin", cut, "cannot read the trace", 0),
     ];
@@ -230,8 +256,9 @@ struct Line {
 #[test]
 fn the_flags_are_understood() {
     let parse = |line: &str| Line::try_parse_from(["cache-sim"].into_iter().chain(line.split(' ')));
-    let arguments =
-        parse("--synthetic zipf:0.9 --sizes 1%,16M --policies sieve,clairvoyant").unwrap().arguments;
+    let arguments = parse("--synthetic zipf:0.9 --sizes 1%,16M --policies sieve,clairvoyant")
+        .unwrap()
+        .arguments;
     assert_eq!(arguments.synthetic, Some(Synthetic::Zipf(0.9)));
     assert_eq!(arguments.sizes, [Size::Percent(1.0), Size::Bytes(16 << 20)]);
     assert_eq!(arguments.policies, [Player::Policy(PolicyKind::Sieve), Player::Clairvoyant]);
@@ -252,7 +279,8 @@ fn the_flags_are_understood() {
 #[test]
 fn a_plot_has_a_curve_for_each_policy() {
     let point = Counts { uses: 4, hits: 1, ..Counts::default() };
-    let curves = ["lru", "clairvoyant"].map(|name| Curve { player: player(name), points: vec![point; 2] });
+    let curves =
+        ["lru", "clairvoyant"].map(|name| Curve { player: player(name), points: vec![point; 2] });
     let svg = plot::svg(&Trace::default(), &[100, 10_000], &curves);
     assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 4));
     assert!(svg.contains("points=\"60.0,355.0 740.0,355.0\""), "{svg}");

@@ -46,7 +46,8 @@ impl Trace {
         self.uniform.unwrap_or_else(|| self.sizes[object as usize])
     }
 
-    /// A size of a cache for people. Where objects have one byte each, as those that are made up, it counts objects.
+    /// A size of a cache for people. Where objects have one byte each, as those that are made up,
+    /// it counts objects.
     pub fn shown(&self, size: u64) -> String {
         if self.uniform == Some(1) { size.to_string() } else { text::bytes(size) }
     }
@@ -65,8 +66,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a use of a key, or its deletion; `false` if there are too many requests or objects. An object without a size
-    /// counts as one byte.
+    /// Adds a use of a key, or its deletion; `false` if there are too many requests or objects. An
+    /// object without a size counts as one byte.
     pub fn push(&mut self, key: u64, size: u64, is_deletion: bool) -> bool {
         let Trace { requests, sizes, resized, .. } = &mut self.trace;
         if requests.len() >= u32::MAX as usize || sizes.len() >= DELETION as usize {
@@ -85,7 +86,8 @@ impl Builder {
     /// The trace.
     pub fn finish(mut self) -> Trace {
         let first = self.trace.sizes.first().copied();
-        self.trace.uniform = first.filter(|first| self.trace.sizes.iter().all(|size| size == first));
+        self.trace.uniform =
+            first.filter(|first| self.trace.sizes.iter().all(|size| size == first));
         self.trace
     }
 }

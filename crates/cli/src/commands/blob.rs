@@ -47,7 +47,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
     let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
-    let mut scan = BlobFileScan::new(file.clone()).map_err(|error| named(error, &*file, &arguments.file))?;
+    let mut scan =
+        BlobFileScan::new(file.clone()).map_err(|error| named(error, &*file, &arguments.file))?;
     let notation = Notation::new(arguments.hex);
     let mut output = Output::of_a_search();
     let (mut records, mut bytes, mut faults) = (0u64, 0u64, 0u64);
@@ -56,7 +57,8 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
             Ok(record) => {
                 (records, bytes) = (records + 1, bytes + record.stored_size);
                 if arguments.keys {
-                    let (offset, key, size) = (record.offset, notation.show(&record.key), record.stored_size);
+                    let (offset, key, size) =
+                        (record.offset, notation.show(&record.key), record.stored_size);
                     output.line(if common.json {
                         json!({ "offset": offset, "key": key, "stored_bytes": size }).to_string()
                     } else {
@@ -72,8 +74,10 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
         }
     }
     let family = scan.header().column_family.0;
-    let compression = CompressionType::from_byte(scan.header().compression)
-        .map_or_else(|| scan.header().compression.to_string(), |known| known.short_name().to_string());
+    let compression = CompressionType::from_byte(scan.header().compression).map_or_else(
+        || scan.header().compression.to_string(),
+        |known| known.short_name().to_string(),
+    );
     let sealed = scan.footer().is_some();
     output.line(if common.json {
         json!({

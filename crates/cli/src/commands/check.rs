@@ -15,9 +15,10 @@ use crate::text;
 
 /// Compare what the MANIFEST names with what the directory holds.
 ///
-/// A file that is missing or has another size gives exit code 1; files that nothing names are listed only. No
-/// contents are read. Beside a process that writes to the database, one state of it is seen. If that seems to lack files and the
-/// database has changed, a second look is taken; if both hold again, the exit code is 3.
+/// A file that is missing or has another size gives exit code 1; files that nothing names are
+/// listed only. No contents are read. Beside a process that writes to the database, one state of it
+/// is seen. If that seems to lack files and the database has changed, a second look is taken; if
+/// both hold again, the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone check --db /data/photos")]
 pub struct Arguments {
@@ -61,7 +62,8 @@ fn print(seen: &Seen<CheckReport>, common: &Common) -> Result<(), Failure> {
         0 => "all there".to_string(),
         faults => counted(faults as u64, "fault"),
     };
-    let (live, strays) = (counted(report.live_files, "live file"), counted(strays.len() as u64, "stray"));
+    let (live, strays) =
+        (counted(report.live_files, "live file"), counted(strays.len() as u64, "stray"));
     output.line(format!("{live}, {strays}: {verdict}"))?;
     if seen.is_doubtful {
         output.line(DOUBTFUL.to_string())?;

@@ -18,9 +18,10 @@ use crate::text;
 
 /// Compact a range of keys, or all of them, down to the last level.
 ///
-/// Without a range the command also collects garbage in blob files, until they take no more than max_space_amplification. A
-/// table that needs no rewriting is moved or left where it is, without being read: it may be damaged, and flagstone verify reads
-/// it. The command says how many those are; --force-bottommost rewrites them, too.
+/// Without a range the command also collects garbage in blob files, until they take no more than
+/// max_space_amplification. A table that needs no rewriting is moved or left where it is, without
+/// being read: it may be damaged, and flagstone verify reads it. The command says how many those
+/// are; --force-bottommost rewrites them, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone compact --db /data/photos --prefix cats/")]
 pub struct Arguments {
@@ -37,7 +38,8 @@ pub struct Arguments {
     /// Which directory of db_paths (or cf_paths) the result is written to, counted from 0
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     target_path: u32,
-    /// Afterwards move the level that the result lies in to the first that should hold as much, if those between are empty
+    /// Afterwards move the level that the result lies in to the first that should hold as much, if
+    /// those between are empty
     #[arg(long)]
     change_level: bool,
     /// The level for --change-level
@@ -87,7 +89,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     let before = tables(db, &family, range);
     // They take down again what has been moved up, where levels grow from the last.
-    let held = arguments.change_level.then(|| db.hold_automatic_compactions(&family)).transpose()?;
+    let held =
+        arguments.change_level.then(|| db.hold_automatic_compactions(&family)).transpose()?;
     following(|control| {
         let options = CompactRangeOptions { control: Some(control.clone()), ..options };
         db.compact_range(&family, range.0, range.1, &options)
@@ -105,7 +108,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 /// The tables of the family that may hold keys of the range.
-fn tables(db: &Db, family: &ColumnFamily, range: (Option<&[u8]>, Option<&[u8]>)) -> BTreeSet<FileNumber> {
+fn tables(
+    db: &Db,
+    family: &ColumnFamily,
+    range: (Option<&[u8]>, Option<&[u8]>),
+) -> BTreeSet<FileNumber> {
     let order = family.comparator();
     let is_in_range = |file: &LiveFile| {
         range.0.is_none_or(|from| order.compare(&file.largest, from).is_ge())
@@ -123,7 +130,9 @@ fn tell_unread(count: u64, common: &Common, output: &mut Output) -> Result<(), F
     }
     match count {
         0 => Ok(()),
-        1 => output.line("1 table needed no rewriting, and was not read: flagstone verify reads it"),
+        1 => {
+            output.line("1 table needed no rewriting, and was not read: flagstone verify reads it")
+        }
         _ => output.line(format!(
             "{} needed no rewriting, and were not read: flagstone verify reads them",
             counted(count, "table")

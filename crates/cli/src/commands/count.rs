@@ -43,7 +43,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     iter.status()?;
     drop(progress);
     let mut output = Output::new();
-    output.line(if common.json { json!({ "keys": count }).to_string() } else { count.to_string() })?;
+    output.line(if common.json {
+        json!({ "keys": count }).to_string()
+    } else {
+        count.to_string()
+    })?;
     output.finish()?;
     Ok(Verdict::Sound)
 }

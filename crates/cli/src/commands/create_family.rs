@@ -11,7 +11,8 @@ use crate::text;
 
 /// Create a column family.
 ///
-/// It has the default options, changed by --set, which here does not concern the families that are there.
+/// It has the default options, changed by --set, which here does not concern the families that are
+/// there.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flagstone create-family --db /data/photos thumbnails\n  \
                   flagstone create-family --db /data/photos newest --set comparator=rocksdb.ReverseBytewiseComparator")]
@@ -52,10 +53,14 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 /// Checks that it may be the name of a new one.
 fn check_name(db: &Db, name: &str) -> Result<(), Failure> {
     if name.is_empty() {
-        return Err(Failure::Usage("a column family needs a name of at least one character".to_string()));
+        return Err(Failure::Usage(
+            "a column family needs a name of at least one character".to_string(),
+        ));
     }
     match db.column_family(name) {
-        Some(_) => Err(Failure::Usage(format!("column family '{}' exists already", text::name(name)))),
+        Some(_) => {
+            Err(Failure::Usage(format!("column family '{}' exists already", text::name(name))))
+        }
         None => Ok(()),
     }
 }

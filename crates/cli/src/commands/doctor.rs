@@ -20,13 +20,14 @@ use crate::text;
 
 /// Say in words what is wrong with a database, why its writes are slow, and what to change.
 ///
-/// Looks at MANIFEST, OPTIONS, the directory, the properties of tables, and reads the WALs that an opening would replay: what
-/// is damaged in them, what lies behind it, and what the next opening would make of it under wal_recovery_mode. Of a table it
-/// reads footer, index and properties, of a blob file its size: damage elsewhere in them is for verify to find. Nothing is
-/// changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is
-/// slow only, or another process was changing the database during two looks and it is not certain what is broken. The files do
-/// not tell why writers of a running database wait: its program asks by Db::doctor, or logs the property rocksdb.stats, which
-/// --statistics reads, as it does the LOG of RocksDB.
+/// Looks at MANIFEST, OPTIONS, the directory, the properties of tables, and reads the WALs that an
+/// opening would replay: what is damaged in them, what lies behind it, and what the next opening
+/// would make of it under wal_recovery_mode. Of a table it reads footer, index and properties, of a
+/// blob file its size: damage elsewhere in them is for verify to find. Nothing is changed. Exit
+/// code 0 if all is well, 1 if something is broken, 3 if something is slow only, or another process
+/// was changing the database during two looks and it is not certain what is broken. The files do
+/// not tell why writers of a running database wait: its program asks by Db::doctor, or logs the
+/// property rocksdb.stats, which --statistics reads, as it does the LOG of RocksDB.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flagstone doctor --db /data/photos --json\n  \
                   flagstone doctor --db /data/photos --statistics server.log")]
@@ -34,8 +35,9 @@ pub struct Arguments {
     #[command(flatten)]
     database: Database,
 
-    /// What the database has told where it runs: a file with what its property rocksdb.stats said, among other lines perhaps,
-    /// or RocksDB's LOG; of several reports the last one counts. - is standard input
+    /// What the database has told where it runs: a file with what its property rocksdb.stats said,
+    /// among other lines perhaps, or RocksDB's LOG; of several reports the last one counts. - is
+    /// standard input
     #[arg(long, value_name = "FILE")]
     statistics: Option<PathBuf>,
 }
@@ -75,7 +77,8 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
                     let mode = options.wal_recovery_mode;
                     options.set_for_one_opening("wal_recovery_mode", "kSkipAnyCorruptedRecords")?;
                     // Where WALs are the reason, they say more than the opening could.
-                    if let Ok(db) = database::open_with((options, families), path, Access::Inspect) {
+                    if let Ok(db) = database::open_with((options, families), path, Access::Inspect)
+                    {
                         let facts = db.facts_under(mode)?;
                         if facts.logs.iter().any(|log| log.fate == LogFate::Refused) {
                             return found(facts, told);
@@ -95,7 +98,9 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
             let what = "its WALs lie in wal_dir, which is not there: ";
             Ok(closed(format!("{what}{}", error.without_remedy()), Remedy::MountWalDirectory))
         }
-        Failure::Engine(error) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
+        Failure::Engine(error)
+            if error.is_corruption() || error.subcode() == SubCode::PathNotFound =>
+        {
             let remedies = match error.remedies() {
                 [] => vec![Remedy::RestoreOrSalvage],
                 remedies => remedies.to_vec(),
@@ -116,9 +121,12 @@ fn examine(common: &Common, path: &Path, told: Option<&Told>) -> Result<Vec<Find
     }
 }
 
-/// Findings in the rest of a database whose newest OPTIONS file is faulty; none where it does not open by an older one either.
+/// Findings in the rest of a database whose newest OPTIONS file is faulty; none where it does not
+/// open by an older one either.
 fn despite_options_file(common: &Common, path: &Path, told: Option<&Told>) -> Vec<Finding> {
-    let Ok(Some((_, options))) = database::options_despite_file(common, path) else { return Vec::new() };
+    let Ok(Some((_, options))) = database::options_despite_file(common, path) else {
+        return Vec::new();
+    };
     let opened = database::open_with(options, path, Access::Inspect);
     let facts = opened.and_then(|db| Ok(db.facts()?));
     facts.and_then(|facts| found(facts, told)).unwrap_or_default()
@@ -142,7 +150,9 @@ impl Told {
             tell_if_typed("the statistics");
             let mut bytes = Vec::new();
             let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| Failure::Stream("read the statistics from standard input", error))?;
+            read.map_err(|error| {
+                Failure::Stream("read the statistics from standard input", error)
+            })?;
             bytes
         } else {
             Input::open(path)?.rest()?
@@ -156,7 +166,8 @@ impl Told {
 fn found(mut facts: Facts, told: Option<&Told>) -> Result<Vec<Finding>, Failure> {
     if let Some(Told { path, text }) = told {
         let understood = facts.add_statistics(text);
-        understood.map_err(|error| Failure::Usage(format!("--statistics {}: {error}", path.display())))?;
+        understood
+            .map_err(|error| Failure::Usage(format!("--statistics {}: {error}", path.display())))?;
     }
     Ok(diagnose(&facts))
 }
@@ -185,7 +196,10 @@ fn print(findings: &[Finding], is_doubtful: bool, common: &Common) -> Result<(),
         _ => format!("{broken} broken, {slow} slow"),
     };
     // A reader would otherwise take it for all of the database.
-    output.line(format!("{verdict}; not read: {}; flagstone verify reads them", NOT_READ.join(", ")))?;
+    output.line(format!(
+        "{verdict}; not read: {}; flagstone verify reads them",
+        NOT_READ.join(", ")
+    ))?;
     output.finish()
 }
 
@@ -199,6 +213,7 @@ fn finding_json(finding: &Finding) -> Value {
         Severity::Slow => "slow",
         Severity::Note => "note",
     };
-    let remedies: Vec<_> = finding.remedies.iter().map(|remedy| format!("{:?}", remedy.kind())).collect();
+    let remedies: Vec<_> =
+        finding.remedies.iter().map(|remedy| format!("{:?}", remedy.kind())).collect();
     json!({ "severity": severity, "what": finding.what, "advice": finding.advice(), "remedies": remedies })
 }

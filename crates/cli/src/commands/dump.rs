@@ -13,9 +13,10 @@ use crate::text::{Notation, dump_line_start, order_line};
 
 /// Print everything, one line a key: COLUMN_FAMILY HEXKEY HEXVALUE.
 ///
-/// Families come in the order of their creation, keys in the family's order; of a family whose order is not that of bytes, or
-/// that has no keys, a line COLUMN_FAMILY comparator=NAME comes first. The directory is not changed. There is no other form:
-/// `scan --json` prints JSON. With --ttl values lose the time of their writing: dumped without it, they are loaded as they were.
+/// Families come in the order of their creation, keys in the family's order; of a family whose
+/// order is not that of bytes, or that has no keys, a line COLUMN_FAMILY comparator=NAME comes
+/// first. The directory is not changed. There is no other form: `scan --json` prints JSON. With
+/// --ttl values lose the time of their writing: dumped without it, they are loaded as they were.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone dump --db /data/photos > photos.dump")]
 pub struct Arguments {
@@ -44,7 +45,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             )));
         }
         let mut iter = db.cursor(&family, (None, None), false)?;
-        // A family without a key is named all the same, so that it comes back, and a dump is never empty.
+        // A family without a key is named all the same, so that it comes back, and a dump is never
+        // empty.
         if !iter.valid() || *family.comparator() != Comparator::Bytewise {
             output.bytes(order_line(family.name(), family.comparator().name()).as_bytes())?;
         }

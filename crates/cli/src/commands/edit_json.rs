@@ -1,4 +1,5 @@
-//! An edit of a MANIFEST as JSON: what it says, by RocksDB's names; of what it does not say there is nothing.
+//! An edit of a MANIFEST as JSON: what it says, by RocksDB's names; of what it does not say there
+//! is nothing.
 
 use flagstone::base::InternalKeyBuf;
 use flagstone::manifest::{FileMetadata, VersionEdit};

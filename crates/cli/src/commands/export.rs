@@ -23,12 +23,14 @@ use crate::text::{self, Notation};
 
 /// Write every value to a file in DIR, named by its key: the inverse of import.
 ///
-/// DIR must be empty or not exist. A file's name is the bytes of its key, with nothing escaped, so that import reads back the
-/// same keys. Left out and named, with exit code 1, are: a key that no file within DIR can have as its name (it is empty, has a
-/// zero byte, or a part between '/' that is empty, '.' or '..'), a key below what is a file already (key 'a/b' after key 'a'), a
-/// key that is too long for the file system, and a value that cannot be read. Ten of each kind are named, with --json all; get
-/// and dump print the values of such keys. With --hex the bounds and the keys that are named are hexadecimal, and no names of
-/// files. A large value that lies uncompressed in a blob file need not fit into memory.
+/// DIR must be empty or not exist. A file's name is the bytes of its key, with nothing escaped, so
+/// that import reads back the same keys. Left out and named, with exit code 1, are: a key that no
+/// file within DIR can have as its name (it is empty, has a zero byte, or a part between '/' that
+/// is empty, '.' or '..'), a key below what is a file already (key 'a/b' after key 'a'), a key that
+/// is too long for the file system, and a value that cannot be read. Ten of each kind are named,
+/// with --json all; get and dump print the values of such keys. With --hex the bounds and the keys
+/// that are named are hexadecimal, and no names of files. A large value that lies uncompressed in a
+/// blob file need not fit into memory.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone export --db /data/photos ~/restored --prefix cats/")]
 pub struct Arguments {
@@ -53,7 +55,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family, &bounds)?;
     if fs.metadata(&arguments.dir).is_ok_and(|found| !found.is_directory) {
-        return Err(Failure::Other(format!("{} is a file; name a new directory", arguments.dir.display())));
+        return Err(Failure::Other(format!(
+            "{} is a file; name a new directory",
+            arguments.dir.display()
+        )));
     }
     // In an empty directory no link can lead out of it.
     fs.create_directory(&arguments.dir)?;
@@ -71,14 +76,19 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         drop(progress);
         // Else whoever repeats the command is refused for it.
         let dir = arguments.dir.display();
-        say(format_args!("{dir} has only a part of the values: remove it before you repeat the command"));
+        say(format_args!(
+            "{dir} has only a part of the values: remove it before you repeat the command"
+        ));
         return Err(failure);
     }
     drop(progress);
     let seconds = (env.clock.now_us() - start_us) as f64 / 1e6;
     let mut output = Output::new();
     let verdict = if done.is_whole() { Verdict::Sound } else { Verdict::Faulty };
-    reported(verdict, output.line(done.summary(seconds, common.json)).and_then(|()| output.finish()))
+    reported(
+        verdict,
+        output.line(done.summary(seconds, common.json)).and_then(|()| output.finish()),
+    )
 }
 
 /// How far an export is.
@@ -149,7 +159,11 @@ fn write_all(
                 Ok(size) => (done.files, done.bytes) = (done.files + 1, done.bytes + size),
                 Err(Obstacle::File(error)) if names_no_place(&error) => {
                     let why = Failure::Engine(error);
-                    done.leave_out(&done.refused, &key, format_args!("it has no place there: {why}"));
+                    done.leave_out(
+                        &done.refused,
+                        &key,
+                        format_args!("it has no place there: {why}"),
+                    );
                 }
                 Err(Obstacle::File(error)) => return Err(error.into()),
                 Err(Obstacle::Value(failure)) => done.leave_out(&done.unread, &key, failure),
@@ -162,8 +176,9 @@ fn write_all(
     iter.status()
 }
 
-/// Writes the value at which the cursor stands to a file; its size. No file is left of what cannot be read or written to its
-/// end. `directory` is the last one made, so that neighbours do not make it again.
+/// Writes the value at which the cursor stands to a file; its size. No file is left of what cannot
+/// be read or written to its end. `directory` is the last one made, so that neighbours do not make
+/// it again.
 fn write_value(
     fs: &dyn FileSystem,
     target: &Path,
@@ -218,7 +233,8 @@ fn safe_path(key: &[u8]) -> Result<PathBuf, &'static str> {
     Ok(path.to_path_buf())
 }
 
-/// Whether it is for the key's name, or the value's size, that it cannot be written: the next one can.
+/// Whether it is for the key's name, or the value's size, that it cannot be written: the next one
+/// can.
 fn names_no_place(error: &Error) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|source| {

@@ -15,11 +15,12 @@ use crate::text;
 
 /// Print the value of a key.
 ///
-/// The value is printed as it is, without a line end; with --hex in hexadecimal on a line, with --json as scan shows it.
-/// A key without a value gives exit code 1. With --range only those bytes are printed, and of a large value in a blob
-/// file, once all of it was read to check it, only those are read. A value of more than 1 MiB that lies uncompressed in a blob
-/// file need not fit into memory; if it turns out to be damaged at its end, the exit code is 1 and what was printed is not to be
-/// used.
+/// The value is printed as it is, without a line end; with --hex in hexadecimal on a line, with
+/// --json as scan shows it. A key without a value gives exit code 1. With --range only those bytes
+/// are printed, and of a large value in a blob file, once all of it was read to check it, only
+/// those are read. A value of more than 1 MiB that lies uncompressed in a blob file need not fit
+/// into memory; if it turns out to be damaged at its end, the exit code is 1 and what was printed
+/// is not to be used.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone get --db /data/photos cats/tom.jpg > tom.jpg")]
 pub struct Arguments {

@@ -37,14 +37,16 @@ const BATCH_SIZE: usize = 256 << 10;
 
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
-/// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links, special files, and the
-/// database's own directories and files are left out and counted. Makes the database if there is none, with contents of 4 KiB
-/// and more in compressed blob files (change that with --set); what has 32 MiB and more lies in a blob file of its own,
-/// uncompressed. A file under two PATHs with the same relative path is stored once. A file that changes meanwhile is stored as
-/// it was read, to the end that it had then. Left out and named, with exit code 1, are: a file that cannot be read or is too
-/// large for a value, a directory that cannot be listed, a PATH where nothing is, and a hard link to a file of the database,
-/// which the import itself writes to. Ten of them are named, with --json all. If nothing is at any PATH, no database is made,
-/// with exit code 2. Everything is on the device when the command ends.
+/// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links,
+/// special files, and the database's own directories and files are left out and counted. Makes the
+/// database if there is none, with contents of 4 KiB and more in compressed blob files (change that
+/// with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under
+/// two PATHs with the same relative path is stored once. A file that changes meanwhile is stored as
+/// it was read, to the end that it had then. Left out and named, with exit code 1, are: a file that
+/// cannot be read or is too large for a value, a directory that cannot be listed, a PATH where
+/// nothing is, and a hard link to a file of the database, which the import itself writes to. Ten of
+/// them are named, with --json all. If nothing is at any PATH, no database is made, with exit
+/// code 2. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
@@ -127,11 +129,17 @@ struct Found {
     size: u64,
 }
 
-/// The regular files under `paths`, and how many other things there are. The directory of the database in `db` is not entered.
+/// The regular files under `paths`, and how many other things there are. The directory of the
+/// database in `db` is not entered.
 ///
 /// # Errors
 /// Nothing is at any of the paths, or none of them can be read.
-fn list(paths: &[PathBuf], db: &Path, fs: &dyn FileSystem, left_out: &LeftOut) -> Result<Listed, Failure> {
+fn list(
+    paths: &[PathBuf],
+    db: &Path,
+    fs: &dyn FileSystem,
+    left_out: &LeftOut,
+) -> Result<Listed, Failure> {
     check_any_is_there(paths, fs)?;
     let mut listed = Listed::default();
     let progress = Progress::count("files found");
@@ -180,14 +188,18 @@ impl Listed {
         }
         if entry.file_type().is_file() || is_named && entry.path().is_file() {
             let size = entry.metadata().map_or(0, |metadata| metadata.len());
-            self.files.push(Found { key: key_of(root, entry.path()), path: entry.into_path(), size });
+            self.files.push(Found {
+                key: key_of(root, entry.path()),
+                path: entry.into_path(),
+                size,
+            });
         } else {
             self.skipped += 1;
         }
     }
 
-    /// Takes out the files of the database: it changes them meanwhile. A hard link to one from elsewhere is a user's file that is
-    /// not stored, and so is named.
+    /// Takes out the files of the database: it changes them meanwhile. A hard link to one from
+    /// elsewhere is a user's file that is not stored, and so is named.
     fn leave_out_own(&mut self, fs: &dyn FileSystem, left_out: &LeftOut) -> Result<(), Failure> {
         let open = OpenFiles::of_this_process()?;
         self.files.retain(|file| {
@@ -215,13 +227,18 @@ impl Listed {
 fn check_any_is_there(paths: &[PathBuf], fs: &dyn FileSystem) -> Result<(), Failure> {
     let is_nothing = |error: Error| {
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-        source.is_some_and(|source| matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
+        source.is_some_and(|source| {
+            matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        })
     };
     if !paths.iter().all(|path| fs.metadata(path).is_err_and(is_nothing)) {
         return Ok(());
     }
     let named: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
-    Err(Failure::Usage(format!("there is nothing at {}: see whether PATH is right", named.join(", "))))
+    Err(Failure::Usage(format!(
+        "there is nothing at {}: see whether PATH is right",
+        named.join(", ")
+    )))
 }
 
 fn why_not_listed(error: walkdir::Error, root: &Path) -> Failure {
@@ -264,8 +281,9 @@ impl Import<'_> {
             let readers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work())).collect();
             let mut outcome = Ok(());
             for reader in readers {
-                let result =
-                    reader.join().unwrap_or_else(|_| Err(Failure::Other("a reader panicked".to_string())));
+                let result = reader
+                    .join()
+                    .unwrap_or_else(|_| Err(Failure::Other("a reader panicked".to_string())));
                 outcome = outcome.and(result);
             }
             outcome
@@ -291,8 +309,9 @@ impl Import<'_> {
                 continue;
             }
             // For what is wrong with one file no other is left out.
-            let added = read_value(self.fs, &file.path)
-                .and_then(|value| batch.put_cf(self.family, &file.key, &value).map(|()| value.len()));
+            let added = read_value(self.fs, &file.path).and_then(|value| {
+                batch.put_cf(self.family, &file.key, &value).map(|()| value.len())
+            });
             match added {
                 Ok(size) => pending += size,
                 Err(error) => self.leave_out(error, &file.path),
@@ -379,7 +398,8 @@ fn check_size(size: u64, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads a file to its end, which need not lie where its size says: files of the kernel (/proc, /sys) tell 0 or a page.
+/// Reads a file to its end, which need not lie where its size says: files of the kernel (/proc,
+/// /sys) tell 0 or a page.
 fn read_value(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>, Error> {
     const ROOM_MIN: u64 = 4096;
     let file = fs.open(path, OpenMode::Read)?;
@@ -410,17 +430,23 @@ fn bytes_written(db: &Db) -> u64 {
         .sum()
 }
 
-/// The tables, blob files and WALs that `db_paths`, `cf_paths` or `wal_dir` has in other directories than the database's.
+/// The tables, blob files and WALs that `db_paths`, `cf_paths` or `wal_dir` has in other
+/// directories than the database's.
 fn files_elsewhere(db: &Db, directory: &Path) -> Vec<PathBuf> {
     let tables_and_blobs = db.live_files().into_iter().map(|file| file.path);
     let wals = db.wal_files().into_iter().map(|wal| wal.path);
     let home = directory.canonicalize().ok();
-    let is_at_home = |path: &PathBuf| path.parent().and_then(|parent| parent.canonicalize().ok()) == home;
+    let is_at_home =
+        |path: &PathBuf| path.parent().and_then(|parent| parent.canonicalize().ok()) == home;
     tables_and_blobs.chain(wals).filter(|path| !is_at_home(path)).collect()
 }
 
 /// Bytes of all that is in the directory, and of these files.
-fn space_on_disk(fs: &dyn FileSystem, directory: &Path, elsewhere: &[PathBuf]) -> Result<u64, Failure> {
+fn space_on_disk(
+    fs: &dyn FileSystem,
+    directory: &Path,
+    elsewhere: &[PathBuf],
+) -> Result<u64, Failure> {
     let home = fs.list(directory)?.into_iter().map(|name| directory.join(name));
     // A file may vanish meanwhile: compaction goes on.
     let size = |path: PathBuf| fs.metadata(&path).map_or(0, |metadata| metadata.size);
@@ -473,10 +499,16 @@ impl Summary {
                 output.line(format!("{} {which} left out", self.skipped))?;
             }
             if self.own > 0 {
-                output.line(format!("{} of the database itself left out", counted(self.own, "path")))?;
+                output.line(format!(
+                    "{} of the database itself left out",
+                    counted(self.own, "path")
+                ))?;
             }
             if self.left_out > 0 {
-                output.line(format!("{} not stored, as said above", counted(self.left_out, "path")))?;
+                output.line(format!(
+                    "{} not stored, as said above",
+                    counted(self.left_out, "path")
+                ))?;
             }
         }
         let verdict = if self.left_out == 0 { Verdict::Sound } else { Verdict::Faulty };

@@ -14,9 +14,9 @@ use crate::text::{self, Notation};
 
 /// List the tables and blob files that make up a database, by column family and level.
 ///
-/// Of a table: size, entries and deletions (where the MANIFEST tells), the smallest and the largest key, and their sequence
-/// numbers; of a blob file what nothing refers to any longer. No file is read but OPTIONS, the MANIFEST and the WALs, and what
-/// only these hold is in no file of the list.
+/// Of a table: size, entries and deletions (where the MANIFEST tells), the smallest and the largest
+/// key, and their sequence numbers; of a blob file what nothing refers to any longer. No file is
+/// read but OPTIONS, the MANIFEST and the WALs, and what only these hold is in no file of the list.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone list-files --db /data/photos --json")]
 pub struct Arguments {

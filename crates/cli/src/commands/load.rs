@@ -23,11 +23,13 @@ const BATCH_SIZE: usize = 1 << 20;
 
 /// Read what `dump` printed from standard input and store it.
 ///
-/// Makes the database and column families that do not exist, with the comparators that the dump names, unless --set says
-/// another. Everything is on the device when the command ends. A line that cannot be read, or has lost its end, is left out, with
-/// exit code 1; ten of them are named, with --json all. Where there is no other, no database is made. A comparator that is not
-/// built in ends the load. A value of 8 MiB and more need not fit into memory, and lies in a blob file of its own, uncompressed.
-/// With --ttl values get the time of the loading: for a dump that was made with --ttl, too.
+/// Makes the database and column families that do not exist, with the comparators that the dump
+/// names, unless --set says another. Everything is on the device when the command ends. A line that
+/// cannot be read, or has lost its end, is left out, with exit code 1; ten of them are named, with
+/// --json all. Where there is no other, no database is made. A comparator that is not built in ends
+/// the load. A value of 8 MiB and more need not fit into memory, and lies in a blob file of its
+/// own, uncompressed. With --ttl values get the time of the loading: for a dump that was made with
+/// --ttl, too.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -42,7 +44,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     tell_if_typed("a dump");
     let mut lines = Lines::new(common);
     let is_order_set = common.settings.iter().any(|(name, _)| name == "comparator");
-    // Before there is a database: what is no dump leaves none behind. One of an empty database names its families.
+    // Before there is a database: what is no dump leaves none behind. One of an empty database
+    // names its families.
     let (found, order) = first_line(&mut lines, is_order_set)?;
     let path = &arguments.database.db;
     let is_new = !database::is_there(path)?;
@@ -56,12 +59,21 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = db.map_err(|failure| database::of_setting(common, failure))?;
     let progress = Progress::of_stream(stdin());
     let model = model(common)?;
-    let mut loader =
-        Loader { db: &db, family: None, model, is_order_set, batch: WriteBatch::new(), bytes: 0, keys: 0 };
+    let mut loader = Loader {
+        db: &db,
+        family: None,
+        model,
+        is_order_set,
+        batch: WriteBatch::new(),
+        bytes: 0,
+        keys: 0,
+    };
     if let Err(failure) = loader.take_all(&mut lines, found, &progress) {
         drop(progress);
         let path = path.display();
-        say(format_args!("{path} has only a part of the dump: load it again when the cause is mended"));
+        say(format_args!(
+            "{path} has only a part of the dump: load it again when the cause is mended"
+        ));
         return Err(failure);
     }
     db.db().sync_wal()?;
@@ -84,7 +96,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 ///
 /// # Errors
 /// There is none.
-fn first_line(lines: &mut Lines, is_order_set: bool) -> Result<(Found, Option<Comparator>), Failure> {
+fn first_line(
+    lines: &mut Lines,
+    is_order_set: bool,
+) -> Result<(Found, Option<Comparator>), Failure> {
     loop {
         let found = lines.next()?;
         let checked = match found {
@@ -110,7 +125,8 @@ fn first_line(lines: &mut Lines, is_order_set: bool) -> Result<(Found, Option<Co
     }
 }
 
-/// What a line says of the default family, which is made with the database, if nothing else does; or why it is no line of a dump.
+/// What a line says of the default family, which is made with the database, if nothing else does;
+/// or why it is no line of a dump.
 fn order_of_default(
     lines: &Lines,
     is_order_set: bool,
@@ -151,9 +167,16 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     /// Takes what was found, and all lines behind it.
-    fn take_all(&mut self, lines: &mut Lines, mut found: Found, progress: &Progress) -> Result<(), Failure> {
+    fn take_all(
+        &mut self,
+        lines: &mut Lines,
+        mut found: Found,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
         while found != Found::End {
-            if let Err(why) = self.take(lines, found).map_err(|failure| at_line(failure, lines.count))? {
+            if let Err(why) =
+                self.take(lines, found).map_err(|failure| at_line(failure, lines.count))?
+            {
                 lines.leave_out(&why)?;
             }
             if lines.count.is_multiple_of(TOLD_EVERY) {
@@ -247,7 +270,8 @@ impl Loader<'_> {
         }
     }
 
-    /// The family of that name, made with that comparator if there is none and `--set` says nothing else.
+    /// The family of that name, made with that comparator if there is none and `--set` says nothing
+    /// else.
     fn family_in_order(&self, name: &str, comparator: &str) -> Result<ColumnFamily, Failure> {
         let family = match self.db.db().column_family(name) {
             Some(family) => family,

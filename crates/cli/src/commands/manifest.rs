@@ -16,10 +16,11 @@ use crate::database;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 
-/// Print the edits of a MANIFEST, in order, with the offset of each, and where it ends if its last record was cut off.
+/// Print the edits of a MANIFEST, in order, with the offset of each, and where it ends if its last
+/// record was cut off.
 ///
-/// Damage gives exit code 1, and so does a file without an edit; an end that was cut off in a crash does not: what stands in
-/// it never happened. With --json an edit is an object of what it says.
+/// Damage gives exit code 1, and so does a file without an edit; an end that was cut off in a crash
+/// does not: what stands in it never happened. With --json an edit is an object of what it says.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone manifest --db /data/photos")]
 #[command(group(ArgGroup::new("which").required(true).args(["db", "file"])))]
@@ -85,8 +86,9 @@ fn print((file, dump): Opened, common: &Common, verdict: &mut Verdict) -> Result
     // CURRENT names a MANIFEST only once that has a first edit.
     if *verdict == Verdict::Sound && edits == 0 {
         *verdict = Verdict::Faulty;
-        let error = Error::corruption("no whole edit is in this file: it was emptied, or is no MANIFEST")
-            .at(file.path());
+        let error =
+            Error::corruption("no whole edit is in this file: it was emptied, or is no MANIFEST")
+                .at(file.path());
         output.finding(common.json, "FAULT", &error.to_string())?;
     }
     if edits > 0

@@ -16,9 +16,10 @@ use crate::stamped::Ttl;
 
 /// Set the value of a key.
 ///
-/// The value is the second argument, or the contents of --file, or else what standard input holds; it need not fit
-/// into memory. With --hex only the arguments are hexadecimal: what is read is taken as it is. Makes the database if there is
-/// none. The write is on the device when the command ends.
+/// The value is the second argument, or the contents of --file, or else what standard input holds;
+/// it need not fit into memory. With --hex only the arguments are hexadecimal: what is read is
+/// taken as it is. Makes the database if there is none. The write is on the device when the command
+/// ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone put --db /data/photos cats/tom.jpg --file tom.jpg")]
 pub struct Arguments {

@@ -5,7 +5,8 @@ use std::path::{self, Path, PathBuf};
 use clap::Args;
 use flagstone::base::{Error, counted};
 use flagstone::db::{
-    Fault, LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage, salvage_with_older_options,
+    Fault, LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage,
+    salvage_with_older_options,
 };
 use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, Options, load_readable};
@@ -26,15 +27,19 @@ const PLACES_LISTED_MAX: usize = 1000;
 
 /// Rebuild a damaged database, in a new directory, from whatever files are left.
 ///
-/// Takes every record whose bytes are intact: from intact blocks of damaged tables, from WALs also behind damage, large
-/// values from blob files; MANIFEST, CURRENT, OPTIONS and IDENTITY may be damaged or missing. Newer writes hide older ones
-/// and deletions what they deleted, as far as they are left. The database in --db is only read; it must not be open. Says
-/// what was lost: file, offset, and keys where they are known. A healthy database comes out with the same contents.
+/// Takes every record whose bytes are intact: from intact blocks of damaged tables, from WALs also
+/// behind damage, large values from blob files; MANIFEST, CURRENT, OPTIONS and IDENTITY may be
+/// damaged or missing. Newer writes hide older ones and deletions what they deleted, as far as they
+/// are left. The database in --db is only read; it must not be open. Says what was lost: file,
+/// offset, and keys where they are known. A healthy database comes out with the same contents.
 ///
-/// Exit code 0: nothing was lost. 3: the new database is complete but for what the report names. 1: there is none.
+/// Exit code 0: nothing was lost. 3: the new database is complete but for what the report names. 1:
+/// there is none.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flagstone salvage --db /data/photos --to /data/photos-rescued\n\n\
-        Files in other directories, if the OPTIONS file is lost: --set wal_dir=DIR, --set db_paths=DIR:DIR")]
+#[command(
+    after_help = "Example:\n  flagstone salvage --db /data/photos --to /data/photos-rescued\n\n\
+        Files in other directories, if the OPTIONS file is lost: --set wal_dir=DIR, --set db_paths=DIR:DIR"
+)]
 pub struct Arguments {
     #[command(flatten)]
     database: Database,
@@ -68,13 +73,18 @@ fn check_places(source: &Path, target: &Path) -> Result<(), Failure> {
     let env = Env::os();
     database::check_no_file(&env, source)?;
     env.fs.list(source).map_err(|error| {
-        if error.is_not_found() { database::none_here(database::NO_DIRECTORY).at(source) } else { error }
+        if error.is_not_found() {
+            database::none_here(database::NO_DIRECTORY).at(source)
+        } else {
+            error
+        }
     })?;
     // The target need not exist: where it will be, its nearest ancestor that does tells.
     let absolute = path::absolute(target).unwrap_or_else(|_| target.to_path_buf());
     let above = absolute.ancestors().find_map(|above| above.canonicalize().ok());
-    let is_within =
-        source.canonicalize().is_ok_and(|source| above.is_some_and(|above| above.starts_with(source)));
+    let is_within = source
+        .canonicalize()
+        .is_ok_and(|source| above.is_some_and(|above| above.starts_with(source)));
     if is_within {
         return Err(Failure::Usage(format!(
             "--to {} lies in the damaged database, which is only to be read: name a directory elsewhere",
@@ -82,7 +92,10 @@ fn check_places(source: &Path, target: &Path) -> Result<(), Failure> {
         )));
     }
     if env.fs.metadata(target).is_ok_and(|found| !found.is_directory) {
-        return Err(Failure::Other(format!("{} is a file; name a new directory", target.display())));
+        return Err(Failure::Other(format!(
+            "{} is a file; name a new directory",
+            target.display()
+        )));
     }
     Ok(())
 }
@@ -133,7 +146,8 @@ fn options(common: &Common, source: &Path) -> Result<Known, Failure> {
     Ok(Known { options, families, are_newest })
 }
 
-/// A line for each of the first `max`, how many more there are, and of how many of these JSON tells.
+/// A line for each of the first `max`, how many more there are, and of how many of these JSON
+/// tells.
 fn first_of<T>(
     all: &[T],
     max: usize,
@@ -155,7 +169,8 @@ fn first_of<T>(
     lines
 }
 
-/// What was lost, and what is damaged beside that; what concerns whole files and families comes first.
+/// What was lost, and what is damaged beside that; what concerns whole files and families comes
+/// first.
 fn damage(report: &SalvageReport) -> Vec<String> {
     let (wholes, places) = report.losses.split_at(report.whole_losses);
     let lost = |loss: &Fault| format!("LOST {}", describe(loss));
@@ -163,19 +178,29 @@ fn damage(report: &SalvageReport) -> Vec<String> {
     let what = ("place", "where something is lost");
     lines.extend(first_of(places, PLACES_LISTED_MAX, report.losses_unlisted, what, lost));
     let what = ("value", "lost");
-    lines.extend(first_of(&report.lost_values, LISTED_MAX, report.lost_values_unlisted, what, |lost| {
-        format!(
-            "LOST the value of '{}' in family '{}'{}: {}",
-            lost.key.escape_ascii(),
-            text::name(&lost.family),
-            if lost.has_other_version { " (an older version is there instead)" } else { "" },
-            lost.error
-        )
-    }));
+    lines.extend(first_of(
+        &report.lost_values,
+        LISTED_MAX,
+        report.lost_values_unlisted,
+        what,
+        |lost| {
+            format!(
+                "LOST the value of '{}' in family '{}'{}: {}",
+                lost.key.escape_ascii(),
+                text::name(&lost.family),
+                if lost.has_other_version { " (an older version is there instead)" } else { "" },
+                lost.error
+            )
+        },
+    ));
     let what = ("place", "where nothing is lost");
-    lines.extend(first_of(&report.harmless, PLACES_LISTED_MAX, report.harmless_unlisted, what, |error| {
-        format!("damaged, but nothing is lost for it: {error}")
-    }));
+    lines.extend(first_of(
+        &report.harmless,
+        PLACES_LISTED_MAX,
+        report.harmless_unlisted,
+        what,
+        |error| format!("damaged, but nothing is lost for it: {error}"),
+    ));
     lines
 }
 
@@ -187,7 +212,9 @@ fn words(report: &SalvageReport) -> Vec<String> {
         Some(format!("{} gave nothing: {why}", file.path.display()))
     });
     lines.extend(left_out);
-    let count = |kind, one| counted(report.files.iter().filter(|file| file.kind == kind).count() as u64, one);
+    let count = |kind, one| {
+        counted(report.files.iter().filter(|file| file.kind == kind).count() as u64, one)
+    };
     lines.push(format!(
         "{}, {} and {} read, {}",
         count(SalvagedKind::Table, "table"),

@@ -13,10 +13,12 @@ use crate::stamped::Ttl;
 
 /// Print keys and values, a line each.
 ///
-/// Key and value are separated by a tab; what is not printable UTF-8 is escaped, and the backslash, or all is
-/// hexadecimal with --hex.
+/// Key and value are separated by a tab; what is not printable UTF-8 is escaped, and the backslash,
+/// or all is hexadecimal with --hex.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10")]
+#[command(
+    after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10"
+)]
 pub struct Arguments {
     #[command(flatten)]
     place: Place,
@@ -43,8 +45,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family, &bounds)?;
     let is_bounded = bounds.0.is_some() || bounds.1.is_some() || arguments.limit.is_some();
-    let progress =
-        Progress::beside_output(|| Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded));
+    let progress = Progress::beside_output(|| {
+        Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded)
+    });
     let mut iter = db.cursor(&family, bounds, arguments.reverse)?;
     let (mut output, mut keys) = (Output::new(), 0u64);
     let mut left = arguments.limit.unwrap_or(u64::MAX);

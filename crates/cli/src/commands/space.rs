@@ -12,11 +12,12 @@ use crate::output::Output;
 use crate::progress::following;
 use crate::text;
 
-/// Say where the space of each column family goes: live values, garbage, who holds it, what a compaction would return.
+/// Say where the space of each column family goes: live values, garbage, who holds it, what a
+/// compaction would return.
 ///
-/// Reads all tables, but no values: of those in blob files, only where they lie. What entries in WALs overwrite counts as live
-/// until a flush, and the command says how many those are. The database is opened for reading, so that
-/// nobody else's snapshots and iterators are seen.
+/// Reads all tables, but no values: of those in blob files, only where they lie. What entries in
+/// WALs overwrite counts as live until a flush, and the command says how many those are. The
+/// database is opened for reading, so that nobody else's snapshots and iterators are seen.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone space --db /data/photos --json")]
 pub struct Arguments {
@@ -67,8 +68,10 @@ fn amplification(usage: &SpaceUsage) -> Option<f64> {
 }
 
 fn facts(family: &ColumnFamily, usage: &SpaceUsage) -> Map<String, Value> {
-    let mut facts: Map<String, Value> =
-        figures(usage).into_iter().map(|(name, figure, _)| (name.to_string(), json!(figure))).collect();
+    let mut facts: Map<String, Value> = figures(usage)
+        .into_iter()
+        .map(|(name, figure, _)| (name.to_string(), json!(figure)))
+        .collect();
     facts.insert("unflushed_entries".to_string(), json!(usage.unflushed_entries));
     facts.insert("space_amplification".to_string(), json!(amplification(usage)));
     let options = family.options();

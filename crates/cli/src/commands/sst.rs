@@ -23,9 +23,10 @@ use crate::text::{self, Notation};
 
 /// Print the properties of table files; with --entries or --verify, look inside.
 ///
-/// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the same. In a database's directory
-/// a table that is being written, or goes meanwhile, is only a note. Of a table whose comparator is an application's own, the
-/// order of the entries is not checked.
+/// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the
+/// same. In a database's directory a table that is being written, or goes meanwhile, is only a
+/// note. Of a table whose comparator is an application's own, the order of the entries is not
+/// checked.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify"
@@ -34,7 +35,8 @@ pub struct Arguments {
     /// The files; of a directory all tables
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// List each entry: key, sequence number, type, value; range deletions first, with their ends as values
+    /// List each entry: key, sequence number, type, value; range deletions first, with their ends
+    /// as values
     #[arg(long)]
     entries: bool,
     /// Read every block and check it
@@ -72,8 +74,11 @@ fn look_at_all(
         if is_one_of_several && !common.json {
             output.line(format!("{}:", path.display()))?;
         }
-        let opened =
-            if *is_listed { open_listed(env, path) } else { open_named(env, path).map(Sight::Table) };
+        let opened = if *is_listed {
+            open_listed(env, path)
+        } else {
+            open_named(env, path).map(Sight::Table)
+        };
         let looked = match opened {
             Ok(Sight::Table(opened)) => look(&opened, path, arguments, common, output),
             Ok(Sight::Nothing(why)) => {
@@ -137,7 +142,8 @@ fn ends_like_a_table(env: &Env, path: &Path) -> bool {
     end().unwrap_or(true)
 }
 
-/// Opens a table that nobody named. A program that has the database open may be writing it, or be done with it.
+/// Opens a table that nobody named. A program that has the database open may be writing it, or be
+/// done with it.
 fn open_listed(env: &Env, path: &Path) -> flagstone::base::Result<Sight> {
     match open(env, path) {
         Ok(opened) => Ok(Sight::Table(opened)),
@@ -154,10 +160,12 @@ fn is_gone(env: &Env, path: &Path) -> bool {
     env.fs.metadata(path).is_err_and(|error| error.is_not_found())
 }
 
-/// Whether a database is in the directory whose MANIFEST never had this table. Of one that cannot be read nobody knows.
+/// Whether a database is in the directory whose MANIFEST never had this table. Of one that cannot
+/// be read nobody knows.
 fn is_left_out(env: &Env, path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
-    let (Some(directory), Some(FileKind::Table(number))) = (path.parent(), name.and_then(FileKind::parse))
+    let (Some(directory), Some(FileKind::Table(number))) =
+        (path.parent(), name.and_then(FileKind::parse))
     else {
         return false;
     };
@@ -167,7 +175,9 @@ fn is_left_out(env: &Env, path: &Path) -> bool {
     let Ok(mut edits) = manifest.and_then(|manifest| manifest::dump(&*env.fs, &manifest)) else {
         return false;
     };
-    edits.all(|(_, edit)| edit.is_ok_and(|edit| edit.new_files.iter().all(|(_, file)| file.number != number)))
+    edits.all(|(_, edit)| {
+        edit.is_ok_and(|edit| edit.new_files.iter().all(|(_, file)| file.number != number))
+    })
 }
 
 /// The files, and the tables of the directories among them.
@@ -188,7 +198,10 @@ fn list(env: &Env, places: &[PathBuf]) -> Result<Vec<Found>, Failure> {
             })
             .collect();
         if tables.is_empty() {
-            return Err(Failure::Other(format!("there are no tables in the directory {}", place.display())));
+            return Err(Failure::Other(format!(
+                "there are no tables in the directory {}",
+                place.display()
+            )));
         }
         tables.sort();
         files.extend(tables.into_iter().map(|(_, path)| Found { path, is_listed: true }));
@@ -208,7 +221,8 @@ fn open(env: &Env, path: &Path) -> flagstone::base::Result<Opened> {
             name => Comparator::from_name(name).unwrap_or_else(|_| Comparator::unknown(name)),
         },
         // A rule that is not built in only means that prefix filters stay unused.
-        prefix_extractor: PrefixExtractor::from_option_text(&properties.prefix_extractor).unwrap_or(None),
+        prefix_extractor: PrefixExtractor::from_option_text(&properties.prefix_extractor)
+            .unwrap_or(None),
         ..TableReadSettings::default()
     };
     Ok(Opened { table: Table::open(file, size, settings)?, size })
@@ -236,8 +250,12 @@ fn look(
     };
     match printed {
         // It is one of the faults.
-        Err(Failure::Engine(error)) if error.is_corruption() && !faults.is_empty() => Ok(Verdict::Faulty),
-        printed => printed.map(|()| if faults.is_empty() { Verdict::Sound } else { Verdict::Faulty }),
+        Err(Failure::Engine(error)) if error.is_corruption() && !faults.is_empty() => {
+            Ok(Verdict::Faulty)
+        }
+        printed => {
+            printed.map(|()| if faults.is_empty() { Verdict::Sound } else { Verdict::Faulty })
+        }
     }
 }
 
@@ -265,8 +283,10 @@ fn print_entries(
     iter.seek_to_first();
     while iter.valid() {
         let key = iter.key();
-        let (sequence, kind) =
-            (key.sequence(), key.value_type().map_or_else(|| "?".to_string(), |k| format!("{k:?}")));
+        let (sequence, kind) = (
+            key.sequence(),
+            key.value_type().map_or_else(|| "?".to_string(), |k| format!("{k:?}")),
+        );
         let (key, value) = (notation.show(key.user_key()), notation.show(iter.value()));
         output.line(if common.json {
             json!({
@@ -281,7 +301,8 @@ fn print_entries(
     Ok(iter.status()?)
 }
 
-/// The value of a property: numbers are stored as varints, names as they are, and three in forms of their own.
+/// The value of a property: numbers are stored as varints, names as they are, and three in forms of
+/// their own.
 fn property_value(name: &str, value: &[u8]) -> Value {
     if TableProperties::is_text(name) {
         return json!(Notation::Plain.show(value));
@@ -293,7 +314,8 @@ fn property_value(name: &str, value: &[u8]) -> Value {
         return json!(flagstone::base::coding::fixed32_at(value, 0));
     }
     let mut decoder = flagstone::base::coding::Decoder::new(value);
-    let printable = value.len() > 1 && value.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    let printable =
+        value.len() > 1 && value.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
     match decoder.varint64() {
         Some(number) if decoder.is_empty() && !printable => json!(number),
         _ => json!(value.escape_ascii().to_string()),
@@ -319,12 +341,13 @@ fn print_properties(
     let meta_blocks: Vec<_> = table
         .meta_blocks()
         .iter()
-        .map(|(name, handle)| json!({ "name": name, "offset": handle.offset, "bytes": handle.size }))
+        .map(
+            |(name, handle)| json!({ "name": name, "offset": handle.offset, "bytes": handle.size }),
+        )
         .collect();
     if common.json {
         let file = text::path(path);
-        let mut facts =
-            json!({ "file": file, "bytes": size, "properties": properties, "meta_blocks": meta_blocks });
+        let mut facts = json!({ "file": file, "bytes": size, "properties": properties, "meta_blocks": meta_blocks });
         if let Some(faults) = faults {
             facts["faults"] = json!(faults);
         }
@@ -335,7 +358,8 @@ fn print_properties(
         Some(0) => ", every block read: sound".to_string(),
         Some(faults) => format!(", every block read: {}", counted(faults, "fault")),
     };
-    output.line(format!("{size} bytes, format_version {}{verdict}", table.footer().format_version))?;
+    output
+        .line(format!("{size} bytes, format_version {}{verdict}", table.footer().format_version))?;
     for (name, value) in &properties {
         output.line(format!("  {name}: {value}"))?;
     }

@@ -13,7 +13,8 @@ use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::text;
 
-/// Print the size and shape of each column family, and who holds memory; or one property, as RocksDB's GetProperty does.
+/// Print the size and shape of each column family, and who holds memory; or one property, as
+/// RocksDB's GetProperty does.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  flagstone stats --db /data/photos --json\n  \
                   flagstone stats --db /data/photos --property rocksdb.levelstats")]
@@ -49,11 +50,15 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let levels = Levels::of(&db);
     let families = asked.map_or_else(|| db.column_families(), |family| vec![family]);
     if common.json {
-        let families: Map<String, Value> =
-            families.iter().map(|family| (family.name().to_string(), facts(&db, family, &levels))).collect();
+        let families: Map<String, Value> = families
+            .iter()
+            .map(|family| (family.name().to_string(), facts(&db, family, &levels)))
+            .collect();
         let sequence = db.latest_sequence_number();
-        let memory: Map<String, Value> =
-            figures(&db).into_iter().map(|(name, figure)| (name.to_string(), json!(figure))).collect();
+        let memory: Map<String, Value> = figures(&db)
+            .into_iter()
+            .map(|(name, figure)| (name.to_string(), json!(figure)))
+            .collect();
         let facts = json!({
             "latest_sequence_number": sequence,
             "column_families": families,
@@ -83,7 +88,8 @@ const OF_LEVELS: [&str; 3] = [
 /// The one that ends in a temperature.
 const OF_TEMPERATURES: &str = "rocksdb.live-sst-files-size-at-temperature";
 
-/// Of RocksDB's properties those that are told only with some options, and those that are not here; why.
+/// Of RocksDB's properties those that are told only with some options, and those that are not here;
+/// why.
 const NOT_TOLD: [(&str, &str); 8] = [
     (
         "rocksdb.estimate-oldest-key-time",
@@ -128,7 +134,9 @@ fn no_property(family: &ColumnFamily, name: &str) -> Failure {
         ));
     }
     if PROPERTY_NAMES.contains(&name) || OF_LEVELS.contains(&property) {
-        return Failure::Other(format!("{name} is not known: a table cannot be read; see flagstone verify"));
+        return Failure::Other(format!(
+            "{name} is not known: a table cannot be read; see flagstone verify"
+        ));
     }
     let name = text::name(name);
     Failure::Usage(format!(
@@ -149,7 +157,8 @@ const FIGURES: [(&str, &str); 7] = [
     ("rocksdb.num-entries-active-mem-table", "memtable_entries"),
 ];
 
-/// Who holds memory, once tables are open: what they keep is to be expected of whoever uses the database.
+/// Who holds memory, once tables are open: what they keep is to be expected of whoever uses the
+/// database.
 fn figures(db: &Db) -> Vec<(&'static str, u64)> {
     for family in db.column_families() {
         db.int_property(&family, "rocksdb.estimate-num-keys");
@@ -162,7 +171,8 @@ fn shown(name: &str, figure: u64) -> String {
     format!("  {}: {shown}", name.trim_end_matches("_bytes").replace('_', " "))
 }
 
-/// Tables and their bytes by family and level. There may be thousands of families: all are gone through once.
+/// Tables and their bytes by family and level. There may be thousands of families: all are gone
+/// through once.
 struct Levels(HashMap<String, Vec<(u64, u64)>>);
 
 impl Levels {
@@ -192,19 +202,29 @@ fn facts(db: &Db, family: &ColumnFamily, levels: &Levels) -> Value {
         facts.insert(name.to_string(), json!(db.int_property(family, property)));
     }
     let levels = levels.of_family(family).iter();
-    let levels: Vec<_> = levels.map(|(files, bytes)| json!({ "files": files, "bytes": bytes })).collect();
+    let levels: Vec<_> =
+        levels.map(|(files, bytes)| json!({ "files": files, "bytes": bytes })).collect();
     facts.insert("levels".to_string(), Value::Array(levels));
     facts.insert("comparator".to_string(), json!(family.comparator().name()));
     Value::Object(facts)
 }
 
-fn print(db: &Db, family: &ColumnFamily, levels: &Levels, output: &mut Output) -> Result<(), Failure> {
+fn print(
+    db: &Db,
+    family: &ColumnFamily,
+    levels: &Levels,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let (name, comparator) = (text::name(family.name()), text::name(family.comparator().name()));
     output.line(format!("column family '{name}' ({comparator})"))?;
     for (level, (files, bytes)) in
         levels.of_family(family).iter().enumerate().filter(|(_, (files, _))| *files > 0)
     {
-        output.line(format!("  level {level}: {}, {}", counted(*files, "table"), text::bytes(*bytes)))?;
+        output.line(format!(
+            "  level {level}: {}, {}",
+            counted(*files, "table"),
+            text::bytes(*bytes)
+        ))?;
     }
     for (property, name) in FIGURES {
         if let Some(figure) = db.int_property(family, property) {

@@ -12,19 +12,24 @@ use serde_json::{Value, json};
 use crate::arguments::{Common, Database};
 use crate::beside_writer::{self, DOUBTFUL, Seen};
 use crate::database::{self, Access, OpenOptions};
-use crate::failure::{Failure, Outcome, Verdict, is_of_unreadable_wal, reported, what_the_system_wants};
+use crate::failure::{
+    Failure, Outcome, Verdict, is_of_unreadable_wal, reported, what_the_system_wants,
+};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
 
-/// Read all tables, values in blob files, and records of WALs and the MANIFEST, and check their checksums.
+/// Read all tables, values in blob files, and records of WALs and the MANIFEST, and check their
+/// checksums.
 ///
-/// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
-/// database does not open. Where the newest OPTIONS file is faulty, files are read by what they say of themselves, and by an
-/// older OPTIONS file. Where a WAL cannot be read, no other file is. The last record of a WAL or the MANIFEST may be torn, as a
-/// crash leaves it: that is a note. The directory is not changed. A file that this user may not read is UNREAD, which is no
-/// fault, but gives exit code 1, too. Beside a process that writes to the database, one state of it is seen. If that looks
-/// damaged and the database has changed, a second look is taken; if both hold again, the exit code is 3.
+/// Each fault is named with its file, offset and the keys that it may affect; any gives exit code
+/// 1, also one for which the database does not open. Where the newest OPTIONS file is faulty, files
+/// are read by what they say of themselves, and by an older OPTIONS file. Where a WAL cannot be
+/// read, no other file is. The last record of a WAL or the MANIFEST may be torn, as a crash leaves
+/// it: that is a note. The directory is not changed. A file that this user may not read is UNREAD,
+/// which is no fault, but gives exit code 1, too. Beside a process that writes to the database, one
+/// state of it is seen. If that looks damaged and the database has changed, a second look is taken;
+/// if both hold again, the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone verify --db /data/photos")]
 pub struct Arguments {
@@ -78,7 +83,8 @@ fn read(db: &Db, env: &Env) -> VerifyReport {
     db.verify(|report| progress.set(report.bytes))
 }
 
-/// How far the progress goes. A MANIFEST that is not found counts for nothing here: the verification says so.
+/// How far the progress goes. A MANIFEST that is not found counts for nothing here: the
+/// verification says so.
 fn bytes_to_read(db: &Db, env: &Env) -> u64 {
     let manifest = read_current(&*env.fs, db.path()).and_then(|path| env.fs.metadata(&path));
     let files = db.live_files().into_iter().map(|file| file.size);
@@ -87,7 +93,8 @@ fn bytes_to_read(db: &Db, env: &Env) -> u64 {
     files.chain(wals).chain(manifest.map(|found| found.size)).fold(0, u64::saturating_add)
 }
 
-/// That the database does not open, with what else was found, if it is damage for which it does not.
+/// That the database does not open, with what else was found, if it is damage for which it does
+/// not.
 fn refused(failure: Failure, found: Option<VerifyReport>) -> Result<VerifyReport, Failure> {
     match failure {
         Failure::Engine(error)
@@ -184,7 +191,8 @@ pub fn describe(fault: &Fault) -> String {
     }
 }
 
-/// What helps where the system refused: a file that this user may not read is no damaged one. Nobody named one that is missing.
+/// What helps where the system refused: a file that this user may not read is no damaged one.
+/// Nobody named one that is missing.
 fn advice(fault: &Fault) -> Option<Remedy> {
     if fault.error.is_not_found() { None } else { what_the_system_wants(&fault.error) }
 }

@@ -19,9 +19,10 @@ use crate::text::{self, Notation};
 
 /// Print the write batches of a WAL file, in order, and what is damaged in it.
 ///
-/// Damage gives exit code 1, and so do zeros or remains of an earlier use of the file in front of other records of the WAL: there
-/// something is lost. Where nothing follows they are the unused rest of the log, and no fault, as is a record that was cut off in
-/// a crash. With --json an operation is an object: its type, and by their names the family's id, key, value and the like.
+/// Damage gives exit code 1, and so do zeros or remains of an earlier use of the file in front of
+/// other records of the WAL: there something is lost. Where nothing follows they are the unused
+/// rest of the log, and no fault, as is a record that was cut off in a crash. With --json an
+/// operation is an object: its type, and by their names the family's id, key, value and the like.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone wal /data/photos/000011.log --operations")]
 pub struct Arguments {
@@ -50,9 +51,14 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     let file = fs.open(&arguments.file, OpenMode::Read)?;
     let number =
-        arguments.number.map(FileNumber).or_else(|| number_of(&arguments.file)).ok_or_else(|| {
-            Failure::Usage(format!("{} is not named like a WAL; give its --number", arguments.file.display()))
-        })?;
+        arguments.number.map(FileNumber).or_else(|| number_of(&arguments.file)).ok_or_else(
+            || {
+                Failure::Usage(format!(
+                    "{} is not named like a WAL; give its --number",
+                    arguments.file.display()
+                ))
+            },
+        )?;
     let mut reader = Reader::new(file, number);
     let mut printer = Printer {
         common,
@@ -106,7 +112,9 @@ impl Hole {
                 format!("the unused rest of the log, {rest} of zeros")
             }
             DamageKind::Zeros { .. } => format!("the unused rest of the log, {rest}"),
-            DamageKind::TruncatedHeader | DamageKind::TruncatedBody | DamageKind::TruncatedRecord => {
+            DamageKind::TruncatedHeader
+            | DamageKind::TruncatedBody
+            | DamageKind::TruncatedRecord => {
                 format!("the last record is cut off, as by a crash: {rest} of it are there")
             }
             // Also what is left of one whose beginning was written over.
@@ -147,17 +155,27 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn file(&mut self, reader: &mut Reader, number: FileNumber, path: &Path) -> Result<(), Failure> {
+    fn file(
+        &mut self,
+        reader: &mut Reader,
+        number: FileNumber,
+        path: &Path,
+    ) -> Result<(), Failure> {
         let file = reader.file().clone();
         let mut events = 0u64;
         let mut hole: Option<Hole> = None;
         loop {
-            // A record's offset is known only once it has been read, and the record borrows the reader.
+            // A record's offset is known only once it has been read, and the record borrows the
+            // reader.
             let event = reader.next_event()?;
             events += 1;
             let record = match event {
                 Event::End if events == 1 => {
-                    return self.output.finding(self.common.json, "end:", "there is no record in this file");
+                    return self.output.finding(
+                        self.common.json,
+                        "end:",
+                        "there is no record in this file",
+                    );
                 }
                 Event::End => return hole.map_or(Ok(()), |hole| self.end(&hole, &*file)),
                 Event::Record(record) => record.to_vec(),
@@ -220,7 +238,11 @@ impl Printer<'_> {
     }
 
     /// Prints a batch; the inner error is what is wrong with it.
-    fn batch(&mut self, offset: u64, record: &[u8]) -> Result<flagstone::base::Result<()>, Failure> {
+    fn batch(
+        &mut self,
+        offset: u64,
+        record: &[u8],
+    ) -> Result<flagstone::base::Result<()>, Failure> {
         let batch = match BatchView::parse(record) {
             Ok(batch) => batch,
             Err(error) => return Ok(Err(error)),
@@ -271,17 +293,27 @@ impl<'a> Shown<'a> {
             Operation::Delete { cf, key } => ("Delete", cf, key, None),
             Operation::SingleDelete { cf, key } => ("SingleDelete", cf, key, None),
             Operation::Merge { cf, key, operand } => ("Merge", cf, key, Some(("operand", operand))),
-            Operation::DeleteRange { cf, begin, end } => ("DeleteRange", cf, begin, Some(("end_key", end))),
-            Operation::BlobIndex { cf, key, index } => ("BlobIndex", cf, key, Some(("blob_index", index))),
-            Operation::PutEntity { cf, key, entity } => ("PutEntity", cf, key, Some(("entity", entity))),
-            Operation::TimedPut { cf, key, value, .. } => ("TimedPut", cf, key, Some(("value", value))),
+            Operation::DeleteRange { cf, begin, end } => {
+                ("DeleteRange", cf, begin, Some(("end_key", end)))
+            }
+            Operation::BlobIndex { cf, key, index } => {
+                ("BlobIndex", cf, key, Some(("blob_index", index)))
+            }
+            Operation::PutEntity { cf, key, entity } => {
+                ("PutEntity", cf, key, Some(("entity", entity)))
+            }
+            Operation::TimedPut { cf, key, value, .. } => {
+                ("TimedPut", cf, key, Some(("value", value)))
+            }
             Operation::LogData(data) => return Self::of_none("LogData", vec![("data", data)]),
             Operation::Noop => return Self::of_none("Noop", Vec::new()),
             Operation::BeginPrepare(policy) => {
                 let plain = Some(("policy", json!(format!("{policy:?}"))));
                 return Self { plain, ..Self::of_none("BeginPrepare", Vec::new()) };
             }
-            Operation::EndPrepare { xid } => return Self::of_none("EndPrepare", vec![("xid", xid)]),
+            Operation::EndPrepare { xid } => {
+                return Self::of_none("EndPrepare", vec![("xid", xid)]);
+            }
             Operation::Commit { xid } => return Self::of_none("Commit", vec![("xid", xid)]),
             Operation::Rollback { xid } => return Self::of_none("Rollback", vec![("xid", xid)]),
             Operation::CommitWithTimestamp { timestamp, xid } => {
@@ -318,7 +350,9 @@ impl<'a> Shown<'a> {
         let mut facts = Map::new();
         facts.insert("type".to_string(), json!(self.kind));
         facts.extend(self.family.map(|family| ("column_family_id".to_string(), json!(family.0))));
-        facts.extend(self.fields.iter().map(|(name, bytes)| (name.to_string(), json!(notation.show(bytes)))));
+        facts.extend(
+            self.fields.iter().map(|(name, bytes)| (name.to_string(), json!(notation.show(bytes)))),
+        );
         facts.extend(self.plain.iter().map(|(name, value)| (name.to_string(), value.clone())));
         Value::Object(facts)
     }

@@ -9,7 +9,10 @@ use crate::pieces::PIECE_SIZE;
 use crate::stamped::Writer;
 
 /// Writes one batch so that it survives a power loss, and closes the database.
-pub fn write_synced(db: &Db, fill: impl FnOnce(&mut WriteBatch) -> flagstone::base::Result<()>) -> Outcome {
+pub fn write_synced(
+    db: &Db,
+    fill: impl FnOnce(&mut WriteBatch) -> flagstone::base::Result<()>,
+) -> Outcome {
     let mut batch = WriteBatch::new();
     fill(&mut batch)?;
     db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)?;

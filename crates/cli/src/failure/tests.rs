@@ -30,7 +30,13 @@ fn what_the_system_refused_comes_with_what_helps() {
 fn damage_comes_with_what_helps_once() {
     let error = Error::corruption("block checksum mismatch").at("000007.sst");
     let said = Failure::Engine(error.clone()).to_string();
-    assert!(said.starts_with("corruption: block checksum mismatch (000007.sst)\nflagstone verify"), "{said}");
+    assert!(
+        said.starts_with("corruption: block checksum mismatch (000007.sst)\nflagstone verify"),
+        "{said}"
+    );
     let said = Failure::Engine(error.advise(Remedy::RestoreWal)).to_string();
-    assert_eq!(said, "corruption: block checksum mismatch; restore the WAL from a copy (000007.sst)");
+    assert_eq!(
+        said,
+        "corruption: block checksum mismatch; restore the WAL from a copy (000007.sst)"
+    );
 }

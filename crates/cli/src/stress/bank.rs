@@ -1,7 +1,8 @@
 //! A bank whose money only moves: whatever a snapshot shows, the sum is the same.
 //!
-//! Accounts lie in two families. A transfer adds to one account and takes from another by a batch of two merges, so that any
-//! thread may move any money without a look at it; balances may be less than nothing.
+//! Accounts lie in two families. A transfer adds to one account and takes from another by a batch
+//! of two merges, so that any thread may move any money without a look at it; balances may be less
+//! than nothing.
 
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
@@ -55,9 +56,17 @@ impl Bank {
     }
 
     /// Adds everything up as of one moment, in one of three ways.
-    pub fn audit(&self, db: &Db, random: &mut fastrand::Rng, must_exist: bool) -> Result<(), Fault> {
-        let options =
-            ReadOptions { snapshot: Some(db.snapshot()), total_order_seek: true, ..ReadOptions::default() };
+    pub fn audit(
+        &self,
+        db: &Db,
+        random: &mut fastrand::Rng,
+        must_exist: bool,
+    ) -> Result<(), Fault> {
+        let options = ReadOptions {
+            snapshot: Some(db.snapshot()),
+            total_order_seek: true,
+            ..ReadOptions::default()
+        };
         let way = random.u8(..3);
         let mut balances = Vec::new();
         for family in &self.0 {
@@ -81,11 +90,15 @@ impl Bank {
             }
             read(place(), iter.status())?;
         }
-        let numbers: Option<Vec<u64>> =
-            balances.iter().map(|bytes| bytes.as_slice().try_into().ok().map(u64::from_le_bytes)).collect();
+        let numbers: Option<Vec<u64>> = balances
+            .iter()
+            .map(|bytes| bytes.as_slice().try_into().ok().map(u64::from_le_bytes))
+            .collect();
         let sum = numbers.map(|numbers| numbers.into_iter().fold(0, u64::wrapping_add));
         let accounts = FAMILIES.len() as u64 * ACCOUNTS;
-        if sum == Some(TOTAL) && balances.len() as u64 == accounts || balances.is_empty() && !must_exist {
+        if sum == Some(TOTAL) && balances.len() as u64 == accounts
+            || balances.is_empty() && !must_exist
+        {
             return Ok(());
         }
         Err(Fault::new(

@@ -1,4 +1,5 @@
-//! The process of one round: opens the database, checks everything, lets threads loose on it, and is killed or closes it.
+//! The process of one round: opens the database, checks everything, lets threads loose on it, and
+//! is killed or closes it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -72,9 +73,11 @@ fn live(config: &Config, round: &Round) -> std::result::Result<(), Fault> {
         std::process::exit(101);
     }));
     testkit::laboratory::begin();
-    let system = |error: rustix::io::Errno| Fault::error("limits of the process", io::Error::from(error));
+    let system =
+        |error: rustix::io::Errno| Fault::error("limits of the process", io::Error::from(error));
     // Without the supervisor nobody would end this process.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(system)?;
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(system)?;
     if let Some(limit) = config.memory_limit {
         let limit = rustix::process::Rlimit { current: Some(limit), maximum: Some(limit) };
         rustix::process::setrlimit(rustix::process::Resource::As, limit).map_err(system)?;
@@ -88,8 +91,14 @@ fn live(config: &Config, round: &Round) -> std::result::Result<(), Fault> {
     let (room, env) = read(place, Room::new(config, round))?;
     room.narrow().map_err(|error| Fault::error(place, error))?;
     let counts = Counts::default();
-    let outcome =
-        Process { config, round, room, counts: &counts, chosen: settings::choose(config, round, &env) }.run();
+    let outcome = Process {
+        config,
+        round,
+        room,
+        counts: &counts,
+        chosen: settings::choose(config, round, &env),
+    }
+    .run();
     counts.save(&config.counts()).map_err(notes)?;
     outcome
 }
@@ -130,8 +139,8 @@ impl Process<'_> {
         let db = self.open(expected.is_funded().map_err(notes)?)?;
         self.check_and_settle(&db, &expected)?;
         self.remove_passing_families(&db)?;
-        let bank =
-            Bank::of(&db).ok_or_else(|| Fault::new("the bank's families", "that they exist", "nothing"))?;
+        let bank = Bank::of(&db)
+            .ok_or_else(|| Fault::new("the bank's families", "that they exist", "nothing"))?;
         self.found_bank(&db, &bank, &expected)?;
         self.counts.save(&self.config.counts()).map_err(notes)?;
         let mut out = io::stdout();
@@ -197,7 +206,12 @@ impl Process<'_> {
         Ok(())
     }
 
-    fn found_bank(&self, db: &Db, bank: &Bank, expected: &Expected) -> std::result::Result<(), Fault> {
+    fn found_bank(
+        &self,
+        db: &Db,
+        bank: &Bank,
+        expected: &Expected,
+    ) -> std::result::Result<(), Fault> {
         let is_funded = expected.is_funded().map_err(notes)?;
         bank.audit(db, &mut fastrand::Rng::with_seed(self.round.seed), is_funded)?;
         if is_funded {
@@ -208,7 +222,11 @@ impl Process<'_> {
     }
 
     /// Does something that must be done; makes space for it if there is none.
-    fn with_room(&self, place: &str, mut work: impl FnMut() -> Result<()>) -> std::result::Result<(), Fault> {
+    fn with_room(
+        &self,
+        place: &str,
+        mut work: impl FnMut() -> Result<()>,
+    ) -> std::result::Result<(), Fault> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match work() {
@@ -285,7 +303,8 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// The closed database, opened for reading, holds exactly what it should, and its directory nothing else.
+    /// The closed database, opened for reading, holds exactly what it should, and its directory
+    /// nothing else.
     fn check_closed(&self, expected: &Expected) -> std::result::Result<(), Fault> {
         let place = "the opening for reading";
         let (config, options) = (self.config, &self.chosen.options);
@@ -295,20 +314,27 @@ impl Process<'_> {
         verify::judge(expected, &config.space, &found)?;
         verify::check_files(&db)?;
         let checked = read(place, db.check())?;
-        // After a full disk it may be unknown whether the MANIFEST names a file; it is kept then. And what iterators use
-        // when the database is closed stays, too.
+        // After a full disk it may be unknown whether the MANIFEST names a file; it is kept then.
+        // And what iterators use when the database is closed stays, too.
         let is_tidy = matches!(self.room, Room::Ample) && !self.round.closes_under_threads;
         if let Some(stray) = checked.strays.first().filter(|_| is_tidy) {
             let found = format!("{}, and {} others", stray.display(), checked.strays.len() - 1);
-            return Err(Fault::new("the directory after a clean close", "no file that nothing names", found));
+            return Err(Fault::new(
+                "the directory after a clean close",
+                "no file that nothing names",
+                found,
+            ));
         }
         if self.round.readable_by_rocksdb {
-            let of_family =
-                |family: &ColumnFamily| Ok((family.name().to_string(), contents::of_family(&db, family)?));
-            let listed = read("a scan for RocksDB", db.column_families().iter().map(of_family).collect())?;
+            let of_family = |family: &ColumnFamily| {
+                Ok((family.name().to_string(), contents::of_family(&db, family)?))
+            };
+            let listed =
+                read("a scan for RocksDB", db.column_families().iter().map(of_family).collect())?;
             contents::save(&config.contents(), &listed).map_err(notes)?;
         }
-        self.counts.add("keys verified after closing", (FAMILIES.len() * config.space.keys()) as u64);
+        self.counts
+            .add("keys verified after closing", (FAMILIES.len() * config.space.keys()) as u64);
         read("the closing of a database opened for reading", db.close())
     }
 }

@@ -49,7 +49,8 @@ impl Sum {
 /// What this engine reads.
 pub fn of_family(db: &Db, family: &ColumnFamily) -> Result<Contents> {
     let mut sum = Sum::default();
-    let mut iter = db.iter_cf(family, &ReadOptions { total_order_seek: true, ..ReadOptions::default() })?;
+    let mut iter =
+        db.iter_cf(family, &ReadOptions { total_order_seek: true, ..ReadOptions::default() })?;
     iter.seek_to_first();
     while iter.valid() {
         let key = iter.key().to_vec();

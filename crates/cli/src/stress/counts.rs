@@ -32,14 +32,17 @@ impl Counts {
         add(&self.others, name, amount);
     }
 
-    /// Writes what was counted so far; whoever reads the file sees all of it or what was there before.
+    /// Writes what was counted so far; whoever reads the file sees all of it or what was there
+    /// before.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let listed = |counts: &Mutex<BTreeMap<&'static str, u64>>| {
             json!(*counts.lock().expect("nobody panics with it"))
         };
         let markers: Map<String, Value> = sometimes::counts()
             .into_iter()
-            .map(|(name, meaning, count)| (name.to_string(), json!({ "meaning": meaning, "count": count })))
+            .map(|(name, meaning, count)| {
+                (name.to_string(), json!({ "meaning": meaning, "count": count }))
+            })
             .collect();
         let text = json!({
             "operations": listed(&self.operations),

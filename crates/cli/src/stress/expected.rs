@@ -1,5 +1,5 @@
-//! What the database must hold, in a file beside it that is written with plain positioned writes: what the system has taken
-//! survives the death of the process.
+//! What the database must hold, in a file beside it that is written with plain positioned writes:
+//! what the system has taken survives the death of the process.
 //!
 //! ```text
 //! file    ::= header thread* slot*                      a slot a family and key, a block a thread
@@ -8,8 +8,9 @@
 //! slot    ::= count state*                              64 bytes; what the key may hold, oldest first
 //! ```
 //!
-//! All are 64-bit words. Before a logged operation its changes stand in the thread's block; when it is acknowledged they go
-//! to the slots. A write without the WAL adds to its key's slot what may be found, should it survive.
+//! All are 64-bit words. Before a logged operation its changes stand in the thread's block; when it
+//! is acknowledged they go to the slots. A write without the WAL adds to its key's slot what may be
+//! found, should it survive.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -51,7 +52,8 @@ pub enum Stage {
     Acknowledged,
 }
 
-/// What a key may be found to hold, oldest first; the last is what it holds while the process lives.
+/// What a key may be found to hold, oldest first; the last is what it holds while the process
+/// lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slot(Vec<State>);
 
@@ -101,7 +103,8 @@ pub struct Expected {
 impl Expected {
     /// Opens the file, or makes it with its full size, so that a full disk cannot come between.
     pub fn open(path: &Path, space: Space) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let expected = Self { file, space };
         let size = expected.slot_offset(Place { family: FAMILIES.len(), index: 0 });
         if expected.file.metadata()?.len() != size {

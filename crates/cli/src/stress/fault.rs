@@ -19,7 +19,11 @@ pub struct Fault {
 
 impl Fault {
     /// A difference.
-    pub fn new(place: impl Into<String>, expected: impl Into<String>, found: impl Into<String>) -> Self {
+    pub fn new(
+        place: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
         Self { place: place.into(), expected: expected.into(), found: found.into() }
     }
 

@@ -26,12 +26,14 @@ pub enum RefereeUse {
     Never,
 }
 
-/// Look for faults: work on a database with many threads, kill the process, check everything, and so on.
+/// Look for faults: work on a database with many threads, kill the process, check everything, and
+/// so on.
 ///
-/// Each round is a process that opens the database with random options, compares every key with what was acknowledged, and
-/// lets threads put, merge, delete, scan, take snapshots and checkpoints, flush, compact, change options and create
-/// and drop families, checking every answer, until it is killed (SIGKILL) or closes the database. A fault ends the run
-/// with exit code 1; it is told with its seed, and the files are kept.
+/// Each round is a process that opens the database with random options, compares every key with
+/// what was acknowledged, and lets threads put, merge, delete, scan, take snapshots and
+/// checkpoints, flush, compact, change options and create and drop families, checking every answer,
+/// until it is killed (SIGKILL) or closes the database. A fault ends the run with exit code 1; it
+/// is told with its seed, and the files are kept.
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Examples:\n  flagstone stress --duration 10m\n  flagstone stress --duration 10m --disk-limit 64M\n  \
@@ -59,16 +61,17 @@ pub struct Flags {
     /// Bytes of the largest value; most are smaller
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "8K")]
     pub value_size: u64,
-    /// Where the database is: an empty directory; by default in --work. On a small disk (less than 1 GiB) a file takes up
-    /// most of the space, and is removed for a while when the database has used up the rest
+    /// Where the database is: an empty directory; by default in --work. On a small disk (less than
+    /// 1 GiB) a file takes up most of the space, and is removed for a while when the database has
+    /// used up the rest
     #[arg(long, value_name = "DIRECTORY")]
     pub dir: Option<PathBuf>,
-    /// Where notes are kept: what the database must hold, and a copy of it as the round found it; by default a new
-    /// temporary directory, which stays after a fault or an interruption
+    /// Where notes are kept: what the database must hold, and a copy of it as the round found it;
+    /// by default a new temporary directory, which stays after a fault or an interruption
     #[arg(long, value_name = "DIRECTORY")]
     pub work: Option<PathBuf>,
-    /// Let the database have so many bytes at most in most rounds, often fewer; when they are used up, it must survive,
-    /// and resume when the limit is lifted
+    /// Let the database have so many bytes at most in most rounds, often fewer; when they are used
+    /// up, it must survive, and resume when the limit is lifted
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub disk_limit: Option<u64>,
     /// Let each round's process have so many bytes of address space
@@ -93,8 +96,9 @@ pub struct Flags {
 
 fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 =
-        digits.parse().map_err(|_| "expected a number and ms, s, m or h, such as 10m".to_string())?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "expected a number and ms, s, m or h, such as 10m".to_string())?;
     let milliseconds = match &text[digits.len()..] {
         "ms" => 1,
         "s" | "" => 1000,
@@ -102,7 +106,10 @@ fn time(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000,
         unit => return Err(format!("there is no unit '{unit}'; use ms, s, m or h")),
     };
-    number.checked_mul(milliseconds).map(Duration::from_millis).ok_or_else(|| "it is too long".to_string())
+    number
+        .checked_mul(milliseconds)
+        .map(Duration::from_millis)
+        .ok_or_else(|| "it is too long".to_string())
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

@@ -1,4 +1,5 @@
-//! Snapshots and iterators that are kept while the world goes on, and must still show what they showed.
+//! Snapshots and iterators that are kept while the world goes on, and must still show what they
+//! showed.
 
 use std::ops::Range;
 
@@ -75,7 +76,15 @@ impl Worker<'_> {
         let options = ReadOptions { snapshot: Some(snapshot), ..own_range_options(space, stretch) };
         if self.random.bool() {
             let mut iter = read("an iterator", self.life.db.iter_cf(handle, &options))?;
-            return check_steps(space, *family, stretch, states, &mut iter, &mut self.random, steps);
+            return check_steps(
+                space,
+                *family,
+                stretch,
+                states,
+                &mut iter,
+                &mut self.random,
+                steps,
+            );
         }
         for _ in 0..10 {
             let place = Place { family: *family, index: self.random.usize(stretch.clone()) };

@@ -1,10 +1,13 @@
-//! Watches over the threads of a round: makes room when the disk is full, sees that the database resumes and that nobody hangs.
+//! Watches over the threads of a round: makes room when the disk is full, sees that the database
+//! resumes and that nobody hangs.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use flagstone::db::Db;
-use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions,
+};
 
 use super::fault::{Fault, Trouble, read, written};
 use super::room::Room;
@@ -42,7 +45,11 @@ pub fn prepare_to_close(db: &Db, room: &Room) -> Result<(), Fault> {
             Err(Trouble::Fault(fault)) => return Err(fault),
             Err(Trouble::Full) if since.elapsed() > RESUME => {
                 let found = format!("none in {} seconds", RESUME.as_secs());
-                return Err(Fault::new("a disk that has space", "a flush without reopening", found));
+                return Err(Fault::new(
+                    "a disk that has space",
+                    "a flush without reopening",
+                    found,
+                ));
             }
             Err(Trouble::Full) => std::thread::sleep(TICK),
         }
@@ -63,19 +70,22 @@ impl<'a> Keeper<'a> {
         Self { life, room, random, disk: Disk::Fine { refused: 0 } }
     }
 
-    /// Keeps watch for so long, or until the process is killed; then stops the threads. In some rounds the database is
-    /// closed first.
+    /// Keeps watch for so long, or until the process is killed; then stops the threads. In some
+    /// rounds the database is closed first.
     pub fn keep(&mut self, time: Option<Duration>) -> Result<(), Fault> {
         let mut outcome = self.watch(Instant::now(), time);
         if outcome.is_ok() && self.life.round.closes_under_threads {
             let is_ready = prepare_to_close(self.life.db, self.room);
-            outcome = is_ready
-                .and_then(|()| read("the closing of the database under its threads", self.life.db.close()));
+            outcome = is_ready.and_then(|()| {
+                read("the closing of the database under its threads", self.life.db.close())
+            });
         }
         self.life.stop.store(true, Ordering::Relaxed);
         // A thread that hangs would never be joined.
         match outcome {
-            Err(fault) if self.is_anybody_hanging() => super::child::give_up(self.life.config, &fault),
+            Err(fault) if self.is_anybody_hanging() => {
+                super::child::give_up(self.life.config, &fault)
+            }
             outcome => outcome,
         }
     }
@@ -90,7 +100,9 @@ impl<'a> Keeper<'a> {
             }
             self.look_for_hanging()?;
             self.look_at_disk()?;
-            if self.life.stop.load(Ordering::Relaxed) || time.is_some_and(|time| begun.elapsed() >= time) {
+            if self.life.stop.load(Ordering::Relaxed)
+                || time.is_some_and(|time| begun.elapsed() >= time)
+            {
                 return Ok(());
             }
         }
@@ -105,7 +117,11 @@ impl<'a> Keeper<'a> {
             let (what, since) = *doing.lock().expect("nobody panics with it");
             if since.elapsed() > PATIENCE {
                 let place = format!("thread {thread}, {what}");
-                return Err(Fault::new(place, "an end", format!("none in {} seconds", PATIENCE.as_secs())));
+                return Err(Fault::new(
+                    place,
+                    "an end",
+                    format!("none in {} seconds", PATIENCE.as_secs()),
+                ));
             }
         }
         Ok(())

@@ -1,9 +1,11 @@
-//! `flagstone stress`: random work by many threads on a database whose process is killed again and again.
+//! `flagstone stress`: random work by many threads on a database whose process is killed again and
+//! again.
 //!
-//! The command is a supervisor. Each round is a process of its own ([`child`]): it opens the database with random options,
-//! checks everything ([`verify`]) against notes kept outside of the database ([`expected`]), and works ([`worker`])
-//! until the supervisor kills it, or until it closes the database. All choices follow from the seed ([`plan`]); what the
-//! threads make of them depends on the moment, too.
+//! The command is a supervisor. Each round is a process of its own ([`child`]): it opens the
+//! database with random options, checks everything ([`verify`]) against notes kept outside of the
+//! database ([`expected`]), and works ([`worker`]) until the supervisor kills it, or until it
+//! closes the database. All choices follow from the seed ([`plan`]); what the threads make of them
+//! depends on the moment, too.
 
 #![expect(
     clippy::disallowed_methods,
@@ -53,8 +55,9 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
     if let Some(number) = flags.child {
         return child::run(flags, common, number);
     }
-    let nanoseconds =
-        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
+    let nanoseconds = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |now| now.subsec_nanos());
     let process = std::process::id();
     let seed = flags.seed.unwrap_or(u64::from(nanoseconds) ^ u64::from(process) << 32);
     let temporary = std::env::temp_dir().join(format!("flagstone-stress-{process}-{seed}"));
@@ -65,7 +68,9 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
         RefereeUse::Never => None,
         RefereeUse::Auto => Referee::find(),
         RefereeUse::Always => Some(Referee::find().ok_or_else(|| {
-            Failure::Usage("--referee always: ldb and sst_dump are not installed (rocksdb-tools)".to_string())
+            Failure::Usage(
+                "--referee always: ldb and sst_dump are not installed (rocksdb-tools)".to_string(),
+            )
         })?),
     };
     let begun = Instant::now();
@@ -83,6 +88,7 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
     }
     let verdict = if failed.is_none() { Verdict::Sound } else { Verdict::Faulty };
     let again = flags.again(common, &config);
-    let summary = Summary { config: &config, totals: &totals, time: begun.elapsed(), failed, again };
+    let summary =
+        Summary { config: &config, totals: &totals, time: begun.elapsed(), failed, again };
     reported(verdict, summary.print(common.json))
 }

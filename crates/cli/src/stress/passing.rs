@@ -20,7 +20,8 @@ fn key(index: usize) -> String {
     format!("passing {index:03}")
 }
 
-/// What the names of a thread's families begin with; a version follows, which all that is written to one exceeds.
+/// What the names of a thread's families begin with; a version follows, which all that is written
+/// to one exceeds.
 fn prefix(thread: usize) -> String {
     format!("passing-{thread}-")
 }
@@ -29,11 +30,14 @@ fn everything() -> ReadOptions {
     ReadOptions { total_order_seek: true, ..ReadOptions::default() }
 }
 
-/// Such a family holds every key, as one batch wrote them, or nothing; and nothing of a family before it. How many keys.
+/// Such a family holds every key, as one batch wrote them, or nothing; and nothing of a family
+/// before it. How many keys.
 pub fn check(db: &Db, family: &ColumnFamily) -> Result<usize, Fault> {
     let name = family.name();
     let born = name.rsplit('-').next().and_then(|version| version.parse().ok());
-    let wrong = |expected: String, found: String| Err(Fault::new(format!("family {name}"), expected, found));
+    let wrong = |expected: String, found: String| {
+        Err(Fault::new(format!("family {name}"), expected, found))
+    };
     let Some(born) = born else {
         return wrong("no family of that name".to_string(), "one".to_string());
     };
@@ -68,7 +72,9 @@ impl Worker<'_> {
     /// A family is made, filled, looked at, and dropped; an iterator outlives it.
     pub fn passing_family(&mut self) -> Outcome {
         let (db, prefix) = (self.life.db, prefix(self.thread));
-        if let Some(left) = db.column_families().iter().find(|family| family.name().starts_with(&prefix)) {
+        if let Some(left) =
+            db.column_families().iter().find(|family| family.name().starts_with(&prefix))
+        {
             // A full disk came between.
             return written("the drop of a family", db.drop_column_family(left));
         }

@@ -89,7 +89,8 @@ pub enum Ending {
     Killed(Duration),
     /// The process is killed so long after it was started, most likely while it opens the database.
     KilledEarly(Duration),
-    /// The process works so long, then closes the database, and checks it once more, opened for reading.
+    /// The process works so long, then closes the database, and checks it once more, opened for
+    /// reading.
     Closed(Duration),
 }
 
@@ -133,8 +134,8 @@ impl Round {
 }
 
 impl Config {
-    /// The round of that number. Rounds come in lives of one database; each life ends with a clean close, so that no
-    /// kill goes unverified.
+    /// The round of that number. Rounds come in lives of one database; each life ends with a clean
+    /// close, so that no kill goes unverified.
     pub fn round(&self, number: u64, with_referee: bool) -> Round {
         let mut lives = fastrand::Rng::with_seed(self.seed);
         let mut first = 0;
@@ -166,13 +167,15 @@ impl Config {
         let space = self.disk_limit.or(self.small_disk).unwrap_or(0).max(1 << 18) as f64;
         let disk_free = (space / 2.0).powf(random.f64() / 2.0 + 0.5) as u64;
         // A full disk may make the flush of a close fail, with which such writes are lost.
-        let unlogged = random.u8(..5) == 0 && self.disk_limit.is_none() && self.small_disk.is_none();
+        let unlogged =
+            random.u8(..5) == 0 && self.disk_limit.is_none() && self.small_disk.is_none();
         let mut round = Round {
             number,
             seed: random.u64(..),
             is_first,
             ending,
-            // An unlogged write that is cut short by the close may be found or not; the notes have no place for that.
+            // An unlogged write that is cut short by the close may be found or not; the notes have
+            // no place for that.
             closes_under_threads: random.bool() && !unlogged,
             unlogged,
             disk_limit,

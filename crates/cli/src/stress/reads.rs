@@ -21,7 +21,8 @@ pub fn own_range_options(space: &Space, stretch: &Range<usize>) -> ReadOptions {
     }
 }
 
-/// Moves an iterator over a stretch to and fro, and compares at every step. `states` are what the stretch holds.
+/// Moves an iterator over a stretch to and fro, and compares at every step. `states` are what the
+/// stretch holds.
 pub fn check_steps(
     space: &Space,
     family: usize,
@@ -78,8 +79,9 @@ pub fn check_steps(
                 at = at.filter(|next| *next < present.len());
             }
         }
-        check_position(space, family, at.map(|at| present[at]), stretch, states, iter)
-            .map_err(|fault| Fault { place: format!("step {step}, {how}: {}", fault.place), ..fault })?;
+        check_position(space, family, at.map(|at| present[at]), stretch, states, iter).map_err(
+            |fault| Fault { place: format!("step {step}, {how}: {}", fault.place), ..fault },
+        )?;
     }
     Ok(())
 }
@@ -97,14 +99,17 @@ fn check_position(
     let found = iter.valid().then(|| iter.key().to_vec());
     let index = found.as_deref().and_then(|key| space.index(key));
     if index != expected || found.is_some() && index.is_none() {
-        let shown =
-            |index: Option<usize>| index.map_or("the end".to_string(), |index| format!("key {index}"));
-        let found = found.map_or("the end".to_string(), |key| format!("key {}", key.escape_ascii()));
+        let shown = |index: Option<usize>| {
+            index.map_or("the end".to_string(), |index| format!("key {index}"))
+        };
+        let found =
+            found.map_or("the end".to_string(), |key| format!("key {}", key.escape_ascii()));
         return Err(Fault::new(range, shown(expected), found));
     }
     let Some(index) = index else { return Ok(()) };
     let place = Place { family, index };
-    let state = check_value(space, place, "an iterator's value", Some(read(&range, iter.value())?))?;
+    let state =
+        check_value(space, place, "an iterator's value", Some(read(&range, iter.value())?))?;
     let wanted = states[index - stretch.start];
     if state != wanted {
         let place = format!("an iterator's value of {}", name(space, place));
@@ -142,9 +147,11 @@ impl Worker<'_> {
         Ok(self.check_own(place, "get", value.as_deref())?)
     }
 
-    /// Another thread writes the key at the same time: whatever is found must be a value of that key.
+    /// Another thread writes the key at the same time: whatever is found must be a value of that
+    /// key.
     pub fn get_foreign(&mut self) -> Outcome {
-        let place = Place { family: self.any_family(), index: self.random.usize(..self.space().keys()) };
+        let place =
+            Place { family: self.any_family(), index: self.random.usize(..self.space().keys()) };
         let key = self.space().key(place.index);
         let value = self.life.db.get_cf(&self.life.families[place.family], key);
         let value = read(name(self.space(), place), value)?;
@@ -152,17 +159,25 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Under one snapshot, a key that is only written by batches over all families is the same in all.
+    /// Under one snapshot, a key that is only written by batches over all families is the same in
+    /// all.
     pub fn get_joint(&mut self) -> Outcome {
-        let options = ReadOptions { snapshot: Some(self.life.db.snapshot()), ..ReadOptions::default() };
+        let options =
+            ReadOptions { snapshot: Some(self.life.db.snapshot()), ..ReadOptions::default() };
         let thread = self.random.usize(..self.space().threads);
         let index = self.random.usize(self.space().of_class(thread, Class::Joint));
         let key = self.space().key(index);
         let mut states = Vec::new();
         for (family, handle) in self.life.families.iter().enumerate() {
             let place = Place { family, index };
-            let value = read(name(self.space(), place), self.life.db.get_with(&options, handle, &key))?;
-            states.push(check_value(self.space(), place, "get under a snapshot", value.as_deref())?);
+            let value =
+                read(name(self.space(), place), self.life.db.get_with(&options, handle, &key))?;
+            states.push(check_value(
+                self.space(),
+                place,
+                "get under a snapshot",
+                value.as_deref(),
+            )?);
         }
         Ok(check_joint(self.space(), index, &states)?)
     }
@@ -228,7 +243,8 @@ impl Worker<'_> {
             prefix_same_as_start: true,
             ..own_range_options(&space, &stretch)
         };
-        let mut iter = read("a prefix scan", self.life.db.iter_cf(&self.life.families[family], &options))?;
+        let mut iter =
+            read("a prefix scan", self.life.db.iter_cf(&self.life.families[family], &options))?;
         let states = self.last_states(family, &stretch);
         let is_expected = |index: &usize| {
             states[index - stretch.start].is_present()
@@ -252,7 +268,15 @@ impl Worker<'_> {
         let mut iter = read("a walk", self.life.db.iter_cf(&self.life.families[family], &options))?;
         let states = self.last_states(family, &stretch);
         let steps = self.random.usize(5..80);
-        Ok(check_steps(self.space(), family, &stretch, &states, &mut iter, &mut self.random, steps)?)
+        Ok(check_steps(
+            self.space(),
+            family,
+            &stretch,
+            &states,
+            &mut iter,
+            &mut self.random,
+            steps,
+        )?)
     }
 
     pub fn audit(&mut self) -> Outcome {

@@ -68,14 +68,19 @@ impl Summary<'_> {
         if !never.is_empty() {
             output.line("never reached:")?;
         }
-        never.into_iter().try_for_each(|(name, (meaning, _))| output.line(format!("  {name}: {meaning}")))
+        never
+            .into_iter()
+            .try_for_each(|(name, (meaning, _))| output.line(format!("  {name}: {meaning}")))
     }
 
     fn failure_as_text(&self, output: &mut Output) -> Result<(), Failure> {
         let Some((round, fault)) = &self.failed else { return output.line("nothing wrong found") };
         output.line(format!("\nFAULT in round {} of seed {}", round.number, self.config.seed))?;
         output.line(fault.to_string())?;
-        output.line(format!("the round {}; its options, where they are not the defaults:", self.story()))?;
+        output.line(format!(
+            "the round {}; its options, where they are not the defaults:",
+            self.story()
+        ))?;
         for line in self.options() {
             output.line(format!("  {line}"))?;
         }
@@ -118,11 +123,15 @@ impl Summary<'_> {
     fn story(&self) -> String {
         let Some((round, _)) = &self.failed else { return String::new() };
         let mut story = match round.ending {
-            Ending::Killed(time) => format!("was to be killed after {:.3} s of work", time.as_secs_f64()),
+            Ending::Killed(time) => {
+                format!("was to be killed after {:.3} s of work", time.as_secs_f64())
+            }
             Ending::KilledEarly(time) => {
                 format!("was to be killed {:.3} s after its start", time.as_secs_f64())
             }
-            Ending::Closed(time) => format!("was to close the database after {:.3} s", time.as_secs_f64()),
+            Ending::Closed(time) => {
+                format!("was to close the database after {:.3} s", time.as_secs_f64())
+            }
         };
         if round.closes() && round.closes_under_threads {
             story += ", while its threads are at work";

@@ -40,7 +40,9 @@ impl Room {
     pub fn relieve(&self) -> io::Result<()> {
         match self {
             Self::Ample => {}
-            Self::Quota { fs, limit, .. } => fs.set_limit((*limit).max(fs.used()).saturating_mul(4)),
+            Self::Quota { fs, limit, .. } => {
+                fs.set_limit((*limit).max(fs.used()).saturating_mul(4))
+            }
             Self::Ballast { path, .. } => match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -59,7 +61,12 @@ impl Room {
                 let found = rustix::fs::fstatvfs(&file)?;
                 let surplus = (found.f_bavail * found.f_frsize).saturating_sub(*free);
                 if surplus > 0 {
-                    match rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, surplus) {
+                    match rustix::fs::fallocate(
+                        &file,
+                        rustix::fs::FallocateFlags::empty(),
+                        0,
+                        surplus,
+                    ) {
                         // The database was faster: the disk is as full as it was to be.
                         Ok(()) | Err(rustix::io::Errno::NOSPC) => {}
                         Err(error) => return Err(error.into()),

@@ -37,7 +37,8 @@ impl Chosen {
             with.cf = family.clone();
             let rows = flagstone::options::names::rows().map(|row| row.name);
             let extra = ["merge_operator", "prefix_extractor", "block_cache", "blob_cache"];
-            let differing = rows.chain(extra).filter(|option| with.get(option) != plain.get(option));
+            let differing =
+                rows.chain(extra).filter(|option| with.get(option) != plain.get(option));
             let listed: Vec<String> = differing
                 .map(|option| format!("{option}={}", with.get(option).unwrap_or_default()))
                 .collect();
@@ -91,9 +92,13 @@ pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rn
         options.cf.settings.compaction_options_universal.max_read_amp = -1;
         let fifo = &mut options.cf.settings.compaction_options_fifo;
         (fifo.max_data_files_size, fifo.use_kv_ratio_compaction) = (0, false);
-        // Its hash memtables have no place for a key that is shorter than the prefix: replaying a WAL with one, it ends.
-        let has_short_keys = matches!(options.cf.prefix_extractor, Some(PrefixExtractor::FixedPrefix(_)));
-        if has_short_keys && matches!(options.cf.memtable_factory, MemTableFactory::PrefixHash { .. }) {
+        // Its hash memtables have no place for a key that is shorter than the prefix: replaying a
+        // WAL with one, it ends.
+        let has_short_keys =
+            matches!(options.cf.prefix_extractor, Some(PrefixExtractor::FixedPrefix(_)));
+        if has_short_keys
+            && matches!(options.cf.memtable_factory, MemTableFactory::PrefixHash { .. })
+        {
             options.cf.settings.memtable_factory = MemTableFactory::default();
         }
     }
@@ -110,14 +115,24 @@ pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rn
     options
 }
 
-/// Changes of a running family's options. Some do not go together with what else is set, and are refused.
-pub fn draw_changes(round: &Round, random: &mut fastrand::Rng) -> Vec<(&'static str, &'static str)> {
+/// Changes of a running family's options. Some do not go together with what else is set, and are
+/// refused.
+pub fn draw_changes(
+    round: &Round,
+    random: &mut fastrand::Rng,
+) -> Vec<(&'static str, &'static str)> {
     let mut changes = settings::random_changes(random, Scope::Family);
     changes.retain(|(name, value)| match *name {
         "table.format_version" => !round.readable_by_rocksdb,
-        "table.prepopulate_block_cache" => !round.readable_by_rocksdb || *value != "kFlushAndCompaction",
-        "compaction_options_universal" => !round.readable_by_rocksdb || !value.contains("max_read_amp"),
-        "compaction_options_fifo" => !round.readable_by_rocksdb || !value.contains("max_data_files_size"),
+        "table.prepopulate_block_cache" => {
+            !round.readable_by_rocksdb || *value != "kFlushAndCompaction"
+        }
+        "compaction_options_universal" => {
+            !round.readable_by_rocksdb || !value.contains("max_read_amp")
+        }
+        "compaction_options_fifo" => {
+            !round.readable_by_rocksdb || !value.contains("max_data_files_size")
+        }
         "target_file_size_base" | "blob_file_size" => *value != "1",
         _ => true,
     });

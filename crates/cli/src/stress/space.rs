@@ -1,7 +1,7 @@
 //! Which keys there are, and who may write them.
 //!
-//! Each thread owns a stretch of the keys, the same in every family, so that it always knows what they must hold. A stretch
-//! has three parts, by what its keys are for.
+//! Each thread owns a stretch of the keys, the same in every family, so that it always knows what
+//! they must hold. A stretch has three parts, by what its keys are for.
 
 use std::ops::Range;
 
@@ -64,7 +64,8 @@ impl Space {
         }
     }
 
-    /// The key's bytes, in the order of the indexes; every fourth is longer. `keys()` gives the end of all.
+    /// The key's bytes, in the order of the indexes; every fourth is longer. `keys()` gives the end
+    /// of all.
     pub fn key(&self, index: usize) -> Vec<u8> {
         let mut key = format!("{index:0width$}", width = self.width()).into_bytes();
         if index.is_multiple_of(4) {

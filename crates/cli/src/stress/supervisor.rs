@@ -69,7 +69,8 @@ impl Supervisor<'_> {
         Ok(None)
     }
 
-    /// Plays one round as it was, from the files that it had found, and one more that checks what is left.
+    /// Plays one round as it was, from the files that it had found, and one more that checks what
+    /// is left.
     pub fn repeat(&mut self, number: u64) -> Result<Option<Failed>, Failure> {
         let config = &self.config;
         remove_all(config, true)
@@ -100,7 +101,9 @@ impl Supervisor<'_> {
         }
         for old in [config.counts(), config.fault(), config.contents()] {
             match fs::remove_file(old) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(own_files(error)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(own_files(error));
+                }
                 _ => {}
             }
         }
@@ -176,21 +179,24 @@ impl Supervisor<'_> {
 
     /// What a process that ended badly says itself, or what it left on standard error.
     fn fault_of(&self, status: ExitStatus) -> Fault {
-        let written =
-            fs::read_to_string(self.config.fault()).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let written = fs::read_to_string(self.config.fault())
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok());
         if let Some(fault) = written.as_ref().and_then(Fault::from_json) {
             return fault;
         }
         let log = fs::read_to_string(self.config.log()).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         let tail = lines[lines.len().saturating_sub(12)..].join("\n            ");
-        let expected = if status.code() == Some(FOUND) { "a fault written down" } else { "a good end" };
+        let expected =
+            if status.code() == Some(FOUND) { "a fault written down" } else { "a good end" };
         Fault::new("the process of the round", expected, format!("{status}\n            {tail}"))
     }
 
     /// Has RocksDB's tools read what the round closed.
     fn ask_referee(&mut self, round: &Round) -> Result<(), Fault> {
-        let Some(referee) = self.referee.as_ref().filter(|_| round.readable_by_rocksdb && round.closes())
+        let Some(referee) =
+            self.referee.as_ref().filter(|_| round.readable_by_rocksdb && round.closes())
         else {
             return Ok(());
         };
@@ -198,8 +204,8 @@ impl Supervisor<'_> {
         let no = |error: String| Fault::error("RocksDB's tools", error);
         referee.ldb(&db, &["checkconsistency"]).map_err(no)?;
         let tables = referee.verify_tables(&db).map_err(no)?;
-        let ours =
-            contents::load(&self.config.contents()).map_err(|error| Fault::error("the contents", error))?;
+        let ours = contents::load(&self.config.contents())
+            .map_err(|error| Fault::error("the contents", error))?;
         for (family, ours) in ours {
             let scanned = referee.scan(&db, &family).map_err(no)?;
             let theirs = contents::of_dump(&scanned);

@@ -7,8 +7,9 @@
 //! head     ::= family:u8 key:u32 version:u64
 //! ```
 //!
-//! Numbers are little endian. The filling follows from head and length, so that a value of another key, of another
-//! family, or made of parts of two, is recognised. Versions rise with every operation of a thread.
+//! Numbers are little endian. The filling follows from head and length, so that a value of another
+//! key, of another family, or made of parts of two, is recognised. Versions rise with every
+//! operation of a thread.
 
 /// The most operands that one key collects.
 pub const MERGES_MAX: u64 = 100;
@@ -20,8 +21,8 @@ const MERGES_BITS: u32 = 7;
 const _: () = assert!(VERSION_BITS + DIGEST_BITS + MERGES_BITS + 1 == u64::BITS);
 const _: () = assert!(MERGES_MAX < 1 << MERGES_BITS);
 
-/// What one key of one family holds: whether anything, the version of its last operation, how many merges since the last
-/// put, and a digest of all their versions.
+/// What one key of one family holds: whether anything, the version of its last operation, how many
+/// merges since the last put, and a digest of all their versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct State(pub u64);
 
@@ -121,7 +122,8 @@ fn seed(place: Place, version: u64, length: usize) -> u64 {
     mix(mix(mix(place.index as u64) ^ place.family as u64 ^ version) ^ length as u64)
 }
 
-/// Eight bytes that are repeated eight times, then the next: it compresses, and no two stretches are alike.
+/// Eight bytes that are repeated eight times, then the next: it compresses, and no two stretches
+/// are alike.
 fn filling(seed: u64, at: usize) -> u8 {
     mix(seed ^ (at / 64) as u64).to_le_bytes()[at % 8]
 }

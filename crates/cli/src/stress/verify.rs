@@ -1,9 +1,11 @@
 //! Everything that the database holds against what it must hold.
 //!
-//! 1. Every family is read forwards, backwards and by lookups, which must agree; every value is checked alone.
-//! 2. Each key must hold what was acknowledged last. An operation that was on its way is there as a whole or not at all; what
-//!    an acknowledged one wrote is there.
-//! 3. Writes without the WAL are found up to some moment of each thread and family, and none after it.
+//! 1. Every family is read forwards, backwards and by lookups, which must agree; every value is
+//!    checked alone.
+//! 2. Each key must hold what was acknowledged last. An operation that was on its way is there as a
+//!    whole or not at all; what an acknowledged one wrote is there.
+//! 3. Writes without the WAL are found up to some moment of each thread and family, and none after
+//!    it.
 //! 4. Joint keys agree in all families; every byte of every file has its checksum.
 
 use flagstone::base::counted;
@@ -29,7 +31,12 @@ pub fn name(space: &Space, place: Place) -> String {
 }
 
 /// Reads one value that a reader returned for a key.
-pub fn check_value(space: &Space, place: Place, how: &str, value: Option<&[u8]>) -> Result<State, Fault> {
+pub fn check_value(
+    space: &Space,
+    place: Place,
+    how: &str,
+    value: Option<&[u8]>,
+) -> Result<State, Fault> {
     let Some(value) = value else { return Ok(State::default()) };
     parse(place, value).map_err(|wrong| {
         let shown = value[..value.len().min(40)].escape_ascii();
@@ -106,12 +113,22 @@ fn scan(
         iter.seek_to_last()
     }
     while iter.valid() {
-        let index = space.index(iter.key()).filter(|index| keys.contains(index)).ok_or_else(|| {
-            Fault::new(&how, "keys that were written", format!("key {}", iter.key().escape_ascii()))
-        })?;
-        let is_in_order = last.is_none_or(|last| if forwards { last < index } else { last > index });
+        let index =
+            space.index(iter.key()).filter(|index| keys.contains(index)).ok_or_else(|| {
+                Fault::new(
+                    &how,
+                    "keys that were written",
+                    format!("key {}", iter.key().escape_ascii()),
+                )
+            })?;
+        let is_in_order =
+            last.is_none_or(|last| if forwards { last < index } else { last > index });
         if !is_in_order {
-            return Err(Fault::new(&how, "keys in their order", format!("key {index} after key {last:?}")));
+            return Err(Fault::new(
+                &how,
+                "keys in their order",
+                format!("key {index} after key {last:?}"),
+            ));
         }
         last = Some(index);
         let place = Place { family, index };
@@ -124,7 +141,11 @@ fn scan(
 }
 
 /// Compares what was found with what must be there; what each key holds from now on.
-pub fn judge(expected: &Expected, space: &Space, found: &Found) -> Result<Vec<(Place, Slot)>, Fault> {
+pub fn judge(
+    expected: &Expected,
+    space: &Space,
+    found: &Found,
+) -> Result<Vec<(Place, Slot)>, Fault> {
     let notes = |error: std::io::Error| Fault::error("the stress test's own notes", error);
     let mut on_its_way = BTreeMap::new();
     for thread in 0..space.threads {
@@ -142,7 +163,8 @@ pub fn judge(expected: &Expected, space: &Space, found: &Found) -> Result<Vec<(P
         for (index, &here) in states.iter().enumerate() {
             let place = Place { family, index };
             let slot = expected.slot(place).map_err(notes)?;
-            let wanted = on_its_way.get(&(family, index)).filter(|state| state.looks_like(here)).copied();
+            let wanted =
+                on_its_way.get(&(family, index)).filter(|state| state.looks_like(here)).copied();
             let at = slot.states().iter().rposition(|state| state.looks_like(here));
             let holds = match (wanted, at) {
                 (Some(state), _) => state,
@@ -153,7 +175,11 @@ pub fn judge(expected: &Expected, space: &Space, found: &Found) -> Result<Vec<(P
                 }
                 (None, None) => {
                     let states: Vec<_> = slot.states().iter().map(ToString::to_string).collect();
-                    return Err(Fault::new(name(space, place), states.join(", or "), here.to_string()));
+                    return Err(Fault::new(
+                        name(space, place),
+                        states.join(", or "),
+                        here.to_string(),
+                    ));
                 }
             };
             if wanted.is_some() || slot.last() != holds || !slot.is_certain() {
@@ -185,7 +211,8 @@ fn judge_operation(
         );
         return Err(Fault::new(place, missing.state.to_string(), here(missing).to_string()));
     }
-    // Something is missing, so nothing may be there; what looks the same before and after says nothing.
+    // Something is missing, so nothing may be there; what looks the same before and after says
+    // nothing.
     let done = changes.iter().zip(slots).find(|(change, slot)| {
         let found = here(change);
         change.state.looks_like(found) && !slot.states().iter().any(|state| state.looks_like(found))
@@ -216,8 +243,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// `last` is the newest state that looks like what was found. Where several do (all of them: nothing), only the oldest
-    /// surely survived.
+    /// `last` is the newest state that looks like what was found. Where several do (all of them:
+    /// nothing), only the oldest surely survived.
     fn note(&mut self, slot: &Slot, here: State, last: usize, place: Place) {
         let states = slot.states();
         let first = states.iter().position(|state| state.looks_like(here)).unwrap_or(last);
@@ -236,7 +263,10 @@ impl Cut {
         match (self.kept, self.lost) {
             (Some((kept, at)), Some((lost, missing))) if kept >= lost => Err(Fault::new(
                 format!("unlogged writes to {}", name(space, at)),
-                format!("nothing from version {lost} on, which was lost from {}", name(space, missing)),
+                format!(
+                    "nothing from version {lost} on, which was lost from {}",
+                    name(space, missing)
+                ),
                 format!("version {kept}"),
             )),
             _ => Ok(()),
@@ -248,7 +278,11 @@ impl Cut {
 pub fn judge_joint_keys(space: &Space, found: &Found) -> Result<(), Fault> {
     for thread in 0..space.threads {
         for index in space.of_class(thread, Class::Joint) {
-            check_joint(space, index, &found.iter().map(|family| family[index]).collect::<Vec<_>>())?;
+            check_joint(
+                space,
+                index,
+                &found.iter().map(|family| family[index]).collect::<Vec<_>>(),
+            )?;
         }
     }
     Ok(())

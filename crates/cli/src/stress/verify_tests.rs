@@ -32,7 +32,10 @@ fn what_was_acknowledged_must_be_there_and_nothing_else() {
     assert_eq!(judge(&expected, &SPACE, &found).unwrap(), []);
     expected.set_slot(place(0, 7), &Slot::certain(State::put(9))).unwrap();
     let lost = judge(&expected, &SPACE, &found).unwrap_err();
-    assert_eq!((lost.expected.as_str(), lost.found.as_str()), ("version 9", "nothing (never written)"));
+    assert_eq!(
+        (lost.expected.as_str(), lost.found.as_str()),
+        ("version 9", "nothing (never written)")
+    );
     found[0][7] = State::put(8);
     assert!(judge(&expected, &SPACE, &found).is_err(), "an older version");
     found[0][7] = State::put(9);

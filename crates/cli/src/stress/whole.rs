@@ -3,8 +3,8 @@
 use flagstone::base::Code;
 use flagstone::db::Db;
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
-    ReadOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
+    Options, ReadOptions,
 };
 
 use super::bank::Bank;
@@ -29,7 +29,8 @@ impl Worker<'_> {
 
     pub fn compact_range(&mut self) -> Outcome {
         let family = self.random.usize(..FAMILIES.len());
-        let mut bound = || self.random.bool().then(|| self.random.usize(..self.life.config.space.keys()));
+        let mut bound =
+            || self.random.bool().then(|| self.random.usize(..self.life.config.space.keys()));
         let (mut begin, mut end) = (bound(), bound());
         if let (Some(first), Some(last)) = (begin, end)
             && first > last
@@ -54,7 +55,8 @@ impl Worker<'_> {
             ..CompactRangeOptions::default()
         };
         let handle = &self.life.families[family];
-        let outcome = self.life.db.compact_range(handle, begin.as_deref(), end.as_deref(), &options);
+        let outcome =
+            self.life.db.compact_range(handle, begin.as_deref(), end.as_deref(), &options);
         written("a compaction of a range", outcome)?;
         self.settle(family)
     }
@@ -91,8 +93,11 @@ impl Worker<'_> {
     pub fn read_beside(&mut self) -> Outcome {
         let mut options = self.life.chosen.options.clone();
         options.db.create_if_missing = false;
-        let opened =
-            Db::open_read_only_with_families(self.life.config.db(), &options, &self.life.chosen.listed());
+        let opened = Db::open_read_only_with_families(
+            self.life.config.db(),
+            &options,
+            &self.life.chosen.listed(),
+        );
         let db = match opened {
             Err(error) if error.code() == Code::TryAgain => return Ok(()),
             opened => read("the opening for reading beside a writer", opened)?,
@@ -101,18 +106,27 @@ impl Worker<'_> {
         for (family, handle) in families.iter().enumerate() {
             let stretch = self.own_stretch(None, 50);
             let keys: Vec<_> = stretch.clone().map(|index| self.space().key(index)).collect();
-            for (index, value) in stretch.zip(db.multi_get_with(&ReadOptions::default(), handle, &keys)) {
+            for (index, value) in
+                stretch.zip(db.multi_get_with(&ReadOptions::default(), handle, &keys))
+            {
                 let place = Place { family, index };
                 let value = match value {
                     // The writer has compacted the file away; a reader beside it must begin again.
                     Err(error) if error.is_not_found() => return Ok(()),
                     value => read(verify::name(self.space(), place), value)?,
                 };
-                let found =
-                    verify::check_value(self.space(), place, "a reader beside the writer", value.as_deref())?;
+                let found = verify::check_value(
+                    self.space(),
+                    place,
+                    "a reader beside the writer",
+                    value.as_deref(),
+                )?;
                 // What skipped the WAL it cannot see.
                 if !self.slot(place).states().iter().any(|state| state.looks_like(found)) {
-                    let place = format!("a reader beside the writer, {}", verify::name(self.space(), place));
+                    let place = format!(
+                        "a reader beside the writer, {}",
+                        verify::name(self.space(), place)
+                    );
                     let expected = self.slot(Place { family, index }).last();
                     return Err(Fault::new(place, expected.to_string(), found.to_string()).into());
                 }
@@ -122,7 +136,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// A checkpoint holds the thread's keys as they are, everybody's joint keys alike, and all the money.
+    /// A checkpoint holds the thread's keys as they are, everybody's joint keys alike, and all the
+    /// money.
     pub fn checkpoint(&mut self) -> Outcome {
         let target = self.life.config.checkpoint(self.thread);
         let made = written("a checkpoint", self.life.db.checkpoint(&target));
@@ -133,7 +148,8 @@ impl Worker<'_> {
             self.check_checkpoint(&target)
         });
         let env = &self.life.chosen.options.env;
-        remove_directory(env, &target).map_err(|error| Fault::error("the removal of a checkpoint", error))?;
+        remove_directory(env, &target)
+            .map_err(|error| Fault::error("the removal of a checkpoint", error))?;
         if checked.is_ok() {
             self.life.counts.add("checkpoints opened and checked", 1);
         }
@@ -158,12 +174,15 @@ impl Worker<'_> {
                 let expected = self.slot(place).last();
                 if !states[index].looks_like(expected) {
                     let place = format!("a checkpoint, {}", verify::name(space, place));
-                    return Err(Fault::new(place, expected.to_string(), states[index].to_string()).into());
+                    return Err(
+                        Fault::new(place, expected.to_string(), states[index].to_string()).into()
+                    );
                 }
             }
         }
         verify::judge_joint_keys(space, &found)?;
-        let bank = Bank::of(&db).ok_or_else(|| Fault::new("a checkpoint", "the bank", "nothing"))?;
+        let bank =
+            Bank::of(&db).ok_or_else(|| Fault::new("a checkpoint", "the bank", "nothing"))?;
         bank.audit(&db, &mut self.random, true)?;
         verify::check_files(&db)?;
         written("the closing of a checkpoint", db.close())

@@ -103,8 +103,9 @@ impl<'a> Worker<'a> {
     /// A thread, with what its keys hold.
     pub fn new(life: &'a Life<'a>, thread: usize) -> std::io::Result<Self> {
         let range = life.config.space.of_thread(thread);
-        let slots = (0..FAMILIES.len())
-            .map(|family| range.clone().map(|index| life.expected.slot(Place { family, index })).collect());
+        let slots = (0..FAMILIES.len()).map(|family| {
+            range.clone().map(|index| life.expected.slot(Place { family, index })).collect()
+        });
         Ok(Self {
             life,
             thread,
@@ -121,7 +122,8 @@ impl<'a> Worker<'a> {
             let is_frugal = self.life.is_frugal.load(Ordering::Relaxed);
             let choices = if is_frugal { &Self::FRUGAL[..] } else { &Self::OPERATIONS };
             let (name, operation) = draw(choices, &mut self.random);
-            *self.life.doing[self.thread].lock().expect("nobody panics with it") = (name, Instant::now());
+            *self.life.doing[self.thread].lock().expect("nobody panics with it") =
+                (name, Instant::now());
             match operation(self) {
                 Ok(()) => self.life.counts.operation(name),
                 // The round ends with a close under the threads.

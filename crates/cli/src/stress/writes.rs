@@ -52,10 +52,12 @@ impl Worker<'_> {
         self.write(draft)
     }
 
-    /// A key that is put at most once before it is removed, and never otherwise than by a single deletion.
+    /// A key that is put at most once before it is removed, and never otherwise than by a single
+    /// deletion.
     pub fn put_or_single_delete(&mut self) -> Outcome {
         let place = Place { family: self.any_family(), index: self.own_key(Class::Once) };
-        let edit = if self.slot(place).last().is_present() { Edit::SingleDelete } else { Edit::Put };
+        let edit =
+            if self.slot(place).last().is_present() { Edit::SingleDelete } else { Edit::Put };
         let mut draft = self.logged_draft();
         self.add(&mut draft, place, edit)?;
         self.write(draft)
@@ -106,13 +108,19 @@ impl Worker<'_> {
         draft.unlogged &= places.iter().all(|place| self.slot(*place).has_room());
         let (begin, end) = (self.space().key(stretch.start), self.space().key(stretch.end));
         read("a batch", draft.batch.delete_range_cf(&self.life.families[family], &begin, &end))?;
-        draft.changes.extend(places.iter().map(|&place| Change { place, state: State::removed(version) }));
+        draft
+            .changes
+            .extend(places.iter().map(|&place| Change { place, state: State::removed(version) }));
         if !draft.unlogged && self.random.bool() {
             // A batch in which a key lives again behind its range deletion.
             let place = Place { family, index: self.random.usize(stretch) };
             let (version, length) = (self.next_version(), self.value_length());
             let value = value::base(place, version, length);
-            let put = draft.batch.put_cf(&self.life.families[family], self.space().key(place.index), &value);
+            let put = draft.batch.put_cf(
+                &self.life.families[family],
+                self.space().key(place.index),
+                &value,
+            );
             read("a batch", put)?;
             let changed = draft.changes.iter_mut().find(|change| change.place == place);
             changed.expect("it lies in the range").state = State::put(version);
@@ -166,9 +174,10 @@ impl Worker<'_> {
                 self.life.counts.add("bytes written", value.len() as u64);
                 (batch.put_cf(family, &key, &value), State::put(version))
             }
-            Edit::Merge => {
-                (batch.merge_cf(family, &key, value::operand(place, version)), before.merged(version))
-            }
+            Edit::Merge => (
+                batch.merge_cf(family, &key, value::operand(place, version)),
+                before.merged(version),
+            ),
             Edit::Delete => (batch.delete_cf(family, &key), State::removed(version)),
             Edit::SingleDelete => (batch.single_delete_cf(family, &key), State::removed(version)),
         };
@@ -204,7 +213,9 @@ impl Worker<'_> {
         } else if outcome.is_ok() {
             self.life.acknowledged.fetch_add(1, Ordering::Relaxed);
             expected.acknowledge(self.thread, &changes)?;
-            changes.iter().for_each(|change| *self.slot_mut(change.place) = Slot::certain(change.state));
+            changes
+                .iter()
+                .for_each(|change| *self.slot_mut(change.place) = Slot::certain(change.state));
         } else if unlogged {
             for change in &changes {
                 self.slot_mut(change.place).pop();

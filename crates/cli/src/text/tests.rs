@@ -12,7 +12,11 @@ fn what_is_shown_in_pieces_is_what_is_shown_whole() {
     for _ in 0..2000 {
         let all: Vec<u8> = (0..random.usize(0..12))
             .flat_map(|_| {
-                if random.u8(0..4) > 0 { parts[random.usize(0..7)] } else { broken[random.usize(0..5)] }
+                if random.u8(0..4) > 0 {
+                    parts[random.usize(0..7)]
+                } else {
+                    broken[random.usize(0..5)]
+                }
             })
             .copied()
             .collect();
@@ -102,9 +106,12 @@ fn accents_are_shown_on_their_letters() {
 
 #[test]
 fn dump_lines_are_undone() {
-    for (family, key, value) in
-        [("default", &b"k"[..], &b"v"[..]), ("two words", b"", b""), ("x", b"\0", b""), ("x", b"", b" ")]
-    {
+    for (family, key, value) in [
+        ("default", &b"k"[..], &b"v"[..]),
+        ("two words", b"", b""),
+        ("x", b"\0", b""),
+        ("x", b"", b" "),
+    ] {
         let line = dump_line(family, key, value);
         let parsed = DumpLine::parse(line.trim_end_matches('\n')).unwrap();
         assert_eq!(parsed, DumpLine::Entry(family, key.to_vec(), value.to_vec()));
@@ -113,7 +120,10 @@ fn dump_lines_are_undone() {
     }
     for family in ["default", "two words", "a comparator=b", " "] {
         let line = order_line(family, "c");
-        assert_eq!(DumpLine::parse(line.trim_end_matches('\n')), Some(DumpLine::Order(family, "c")));
+        assert_eq!(
+            DumpLine::parse(line.trim_end_matches('\n')),
+            Some(DumpLine::Order(family, "c"))
+        );
     }
     assert_eq!(
         DumpLine::parse("a comparator=b 61 "),
@@ -130,8 +140,13 @@ fn dump_lines_are_undone() {
 #[test]
 fn hostile_dump_lines_are_read() {
     let mut random = fastrand::Rng::with_seed(1);
-    for seed in ["default 61 62", "two words  00ff", "\u{e4} 61 ", "x comparator=c d 0x61", " comparator= 6"]
-    {
+    for seed in [
+        "default 61 62",
+        "two words  00ff",
+        "\u{e4} 61 ",
+        "x comparator=c d 0x61",
+        " comparator= 6",
+    ] {
         for _ in 0..1000 {
             let mut bytes = seed.as_bytes().to_vec();
             testkit::fuzz::mutate(&mut random, &mut bytes);

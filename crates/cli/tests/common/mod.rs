@@ -50,6 +50,8 @@ pub fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     names
         .into_iter()
         .filter(|name| !fs.metadata(&directory.join(name)).unwrap().is_directory)
-        .map(|name| (name.clone(), read_file(fs.as_ref(), &directory.join(&name), 1 << 30).unwrap()))
+        .map(|name| {
+            (name.clone(), read_file(fs.as_ref(), &directory.join(&name), 1 << 30).unwrap())
+        })
         .collect()
 }

@@ -12,7 +12,11 @@ use super::common::{printed, run};
 use super::findings::{files, logged};
 
 fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 /// The remedy, if a command says it.
@@ -32,7 +36,8 @@ fn tried(before: &Output, remedy: &Remedy, after: &Output) -> Tried {
 /// The kinds of what the doctor advises, and what it prints.
 fn doctor(path: &Path, flags: &str) -> (Vec<String>, String) {
     let line = format!("doctor --db {} {flags}", path.display());
-    let found: serde_json::Value = serde_json::from_slice(&run(&format!("{line} --json")).stdout).unwrap();
+    let found: serde_json::Value =
+        serde_json::from_slice(&run(&format!("{line} --json")).stdout).unwrap();
     let findings = found["findings"].as_array().unwrap().clone();
     let kinds = findings.iter().flat_map(|finding| finding["remedies"].as_array().unwrap().clone());
     (kinds.map(|kind| kind.as_str().unwrap().to_string()).collect(), text(&run(&line)))
@@ -76,8 +81,8 @@ fn settings(settings: &str) -> Options {
     options
 }
 
-/// Deletions that a snapshot kept when they were compacted lie in the last level, which `flagstone compact` alone leaves as it
-/// is.
+/// Deletions that a snapshot kept when they were compacted lie in the last level, which `flagstone
+/// compact` alone leaves as it is.
 fn deleted_in_the_last_level(path: &Path) {
     let options = settings("disable_auto_compactions=true");
     let db = Db::open(path, &options).unwrap();
@@ -141,7 +146,8 @@ fn with_garbage(path: &Path) {
     db.close().unwrap();
 }
 
-/// It said that compactions are behind, of a database that is closed, and advised a command that did nothing.
+/// It said that compactions are behind, of a database that is closed, and advised a command that
+/// did nothing.
 pub fn collect_garbage() -> Tried {
     let of_kind = |flags: &str| {
         let scratch = tempfile::tempdir().unwrap();
@@ -149,9 +155,16 @@ pub fn collect_garbage() -> Tried {
         with_garbage(&path);
         let (kinds, said) = doctor(&path, flags);
         assert!(kinds.contains(&format!("{:?}", RemedyKind::CollectGarbage)), "{flags}: {said}");
-        assert!(said.contains(" s where the disk") && !said.contains("are behind"), "{flags}: {said}");
-        let collect =
-            Remedy::CollectGarbage { family: String::new(), by_request: false, is_running: false, bytes: 0 };
+        assert!(
+            said.contains(" s where the disk") && !said.contains("are behind"),
+            "{flags}: {said}"
+        );
+        let collect = Remedy::CollectGarbage {
+            family: String::new(),
+            by_request: false,
+            is_running: false,
+            bytes: 0,
+        };
         let tried = compacted(&path, flags, &collect);
         let taken: u64 = files(&path, "blob").iter().map(|file| allocated(file)).sum();
         assert!(taken < 20_000_000 * 14 / 10, "{flags}: {taken}");
@@ -203,7 +216,11 @@ pub fn set_back() -> Tried {
     let remedies = remedies.map(|(option, to)| Remedy::SetBack { option, to, is_running: false });
     let advised = || {
         let (_, said) = doctor(&path, "");
-        remedies.iter().filter(|remedy| said.contains(&remedy.to_string())).cloned().collect::<Vec<_>>()
+        remedies
+            .iter()
+            .filter(|remedy| said.contains(&remedy.to_string()))
+            .cloned()
+            .collect::<Vec<_>>()
     };
     let before = advised();
     assert_eq!(before.len(), remedies.len(), "{before:?}");
@@ -252,7 +269,8 @@ pub fn show_by_kind() -> Tried {
     tried(&before, &remedy, &run(&format!("wal {}", wal.display())))
 }
 
-/// A test beside `beside_writer` has looks at a database that changes; when that is closed, the next look says what is there.
+/// A test beside `beside_writer` has looks at a database that changes; when that is closed, the
+/// next look says what is there.
 pub fn look_again() -> Tried {
     let scratch = tempfile::tempdir().unwrap();
     let (_, path, _) = logged(scratch.path());
@@ -266,10 +284,18 @@ pub fn copy_beside_writer() -> Tried {
     let (db, copy) = (path.display(), scratch.path().join("copy"));
     let held = Db::open(&path, &options).unwrap();
     let before = run(&format!("checkpoint --db {db} {}", copy.display()));
-    assert!(text(&before).contains("in use by") && text(&before).contains("process"), "{}", text(&before));
-    let copied = shell(&format!("flagstone dump --db {db} | flagstone load --db {}", copy.display()));
+    assert!(
+        text(&before).contains("in use by") && text(&before).contains("process"),
+        "{}",
+        text(&before)
+    );
+    let copied =
+        shell(&format!("flagstone dump --db {db} | flagstone load --db {}", copy.display()));
     assert!(copied.status.success(), "{}", text(&copied));
-    assert_eq!(printed(&format!("count --db {}", copy.display())), printed(&format!("count --db {db}")));
+    assert_eq!(
+        printed(&format!("count --db {}", copy.display())),
+        printed(&format!("count --db {db}"))
+    );
     held.close().unwrap();
     drop(held);
     let after = run(&format!("checkpoint --db {db} {}", scratch.path().join("other").display()));
@@ -350,7 +376,10 @@ pub fn hold_all_files() -> Tried {
     let path = scratch.path().join("db");
     many_tables(&path);
     let scan = |limit: u64| {
-        shell(&format!("ulimit -Sn {limit}; ulimit -Hn {limit}; flagstone scan --db {}", path.display()))
+        shell(&format!(
+            "ulimit -Sn {limit}; ulimit -Hn {limit}; flagstone scan --db {}",
+            path.display()
+        ))
     };
     // The tables, and twice 16 for what else is open.
     let wanted = 60 + 32;

@@ -173,7 +173,8 @@ pub fn name_empty_target() -> Tried {
     Tried { before: saved(&taken), after: saved(&empty) }
 }
 
-/// Below a file nothing can be looked for, so that it is not known whether the owner is still there.
+/// Below a file nothing can be looked for, so that it is not known whether the owner is still
+/// there.
 pub fn remove_owner() -> Tried {
     let scratch = tempfile::tempdir().unwrap();
     let (disk, wals) = (scratch.path().join("disk"), scratch.path().join("wals"));
@@ -220,7 +221,8 @@ pub fn keep_wals() -> Tried {
     Tried { before, after: said(db.get_updates_since(1)) }
 }
 
-/// What is said where the system refuses, and where it does no longer: no test can fill a quota, or break a device.
+/// What is said where the system refuses, and where it does no longer: no test can fill a quota, or
+/// break a device.
 fn refused(error: Errno) -> Tried {
     let error = io::Error::from_raw_os_error(error.raw_os_error());
     Tried { before: Remedy::of_system(&error).into_iter().collect(), after: Vec::new() }

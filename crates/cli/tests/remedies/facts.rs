@@ -24,7 +24,11 @@ fn healthy() -> Vec<Remedy> {
 }
 
 fn held_up() -> Vec<Remedy> {
-    of_database(DatabaseFacts { stall_us: 800_000_000, open_seconds: 1000, ..DatabaseFacts::default() })
+    of_database(DatabaseFacts {
+        stall_us: 800_000_000,
+        open_seconds: 1000,
+        ..DatabaseFacts::default()
+    })
 }
 
 /// A load that has room for its bursts holds nothing up.
@@ -108,7 +112,10 @@ pub fn drop_snapshot_first() -> Tried {
 }
 
 pub fn delete_ranges() -> Tried {
-    Tried { before: of_family(deleted()), after: of_family(FamilyFacts { deletions: 0, ..deleted() }) }
+    Tried {
+        before: of_family(deleted()),
+        after: of_family(FamilyFacts { deletions: 0, ..deleted() }),
+    }
 }
 
 pub fn delete_fewer_ranges() -> Tried {
@@ -125,7 +132,8 @@ pub fn expire_by_ttl() -> Tried {
 }
 
 pub fn drop_oldest_snapshots() -> Tried {
-    let what = "the range deletions that begin with the key 'a' are more than a table can hold".to_string();
+    let what = "the range deletions that begin with the key 'a' are more than a table can hold"
+        .to_string();
     let aside = vec![(what, vec![Remedy::DropOldestSnapshots])];
     Tried { before: of(Facts { aside, ..Facts::default() }), after: healthy() }
 }
@@ -135,7 +143,10 @@ pub fn let_burst_pass() -> Tried {
     let garbage = |blob_bytes, blob_garbage_bytes| {
         of_family(FamilyFacts { blob_bytes, blob_garbage_bytes, ..FamilyFacts::default() })
     };
-    Tried { before: garbage(3_000_000_000, 1_000_000_000), after: garbage(2_100_000_000, 100_000_000) }
+    Tried {
+        before: garbage(3_000_000_000, 1_000_000_000),
+        after: garbage(2_100_000_000, 100_000_000),
+    }
 }
 
 /// The program that wrote the file writes it again, in a version that is known.
@@ -153,7 +164,8 @@ pub fn be_permitted() -> Tried {
 /// The next opening for writing begins another WAL.
 pub fn leave_empty_wal() -> Tried {
     let missing = LogFacts {
-        what: "the WAL that was written last is missing, unless it was empty (/db/000013.log)".to_string(),
+        what: "the WAL that was written last is missing, unless it was empty (/db/000013.log)"
+            .to_string(),
         fate: LogFate::Missing,
         mode: "kPointInTimeRecovery".to_string(),
         records_behind: 0,

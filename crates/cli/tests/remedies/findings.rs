@@ -40,11 +40,14 @@ pub fn set() -> Tried {
     let read_all = |options: &Options| {
         let db = Db::open("/db", options).unwrap();
         for round in 0..24 {
-            (0..200).for_each(|key| db.put(format!("{:04}", key * 10 + round % 10), [b'v'; 100]).unwrap());
+            (0..200).for_each(|key| {
+                db.put(format!("{:04}", key * 10 + round % 10), [b'v'; 100]).unwrap()
+            });
             db.flush_all().unwrap();
         }
         (0..4000).for_each(|key| drop(db.get(format!("{:04}x", key % 1900)).unwrap()));
-        let of_files = |remedy: &Remedy| matches!(remedy, Remedy::Set { option: "max_open_files", .. });
+        let of_files =
+            |remedy: &Remedy| matches!(remedy, Remedy::Set { option: "max_open_files", .. });
         doctor(&db).into_iter().filter(of_files).collect::<Vec<_>>()
     };
     let before = read_all(&options);
@@ -159,7 +162,12 @@ impl MergeOperator for Refusing {
         "Refusing"
     }
 
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         let is_bad = operands.contains(&&b"bad"[..]);
         (!is_bad).then(|| [&[existing.unwrap_or_default()], operands].concat().concat())
     }

@@ -1,7 +1,9 @@
-//! Every remedy that the doctor, an error or a command gives is tried on a state that it is given for.
+//! Every remedy that the doctor, an error or a command gives is tried on a state that it is given
+//! for.
 //!
-//! `state_of` names the state of each: a remedy without one does not compile. A state makes a database, or the facts of one that
-//! would be too large for a test; says what is advised; does that; and says what is advised then.
+//! `state_of` names the state of each: a remedy without one does not compile. A state makes a
+//! database, or the facts of one that would be too large for a test; says what is advised; does
+//! that; and says what is advised then.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 #![expect(
@@ -137,7 +139,9 @@ fn every_remedy_clears_the_state_that_it_is_given_for() {
         let is_of_kind = |remedy: &&Remedy| remedy.kind() == *kind;
         match before.iter().find(is_of_kind) {
             None => wrong.push(format!("{kind:?} is not advised, but {before:?}")),
-            Some(remedy) if remedy.to_string().is_empty() => wrong.push(format!("{kind:?} has no words")),
+            Some(remedy) if remedy.to_string().is_empty() => {
+                wrong.push(format!("{kind:?} has no words"))
+            }
             Some(_) => {}
         }
         if let Some(remedy) = after.iter().find(is_of_kind) {

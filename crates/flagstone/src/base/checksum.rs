@@ -66,8 +66,8 @@ impl ChecksumType {
     }
 }
 
-/// The checksum over `block` followed by `last` (a block's compression type, or a footer's last byte), as stored in
-/// files up to format_version 5; later ones add [`context_modifier`].
+/// The checksum over `block` followed by `last` (a block's compression type, or a footer's last
+/// byte), as stored in files up to format_version 5; later ones add [`context_modifier`].
 #[inline]
 pub fn block_checksum(kind: ChecksumType, block: &[u8], last: u8) -> u32 {
     match kind {
@@ -89,8 +89,8 @@ pub fn block_checksum(kind: ChecksumType, block: &[u8], last: u8) -> u32 {
     }
 }
 
-/// What is added (modulo 2^32) to a checksum in a file whose footer has the context checksum `base`, for bytes at
-/// `offset`; 0 for files before format_version 6, whose base counts as 0.
+/// What is added (modulo 2^32) to a checksum in a file whose footer has the context checksum
+/// `base`, for bytes at `offset`; 0 for files before format_version 6, whose base counts as 0.
 #[inline]
 pub fn context_modifier(base: u32, offset: u64) -> u32 {
     if base == 0 { 0 } else { base ^ (offset as u32).wrapping_add((offset >> 32) as u32) }

@@ -1,7 +1,9 @@
-//! Large pieces of memory: of huge pages' size, or for a moment, from the system itself, others from the allocator.
+//! Large pieces of memory: of huge pages' size, or for a moment, from the system itself, others
+//! from the allocator.
 //!
-//! `malloc` keeps what is freed, and cuts what it is asked for next out of it. What comes from the system and goes there again
-//! is resident only while somebody has it, and takes no more than was touched.
+//! `malloc` keeps what is freed, and cuts what it is asked for next out of it. What comes from the
+//! system and goes there again is resident only while somebody has it, and takes no more than was
+//! touched.
 #![expect(unsafe_code, reason = "raw memory, owned as a whole")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -14,8 +16,8 @@ pub const HUGE_PAGE_SIZE: usize = 2 << 20;
 /// The alignment of smaller chunks.
 pub const ALIGNMENT: usize = 8;
 
-/// Memory that is owned as a whole. One of 2 MiB or a multiple is aligned to huge pages, and the kernel is asked for such:
-/// random access then misses fewer address translations.
+/// Memory that is owned as a whole. One of 2 MiB or a multiple is aligned to huge pages, and the
+/// kernel is asked for such: random access then misses fewer address translations.
 pub struct Chunk {
     start: NonNull<u8>,
     layout: Layout,
@@ -33,8 +35,8 @@ impl Chunk {
         #[cfg(all(target_os = "linux", not(miri)))]
         if chunk.layout.align() == HUGE_PAGE_SIZE {
             use rustix::mm::{Advice, madvise};
-            // SAFETY: the range is the chunk just allocated; the advice changes nothing but how it is mapped. A kernel
-            // that does not know it loses us nothing.
+            // SAFETY: the range is the chunk just allocated; the advice changes nothing but how it
+            // is mapped. A kernel that does not know it loses us nothing.
             let _ = unsafe { madvise(chunk.start.as_ptr().cast(), size, Advice::LinuxHugepage) };
         }
         chunk
@@ -42,9 +44,10 @@ impl Chunk {
 
     /// The same without asking the kernel: what is not touched takes no memory.
     pub fn in_small_pages(size: usize) -> Self {
-        let alignment = if size.is_multiple_of(HUGE_PAGE_SIZE) { HUGE_PAGE_SIZE } else { ALIGNMENT };
-        let layout =
-            Layout::from_size_align(size, alignment).expect("a chunk is smaller than the address space");
+        let alignment =
+            if size.is_multiple_of(HUGE_PAGE_SIZE) { HUGE_PAGE_SIZE } else { ALIGNMENT };
+        let layout = Layout::from_size_align(size, alignment)
+            .expect("a chunk is smaller than the address space");
         assert_ne!(size, 0, "a chunk has bytes");
         if alignment == HUGE_PAGE_SIZE
             && let Some(start) = mapping::make(size)
@@ -52,14 +55,15 @@ impl Chunk {
             return Self { start, layout, is_mapped: true };
         }
         // SAFETY: the layout's size is not zero.
-        let start = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        let start =
+            NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
         Self { start, layout, is_mapped: false }
     }
 
     /// `size` bytes, not zero of them, for a moment: from the system; `None` if it gives none.
     pub fn passing(size: usize) -> Option<Self> {
-        let layout =
-            Layout::from_size_align(size, ALIGNMENT).expect("a chunk is smaller than the address space");
+        let layout = Layout::from_size_align(size, ALIGNMENT)
+            .expect("a chunk is smaller than the address space");
         mapping::map(size).map(|start| Self { start, layout, is_mapped: true })
     }
 
@@ -113,7 +117,8 @@ mod mapping {
 
     use super::HUGE_PAGE_SIZE;
 
-    /// A mapping of zeros, aligned to huge pages; `None` if the system gives none: there are only so many for a process.
+    /// A mapping of zeros, aligned to huge pages; `None` if the system gives none: there are only
+    /// so many for a process.
     pub(super) fn make(size: usize) -> Option<NonNull<u8>> {
         // Newer kernels align what is so large.
         let start = map(size)?;
@@ -125,8 +130,8 @@ mod mapping {
         let larger = size.checked_add(HUGE_PAGE_SIZE)?;
         let start = map(larger)?;
         let before = start.align_offset(HUGE_PAGE_SIZE);
-        // SAFETY: what is before the aligned part and behind it lies in the mapping, which is larger by a huge page, and nobody
-        // knows it.
+        // SAFETY: what is before the aligned part and behind it lies in the mapping, which is
+        // larger by a huge page, and nobody knows it.
         unsafe {
             let aligned = start.add(before);
             unmap(start, before);
@@ -154,7 +159,8 @@ mod mapping {
     /// The range is of a mapping of this module, and not used any more.
     unsafe fn unmap(start: NonNull<u8>, size: usize) {
         let start = start.as_ptr().cast();
-        // SAFETY: as the caller says. To cut a mapping in two may be one too many: then at least its memory goes.
+        // SAFETY: as the caller says. To cut a mapping in two may be one too many: then at least
+        // its memory goes.
         unsafe {
             if size > 0 && munmap(start, size).is_err() {
                 let _ = madvise(start, size, Advice::LinuxDontNeed);

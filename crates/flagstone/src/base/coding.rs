@@ -45,7 +45,10 @@ pub fn put_varsigned64(out: &mut Vec<u8>, value: i64) {
 /// # Panics
 /// If `bytes` is 4 GiB or longer; callers check user input before they encode it.
 pub fn put_lps(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_varint32(out, u32::try_from(bytes.len()).expect("a length-prefixed slice is shorter than 4 GiB"));
+    put_varint32(
+        out,
+        u32::try_from(bytes.len()).expect("a length-prefixed slice is shorter than 4 GiB"),
+    );
     out.extend_from_slice(bytes);
 }
 
@@ -63,8 +66,8 @@ pub fn fixed64_at(bytes: &[u8], offset: usize) -> Option<u64> {
 
 /// Reads primitive encodings off the front of a byte slice.
 ///
-/// Every method returns `None` and leaves the position undefined when the bytes end too early or are malformed;
-/// the caller turns that into a corruption that names file and offset.
+/// Every method returns `None` and leaves the position undefined when the bytes end too early or
+/// are malformed; the caller turns that into a corruption that names file and offset.
 #[derive(Debug, Clone, Copy)]
 pub struct Decoder<'a> {
     rest: &'a [u8],

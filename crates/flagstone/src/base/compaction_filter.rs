@@ -1,7 +1,8 @@
 //! The application's say in what a compaction keeps.
 //!
-//! A family has one filter that all its compactions share (`compaction_filter`), or a factory that makes one for each
-//! (`compaction_filter_factory`) and knows what it is for; the filter goes first, as in RocksDB.
+//! A family has one filter that all its compactions share (`compaction_filter`), or a factory that
+//! makes one for each (`compaction_filter_factory`) and knows what it is for; the filter goes
+//! first, as in RocksDB.
 
 use std::any::Any;
 
@@ -25,37 +26,43 @@ pub enum FilterDecision {
     Keep,
     /// It becomes a deletion.
     Remove,
-    /// It becomes a deletion, unless the newest versions of the key are merge operands, in whatever memtable or table they lie,
-    /// or those that a snapshot sees: then it stays. Costs a lookup of the key in families with a merge operator, and one for
-    /// each snapshot. A merge operand stays in any case, and so does what a replay writes
-    /// ([`TableFileCreationReason::Recovery`]): operands may stand behind it in the log.
+    /// It becomes a deletion, unless the newest versions of the key are merge operands, in whatever
+    /// memtable or table they lie, or those that a snapshot sees: then it stays. Costs a lookup of
+    /// the key in families with a merge operator, and one for each snapshot. A merge operand stays
+    /// in any case, and so does what a replay writes ([`TableFileCreationReason::Recovery`]):
+    /// operands may stand behind it in the log.
     RemoveUnlessMerged,
     /// It becomes a single deletion: allowed for a key that was written at most once.
     Purge,
-    /// It becomes this value (for a merge operand: this operand). Of one that is too large for a write ([`MAX_ENTRY_SIZE`]) the
-    /// log tells, with the key, and `flagstone.filter.unstorable` counts it: the entry stays as it is.
+    /// It becomes this value (for a merge operand: this operand). Of one that is too large for a
+    /// write ([`MAX_ENTRY_SIZE`]) the log tells, with the key, and `flagstone.filter.unstorable`
+    /// counts it: the entry stays as it is.
     ///
     /// [`MAX_ENTRY_SIZE`]: crate::batch::MAX_ENTRY_SIZE
     ChangeValue(Vec<u8>),
-    /// It becomes this encoded wide-column entity. The same holds for one that is too large, or that nobody
-    /// could read.
+    /// It becomes this encoded wide-column entity. The same holds for one that is too large, or
+    /// that nobody could read.
     ChangeEntity(Vec<u8>),
-    /// It goes, and all entries of the compaction before this key with it, without a trace: older versions in deeper levels
-    /// reappear. With `max_subcompactions` only those of the same part go; the filter is asked about the others.
+    /// It goes, and all entries of the compaction before this key with it, without a trace: older
+    /// versions in deeper levels reappear. With `max_subcompactions` only those of the same part
+    /// go; the filter is asked about the others.
     RemoveAndSkipUntil(Vec<u8>),
 }
 
-/// Decides which entries a compaction keeps. Several compactions may use one that is an option at once; one that a
-/// factory made serves one part of one compaction. Between two entries a compaction may pause until a flush has ended: between
-/// two calls a filter must hold no lock that a flush's filter or merge operator takes.
+/// Decides which entries a compaction keeps. Several compactions may use one that is an option at
+/// once; one that a factory made serves one part of one compaction. Between two entries a
+/// compaction may pause until a flush has ended: between two calls a filter must hold no lock that
+/// a flush's filter or merge operator takes.
 ///
-/// A filter sees the newest version of each key, whether or not a snapshot sees it too, and merge operands that no
-/// snapshot sees. It never sees deletions. Flushes ask a factory's filter only, and only if the factory wants to.
+/// A filter sees the newest version of each key, whether or not a snapshot sees it too, and merge
+/// operands that no snapshot sees. It never sees deletions. Flushes ask a factory's filter only,
+/// and only if the factory wants to.
 pub trait CompactionFilter: Send + Sync {
     /// The name that is stored in the OPTIONS file.
     fn name(&self) -> &str;
 
-    /// Decides about one entry. `level` is the level that the compaction begins at, as in RocksDB; 0 for flushes.
+    /// Decides about one entry. `level` is the level that the compaction begins at, as in RocksDB;
+    /// 0 for flushes.
     fn filter(&self, level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> FilterDecision;
 
     /// Decides about a value in a blob file without reading it; `None` asks for it to be read.
@@ -102,10 +109,11 @@ pub trait CompactionFilterFactory: Any + Send + Sync {
         self.name().to_string()
     }
 
-    /// Whether tables that are written for `reason` are filtered; those of compactions are, unless it says otherwise.
+    /// Whether tables that are written for `reason` are filtered; those of compactions are, unless
+    /// it says otherwise.
     ///
-    /// A flush has only the newest entries of a key at hand: what it removes becomes a deletion that goes on hiding what
-    /// lies deeper.
+    /// A flush has only the newest entries of a key at hand: what it removes becomes a deletion
+    /// that goes on hiding what lies deeper.
     fn should_filter_table_file_creation(&self, reason: TableFileCreationReason) -> bool {
         reason == TableFileCreationReason::Compaction
     }
@@ -117,8 +125,8 @@ pub trait CompactionFilterFactory: Any + Send + Sync {
     ) -> Option<Box<dyn CompactionFilter>>;
 }
 
-/// A filter that keeps everything, under the name of one that is not at hand: a database whose OPTIONS file names a
-/// filter can be written to without it, and the file goes on naming it.
+/// A filter that keeps everything, under the name of one that is not at hand: a database whose
+/// OPTIONS file names a filter can be written to without it, and the file goes on naming it.
 #[derive(Debug, Clone)]
 pub struct KeepEverything {
     name: String,
@@ -136,7 +144,13 @@ impl CompactionFilter for KeepEverything {
         &self.name
     }
 
-    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
+    fn filter(
+        &self,
+        _level: u32,
+        _key: &[u8],
+        _kind: FilteredKind,
+        _value: &[u8],
+    ) -> FilterDecision {
         FilterDecision::Keep
     }
 

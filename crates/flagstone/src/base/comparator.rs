@@ -11,8 +11,8 @@ use super::mutant::Mutant;
 
 /// A total order on user keys that an application supplies.
 ///
-/// The name is stored in the MANIFEST and must match when the database is opened again; two orders must never
-/// share a name.
+/// The name is stored in the MANIFEST and must match when the database is opened again; two orders
+/// must never share a name.
 pub trait UserComparator: Send + Sync {
     /// The name under which the order is stored.
     fn name(&self) -> &str;
@@ -66,7 +66,8 @@ impl Comparator {
     /// The built-in order of that name.
     ///
     /// # Errors
-    /// `NotSupported` if the name is not built in: the application must then pass its own comparator.
+    /// `NotSupported` if the name is not built in: the application must then pass its own
+    /// comparator.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "leveldb.BytewiseComparator" => Ok(Self::Bytewise),
@@ -77,8 +78,9 @@ impl Comparator {
         }
     }
 
-    /// Stands for an application's order, for who looks into single tables: they are read from their beginning to their end as
-    /// they are. Nothing is found by it, and whether entries ascend is not checked. No database opens with it.
+    /// Stands for an application's order, for who looks into single tables: they are read from
+    /// their beginning to their end as they are. Nothing is found by it, and whether entries ascend
+    /// is not checked. No database opens with it.
     pub fn unknown(name: &str) -> Self {
         Self::Custom(Arc::new(UnknownOrder(name.to_owned())))
     }
@@ -113,7 +115,8 @@ impl Comparator {
         matches!(self, Self::Bytewise)
     }
 
-    /// Whether keys with different bytes are surely different ones: an order of the application's may think otherwise.
+    /// Whether keys with different bytes are surely different ones: an order of the application's
+    /// may think otherwise.
     #[inline]
     pub fn tells_bytes_apart(&self) -> bool {
         !matches!(self, Self::Custom(_)) || Mutant::TellKeysByBytes.is_on()

@@ -1,6 +1,7 @@
 //! Numbers of things in words.
 
-/// `1 table`, `2 tables`, `0 entries`: a number and a noun, which ends in `s` where there is not one.
+/// `1 table`, `2 tables`, `0 entries`: a number and a noun, which ends in `s` where there is not
+/// one.
 pub fn counted(count: impl TryInto<u64>, one: &str) -> String {
     let count: u64 = count.try_into().unwrap_or(u64::MAX);
     match one.strip_suffix('y') {

@@ -1,8 +1,10 @@
-//! Which parts of what keys span ranges lie in, where eight bytes tell keys apart badly: a user's items share those of the user.
+//! Which parts of what keys span ranges lie in, where eight bytes tell keys apart badly: a user's
+//! items share those of the user.
 //!
-//! 1. Keys that are alike up to some place are a group, and the eight bytes from there on are their numbers. The place is as far
-//!    behind as nearly all ranges allow, which begin and end in one group: then bits tell what the keys themselves would.
-//!    That only one range has some eight bytes does not say that they are enough: many keys in no range may have them, too.
+//! 1. Keys that are alike up to some place are a group, and the eight bytes from there on are their
+//!    numbers. The place is as far behind as nearly all ranges allow, which begin and end in one
+//!    group: then bits tell what the keys themselves would. That only one range has some eight
+//!    bytes does not say that they are enough: many keys in no range may have them, too.
 //! 2. Parts of the numbers in all groups make one filter (`covered_parts`).
 //! 3. Ranges from one group into another are not in it: they are asked by the eight bytes in front.
 
@@ -24,13 +26,16 @@ pub(super) struct CoveredGroups {
 }
 
 impl CoveredGroups {
-    /// Of ranges with starts and ends that are alike up to `from`; none if too many lead from one group into another.
+    /// Of ranges with starts and ends that are alike up to `from`; none if too many lead from one
+    /// group into another.
     pub fn of<'a>(
         ranges: impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + Clone,
         from: usize,
     ) -> Option<Self> {
         let mut words = [0; WORDS_MAX + 1];
-        ranges.clone().for_each(|(start, end)| words[shared(&start[from..], &end[from..]) / 8] += 1);
+        ranges
+            .clone()
+            .for_each(|(start, end)| words[shared(&start[from..], &end[from..]) / 8] += 1);
         let mut wide = 0;
         let shallow = words.iter().take_while(|&&with_so_many| {
             wide += with_so_many;
@@ -44,7 +49,9 @@ impl CoveredGroups {
         let mut groups = Self { from, to, parts: CoveredParts::default() };
         let narrow = ranges.filter(|(start, end)| groups.is_in_one(start, end));
         let narrow: Vec<_> = narrow
-            .map(|(start, end)| (group(&start[from..to]), number_behind(start, to), last_before(end, to)))
+            .map(|(start, end)| {
+                (group(&start[from..to]), number_behind(start, to), last_before(end, to))
+            })
             .collect();
         groups.parts = CoveredParts::in_groups(&narrow);
         Some(groups)
@@ -52,7 +59,9 @@ impl CoveredGroups {
 
     /// Whether what begins and ends there lies in one group.
     pub fn is_in_one(&self, start: &[u8], end: &[u8]) -> bool {
-        start.get(self.from..self.to).is_some_and(|group| end.get(self.from..self.to) == Some(group))
+        start
+            .get(self.from..self.to)
+            .is_some_and(|group| end.get(self.from..self.to) == Some(group))
     }
 
     /// Whether the key lies in one of the ranges that lie in one group.

@@ -1,11 +1,14 @@
 //! Which parts of what numbers span ranges lie in, a bit for each part.
 //!
-//! 1. Parts are as wide as a power of two, and there are at least eight for each range: most numbers in no range lie in parts
-//!    without one. The bits of a hundred thousand ranges stay in the processor's caches.
-//! 2. Where all ranges begin and end between two parts, as those of ids and offsets do, the bit of a part is the answer.
-//! 3. Ranges may be narrow for what they span: those of hashes, of which each holds one, and those of text, for which most
-//!    numbers stand for no text at all, so that of wide parts few are without a range. There parts are as narrow as they can be
-//!    without ranges lying in more than a few each, and those that ranges lie in make a Bloom filter.
+//! 1. Parts are as wide as a power of two, and there are at least eight for each range: most
+//!    numbers in no range lie in parts without one. The bits of a hundred thousand ranges stay in
+//!    the processor's caches.
+//! 2. Where all ranges begin and end between two parts, as those of ids and offsets do, the bit of
+//!    a part is the answer.
+//! 3. Ranges may be narrow for what they span: those of hashes, of which each holds one, and those
+//!    of text, for which most numbers stand for no text at all, so that of wide parts few are
+//!    without a range. There parts are as narrow as they can be without ranges lying in more than a
+//!    few each, and those that ranges lie in make a Bloom filter.
 
 /// At most so many parts for each range, and at least half as many.
 const PARTS_PER_RANGE: u64 = 16;
@@ -16,7 +19,8 @@ const EXACT_PARTS_PER_RANGE: u64 = 32;
 /// Parts in a filter are so narrow that ranges lie in so many each, or fewer, on average.
 const FILTERED_PER_RANGE: u64 = 2;
 
-/// So many bits has a filter for each range: one in fifty to one in twenty of the parts that no range lies in seem to have one.
+/// So many bits has a filter for each range: one in fifty to one in twenty of the parts that no
+/// range lies in seem to have one.
 const FILTER_BITS_PER_RANGE: u64 = 16;
 
 /// Whether a number is in one of the ranges.
@@ -50,11 +54,15 @@ enum Form {
 }
 
 impl CoveredParts {
-    /// Of ascending ranges, each with its first and its last number. If these are known to begin and to end a multiple of
-    /// `1 << unit` away from one another, `unit` says so.
-    pub fn of(ranges: impl ExactSizeIterator<Item = (u64, u64)> + Clone, unit: Option<u32>) -> Self {
+    /// Of ascending ranges, each with its first and its last number. If these are known to begin
+    /// and to end a multiple of `1 << unit` away from one another, `unit` says so.
+    pub fn of(
+        ranges: impl ExactSizeIterator<Item = (u64, u64)> + Clone,
+        unit: Option<u32>,
+    ) -> Self {
         let count = ranges.len() as u64;
-        let (Some((first, _)), Some((_, last))) = (ranges.clone().next(), ranges.clone().last()) else {
+        let (Some((first, _)), Some((_, last))) = (ranges.clone().next(), ranges.clone().last())
+        else {
             return Self::default();
         };
         let parts_less_one = |shift: u32| (last - first) >> shift;
@@ -70,16 +78,20 @@ impl CoveredParts {
         }
     }
 
-    /// A filter of ranges in groups, each with the group's hash and its first and last number there.
+    /// A filter of ranges in groups, each with the group's hash and its first and last number
+    /// there.
     pub fn in_groups(ranges: &[(u64, u64, u64)]) -> Self {
         if ranges.is_empty() {
             return Self::default();
         }
         const WIDEST: u32 = u64::BITS - 1;
         let numbers = ranges.iter().map(|&(_, from, to)| (from, to));
-        let parts = |shift: u32| numbers.clone().map(|(from, to)| (to >> shift) - (from >> shift) + 1).sum();
+        let parts = |shift: u32| {
+            numbers.clone().map(|(from, to)| (to >> shift) - (from >> shift) + 1).sum()
+        };
         let mut shift = narrowest(numbers.clone(), 0, WIDEST).unwrap_or(WIDEST);
-        // Where parts twice as wide are little more than half as many, nearly all ranges are made of these.
+        // Where parts twice as wide are little more than half as many, nearly all ranges are made
+        // of these.
         let mut count: u64 = parts(shift);
         while shift < WIDEST
             && let wider = parts(shift + 1)
@@ -104,7 +116,11 @@ impl CoveredParts {
         parts
     }
 
-    fn filter(ranges: impl ExactSizeIterator<Item = (u64, u64, u64)>, first: u64, shift: u32) -> Self {
+    fn filter(
+        ranges: impl ExactSizeIterator<Item = (u64, u64, u64)>,
+        first: u64,
+        shift: u32,
+    ) -> Self {
         let words = (ranges.len() as u64 * FILTER_BITS_PER_RANGE).div_ceil(u64::from(u64::BITS));
         let mut bits = vec![0; words as usize];
         for (group, from, to) in ranges {
@@ -134,7 +150,8 @@ impl CoveredParts {
         if self.form == Form::Filter {
             return self.in_filter(part);
         }
-        let word = usize::try_from(part / u64::from(u64::BITS)).ok().and_then(|at| self.bits.get(at));
+        let word =
+            usize::try_from(part / u64::from(u64::BITS)).ok().and_then(|at| self.bits.get(at));
         match word.map_or(0, |word| word >> (part % u64::from(u64::BITS)) & 1) {
             0 => Covered::No,
             _ if self.form == Form::Exact => Covered::Yes,
@@ -145,7 +162,11 @@ impl CoveredParts {
     /// Of a number in a group, by [`CoveredParts::in_groups`].
     #[inline]
     pub fn at_in(&self, group: u64, number: u64) -> Covered {
-        if self.bits.is_empty() { Covered::No } else { self.in_filter(group ^ number >> self.shift) }
+        if self.bits.is_empty() {
+            Covered::No
+        } else {
+            self.in_filter(group ^ number >> self.shift)
+        }
     }
 
     #[inline]
@@ -160,8 +181,8 @@ impl CoveredParts {
     }
 }
 
-/// The narrowest parts, narrower than `1 << wide`, that ranges lie in a few of: a number without so many bits is that of its
-/// part.
+/// The narrowest parts, narrower than `1 << wide`, that ranges lie in a few of: a number without so
+/// many bits is that of its part.
 fn narrowest(
     ranges: impl ExactSizeIterator<Item = (u64, u64)> + Clone,
     first: u64,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::file_name;
 use super::ids::FileNumber;
 
-/// The directories of a family's tables, by their path ids, each with the bytes that it should hold.
+/// The directories of a family's tables, by their path ids, each with the bytes that it should
+/// hold.
 ///
-/// Blob files lie in the first. A path id that there is no directory for means the last one, as in RocksDB: so a checkpoint,
-/// whose files all lie in one directory, is a database like any other.
+/// Blob files lie in the first. A path id that there is no directory for means the last one, as in
+/// RocksDB: so a checkpoint, whose files all lie in one directory, is a database like any other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataPaths {
     directories: Vec<Arc<Path>>,

@@ -13,8 +13,8 @@ pub(super) fn decimal(text: u64) -> Option<u64> {
     Some((fours >> 32) * 10_000 + (fours & 0xffff_ffff))
 }
 
-/// The same; where the last byte is the one behind `9`, one more than with that. Of digits alone those are not smaller than this
-/// text that say a number not smaller.
+/// The same; where the last byte is the one behind `9`, one more than with that. Of digits alone
+/// those are not smaller than this text that say a number not smaller.
 pub(super) fn decimal_bound(text: u64) -> Option<u64> {
     decimal(text).or_else(|| Some(decimal(text.checked_sub(1)?)? + 1))
 }

@@ -1,4 +1,5 @@
-//! The one error type of the engine: RocksDB's code and subcode, what happened, where, and what to do.
+//! The one error type of the engine: RocksDB's code and subcode, what happened, where, and what to
+//! do.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,8 @@ impl Error {
         Self::new(Code::Incomplete, message)
     }
 
-    /// A failed call of the operating system: `doing` says what was tried (`"read"`, `"sync"`, ...).
+    /// A failed call of the operating system: `doing` says what was tried (`"read"`, `"sync"`,
+    /// ...).
     pub fn io(doing: &str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
         let subcode = match source.kind() {
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => SubCode::NoSpace,
@@ -235,18 +237,22 @@ impl Error {
         self.code() == Code::Corruption
     }
 
-    /// Whether there was too little room: on the disk, or below the largest size that a file may have.
+    /// Whether there was too little room: on the disk, or below the largest size that a file may
+    /// have.
     pub fn lacks_room(&self) -> bool {
-        let source = self.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
-        let is_too_large = source.is_some_and(|source| source.kind() == std::io::ErrorKind::FileTooLarge);
+        let source =
+            self.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
+        let is_too_large =
+            source.is_some_and(|source| source.kind() == std::io::ErrorKind::FileTooLarge);
         self.subcode() == SubCode::NoSpace || is_too_large
     }
 
-    /// Whether the operating system refused this process what another user, or one with higher limits, would have got: it says
-    /// nothing of what is in the file.
+    /// Whether the operating system refused this process what another user, or one with higher
+    /// limits, would have got: it says nothing of what is in the file.
     pub fn is_refused(&self) -> bool {
         use std::io::ErrorKind::{OutOfMemory, PermissionDenied};
-        let source = self.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
+        let source =
+            self.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
         source.is_some_and(|source| {
             matches!(source.kind(), PermissionDenied | OutOfMemory)
                 || matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
@@ -300,13 +306,16 @@ impl fmt::Debug for Error {
     }
 }
 
-/// For functions that return [`std::io::Result`]: of the same kind as the system's error, if there is one behind it.
+/// For functions that return [`std::io::Result`]: of the same kind as the system's error, if there
+/// is one behind it.
 impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
-        let of_system = error.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
+        let of_system =
+            error.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
         // Whoever meets an interrupted call tries it again; this one has failed.
-        let of_system = of_system.map(std::io::Error::kind).filter(|kind| *kind != ErrorKind::Interrupted);
+        let of_system =
+            of_system.map(std::io::Error::kind).filter(|kind| *kind != ErrorKind::Interrupted);
         let kind = of_system.unwrap_or(match error.code() {
             Code::NotFound | Code::ColumnFamilyDropped => ErrorKind::NotFound,
             Code::Corruption => ErrorKind::InvalidData,
@@ -316,7 +325,9 @@ impl From<Error> for std::io::Error {
             Code::TimedOut => ErrorKind::TimedOut,
             Code::Busy => ErrorKind::ResourceBusy,
             _ if error.subcode() == SubCode::NoSpace => ErrorKind::StorageFull,
-            Code::IoError | Code::ShutdownInProgress | Code::Aborted | Code::TryAgain => ErrorKind::Other,
+            Code::IoError | Code::ShutdownInProgress | Code::Aborted | Code::TryAgain => {
+                ErrorKind::Other
+            }
         });
         Self::new(kind, error)
     }

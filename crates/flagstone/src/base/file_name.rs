@@ -34,7 +34,8 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind of the file called `name`; `None` for names that are not the engine's, which it leaves alone.
+    /// The kind of the file called `name`; `None` for names that are not the engine's, which it
+    /// leaves alone.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "CURRENT" => return Some(Self::Current),
@@ -77,7 +78,12 @@ impl FileKind {
             | Self::Manifest(n)
             | Self::Options(n)
             | Self::Temporary(n) => Some(n),
-            Self::Current | Self::Identity | Self::Lock | Self::InfoLog | Self::Reserve | Self::Owner => None,
+            Self::Current
+            | Self::Identity
+            | Self::Lock
+            | Self::InfoLog
+            | Self::Reserve
+            | Self::Owner => None,
         }
     }
 }

@@ -5,12 +5,15 @@
 //! fragments    [b, k)@3  [k, m)@4,3  [m, p)@4        sequence numbers descending
 //! ```
 //!
-//! 1. Every start and end is a cut. Between two neighbouring cuts the set of covering tombstones is constant.
-//! 2. The sweep walks the cuts in order and keeps the covering sequence numbers in an ordered set. Of each set only those are
-//!    kept that somebody will ask for ([`Keep`]): of nested ranges there may be as many in each of as many fragments.
+//! 1. Every start and end is a cut. Between two neighbouring cuts the set of covering tombstones is
+//!    constant.
+//! 2. The sweep walks the cuts in order and keeps the covering sequence numbers in an ordered set.
+//!    Of each set only those are kept that somebody will ask for ([`Keep`]): of nested ranges there
+//!    may be as many in each of as many fragments.
 //! 3. Neighbours that keep the same sequence numbers become one fragment.
-//! 4. A lookup counts the starts and ends up to a key (`sorted_keys`): an odd one lies in a fragment. Before, it asks bits that
-//!    know of most keys in no fragment that they are not (`covered_parts`, `covered_groups`).
+//! 4. A lookup counts the starts and ends up to a key (`sorted_keys`): an odd one lies in a
+//!    fragment. Before, it asks bits that know of most keys in no fragment that they are not
+//!    (`covered_parts`, `covered_groups`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,7 +87,8 @@ struct Stored {
     sequences: usize,
 }
 
-/// A table's fragments may have so many sequence numbers, 128 MiB of them, or two for each tombstone, if that is more.
+/// A table's fragments may have so many sequence numbers, 128 MiB of them, or two for each
+/// tombstone, if that is more.
 const NUMBERS_MIN: usize = 1 << 24;
 
 /// Range tombstones in the form in which they are looked up.
@@ -100,20 +104,22 @@ pub struct FragmentedRangeTombstones {
 }
 
 impl FragmentedRangeTombstones {
-    /// Fragments tombstones given in any order, and keeps all of their sequence numbers; empty and inverted ranges are
-    /// dropped.
+    /// Fragments tombstones given in any order, and keeps all of their sequence numbers; empty and
+    /// inverted ranges are dropped.
     pub fn new(comparator: &Comparator, tombstones: Vec<RangeTombstone>) -> Self {
         Self::keeping(Keep::All, comparator, tombstones.iter().map(RangeTombstoneRef::from))
     }
 
-    /// Those of a table; `None` if its ranges are nested so deeply that the sequence numbers of all fragments would fill the
-    /// memory. What is written in fragments, as all tables are today, has one number for each tombstone.
+    /// Those of a table; `None` if its ranges are nested so deeply that the sequence numbers of all
+    /// fragments would fill the memory. What is written in fragments, as all tables are today, has
+    /// one number for each tombstone.
     pub fn of_table(comparator: &Comparator, tombstones: &[RangeTombstone]) -> Option<Self> {
         let most = NUMBERS_MIN.max(2 * tombstones.len());
         Self::sweep(Keep::All, comparator, tombstones.iter().map(RangeTombstoneRef::from), most)
     }
 
-    /// The same for some of the sequence numbers. Linear where the tombstones come in a few ascending runs.
+    /// The same for some of the sequence numbers. Linear where the tombstones come in a few
+    /// ascending runs.
     pub fn keeping<'a>(
         keep: Keep<'_>,
         comparator: &Comparator,
@@ -231,43 +237,50 @@ impl FragmentedRangeTombstones {
         (0..self.len()).map(|index| self.get(index).expect("the index is one of a fragment"))
     }
 
-    /// A tombstone for each sequence number of each fragment: what it was made from, or stands for it.
+    /// A tombstone for each sequence number of each fragment: what it was made from, or stands for
+    /// it.
     pub fn tombstones(&self) -> impl Iterator<Item = RangeTombstoneRef<'_>> {
         self.fragments().flat_map(|Fragment { start, end, sequences }| {
             sequences.iter().map(move |&sequence| RangeTombstoneRef { start, end, sequence })
         })
     }
 
-    /// The index of the first fragment that ends after `user_key`: the one that covers it, or the next one;
-    /// [`FragmentedRangeTombstones::len`] if there is none. Logarithmic.
+    /// The index of the first fragment that ends after `user_key`: the one that covers it, or the
+    /// next one; [`FragmentedRangeTombstones::len`] if there is none. Logarithmic.
     #[inline]
     pub fn first_ending_after(&self, user_key: &[u8]) -> usize {
         self.bounds.count_up_to(&self.comparator, user_key) / 2
     }
 
-    /// Begins to look for what covers `user_key`: the memory that the rest will wait for is on its way. `None` if nothing does,
-    /// whatever a snapshot sees.
+    /// Begins to look for what covers `user_key`: the memory that the rest will wait for is on its
+    /// way. `None` if nothing does, whatever a snapshot sees.
     #[inline]
     pub(crate) fn seek(&self, user_key: &[u8]) -> Option<Within> {
         self.bounds.seek(user_key)
     }
 
-    /// Whether `snapshot` sees a tombstone over the key that was sought; `None` if to tell that takes a search of many keys, as
-    /// in an order of the application's.
+    /// Whether `snapshot` sees a tombstone over the key that was sought; `None` if to tell that
+    /// takes a search of many keys, as in an order of the application's.
     #[inline]
-    pub(crate) fn covers(&self, within: Within, user_key: &[u8], snapshot: SequenceNumber) -> Option<bool> {
+    pub(crate) fn covers(
+        &self,
+        within: Within,
+        user_key: &[u8],
+        snapshot: SequenceNumber,
+    ) -> Option<bool> {
         self.bounds.are_numbers().then(|| self.covering_at(within, user_key, snapshot, 0) > 0)
     }
 
-    /// The newest tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.
+    /// The newest tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if
+    /// there is none.
     #[inline]
     pub fn covering_sequence(&self, user_key: &[u8], snapshot: SequenceNumber) -> SequenceNumber {
         self.seek(user_key)
             .map_or(0, |within| self.covering_at(within, user_key, snapshot, SequenceNumber::MAX))
     }
 
-    /// The same for a key that was sought, but instead of a number larger than `enough` it may be another
-    /// one that is.
+    /// The same for a key that was sought, but instead of a number larger than `enough` it may be
+    /// another one that is.
     #[inline]
     pub(crate) fn covering_at(
         &self,
@@ -297,8 +310,9 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// The tombstones that a table must hold so that each of `snapshots` (ascending) and the present see the same
-    /// deletions as before: one per fragment, and one more for each snapshot that would otherwise see an older one go.
+    /// The tombstones that a table must hold so that each of `snapshots` (ascending) and the
+    /// present see the same deletions as before: one per fragment, and one more for each snapshot
+    /// that would otherwise see an older one go.
     pub fn for_writing(&self, snapshots: &[SequenceNumber]) -> Vec<RangeTombstone> {
         debug_assert!(snapshots.is_sorted());
         let mut kept = Vec::with_capacity(self.fragments.len());
@@ -340,7 +354,11 @@ enum Cut {
 }
 
 /// What is kept of the sequence numbers that cover a place, descending.
-pub fn kept_of(covering: &BTreeMap<SequenceNumber, usize>, keep: Keep<'_>, kept: &mut Vec<SequenceNumber>) {
+pub fn kept_of(
+    covering: &BTreeMap<SequenceNumber, usize>,
+    keep: Keep<'_>,
+    kept: &mut Vec<SequenceNumber>,
+) {
     kept.clear();
     let newest = covering.last_key_value().map(|(sequence, _)| *sequence);
     match keep {
@@ -354,8 +372,8 @@ pub fn kept_of(covering: &BTreeMap<SequenceNumber, usize>, keep: Keep<'_>, kept:
     }
 }
 
-/// The newest, then for each older stripe its largest, down to the first that every snapshot sees. `visible_to` says what
-/// a snapshot sees first.
+/// The newest, then for each older stripe its largest, down to the first that every snapshot sees.
+/// `visible_to` says what a snapshot sees first.
 fn needed(
     newest: Option<SequenceNumber>,
     snapshots: &[SequenceNumber],

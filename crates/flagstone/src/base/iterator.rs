@@ -7,8 +7,9 @@ use super::{InternalKey, Result, SharedPiece};
 
 /// A cursor over entries in internal-key order.
 ///
-/// A cursor starts out invalid. An error makes it invalid and is kept in [`InternalIterator::status`] until the next
-/// seek; callers that see an invalid cursor ask for the status before they take it for the end.
+/// A cursor starts out invalid. An error makes it invalid and is kept in
+/// [`InternalIterator::status`] until the next seek; callers that see an invalid cursor ask for the
+/// status before they take it for the end.
 pub trait InternalIterator: Send {
     /// Whether the cursor stands on an entry.
     fn valid(&self) -> bool;
@@ -25,8 +26,9 @@ pub trait InternalIterator: Send {
     /// Moves to the last entry at or before `target`.
     fn seek_for_prev(&mut self, target: InternalKey<'_>);
 
-    /// Says whether from now on only keys with the prefix of the key sought are wanted: whoever has a filter for prefixes, or
-    /// finds entries by them, may then leave out others. Until it is said, all keys are.
+    /// Says whether from now on only keys with the prefix of the key sought are wanted: whoever has
+    /// a filter for prefixes, or finds entries by them, may then leave out others. Until it is
+    /// said, all keys are.
     fn confine(&mut self, to_prefix: bool) {
         let _ = to_prefix;
     }
@@ -37,7 +39,8 @@ pub trait InternalIterator: Send {
     /// Moves back; the cursor must be valid.
     fn prev(&mut self);
 
-    /// [`InternalIterator::next`], and the key to which it led, if any: one call where a step is all there is to do.
+    /// [`InternalIterator::next`], and the key to which it led, if any: one call where a step is
+    /// all there is to do.
     #[inline]
     fn next_key(&mut self) -> Option<InternalKey<'_>> {
         self.next();
@@ -57,15 +60,16 @@ pub trait InternalIterator: Send {
     /// The entry's value; the cursor must be valid.
     fn value(&self) -> &[u8];
 
-    /// The entry's value, so that it stays when the cursor moves on; `None` where it has to be copied for that. The cursor must
-    /// be valid.
+    /// The entry's value, so that it stays when the cursor moves on; `None` where it has to be
+    /// copied for that. The cursor must be valid.
     #[inline]
     fn pin_value(&self) -> Option<PinnedValue> {
         None
     }
 
-    /// Shows `visit` entries behind this one in their order, as type and value, until it says `false`. A hint about what a scan
-    /// will come to: shows only what lies at hand, and may leave out anything. The cursor must be valid.
+    /// Shows `visit` entries behind this one in their order, as type and value, until it says
+    /// `false`. A hint about what a scan will come to: shows only what lies at hand, and may leave
+    /// out anything. The cursor must be valid.
     #[inline]
     fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
         let _ = visit;

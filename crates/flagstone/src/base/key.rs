@@ -88,7 +88,8 @@ impl<'a> InternalKey<'a> {
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let key = Self(bytes);
-        (bytes.len() >= PACKED_SIZE && ValueType::from_byte(key.packed() as u8).is_some()).then_some(key)
+        (bytes.len() >= PACKED_SIZE && ValueType::from_byte(key.packed() as u8).is_some())
+            .then_some(key)
     }
 
     /// Takes bytes that were checked or made here.
@@ -144,7 +145,8 @@ const BYTES_IN_WORDS: usize = 1024;
 /// A user key in words: of a long one the beginning, and how long it is.
 pub fn key_in_words(user_key: &[u8]) -> impl fmt::Display {
     let (begin, rest) = user_key.split_at(user_key.len().min(BYTES_IN_WORDS));
-    let end = if rest.is_empty() { String::new() } else { format!("...[{} bytes]", user_key.len()) };
+    let end =
+        if rest.is_empty() { String::new() } else { format!("...[{} bytes]", user_key.len()) };
     fmt::from_fn(move |f| write!(f, "{}{end}", begin.escape_ascii()))
 }
 
@@ -177,8 +179,8 @@ impl InternalKeyBuf {
         InternalKey::parse(bytes).map(|key| key.to_buf())
     }
 
-    /// Takes the stored bound of a table: an internal key, or the place at which RocksDB 11.8 cuts a range deletion between two
-    /// tables, whose type no entry has.
+    /// Takes the stored bound of a table: an internal key, or the place at which RocksDB 11.8 cuts
+    /// a range deletion between two tables, whose type no entry has.
     pub fn parse_bound(bytes: &[u8]) -> Option<Self> {
         let is_cut = bytes.len().checked_sub(PACKED_SIZE).is_some_and(|at| bytes[at] == CUT);
         if is_cut { Some(Self(bytes.to_vec())) } else { Self::parse(bytes) }

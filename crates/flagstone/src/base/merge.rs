@@ -1,7 +1,8 @@
 //! Merge operators: how a base value and the operands written onto it become one value.
 //!
-//! Operands are always handed over oldest first. An operator must be deterministic, and a partial merge must not change
-//! what a later full merge returns: readers, flushes and compactions group the operands as they find them.
+//! Operands are always handed over oldest first. An operator must be deterministic, and a partial
+//! merge must not change what a later full merge returns: readers, flushes and compactions group
+//! the operands as they find them.
 
 use std::any::Any;
 use std::fmt;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 use super::error::{Error, Result, SubCode};
 use super::key::key_in_words;
 
-/// What is said of a full merge that fails in a flush or compaction. Either leaves the operands unmerged, with what they lie on:
-/// only who reads the key gets the error.
+/// What is said of a full merge that fails in a flush or compaction. Either leaves the operands
+/// unmerged, with what they lie on: only who reads the key gets the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MergeFailureScope {
     /// It is a fault of the key (`Db::key_faults`).
@@ -31,8 +32,14 @@ pub trait MergeOperator: Any + Send + Sync {
         self.name().to_owned()
     }
 
-    /// Combines all `operands` with the value below them, if there is one; `None` if they make no sense.
-    fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>>;
+    /// Combines all `operands` with the value below them, if there is one; `None` if they make no
+    /// sense.
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>>;
 
     /// Combines adjacent operands into one, or declines.
     fn partial_merge(&self, _key: &[u8], _operands: &[&[u8]]) -> Option<Vec<u8>> {
@@ -68,38 +75,47 @@ impl fmt::Debug for dyn MergeOperator {
 /// Runs a full merge, with the operator's refusal as an error.
 ///
 /// # Errors
-/// [`MergeOperator::refusal`], usually `Corruption`, with [`SubCode::MergeOperatorFailed`] if the operator refuses its operands.
+/// [`MergeOperator::refusal`], usually `Corruption`, with [`SubCode::MergeOperatorFailed`] if the
+/// operator refuses its operands.
 pub fn full_merge(
     operator: &dyn MergeOperator,
     key: &[u8],
     existing: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> Result<Vec<u8>> {
-    operator
-        .full_merge(key, existing, operands)
-        .ok_or_else(|| operator.refusal(key, operands.len()).with_subcode(SubCode::MergeOperatorFailed))
+    operator.full_merge(key, existing, operands).ok_or_else(|| {
+        operator.refusal(key, operands.len()).with_subcode(SubCode::MergeOperatorFailed)
+    })
 }
 
-/// Makes the operator that an option text names: a nickname (`uint64add`), a name (`UInt64AddOperator`), a name with
-/// its delimiter (`StringAppendOperator:,`) or with properties (`{id=StringAppendOperator;delimiter=,;}`); `nullptr`
-/// means none.
+/// Makes the operator that an option text names: a nickname (`uint64add`), a name
+/// (`UInt64AddOperator`), a name with its delimiter (`StringAppendOperator:,`) or with properties
+/// (`{id=StringAppendOperator;delimiter=,;}`); `nullptr` means none.
 ///
 /// # Errors
-/// `NotSupported` for an operator that is not built in; `InvalidArgument` for a property that one does not have.
+/// `NotSupported` for an operator that is not built in; `InvalidArgument` for a property that one
+/// does not have.
 pub fn merge_operator_from_option_text(text: &str) -> Result<Option<Arc<dyn MergeOperator>>> {
     let parsed = OperatorText::parse(text);
     let no_delimiter = || match &parsed.delimiter {
         None => Ok(()),
-        Some(_) => Err(Error::invalid_argument(format!("merge operator '{}' has no delimiter", parsed.name))),
+        Some(_) => Err(Error::invalid_argument(format!(
+            "merge operator '{}' has no delimiter",
+            parsed.name
+        ))),
     };
     let delimiter = || parsed.delimiter.clone().unwrap_or_else(|| b",".to_vec());
     let operator: Arc<dyn MergeOperator> = match parsed.name {
         "" | "nullptr" => return no_delimiter().map(|()| None),
-        "stringappend" | StringAppendOperator::NAME => Arc::new(StringAppendOperator::new(delimiter())),
+        "stringappend" | StringAppendOperator::NAME => {
+            Arc::new(StringAppendOperator::new(delimiter()))
+        }
         "stringappendtest" | StringAppendOperator::TEST_NAME => {
             Arc::new(StringAppendOperator::without_partial_merge(delimiter()))
         }
-        "uint64add" | UInt64AddOperator::NAME => no_delimiter().map(|()| Arc::new(UInt64AddOperator))?,
+        "uint64add" | UInt64AddOperator::NAME => {
+            no_delimiter().map(|()| Arc::new(UInt64AddOperator))?
+        }
         "max" | MaxOperator::NAME => no_delimiter().map(|()| Arc::new(MaxOperator))?,
         "put" | "put_v1" | PutOperator::NAME => no_delimiter().map(|()| Arc::new(PutOperator))?,
         "bytesxor" | BytesXor::NAME => no_delimiter().map(|()| Arc::new(BytesXor))?,
@@ -144,7 +160,9 @@ impl<'a> OperatorText<'a> {
         for property in split_properties(inner) {
             match property.split_once('=') {
                 Some(("id", name)) => parsed.name = name.trim(),
-                Some(("delimiter" | "delim", delimiter)) => parsed.delimiter = Some(unescape(delimiter)),
+                Some(("delimiter" | "delim", delimiter)) => {
+                    parsed.delimiter = Some(unescape(delimiter))
+                }
                 Some(("delimiter_hex", digits)) if from_hex(digits).is_some() => {
                     parsed.delimiter = from_hex(digits);
                 }
@@ -228,7 +246,8 @@ impl StringAppendOperator {
         Self { delimiter: delimiter.into(), name: Self::NAME }
     }
 
-    /// `StringAppendTESTOperator`: the same results, but operands are never merged among themselves.
+    /// `StringAppendTESTOperator`: the same results, but operands are never merged among
+    /// themselves.
     pub fn without_partial_merge(delimiter: impl Into<Vec<u8>>) -> Self {
         Self { delimiter: delimiter.into(), name: Self::TEST_NAME }
     }
@@ -252,7 +271,8 @@ impl MergeOperator for StringAppendOperator {
     }
 
     fn option_text(&self) -> String {
-        // RocksDB refuses a property that it does not know: better than that it reads another delimiter, and merges with it.
+        // RocksDB refuses a property that it does not know: better than that it reads another
+        // delimiter, and merges with it.
         let hex = || self.delimiter.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let delimiter = match std::str::from_utf8(&self.delimiter) {
             Ok(text) if !text.contains(['{', '}']) => format!("delimiter={}", escape(text)),
@@ -261,7 +281,12 @@ impl MergeOperator for StringAppendOperator {
         format!("{{id={};{delimiter};}}", self.name)
     }
 
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         Some(self.join(existing.into_iter().chain(operands.iter().copied())))
     }
 
@@ -283,7 +308,12 @@ impl MergeOperator for UInt64AddOperator {
         Self::NAME
     }
 
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
         let parts = existing.into_iter().chain(operands.iter().copied());
         Some(parts.map(number).fold(0, u64::wrapping_add).to_le_bytes().to_vec())
@@ -307,7 +337,12 @@ impl MergeOperator for MaxOperator {
         Self::NAME
     }
 
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         let largest = existing.into_iter().chain(operands.iter().copied()).max();
         Some(largest.unwrap_or_default().to_vec())
     }
@@ -330,7 +365,12 @@ impl MergeOperator for PutOperator {
         Self::NAME
     }
 
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         Some(operands.last().copied().or(existing).unwrap_or_default().to_vec())
     }
 
@@ -352,7 +392,12 @@ impl MergeOperator for BytesXor {
         Self::NAME
     }
 
-    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         let mut result = existing.unwrap_or_default().to_vec();
         for operand in operands {
             let shared = result.len().min(operand.len());

@@ -40,8 +40,8 @@ pub mod unique_id;
 
 pub(crate) use combining_lock::CombiningLock;
 pub use compaction_filter::{
-    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision, FilteredKind,
-    KeepEverything, TableFileCreationReason,
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
+    FilteredKind, KeepEverything, TableFileCreationReason,
 };
 pub use comparator::{Comparator, UserComparator};
 pub use counted::{counted, form};
@@ -52,8 +52,8 @@ pub(crate) use fragmented::Within;
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
 pub use iterator::{InternalIterator, PinnedValue};
 pub use key::{
-    InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType,
-    key_in_words, pack_sequence_and_type, unpack_sequence_and_type,
+    InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE,
+    ValueType, key_in_words, pack_sequence_and_type, unpack_sequence_and_type,
 };
 pub(crate) use key_buffer::KeyBuffer;
 pub use merge::{MergeFailureScope, MergeOperator};

@@ -1,8 +1,9 @@
-//! Deliberate breakages, one at a time, to see that the laboratory finds them. Only with the feature `mutants`, which
-//! test builds turn on; elsewhere [`Mutant::is_on`] is constant and the compiler removes the broken branch.
+//! Deliberate breakages, one at a time, to see that the laboratory finds them. Only with the
+//! feature `mutants`, which test builds turn on; elsewhere [`Mutant::is_on`] is constant and the
+//! compiler removes the broken branch.
 //!
-//! A new one is a row here, one readable line where it breaks something, and a row in `testkit`'s and the
-//! documentation's tables that says what finds it.
+//! A new one is a row here, one readable line where it breaks something, and a row in `testkit`'s
+//! and the documentation's tables that says what finds it.
 
 #[cfg(feature = "mutants")]
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +25,8 @@ macro_rules! mutants {
 mutants! {
     /// The directory is not synced after a flush or compaction created files in it.
     SkipDirectorySync,
-    /// With several directories, only the first is synced after a flush or compaction created files in others.
+    /// With several directories, only the first is synced after a flush or compaction created files
+    /// in others.
     SyncFirstDirectoryOnly,
     /// Tables are named in the MANIFEST without having been synced.
     SkipTableSync,
@@ -188,17 +190,20 @@ mutants! {
     InstallFlushOutOfTurn,
     /// Keys with other bytes are taken for others, also under an order in which they are the same.
     TellKeysByBytes,
-    /// A compaction takes keys of different lengths for others, also under an order in which they are the same.
+    /// A compaction takes keys of different lengths for others, also under an order in which they
+    /// are the same.
     TellKeysByLength,
     /// What a compaction filter removes leaves no deletion behind that hides older versions.
     ForgetFilteredDeletion,
-    /// A filter that has a compaction skip keys takes the newest version of the key with it up to which it does.
+    /// A filter that has a compaction skip keys takes the newest version of the key with it up to
+    /// which it does.
     SkipTooFar,
     /// FIFO compaction drops the newest table.
     DropNewestTable,
     /// Tables that only overlap a range are deleted with those that lie within it.
     DeleteFilesAtEnds,
-    /// The piece of a value with which a stream gets a file of its own comes before those that were gathered in memory.
+    /// The piece of a value with which a stream gets a file of its own comes before those that were
+    /// gathered in memory.
     SwapStreamPieces,
     /// A part of a large value begins where its piece does.
     MisplacePart,
@@ -220,7 +225,8 @@ mutants! {
     AdvanceBeforeElectionEnds,
     /// A reader of the WALs lists them before it reads the published sequence number.
     ListWalsTooEarly,
-    /// A checkpoint checks that the database is open before it takes the lock under which it is counted.
+    /// A checkpoint checks that the database is open before it takes the lock under which it is
+    /// counted.
     CountCheckpointTooLate,
     /// No waiter is woken when a compaction no longer counts as running.
     ForgetEndOfCompaction,
@@ -232,13 +238,16 @@ mutants! {
     RefuseInVain,
     /// A write that must not wait is refused where the WALs have a limit, however far that is.
     RefuseUnderWalLimit,
-    /// A write that must not wait is refused where there are blob files, though nothing limits their space.
+    /// A write that must not wait is refused where there are blob files, though nothing limits
+    /// their space.
     RefuseBesideBlobs,
-    /// A full disk that a write to the WAL finds stops the database for good, whether or not a sync waits for it.
+    /// A full disk that a write to the WAL finds stops the database for good, whether or not a sync
+    /// waits for it.
     PoisonOnFullLog,
     /// A full disk that the sync of a table finds stops the database for good.
     PoisonOnFullSync,
-    /// An iterator that may step over few hidden entries gives up at the first, however many it may.
+    /// An iterator that may step over few hidden entries gives up at the first, however many it
+    /// may.
     GiveUpInVain,
 }
 

@@ -8,8 +8,8 @@ use super::error::{Error, Result};
 
 /// A prefix rule that an application supplies.
 ///
-/// Keys with the same prefix must be adjacent in the comparator's order. The name is stored in every table; two rules
-/// must never share one.
+/// Keys with the same prefix must be adjacent in the comparator's order. The name is stored in
+/// every table; two rules must never share one.
 pub trait UserPrefixExtractor: Send + Sync {
     /// The name under which the rule is stored.
     fn name(&self) -> &str;
@@ -32,7 +32,8 @@ pub enum PrefixExtractor {
 }
 
 impl PrefixExtractor {
-    /// Reads the text of the `prefix_extractor` option or of a table's property; `nullptr` means none.
+    /// Reads the text of the `prefix_extractor` option or of a table's property; `nullptr` means
+    /// none.
     ///
     /// # Errors
     /// `NotSupported` for a rule that is not built in.
@@ -45,7 +46,10 @@ impl PrefixExtractor {
             return Ok(Some(Self::Noop));
         }
         let length_after = |names: [&str; 2]| {
-            names.iter().find_map(|name| text.strip_prefix(name)).and_then(|length| length.parse().ok())
+            names
+                .iter()
+                .find_map(|name| text.strip_prefix(name))
+                .and_then(|length| length.parse().ok())
         };
         if let Some(length) = length_after(["rocksdb.FixedPrefix.", "fixed:"]) {
             return Ok(Some(Self::FixedPrefix(length)));

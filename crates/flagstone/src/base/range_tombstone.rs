@@ -1,14 +1,16 @@
 //! Range deletions, and what the bounds of the file that holds them leave of them.
 //!
-//! A tombstone `[start, end)@s` hides the entries of its keys that have a smaller sequence number than `s`. For lookup they are
-//! cut into fragments (see `fragmented`).
+//! A tombstone `[start, end)@s` hides the entries of its keys that have a smaller sequence number
+//! than `s`. For lookup they are cut into fragments (see `fragmented`).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::comparator::Comparator;
 use super::fragmented::visible_of;
-pub use super::fragmented::{Fragment, FragmentedRangeTombstones, Keep, RangeTombstoneRef, kept_of};
+pub use super::fragmented::{
+    Fragment, FragmentedRangeTombstones, Keep, RangeTombstoneRef, kept_of,
+};
 use super::ids::SequenceNumber;
 use super::key::{InternalKey, MAX_SEQUENCE_NUMBER, ValueType, pack_sequence_and_type};
 
@@ -23,7 +25,8 @@ pub struct RangeTombstone {
     pub sequence: SequenceNumber,
 }
 
-/// A place in internal-key order: before or after entries of its user key, depending on the packed number.
+/// A place in internal-key order: before or after entries of its user key, depending on the packed
+/// number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
     /// The user key.
@@ -55,7 +58,9 @@ impl<'a> BoundRef<'a> {
 
     /// The order of two places.
     pub fn compare(&self, other: &BoundRef<'_>, comparator: &Comparator) -> Ordering {
-        comparator.compare(self.user_key, other.user_key).then_with(|| other.packed.cmp(&self.packed))
+        comparator
+            .compare(self.user_key, other.user_key)
+            .then_with(|| other.packed.cmp(&self.packed))
     }
 }
 
@@ -72,8 +77,9 @@ fn lower_bound(smallest: InternalKey<'_>) -> Bound {
 
 /// The first place after a file's largest key.
 ///
-/// A largest key that is the end of a range deletion (the sentinel) is itself that place. Behind a key with sequence
-/// number 0 no entry of the same user key can follow in the next file, so the key may stand for the place after it.
+/// A largest key that is the end of a range deletion (the sentinel) is itself that place. Behind a
+/// key with sequence number 0 no entry of the same user key can follow in the next file, so the key
+/// may stand for the place after it.
 fn upper_bound(largest: InternalKey<'_>) -> Bound {
     let sentinel = pack_sequence_and_type(MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
     let packed = match (largest.packed(), largest.sequence()) {
@@ -92,7 +98,8 @@ pub struct TruncatedRangeTombstones {
     upper: Option<Bound>,
 }
 
-/// A fragment cut to its file's bounds: the internal keys from `start` up to but not including `end`.
+/// A fragment cut to its file's bounds: the internal keys from `start` up to but not including
+/// `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TruncatedFragment<'a> {
     /// The first place covered.
@@ -133,12 +140,13 @@ impl TruncatedRangeTombstones {
         self.tombstones.comparator()
     }
 
-    /// The cut fragment at `index` of [`FragmentedRangeTombstones::get`]; `None` past the last one, and also for one of
-    /// which the bounds leave nothing (these are at both ends only).
+    /// The cut fragment at `index` of [`FragmentedRangeTombstones::get`]; `None` past the last one,
+    /// and also for one of which the bounds leave nothing (these are at both ends only).
     pub fn get(&self, index: usize) -> Option<TruncatedFragment<'_>> {
         let fragment = self.tombstones.get(index)?;
         let comparator = self.comparator();
-        let (mut start, mut end) = (BoundRef::before(fragment.start), BoundRef::before(fragment.end));
+        let (mut start, mut end) =
+            (BoundRef::before(fragment.start), BoundRef::before(fragment.end));
         if let Some(lower) = self.lower.as_ref().map(Bound::borrowed)
             && lower.compare(&start, comparator).is_gt()
         {
@@ -150,7 +158,11 @@ impl TruncatedRangeTombstones {
             end = upper;
         }
         let sequences = fragment.sequences;
-        start.compare(&end, comparator).is_lt().then_some(TruncatedFragment { start, end, sequences })
+        start.compare(&end, comparator).is_lt().then_some(TruncatedFragment {
+            start,
+            end,
+            sequences,
+        })
     }
 
     /// All cut fragments in order.
@@ -167,9 +179,13 @@ impl TruncatedRangeTombstones {
         covered.then_some(fragment)
     }
 
-    /// The newest tombstone over the place of `key` that `snapshot` sees: its sequence number, or 0 if there is none.
-    /// The entry at `key` is deleted if its own sequence number is smaller.
-    pub fn covering_sequence(&self, key: InternalKey<'_>, snapshot: SequenceNumber) -> SequenceNumber {
+    /// The newest tombstone over the place of `key` that `snapshot` sees: its sequence number, or 0
+    /// if there is none. The entry at `key` is deleted if its own sequence number is smaller.
+    pub fn covering_sequence(
+        &self,
+        key: InternalKey<'_>,
+        snapshot: SequenceNumber,
+    ) -> SequenceNumber {
         self.covering(key).map_or(0, |fragment| fragment.visible_sequence(snapshot))
     }
 }

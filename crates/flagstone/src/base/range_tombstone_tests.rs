@@ -11,8 +11,9 @@ fn fragmented(tombstones: &[RangeTombstone]) -> Arc<FragmentedRangeTombstones> {
 }
 
 fn shown(tombstones: &FragmentedRangeTombstones) -> String {
-    let show =
-        |f: Fragment<'_>| format!("[{}, {})@{:?}", f.start.escape_ascii(), f.end.escape_ascii(), f.sequences);
+    let show = |f: Fragment<'_>| {
+        format!("[{}, {})@{:?}", f.start.escape_ascii(), f.end.escape_ascii(), f.sequences)
+    };
     tombstones.fragments().map(show).collect::<Vec<_>>().join(" ")
 }
 
@@ -43,7 +44,8 @@ fn the_same_range_twice_is_one_fragment() {
 
 #[test]
 fn a_snapshot_keeps_the_tombstone_that_it_sees() {
-    let all: Vec<_> = [2, 4, 6, 8].into_iter().map(|sequence| tombstone("a", "b", sequence)).collect();
+    let all: Vec<_> =
+        [2, 4, 6, 8].into_iter().map(|sequence| tombstone("a", "b", sequence)).collect();
     let kept = |snapshots: &[SequenceNumber]| -> Vec<SequenceNumber> {
         fragmented(&all).for_writing(snapshots).iter().map(|t| t.sequence).collect()
     };
@@ -63,7 +65,10 @@ fn a_file_that_ends_at_a_sentinel_leaves_the_next_key_alone() {
     let largest = InternalKeyBuf::new(b"p", MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
     let cut = tombstones.truncated(smallest.as_key(), largest.as_key());
     let covering = |user: &str, sequence| {
-        cut.covering_sequence(InternalKeyBuf::new(user.as_bytes(), sequence, ValueType::Value).as_key(), 100)
+        cut.covering_sequence(
+            InternalKeyBuf::new(user.as_bytes(), sequence, ValueType::Value).as_key(),
+            100,
+        )
     };
     assert_eq!(covering("b", 1), 0);
     assert_eq!(covering("c", 6), 0, "a newer version of the smallest key lies in the file before");
@@ -79,8 +84,9 @@ fn a_user_key_that_straddles_two_files_is_covered_once_in_each() {
     let smallest = InternalKeyBuf::new(b"a", 9, ValueType::RangeDeletion);
     let largest = InternalKeyBuf::new(b"k", 5, ValueType::Value);
     let cut = tombstones.truncated(smallest.as_key(), largest.as_key());
-    let covering =
-        |sequence| cut.covering_sequence(InternalKeyBuf::new(b"k", sequence, ValueType::Value).as_key(), 100);
+    let covering = |sequence| {
+        cut.covering_sequence(InternalKeyBuf::new(b"k", sequence, ValueType::Value).as_key(), 100)
+    };
     assert_eq!((covering(6), covering(5), covering(4)), (9, 9, 0));
     let fragment = cut.covering(InternalKeyBuf::new(b"k", 5, ValueType::Value).as_key()).unwrap();
     assert_eq!((fragment.end.user_key, fragment.end.packed >> 8), (&b"k"[..], 4));
@@ -88,14 +94,15 @@ fn a_user_key_that_straddles_two_files_is_covered_once_in_each() {
 
 #[test]
 fn fragments_outside_the_bounds_are_not_seen() {
-    let tombstones = fragmented(&[tombstone("a", "c", 9), tombstone("e", "g", 8), tombstone("i", "k", 7)]);
+    let tombstones =
+        fragmented(&[tombstone("a", "c", 9), tombstone("e", "g", 8), tombstone("i", "k", 7)]);
     let smallest = InternalKeyBuf::new(b"d", 5, ValueType::Value);
     let largest = InternalKeyBuf::new(b"g", MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
     let cut = tombstones.truncated(smallest.as_key(), largest.as_key());
     assert_eq!(cut.fragments().map(|f| f.sequences[0]).collect::<Vec<_>>(), [8]);
     assert_eq!(tombstones.untruncated().fragments().count(), 3);
-    let nothing =
-        tombstones.truncated(smallest.as_key(), InternalKeyBuf::new(b"d", 1, ValueType::Value).as_key());
+    let nothing = tombstones
+        .truncated(smallest.as_key(), InternalKeyBuf::new(b"d", 1, ValueType::Value).as_key());
     assert_eq!(nothing.fragments().count(), 0);
 }
 
@@ -117,7 +124,11 @@ fn naive(
 fn random_tombstones(random: &mut fastrand::Rng) -> Vec<RangeTombstone> {
     let key = |random: &mut fastrand::Rng| vec![random.u8(..12); random.usize(..2)];
     (0..random.usize(..8))
-        .map(|_| RangeTombstone { start: key(random), end: key(random), sequence: random.u64(1..20) })
+        .map(|_| RangeTombstone {
+            start: key(random),
+            end: key(random),
+            sequence: random.u64(1..20),
+        })
         .collect()
 }
 
@@ -125,13 +136,20 @@ fn random_tombstones(random: &mut fastrand::Rng) -> Vec<RangeTombstone> {
 fn fragments_answer_like_the_tombstones_they_came_from() {
     let mut random = fastrand::Rng::with_seed(1);
     for round in 0..2000 {
-        let comparator = if round % 2 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise };
+        let comparator =
+            if round % 2 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise };
         let tombstones = random_tombstones(&mut random);
         let fragmented = FragmentedRangeTombstones::new(&comparator, tombstones.clone());
         let fragments: Vec<_> = fragmented.fragments().collect();
         assert!(fragments.iter().all(|f| comparator.compare(f.start, f.end).is_lt()));
-        assert!(fragments.windows(2).all(|pair| comparator.compare(pair[0].end, pair[1].start).is_le()));
-        assert!(fragments.iter().all(|f| f.sequences.is_sorted_by(|a, b| a > b) && !f.sequences.is_empty()));
+        assert!(
+            fragments.windows(2).all(|pair| comparator.compare(pair[0].end, pair[1].start).is_le())
+        );
+        assert!(
+            fragments
+                .iter()
+                .all(|f| f.sequences.is_sorted_by(|a, b| a > b) && !f.sequences.is_empty())
+        );
         let mut snapshots: Vec<_> = (0..random.usize(..4)).map(|_| random.u64(..22)).collect();
         snapshots.sort_unstable();
         let written = fragmented.for_writing(&snapshots);
@@ -144,7 +162,11 @@ fn fragments_answer_like_the_tombstones_they_came_from() {
                 // What is written serves the held snapshots and the present.
                 for &snapshot in snapshots.iter().chain([&100]) {
                     let expected = naive(&comparator, &tombstones, &key, snapshot);
-                    assert_eq!(naive(&comparator, &written, &key, snapshot), expected, "{snapshots:?}");
+                    assert_eq!(
+                        naive(&comparator, &written, &key, snapshot),
+                        expected,
+                        "{snapshots:?}"
+                    );
                 }
             }
         }
@@ -157,7 +179,9 @@ fn long_keys_are_told_apart() {
     let mut random = fastrand::Rng::with_seed(2);
     for round in 0..300 {
         let bytes = |random: &mut fastrand::Rng, length: usize| -> Vec<u8> {
-            (0..length).map(|_| *random.choice(&[0, 1, b'a', 0xff]).expect("there are some")).collect()
+            (0..length)
+                .map(|_| *random.choice(&[0, 1, b'a', 0xff]).expect("there are some"))
+                .collect()
         };
         let common = bytes(&mut random, round % 4);
         let tail = bytes(&mut random, round % 3);
@@ -170,10 +194,14 @@ fn long_keys_are_told_apart() {
                 [&common[..], &middle, &bytes(&mut random, 3)].concat()[..length].to_vec()
             }
         };
-        let range =
-            |n: u64, start: Vec<u8>, end: Vec<u8>| RangeTombstone { start, end, sequence: 1 + n % 20 };
+        let range = |n: u64, start: Vec<u8>, end: Vec<u8>| RangeTombstone {
+            start,
+            end,
+            sequence: 1 + n % 20,
+        };
         let is_one_shape = round % 5 > 0;
-        let tombstones: Vec<_> = (0..60).map(|n| range(n, key(is_one_shape), key(is_one_shape))).collect();
+        let tombstones: Vec<_> =
+            (0..60).map(|n| range(n, key(is_one_shape), key(is_one_shape))).collect();
         let fragmented = FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones.clone());
         let bounds = tombstones.iter().flat_map(|one| [one.start.clone(), one.end.clone()]);
         let asked: Vec<_> = bounds.chain((0..60).map(|n| key(n % 2 == 0))).collect();
@@ -202,11 +230,12 @@ impl UserComparator for LengthFirst {
     }
 }
 
-/// Keys of up to 38 bytes with a common beginning and sometimes a common end: numbers that follow one another, or a few far
-/// from many, or any bytes, or groups with some of their own.
+/// Keys of up to 38 bytes with a common beginning and sometimes a common end: numbers that follow
+/// one another, or a few far from many, or any bytes, or groups with some of their own.
 fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u8> + use<> {
-    let bytes =
-        |random: &mut fastrand::Rng, length| -> Vec<u8> { (0..length).map(|_| random.u8(..)).collect() };
+    let bytes = |random: &mut fastrand::Rng, length| -> Vec<u8> {
+        (0..length).map(|_| random.u8(..)).collect()
+    };
     let (common, tail) = (random.usize(..12), random.usize(..10));
     let (common, tail) = (bytes(random, common), bytes(random, tail));
     let (shape, unit) = (random.u8(..6), random.u32(..40));
@@ -214,7 +243,10 @@ fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u
     move |random| {
         let number = match shape {
             0 => random.u64(..8000) << unit,
-            1 => (if random.u8(..50) == 0 { random.u64(..1 << 20) } else { random.u64(..3000) }) << unit,
+            1 => {
+                (if random.u8(..50) == 0 { random.u64(..1 << 20) } else { random.u64(..3000) })
+                    << unit
+            }
             2 => random.u64(..),
             3 => {
                 let digits = format!("{:09}", random.u64(..3000 << (unit / 4)));
@@ -224,8 +256,19 @@ fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u
             4 => {
                 let group = [random.u8(..20) / 7; 18];
                 let length = random.usize(..9);
-                let item = [random.u8(..3) / 2, random.u8(..), 0, random.u8(..2), 0, 0, random.u8(..), 0, 1];
-                return [&common[..], &group[..group_len - random.usize(..2)], &item[..length]].concat();
+                let item = [
+                    random.u8(..3) / 2,
+                    random.u8(..),
+                    0,
+                    random.u8(..2),
+                    0,
+                    0,
+                    random.u8(..),
+                    0,
+                    1,
+                ];
+                return [&common[..], &group[..group_len - random.usize(..2)], &item[..length]]
+                    .concat();
             }
             _ => {
                 let length = random.usize(..30 - common.len());
@@ -271,7 +314,8 @@ fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
             .collect();
         let fragmented = FragmentedRangeTombstones::new(&comparator, tombstones.clone());
         for _ in 0..300 {
-            let mut asked = if random.bool() { random.choice(&keys).unwrap().clone() } else { key(random) };
+            let mut asked =
+                if random.bool() { random.choice(&keys).unwrap().clone() } else { key(random) };
             if random.u8(..4) == 0 {
                 let bounds = random.choice(&tombstones).unwrap();
                 asked.clone_from(if random.bool() { &bounds.start } else { &bounds.end });
@@ -280,7 +324,9 @@ fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
                 0 => asked.truncate(random.usize(..=asked.len())),
                 1 => asked.push(random.u8(..)),
                 2 => asked = Vec::new(),
-                3 if !asked.is_empty() => *random.choice(&mut asked).unwrap() ^= 1 << random.u8(..8),
+                3 if !asked.is_empty() => {
+                    *random.choice(&mut asked).unwrap() ^= 1 << random.u8(..8)
+                }
                 _ => {}
             }
             let (snapshot, enough) = (random.u64(..30), random.u64(..22));
@@ -295,18 +341,22 @@ fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
                 sure[usize::from(covers)] += 1;
             }
             let found = fragmented.covering_at(within, &asked, snapshot, enough);
-            assert!(found == expected || enough < found && found <= expected, "{found}, not {expected}");
+            assert!(
+                found == expected || enough < found && found <= expected,
+                "{found}, not {expected}"
+            );
         }
     }
     assert!(sure.iter().all(|&sure| sure > 20), "{sure:?}");
 }
 
-/// Of keys in text, of hashes with something behind them, and of keys that share eight bytes with deleted ones, nothing told that
-/// they are not deleted but the tombstones' keys.
+/// Of keys in text, of hashes with something behind them, and of keys that share eight bytes with
+/// deleted ones, nothing told that they are not deleted but the tombstones' keys.
 #[test]
 fn of_keys_of_any_kind_bits_tell_most_that_are_not_deleted() {
     let hash = |n: u64| n.wrapping_mul(0xff51_afd7_ed55_8ccd);
-    let joined = |words: &[u64]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let joined =
+        |words: &[u64]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
     let kinds: [&dyn Fn(u64) -> Vec<u8>; 10] = [
         &|n| format!("user{n:012}").into_bytes(),
         &|n| format!("{:016x}", hash(n)).into_bytes(),
@@ -328,7 +378,11 @@ fn of_keys_of_any_kind_bits_tell_most_that_are_not_deleted() {
         let with_zero = |key: Vec<u8>| [&key[..], b"\0"].concat();
         for end in [&last_byte_larger as &dyn Fn(_) -> _, &with_zero] {
             let tombstones = (0..3000)
-                .map(|n| RangeTombstone { start: key(4 * n), end: end(key(4 * n)), sequence: n + 1 })
+                .map(|n| RangeTombstone {
+                    start: key(4 * n),
+                    end: end(key(4 * n)),
+                    sequence: n + 1,
+                })
                 .collect();
             let fragmented = FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones);
             let others = || (0..12_000).filter(|n| n % 4 > 0).map(key);
@@ -336,7 +390,8 @@ fn of_keys_of_any_kind_bits_tell_most_that_are_not_deleted() {
                 assert!(fragmented.covering_sequence(&key(4 * n), 5000) > 0, "{n}, {kind}");
             }
             if kind == 0 {
-                let covers = |key: &[u8]| fragmented.covers(fragmented.seek(key).unwrap(), key, 5000);
+                let covers =
+                    |key: &[u8]| fragmented.covers(fragmented.seek(key).unwrap(), key, 5000);
                 assert!((0..3000).all(|n| covers(&key(4 * n)) == Some(true)));
             }
             let unsure = others().filter(|key| fragmented.seek(key).is_some()).count();
@@ -352,8 +407,8 @@ fn cut_tombstones_answer_like_whole_ones_within_their_bounds() {
     for _ in 0..2000 {
         let tombstones = random_tombstones(&mut random);
         let fragmented = fragmented(&tombstones);
-        let mut ends =
-            [(); 2].map(|()| InternalKeyBuf::new(&[random.u8(..12)], random.u64(1..20), ValueType::Value));
+        let mut ends = [(); 2]
+            .map(|()| InternalKeyBuf::new(&[random.u8(..12)], random.u64(1..20), ValueType::Value));
         ends.sort_by(|a, b| order.compare(a.as_key(), b.as_key()));
         let cut = fragmented.truncated(ends[0].as_key(), ends[1].as_key());
         for byte in 0..12 {

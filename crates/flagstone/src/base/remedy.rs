@@ -1,7 +1,7 @@
 //! What to do about a finding of the doctor, or an error.
 //!
-//! All advice is made from one enumeration, so that a test can go over it: for each remedy the test holds a state for which it is
-//! given, and tries it there.
+//! All advice is made from one enumeration, so that a test can go over it: for each remedy the test
+//! holds a state for which it is given, and tries it there.
 
 mod words;
 
@@ -293,7 +293,13 @@ impl Remedy {
 
     /// A value of an option.
     pub fn set_to(option: &'static str, to: impl fmt::Display) -> Self {
-        Self::Set { when: Cow::Borrowed(""), option, from: None, to: to.to_string(), but: Cow::Borrowed("") }
+        Self::Set {
+            when: Cow::Borrowed(""),
+            option,
+            from: None,
+            to: to.to_string(),
+            but: Cow::Borrowed(""),
+        }
     }
 
     /// What stands in front of a new value of an option.

@@ -5,18 +5,24 @@
 //!         is filled in (1), what is known of them, the margin, the bytes
 //! ```
 //!
-//! The margin is room for what is found out about the bytes later, of a size that is chosen when the memory is taken.
+//! The margin is room for what is found out about the bytes later, of a size that is chosen when
+//! the memory is taken.
 //!
-//! All of it lies side by side, in the slab's huge pages where the slab has pieces of that size: whoever takes a share waits
-//! for no memory that a look at the bytes would not wait for, and a block is found with one address translation.
+//! All of it lies side by side, in the slab's huge pages where the slab has pieces of that size:
+//! whoever takes a share waits for no memory that a look at the bytes would not wait for, and a
+//! block is found with one address translation.
 //!
 //! **Invariants**
 //! 1. The count is that of the handles, and the memory lives while there is one.
-//! 2. The bytes do not change once there is a handle, nor what is known of them but by its own, shared means.
-//! 3. A companion is the memory's from the moment it is set, and is taken once, by who gives up the last handle.
-//! 4. The margin lies right before the bytes. It is written to by who moves its state from `BLANK` to `BUSY`, which one does, and
-//!    looked at when the state is `FILLED`, after which nobody writes to it.
-//! 5. All bytes of a room's piece were written if it says so, and the margin's in any case. A handle has only such.
+//! 2. The bytes do not change once there is a handle, nor what is known of them but by its own,
+//!    shared means.
+//! 3. A companion is the memory's from the moment it is set, and is taken once, by who gives up the
+//!    last handle.
+//! 4. The margin lies right before the bytes. It is written to by who moves its state from `BLANK`
+//!    to `BUSY`, which one does, and looked at when the state is `FILLED`, after which nobody
+//!    writes to it.
+//! 5. All bytes of a room's piece were written if it says so, and the margin's in any case. A
+//!    handle has only such.
 #![expect(unsafe_code, reason = "a count, the memory's owner and a margin within the memory")]
 
 use std::fmt;
@@ -30,7 +36,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 use super::prefetch;
 use super::slab::{ALIGNMENT, Piece};
 
-/// What stands before the bytes. Without gaps up to what is known, so that a handle that does not know it may look at the rest.
+/// What stands before the bytes. Without gaps up to what is known, so that a handle that does not
+/// know it may look at the rest.
 #[repr(C)]
 struct Head<K> {
     count: AtomicUsize,
@@ -58,7 +65,8 @@ const FILLED: u8 = 2;
 /// There is nothing to put into it.
 const REFUSED: u8 = 3;
 
-/// What is dropped when nobody has a share any more; in a box of its own, as a pointer of one word leads to it.
+/// What is dropped when nobody has a share any more; in a box of its own, as a pointer of one word
+/// leads to it.
 type Companion = Box<dyn Send>;
 
 /// Room for bytes that are to be shared, and for what will be known of them.
@@ -105,7 +113,8 @@ impl<K> SharedRoom<K> {
     /// The same, with a margin of so many bytes.
     pub fn with_margin(length: usize, margin: u16) -> Self {
         let begin = Self::begin(margin);
-        // SAFETY: if it is not the slab's the room says that its bytes were not written, but for the margin and what lies before.
+        // SAFETY: if it is not the slab's the room says that its bytes were not written, but for
+        // the margin and what lies before.
         let piece = unsafe { Piece::unwritten(begin + length) };
         let is_written = piece.is_of_slab();
         if !is_written {
@@ -125,7 +134,8 @@ impl<K> SharedRoom<K> {
         Head::<K>::SIZE + usize::from(margin)
     }
 
-    /// Makes it `length` bytes long, with a margin of so many; `false` if those want memory of another size.
+    /// Makes it `length` bytes long, with a margin of so many; `false` if those want memory of
+    /// another size.
     pub fn resize(&mut self, length: usize, margin: u16) -> bool {
         let fits = self.piece.resize(Self::begin(margin) + length);
         if fits {
@@ -134,12 +144,14 @@ impl<K> SharedRoom<K> {
         fits
     }
 
-    /// All of the bytes, to be written. Where the memory is the allocator's, it spares zeros that [`DerefMut`] writes first.
+    /// All of the bytes, to be written. Where the memory is the allocator's, it spares zeros that
+    /// [`DerefMut`] writes first.
     pub fn unwritten(&mut self) -> Unwritten<'_> {
         let begin = Self::begin(self.margin);
         let length = self.piece.size() - begin;
-        // SAFETY: the piece has so many bytes there, and is borrowed for writing as long as they are. Only bytes are written
-        // (`Unwritten` asks for no less), so those that were written stay so.
+        // SAFETY: the piece has so many bytes there, and is borrowed for writing as long as they
+        // are. Only bytes are written (`Unwritten` asks for no less), so those that were written
+        // stay so.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(
                 self.piece.start().add(begin).cast::<MaybeUninit<u8>>().as_ptr(),
@@ -162,8 +174,8 @@ impl<K> SharedRoom<K> {
         let Self { piece, margin, is_written, .. } = self;
         assert!(is_written, "who shares bytes has written them");
         let head = piece.start().cast::<Head<K>>();
-        // SAFETY: the piece is aligned and has room for the head, and nobody else looks at it yet. It moves into its own
-        // memory, which stays where it is.
+        // SAFETY: the piece is aligned and has room for the head, and nobody else looks at it yet.
+        // It moves into its own memory, which stays where it is.
         unsafe {
             head.write(Head {
                 count: AtomicUsize::new(1),
@@ -207,8 +219,8 @@ pub struct SharedPiece<K = ()> {
     head: NonNull<Head<K>>,
 }
 
-// SAFETY: the handles share bytes that do not change (2), an atomic count, and what is known, which any thread may look at
-// (`Sync`) and, as the piece, drop (`Send`).
+// SAFETY: the handles share bytes that do not change (2), an atomic count, and what is known, which
+// any thread may look at (`Sync`) and, as the piece, drop (`Send`).
 unsafe impl<K: Send + Sync> Send for SharedPiece<K> {}
 // SAFETY: the same.
 unsafe impl<K: Send + Sync> Sync for SharedPiece<K> {}
@@ -257,15 +269,15 @@ impl<K> SharedPiece<K> {
         if state.load(Ordering::Acquire) != FILLED {
             return None;
         }
-        // SAFETY: the memory has the margin right before `begin`, all of it bytes since the piece was taken; nobody writes to it
-        // any more (4), and it lives as long as this handle (1).
+        // SAFETY: the memory has the margin right before `begin`, all of it bytes since the piece
+        // was taken; nobody writes to it any more (4), and it lives as long as this handle (1).
         Some(unsafe {
             std::slice::from_raw_parts(self.head.cast::<u8>().as_ptr().add(begin - length), length)
         })
     }
 
-    /// Has `fill` put something into the margin, if there is one, and nobody has tried to or does now; `false` from it says that
-    /// there is nothing to put there. What there is then.
+    /// Has `fill` put something into the margin, if there is one, and nobody has tried to or does
+    /// now; `false` from it says that there is nothing to put there. What there is then.
     #[cold]
     pub fn fill_margin(&self, fill: impl FnOnce(&mut [u8]) -> bool) -> Option<&[u8]> {
         let Head { begin, margin, state, .. } = self.head();
@@ -274,9 +286,13 @@ impl<K> SharedPiece<K> {
             return self.margin();
         }
         if state.compare_exchange(BLANK, BUSY, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            // SAFETY: as in `margin`; that nobody else writes to it or looks at it is since this call made the state `BUSY` (4).
+            // SAFETY: as in `margin`; that nobody else writes to it or looks at it is since this
+            // call made the state `BUSY` (4).
             let place = unsafe {
-                std::slice::from_raw_parts_mut(self.head.cast::<u8>().as_ptr().add(begin - length), length)
+                std::slice::from_raw_parts_mut(
+                    self.head.cast::<u8>().as_ptr().add(begin - length),
+                    length,
+                )
             };
             // If it panics, nobody tries again.
             let outcome = if fill(place) { FILLED } else { REFUSED };
@@ -292,28 +308,34 @@ impl<K> SharedPiece<K> {
         *margin > 0 && state.load(Ordering::Relaxed) == BLANK
     }
 
-    /// Where its memory begins, to be asked for ahead: the count, what is known of the bytes, and the bytes.
+    /// Where its memory begins, to be asked for ahead: the count, what is known of the bytes, and
+    /// the bytes.
     #[inline]
     pub fn start(&self) -> *const u8 {
         self.head.as_ptr().cast()
     }
 
-    /// Asks for the memory of the count, of what is known of the bytes, and of so many bytes more, for what lies there, or did
-    /// once: any address will do.
+    /// Asks for the memory of the count, of what is known of the bytes, and of so many bytes more,
+    /// for what lies there, or did once: any address will do.
     #[inline]
     pub fn prefetch_at(start: *const u8, more: usize) {
         prefetch(start, (Head::<K>::SIZE + more).div_ceil(64));
     }
 
-    /// Has what `make` returns dropped when nobody has a share any more, unless something is to be already.
+    /// Has what `make` returns dropped when nobody has a share any more, unless something is to be
+    /// already.
     pub fn accompany(&self, make: impl FnOnce() -> Box<dyn Send>) {
         let place = &self.head().companion;
         if !place.load(Ordering::Relaxed).is_null() {
             return;
         }
         let made = Box::into_raw(Box::new(make()));
-        // What was written there is seen by who takes it: he gives up the last share after this one.
-        if place.compare_exchange(ptr::null_mut(), made, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        // What was written there is seen by who takes it: he gives up the last share after this
+        // one.
+        if place
+            .compare_exchange(ptr::null_mut(), made, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+        {
             // SAFETY: it is this call's own, since another's was set.
             drop(unsafe { Box::from_raw(made) });
         }
@@ -321,7 +343,12 @@ impl<K> SharedPiece<K> {
 
     /// The same share, for who only wants the bytes.
     pub fn without_known(self) -> SharedPiece {
-        const { assert!(!needs_drop::<K>(), "the last handle may not know that there is something to drop") };
+        const {
+            assert!(
+                !needs_drop::<K>(),
+                "the last handle may not know that there is something to drop"
+            )
+        };
         // Both heads are the same up to what is known.
         SharedPiece { head: ManuallyDrop::new(self).head.cast() }
     }
@@ -346,10 +373,12 @@ impl<K> SharedPiece<K> {
         }
         // What other handles' owners did with the bytes came before.
         fence(Ordering::Acquire);
-        // SAFETY: this was the last handle (1), so nobody looks at the head again, and it is moved out once.
+        // SAFETY: this was the last handle (1), so nobody looks at the head again, and it is moved
+        // out once.
         let Head { piece, begin, companion, .. } = unsafe { ptr::read(head.as_ptr()) };
-        // SAFETY: the head lies in the first `begin` bytes of the piece, which is this thread's alone now. What is left of it
-        // may not be bytes (gaps, what was never set), and who has the piece next is to find some.
+        // SAFETY: the head lies in the first `begin` bytes of the piece, which is this thread's
+        // alone now. What is left of it may not be bytes (gaps, what was never set), and who has
+        // the piece next is to find some.
         unsafe { head.cast::<u8>().write_bytes(0, begin as usize) };
         let companion = companion.into_inner();
         if !companion.is_null() {
@@ -366,11 +395,14 @@ impl<K> Deref for SharedPiece<K> {
     #[inline]
     fn deref(&self) -> &[u8] {
         let Head { piece, begin, .. } = self.head();
-        // SAFETY: the piece has so many bytes behind the head, written before it was shared; nobody writes to them (2), and
-        // they live as long as this handle (1).
+        // SAFETY: the piece has so many bytes behind the head, written before it was shared; nobody
+        // writes to them (2), and they live as long as this handle (1).
         unsafe {
             let begin = *begin as usize;
-            std::slice::from_raw_parts(self.head.cast::<u8>().as_ptr().add(begin), piece.size() - begin)
+            std::slice::from_raw_parts(
+                self.head.cast::<u8>().as_ptr().add(begin),
+                piece.size() - begin,
+            )
         }
     }
 }

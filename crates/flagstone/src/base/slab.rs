@@ -1,8 +1,9 @@
 //! Memory for blocks, in pieces of a few sizes that lie side by side in huge pages.
 //!
-//! A lookup in a large cache goes to a block anywhere in it. With memory from the allocator that is a page of 4 KiB the processor
-//! has forgotten how to find, nearly each time; in pages of 2 MiB it seldom has. And pieces of one size leave no gaps
-//! that only smaller ones fit into, however often they come and go.
+//! A lookup in a large cache goes to a block anywhere in it. With memory from the allocator that is
+//! a page of 4 KiB the processor has forgotten how to find, nearly each time; in pages of 2 MiB it
+//! seldom has. And pieces of one size leave no gaps that only smaller ones fit into, however often
+//! they come and go.
 //!
 //! ```text
 //! chunk (2 MiB, a huge page) = 8 spans
@@ -11,24 +12,29 @@
 //! class                      = a size: a multiple of 1/64 of the power of two below it
 //! ```
 //!
-//! A class of which a single piece is owned takes a small span, which no cache is charged for: 32 KiB for each size in use, and
-//! there are many sizes of which hardly any piece is (the last block of each table). Larger spans have more of their memory in
-//! pieces, and are found among fewer: a class takes them from its fifth span on.
+//! A class of which a single piece is owned takes a small span, which no cache is charged for: 32
+//! KiB for each size in use, and there are many sizes of which hardly any piece is (the last block
+//! of each table). Larger spans have more of their memory in pieces, and are found among fewer: a
+//! class takes them from its fifth span on.
 //!
-//! What is known of a span stands apart from it, in a table by address. A span whose pieces are all free goes back, if its class
-//! has others with free ones, and a chunk whose spans are all free goes back to the allocator, but for a few that are kept.
-//! The first few chunks ask for no huge pages: what is not used of the last would be much of a small cache, and of so few pages a
+//! What is known of a span stands apart from it, in a table by address. A span whose pieces are all
+//! free goes back, if its class has others with free ones, and a chunk whose spans are all free
+//! goes back to the allocator, but for a few that are kept. The first few chunks ask for no huge
+//! pages: what is not used of the last would be much of a small cache, and of so few pages a
 //! processor remembers most.
 //!
-//! Memory that was not touched before can take milliseconds to come, and as long to go: no lock is held meanwhile.
+//! Memory that was not touched before can take milliseconds to come, and as long to go: no lock is
+//! held meanwhile.
 //!
 //! **Invariants**
-//! 1. A piece lies in a span of its class, between those before and behind it; from `take` to `give` it is one owner's.
-//! 2. A chunk lives while any of its spans is not free, a span is not free while any of its small ones is not, and either has a
-//!    class while any of its pieces is owned.
-//! 3. All bytes of a span were written (with zeros) before its first class had it, or a part of it, unless the chunk came full of
-//!    zeros; a piece holds bytes.
-//! 4. A span, small or not, is with one class, or free, or cut into small ones, or one thread's on its way between these.
+//! 1. A piece lies in a span of its class, between those before and behind it; from `take` to
+//!    `give` it is one owner's.
+//! 2. A chunk lives while any of its spans is not free, a span is not free while any of its small
+//!    ones is not, and either has a class while any of its pieces is owned.
+//! 3. All bytes of a span were written (with zeros) before its first class had it, or a part of it,
+//!    unless the chunk came full of zeros; a piece holds bytes.
+//! 4. A span, small or not, is with one class, or free, or cut into small ones, or one thread's on
+//!    its way between these.
 #![expect(unsafe_code, reason = "pieces of memory that is owned elsewhere")]
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
@@ -56,7 +62,8 @@ const STEPS: usize = 1 << STEP_BITS;
 /// Of all the slab's pieces: what the size of each is a multiple of.
 pub const ALIGNMENT: usize = PIECE_MIN / STEPS;
 const CLASSES: usize = class_of(PIECE_MAX) + 1;
-/// Of pieces that are the allocator's (a box's bytes, and what was asked for with [`ALIGNMENT`]) or mappings of their own.
+/// Of pieces that are the allocator's (a box's bytes, and what was asked for with [`ALIGNMENT`]) or
+/// mappings of their own.
 const BOXED: u16 = u16::MAX;
 const ALIGNED: u16 = u16::MAX - 1;
 const PASSING: u16 = u16::MAX - 2;
@@ -79,7 +86,8 @@ const fn size_of_class(class: usize) -> usize {
 }
 
 static CLASS: [Mutex<Class>; CLASSES] = [const { Mutex::new(Class::new()) }; CLASSES];
-static SMALL: Mutex<SmallSpans> = Mutex::new(SmallSpans { all: BTreeMap::new(), with_room: BTreeSet::new() });
+static SMALL: Mutex<SmallSpans> =
+    Mutex::new(SmallSpans { all: BTreeMap::new(), with_room: BTreeSet::new() });
 static CHUNKS: Mutex<Chunks> =
     Mutex::new(Chunks { all: BTreeMap::new(), with_room: BTreeSet::new(), unused: 0 });
 
@@ -114,7 +122,8 @@ impl Piece {
     /// The same, which the allocator may have for less if nothing is written to it.
     ///
     /// # Safety
-    /// Nobody looks at bytes of a piece for which [`Piece::is_for_slab`] is not, before they are written.
+    /// Nobody looks at bytes of a piece for which [`Piece::is_for_slab`] is not, before they are
+    /// written.
     pub unsafe fn unwritten(len: usize) -> Self {
         // SAFETY: the caller's part.
         unsafe { Self::aligned_by(alloc, len) }
@@ -132,10 +141,15 @@ impl Piece {
         assert_ne!(len, 0, "an aligned piece has bytes");
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { allocate(layout) });
-        Self { start: start.unwrap_or_else(|| handle_alloc_error(layout)), len: len as u32, class: ALIGNED }
+        Self {
+            start: start.unwrap_or_else(|| handle_alloc_error(layout)),
+            len: len as u32,
+            class: ALIGNED,
+        }
     }
 
-    /// [`Piece::aligned`] for a moment: if there are many, what the system gives, and gets back; an allocator would keep them.
+    /// [`Piece::aligned`] for a moment: if there are many, what the system gives, and gets back; an
+    /// allocator would keep them.
     pub fn passing(len: usize) -> Self {
         if len >= PASSING_MIN
             && u32::try_from(len).is_ok()
@@ -199,18 +213,20 @@ impl Drop for Piece {
         match self.class {
             BOXED => {}
             ALIGNED => {
-                // SAFETY: it came from `alloc` or `alloc_zeroed` with this layout (`resize` leaves such alone), and is freed
-                // once.
+                // SAFETY: it came from `alloc` or `alloc_zeroed` with this layout (`resize` leaves
+                // such alone), and is freed once.
                 return unsafe { dealloc(self.start.as_ptr(), aligned_layout(self.len as usize)) };
             }
             PASSING => {
-                // SAFETY: it came from `into_mapping`, of this length (`resize` leaves such alone), and goes back once.
+                // SAFETY: it came from `into_mapping`, of this length (`resize` leaves such alone),
+                // and goes back once.
                 return drop(unsafe { Chunk::of_mapping(self.start, self.len as usize) });
             }
             class => return give(self.start, class.into()),
         }
         let bytes = NonNull::slice_from_raw_parts(self.start, self.len as usize);
-        // SAFETY: such a one came from a box of this length (`resize` leaves such alone), and is freed once.
+        // SAFETY: such a one came from a box of this length (`resize` leaves such alone), and is
+        // freed once.
         drop(unsafe { Box::from_raw(bytes.as_ptr()) });
     }
 }
@@ -220,7 +236,8 @@ impl Deref for Piece {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the piece has room for so many bytes, all written (3), and they are this owner's (1) as long as it lives (2).
+        // SAFETY: the piece has room for so many bytes, all written (3), and they are this owner's
+        // (1) as long as it lives (2).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len as usize) }
     }
 }
@@ -259,7 +276,8 @@ fn take(class: usize) -> NonNull<u8> {
 fn take_span() -> NonNull<u8> {
     let (span, is_written) = CHUNKS.lock().take();
     if !is_written {
-        // SAFETY: the span has so many bytes of a chunk that lives (2), and is this thread's alone (4).
+        // SAFETY: the span has so many bytes of a chunk that lives (2), and is this thread's alone
+        // (4).
         unsafe { span.write_bytes(0, SPAN_SIZE) };
     }
     span
@@ -324,7 +342,8 @@ impl Class {
         self.with_room.insert(address);
     }
 
-    /// A piece nobody owns, if there is room. The lowest span with room has it, so that the others can become free.
+    /// A piece nobody owns, if there is room. The lowest span with room has it, so that the others
+    /// can become free.
     fn take(&mut self, class: usize) -> Option<NonNull<u8>> {
         let size = size_of_class(class);
         let address = *self.with_room.first()?;
@@ -338,7 +357,8 @@ impl Class {
         if usize::from(span.owned) == span.size / size {
             self.with_room.remove(&address);
         }
-        // SAFETY: there are `span.size / size` pieces in a span, and numbers are below that: more are never owned.
+        // SAFETY: there are `span.size / size` pieces in a span, and numbers are below that: more
+        // are never owned.
         Some(unsafe { span.start.add(usize::from(number) * size) })
     }
 
@@ -383,8 +403,10 @@ struct CutSpan {
 // SAFETY: a place in a chunk, which any thread may hand out under the lock.
 unsafe impl Send for CutSpan {}
 
-const _: () = assert!(SPAN_SIZE / SMALL_SPAN_SIZE == u8::BITS as usize, "a bit for each small span");
-const _: () = assert!(size_of_class(CLASSES - 1) <= SMALL_SPAN_SIZE, "a piece of any class in a small span");
+const _: () =
+    assert!(SPAN_SIZE / SMALL_SPAN_SIZE == u8::BITS as usize, "a bit for each small span");
+const _: () =
+    assert!(size_of_class(CLASSES - 1) <= SMALL_SPAN_SIZE, "a piece of any class in a small span");
 
 impl SmallSpans {
     /// Takes in a span whose bytes are all written.
@@ -403,7 +425,8 @@ impl SmallSpans {
         if cut.free == 0 {
             self.with_room.remove(&address);
         }
-        // SAFETY: a span with room has a free bit, whose number is below that of its small spans: it lies within the span.
+        // SAFETY: a span with room has a free bit, whose number is below that of its small spans:
+        // it lies within the span.
         Some(unsafe { cut.start.add(number * SMALL_SPAN_SIZE) })
     }
 
@@ -447,7 +470,8 @@ const IN_SMALL_PAGES: usize = 8;
 const _: () = assert!(HUGE_PAGE_SIZE / SPAN_SIZE == u8::BITS as usize, "a bit for each span");
 
 impl Chunks {
-    /// A span that no class has, and whether its bytes are written; if not, they will be before anybody reads them.
+    /// A span that no class has, and whether its bytes are written; if not, they will be before
+    /// anybody reads them.
     fn take(&mut self) -> (NonNull<u8>, bool) {
         let address = self.with_room.first().copied().unwrap_or_else(|| {
             let chunk = if self.all.len() < IN_SMALL_PAGES {
@@ -471,7 +495,8 @@ impl Chunks {
         if cut.free == 0 {
             self.with_room.remove(&address);
         }
-        // SAFETY: a chunk with room has a free span, whose number is below that of its bits: it lies within the chunk.
+        // SAFETY: a chunk with room has a free span, whose number is below that of its bits: it
+        // lies within the chunk.
         (unsafe { cut.chunk.start().add(number * SPAN_SIZE) }, is_written)
     }
 

@@ -89,7 +89,8 @@ fn many_threads_take_and_give() {
     });
 }
 
-/// Also the span that stayed as the last with room while all others were full. No other test uses this class.
+/// Also the span that stayed as the last with room while all others were full. No other test uses
+/// this class.
 #[test]
 fn what_is_free_goes_back() {
     const SIZE: usize = 31_000;
@@ -104,8 +105,8 @@ fn what_is_free_goes_back() {
     assert_eq!(class.lock().spans.len(), 0);
 }
 
-/// Each had 256 KiB: a few blocks of different sizes, as a compaction reads them at a time, took a huge page or two. No other
-/// test uses these classes.
+/// Each had 256 KiB: a few blocks of different sizes, as a compaction reads them at a time, took a
+/// huge page or two. No other test uses these classes.
 #[test]
 fn a_few_pieces_of_many_sizes_take_little_memory() {
     for piece in [31_300, 31_600, 31_900, 32_100, 32_400].map(Piece::new) {

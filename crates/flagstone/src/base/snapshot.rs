@@ -11,16 +11,17 @@ use super::sync::{AtomicU64, Mutex, Ordering};
 
 /// The live snapshots of one database.
 ///
-/// **Invariant.** A sequence number is read and registered in one critical section, and flush and compaction read
-/// the list in another, after everything in their inputs was published: so what a job may drop is invisible to
-/// every snapshot that is registered later.
+/// **Invariant.** A sequence number is read and registered in one critical section, and flush and
+/// compaction read the list in another, after everything in their inputs was published: so what a
+/// job may drop is invisible to every snapshot that is registered later.
 #[derive(Default)]
 pub struct SnapshotList {
     /// The last sequence number that readers see.
     pub published: AtomicU64,
     /// By what they see, and of one sequence number in the order in which they were taken.
     live: Mutex<BTreeMap<(SequenceNumber, u64), Origin>>,
-    /// What the oldest snapshot was (the last sequence number, if none was left) when one was last released; 0 before.
+    /// What the oldest snapshot was (the last sequence number, if none was left) when one was last
+    /// released; 0 before.
     released: AtomicU64,
 }
 
@@ -50,7 +51,8 @@ impl SnapshotList {
     /// Registers a snapshot at the published sequence number, for the caller.
     #[track_caller]
     pub fn take(self: &Arc<Self>, unix_seconds: u64) -> Snapshot {
-        let too_early = Mutant::RegisterSnapshotLate.is_on().then(|| self.published.load(Ordering::Acquire));
+        let too_early =
+            Mutant::RegisterSnapshotLate.is_on().then(|| self.published.load(Ordering::Acquire));
         let mut live = self.live.lock();
         let sequence = too_early.unwrap_or_else(|| self.published.load(Ordering::Acquire));
         // After those of the same sequence number, which are the last ones: it never falls.
@@ -62,7 +64,8 @@ impl SnapshotList {
 
     /// The live sequence numbers, ascending, each once.
     pub fn sequences(&self) -> Vec<SequenceNumber> {
-        let mut sequences: Vec<_> = self.live.lock().keys().map(|(sequence, _)| *sequence).collect();
+        let mut sequences: Vec<_> =
+            self.live.lock().keys().map(|(sequence, _)| *sequence).collect();
         sequences.dedup();
         sequences
     }
@@ -88,7 +91,8 @@ impl SnapshotList {
         oldest.collect()
     }
 
-    /// Below this, entries may have become garbage when a snapshot was released; 0 if none ever was.
+    /// Below this, entries may have become garbage when a snapshot was released; 0 if none ever
+    /// was.
     pub fn released(&self) -> SequenceNumber {
         self.released.load(Ordering::Relaxed)
     }

@@ -1,6 +1,8 @@
-//! Rare branches that say when they were taken, so that a campaign of tests can report those it never reached.
+//! Rare branches that say when they were taken, so that a campaign of tests can report those it
+//! never reached.
 //!
-//! A marker costs one relaxed addition; it stands on branches that are rare by nature, never in a hot loop.
+//! A marker costs one relaxed addition; it stands on branches that are rare by nature, never in a
+//! hot loop.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -56,13 +58,15 @@ markers! {
     RunsMergedInPieces,
     /// A table that a compaction could not read was set aside.
     TableSetAside,
-    /// Range deletions that a merge within level 0 brought together were more than a table can hold: there were several outputs.
+    /// Range deletions that a merge within level 0 brought together were more than a table can
+    /// hold: there were several outputs.
     Level0RangesCut,
     /// The same, and there would have been no fewer outputs than inputs.
     Level0KeptApart,
     /// Range deletions that begin with one key were too many for a table, which was set aside.
     RangeDeletionsSetAside,
-    /// A table that was set aside for range deletions was taken back, as the oldest snapshot was gone.
+    /// A table that was set aside for range deletions was taken back, as the oldest snapshot was
+    /// gone.
     TableTakenBack,
     /// Files to be removed had gathered, so that compactions waited.
     RemovalBehind,
@@ -70,7 +74,8 @@ markers! {
     ReserveReleased,
     /// There was space for the reserve again.
     ReserveRegained,
-    /// A WAL was begun with less space reserved than it wants, or none, because the disk has too little.
+    /// A WAL was begun with less space reserved than it wants, or none, because the disk has too
+    /// little.
     WalUnreserved,
     /// A WAL had filled what was reserved, and the disk had no room for as much again.
     WalReserveUsedUp,
@@ -214,7 +219,8 @@ markers! {
     BlobHoleFilled,
     /// Zeros were written to a blob file ahead of its records.
     BlobZerosAhead,
-    /// A value was written to a blob file a second time, as its memtable had been switched meanwhile.
+    /// A value was written to a blob file a second time, as its memtable had been switched
+    /// meanwhile.
     BlobWrittenAgain,
     /// Recovery stopped at a write whose value is not in the blob file that it names.
     ReplayStoppedAtLostBlob,
@@ -267,7 +273,11 @@ impl Sometimes {
 /// Every marker's name, its meaning, and how often this process reached it.
 pub fn counts() -> Vec<(&'static str, &'static str, u64)> {
     let count = |index: usize| COUNTS[index].load(Ordering::Relaxed);
-    MARKERS.iter().enumerate().map(|(index, (name, meaning))| (*name, meaning.trim(), count(index))).collect()
+    MARKERS
+        .iter()
+        .enumerate()
+        .map(|(index, (name, meaning))| (*name, meaning.trim(), count(index)))
+        .collect()
 }
 
 #[cfg(test)]

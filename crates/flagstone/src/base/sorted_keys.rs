@@ -1,13 +1,16 @@
 //! Ascending keys, of which those up to another key are counted.
 //!
-//! 1. In the plain byte order numbers are compared, the eight bytes behind what all keys begin with (`sorted_numbers`), or what
-//!    the shortest of them end with, if these are fewer. Keys are only looked at where numbers are equal.
-//! 2. Where all keys end alike behind these bytes, equal numbers are equal keys, and no key is looked at. Where they end in
-//!    a few ways, as the first and the last key of a range do that is one key, a byte tells in which.
-//! 3. The first key and the second, the third and the fourth, and so on, are the bounds of ranges. Most keys in none of these
-//!    are told by bits (`covered_parts`), and where ranges lie close together all keys are. Numbers in decimal digits are
-//!    taken as what they say: few of the numbers that eight bytes can be are digits. Where keys end in more than a way or
-//!    two, bits look at more than eight bytes (`covered_groups`).
+//! 1. In the plain byte order numbers are compared, the eight bytes behind what all keys begin with
+//!    (`sorted_numbers`), or what the shortest of them end with, if these are fewer. Keys are only
+//!    looked at where numbers are equal.
+//! 2. Where all keys end alike behind these bytes, equal numbers are equal keys, and no key is
+//!    looked at. Where they end in a few ways, as the first and the last key of a range do that is
+//!    one key, a byte tells in which.
+//! 3. The first key and the second, the third and the fourth, and so on, are the bounds of ranges.
+//!    Most keys in none of these are told by bits (`covered_parts`), and where ranges lie close
+//!    together all keys are. Numbers in decimal digits are taken as what they say: few of the
+//!    numbers that eight bytes can be are digits. Where keys end in more than a way or two, bits
+//!    look at more than eight bytes (`covered_groups`).
 
 use std::cmp::Ordering;
 use std::num::NonZeroUsize;
@@ -59,7 +62,8 @@ struct Tails {
     of_each: Vec<u8>,
 }
 
-/// What is known of a key that may lie in one of the ranges before other memory than bits is looked at.
+/// What is known of a key that may lie in one of the ranges before other memory than bits is looked
+/// at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Within {
     /// It does; keys up to it have smaller numbers than this.
@@ -68,14 +72,15 @@ pub(crate) enum Within {
     Maybe(Place),
 }
 
-/// What all keys have around their numbers, at most eight bytes on each side, for keys that are as long: to compare it takes no
-/// look at other memory.
+/// What all keys have around their numbers, at most eight bytes on each side, for keys that are as
+/// long: to compare it takes no look at other memory.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     key_len: usize,
     /// Where the number begins.
     number_at: usize,
-    /// Of the first eight bytes and of the last eight those that are no part of the number, and what they are.
+    /// Of the first eight bytes and of the last eight those that are no part of the number, and
+    /// what they are.
     before: Masked,
     behind: Masked,
 }
@@ -148,8 +153,8 @@ impl SortedKeys {
         self.numbers.is_some()
     }
 
-    /// Begins to look for the range that holds `key`: the memory that the rest will wait for is on its way. `None` if none
-    /// does.
+    /// Begins to look for the range that holds `key`: the memory that the rest will wait for is on
+    /// its way. `None` if none does.
     #[inline]
     pub fn seek(&self, key: &[u8]) -> Option<Within> {
         match &self.numbers {
@@ -168,10 +173,13 @@ impl SortedKeys {
         const LINES_MAX: usize = 6;
         let lines = |bytes: usize| (bytes / 64 + 1).min(LINES_MAX);
         match self.width.map(NonZeroUsize::get) {
-            Some(width) => {
-                prefetch(self.bytes.as_ptr().wrapping_add(from.wrapping_mul(width)), lines(count * width))
+            Some(width) => prefetch(
+                self.bytes.as_ptr().wrapping_add(from.wrapping_mul(width)),
+                lines(count * width),
+            ),
+            None => {
+                prefetch(self.ends.as_ptr().wrapping_add(from), lines(count * size_of::<usize>()))
             }
-            None => prefetch(self.ends.as_ptr().wrapping_add(from), lines(count * size_of::<usize>())),
         }
     }
 
@@ -230,7 +238,11 @@ impl SortedKeys {
     fn search(&self, comparator: &Comparator, mut from: usize, mut to: usize, key: &[u8]) -> usize {
         while from < to {
             let middle = usize::midpoint(from, to);
-            if comparator.compare(self.get(middle), key).is_le() { from = middle + 1 } else { to = middle }
+            if comparator.compare(self.get(middle), key).is_le() {
+                from = middle + 1
+            } else {
+                to = middle
+            }
         }
         from
     }
@@ -244,7 +256,8 @@ impl SortedKeys {
 }
 
 impl Tails {
-    /// Of keys with numbers that begin at `number_at`, if all of them reach to the end of these and there are few tails.
+    /// Of keys with numbers that begin at `number_at`, if all of them reach to the end of these and
+    /// there are few tails.
     fn of(keys: &SortedKeys, number_at: usize) -> Option<Self> {
         let mut distinct: Vec<&[u8]> = Vec::new();
         for key in keys.iter() {
@@ -275,9 +288,11 @@ impl Tails {
 
 impl Numbers {
     fn of(keys: &SortedKeys) -> Self {
-        let (first, last) = (keys.iter().next().unwrap_or_default(), keys.last().unwrap_or_default());
+        let (first, last) =
+            (keys.iter().next().unwrap_or_default(), keys.last().unwrap_or_default());
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-        // Where the shortest key has fewer than eight bytes behind those, numbers begin before, if that leaves few tails.
+        // Where the shortest key has fewer than eight bytes behind those, numbers begin before, if
+        // that leaves few tails.
         let shortest = keys.iter().map(<[u8]>::len).min().unwrap_or(0);
         let number_at = shortest.checked_sub(8).map_or(shared, |most| shared.min(most));
         let tails = Tails::of(keys, number_at);
@@ -287,10 +302,12 @@ impl Numbers {
         let frame = tail_len.and_then(|tail_len| Frame::of(first, number_at, tail_len));
         let numbers: Vec<u64> = keys.iter().map(|key| number(&key[number_at..])).collect();
         let sorted = SortedNumbers::new(&numbers);
-        let said =
-            tail_len.and_then(|_| numbers.iter().map(|&one| decimal_bound(one)).collect::<Option<Vec<_>>>());
+        let said = tail_len.and_then(|_| {
+            numbers.iter().map(|&one| decimal_bound(one)).collect::<Option<Vec<_>>>()
+        });
         let end_in_many_ways = tails.as_ref().is_none_or(|tails| tails.distinct.len() > 2);
-        let groups = end_in_many_ways.then(|| CoveredGroups::of(keys.ranges(), number_at)).flatten();
+        let groups =
+            end_in_many_ways.then(|| CoveredGroups::of(keys.ranges(), number_at)).flatten();
         let covered = match (&said, tail_len) {
             (Some(said), _) => {
                 // No digits lie between what ends behind `9` and what says the same.
@@ -304,9 +321,11 @@ impl Numbers {
                 CoveredParts::of(ranges, Some(sorted.unit()))
             }
             (None, None) => {
-                let is_left =
-                    |(start, end)| groups.as_ref().is_none_or(|groups| !groups.is_in_one(start, end));
-                let ranges = numbers.chunks_exact(2).zip(keys.ranges()).filter(|&(_, range)| is_left(range));
+                let is_left = |(start, end)| {
+                    groups.as_ref().is_none_or(|groups| !groups.is_in_one(start, end))
+                };
+                let ranges =
+                    numbers.chunks_exact(2).zip(keys.ranges()).filter(|&(_, range)| is_left(range));
                 let ranges: Vec<_> = ranges.map(|(range, _)| (range[0], range[1])).collect();
                 CoveredParts::of(ranges.iter().copied(), None)
             }
@@ -322,12 +341,14 @@ impl Numbers {
         tails.distinct.first().map(Vec::as_slice)
     }
 
-    /// How many keys from one position to another, the numbers of which are not smaller than that of `key` and not larger than
-    /// the next that there can be, are not larger than it, if tails tell.
+    /// How many keys from one position to another, the numbers of which are not smaller than that
+    /// of `key` and not larger than the next that there can be, are not larger than it, if tails
+    /// tell.
     fn count_tails(&self, from: usize, to: usize, key: &[u8]) -> Option<usize> {
         let tails = self.tails.as_ref()?;
         let (beginning, rest) = key.split_at_checked(self.common.len())?;
-        let (first, tail) = rest.split_at_checked(8).filter(|_| compare(beginning, &self.common).is_eq())?;
+        let (first, tail) =
+            rest.split_at_checked(8).filter(|_| compare(beginning, &self.common).is_eq())?;
         if from == to || self.sorted.get(from) != Some(number(first)) {
             return Some(0);
         }
@@ -345,12 +366,19 @@ impl Numbers {
     fn seek(&self, key: &[u8]) -> Option<Within> {
         let bound = self.bound(key)?;
         let covered = if self.are_decimal {
-            bound.checked_sub(1).and_then(decimal).map_or(Covered::Maybe, |said| self.covered.at(said))
+            bound
+                .checked_sub(1)
+                .and_then(decimal)
+                .map_or(Covered::Maybe, |said| self.covered.at(said))
         } else {
             self.covered.at(bound)
         };
         match covered {
-            Covered::No if self.groups.as_ref().is_none_or(|groups| groups.at(key) == Covered::No) => None,
+            Covered::No
+                if self.groups.as_ref().is_none_or(|groups| groups.at(key) == Covered::No) =>
+            {
+                None
+            }
             Covered::Yes => Some(Within::Yes(bound)),
             Covered::No | Covered::Maybe => Some(Within::Maybe(self.place_of(bound))),
         }
@@ -377,8 +405,8 @@ impl Numbers {
         }
     }
 
-    /// The number that keys up to `key` are smaller than; if not all end alike, smaller than or equal to. None if all
-    /// keys are smaller than `key`.
+    /// The number that keys up to `key` are smaller than; if not all end alike, smaller than or
+    /// equal to. None if all keys are smaller than `key`.
     fn bound_of(&self, key: &[u8]) -> Option<u64> {
         let Some((beginning, rest)) = key.split_at_checked(self.common.len()) else {
             return (key < &self.common[..]).then_some(0);
@@ -399,7 +427,8 @@ impl Numbers {
 }
 
 impl Frame {
-    /// What is around the number that begins at `number_at` in one of the keys, with `tail_len` bytes behind it.
+    /// What is around the number that begins at `number_at` in one of the keys, with `tail_len`
+    /// bytes behind it.
     fn of(key: &[u8], number_at: usize, tail_len: usize) -> Option<Self> {
         if number_at > 8 || tail_len > 8 {
             return None;
@@ -419,15 +448,18 @@ impl Frame {
         let number = u64::from_be_bytes(*key.get(self.number_at..)?.first_chunk()?);
         match (first & self.before.mask).cmp(&self.before.value) {
             Ordering::Less => Some(0),
-            Ordering::Equal if last & self.behind.mask >= self.behind.value => number.checked_add(1),
+            Ordering::Equal if last & self.behind.mask >= self.behind.value => {
+                number.checked_add(1)
+            }
             Ordering::Equal => Some(number),
             Ordering::Greater => None,
         }
     }
 }
 
-/// The order of bytes. Of none `memcmp` may load some from nowhere under an empty mask, as that for AVX-512 does from the address
-/// of an empty vector: that takes the processor longer than all else that is done for a key here.
+/// The order of bytes. Of none `memcmp` may load some from nowhere under an empty mask, as that for
+/// AVX-512 does from the address of an empty vector: that takes the processor longer than all else
+/// that is done for a key here.
 #[inline]
 fn compare(a: &[u8], b: &[u8]) -> Ordering {
     if a.is_empty() || b.is_empty() { a.len().cmp(&b.len()) } else { a.cmp(b) }
@@ -438,8 +470,9 @@ fn compare(a: &[u8], b: &[u8]) -> Ordering {
 pub(super) fn number(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            bytes.iter().enumerate().fold(0, |number, (at, byte)| number | u64::from(*byte) << (56 - 8 * at))
-        }
+        None => bytes
+            .iter()
+            .enumerate()
+            .fold(0, |number, (at, byte)| number | u64::from(*byte) << (56 - 8 * at)),
     }
 }

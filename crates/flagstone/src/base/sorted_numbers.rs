@@ -1,13 +1,16 @@
 //! Ascending numbers, searched a cache line at a time.
 //!
-//! A binary search of a hundred thousand numbers waits for memory some ten times, one wait after the other. Here as many
-//! numbers as fit lie in each line, and above the lines stand others with the last number of each, up to a single one.
+//! A binary search of a hundred thousand numbers waits for memory some ten times, one wait after
+//! the other. Here as many numbers as fit lie in each line, and above the lines stand others with
+//! the last number of each, up to a single one.
 //!
-//! 1. Numbers that are multiples of a power of two, less than 2^31 of these apart, are kept as multiples from the first one:
-//!    sixteen in a line, so that of two hundred thousand four lines lead to the fifth. Of others there are eight in a line.
+//! 1. Numbers that are multiples of a power of two, less than 2^31 of these apart, are kept as
+//!    multiples from the first one: sixteen in a line, so that of two hundred thousand four lines
+//!    lead to the fifth. Of others there are eight in a line.
 //! 2. Where they are spread evenly, a table leads there at once ([`Guide`]).
-//! 3. A search stops above the last line ([`SortedNumbers::seek`]), which is asked for and looked at later
-//!    ([`SortedNumbers::rank_at`]). What lies above is small, and stays in the processor's caches.
+//! 3. A search stops above the last line ([`SortedNumbers::seek`]), which is asked for and looked
+//!    at later ([`SortedNumbers::rank_at`]). What lies above is small, and stays in the processor's
+//!    caches.
 
 use super::prefetch;
 
@@ -28,8 +31,9 @@ const GUIDED_MIN: usize = NARROW_IN_LINE * NARROW_IN_LINE;
 #[repr(align(64))]
 struct Line<N, const IN_LINE: usize>([N; IN_LINE]);
 
-/// Lines of ascending numbers, and above them layers with the last number of each line below, up to a single line. What is left
-/// of the last line of each is filled with the largest number that there can be.
+/// Lines of ascending numbers, and above them layers with the last number of each line below, up to
+/// a single line. What is left of the last line of each is filled with the largest number that
+/// there can be.
 #[derive(Debug, Clone)]
 struct Layers<N, const IN_LINE: usize> {
     numbers: Vec<Line<N, IN_LINE>>,
@@ -48,8 +52,8 @@ enum Form {
     Wide(Layers<u64, WIDE_IN_LINE>),
 }
 
-/// Equal parts of what the numbers span, and which line each part begins in: the line of a number is among the sixteen from
-/// there on, or else is found by way of the layers.
+/// Equal parts of what the numbers span, and which line each part begins in: the line of a number
+/// is among the sixteen from there on, or else is found by way of the layers.
 #[derive(Debug, Clone, Default)]
 struct Guide {
     /// A number without so many bits is that of its part.
@@ -75,8 +79,8 @@ impl Number for u64 {
 
 /// Up to [`NARROW_MAX`].
 impl Number for u32 {
-    /// The sign of the difference: compilers make four subtractions and shifts of four numbers each of it, and of comparisons
-    /// a mask whose bits they count without an instruction for it.
+    /// The sign of the difference: compilers make four subtractions and shifts of four numbers each
+    /// of it, and of comparisons a mask whose bits they count without an instruction for it.
     #[inline]
     fn smaller_of<const IN_LINE: usize>(line: &[Self; IN_LINE], number: Self) -> usize {
         line.iter().map(|&one| one.wrapping_sub(number) >> 31).sum::<Self>() as usize
@@ -108,8 +112,8 @@ impl SortedNumbers {
     pub fn new(numbers: &[u64]) -> Self {
         debug_assert!(numbers.is_sorted());
         let base = numbers.first().copied().unwrap_or(0);
-        let shift =
-            numbers.iter().fold(0, |bits, number| bits | (number - base)).trailing_zeros() % u64::BITS;
+        let shift = numbers.iter().fold(0, |bits, number| bits | (number - base)).trailing_zeros()
+            % u64::BITS;
         let multiple = |number: &u64| {
             u32::try_from((number - base) >> shift).ok().filter(|&multiple| multiple <= NARROW_MAX)
         };
@@ -123,7 +127,8 @@ impl SortedNumbers {
         Self { form, len: numbers.len() }
     }
 
-    /// All are a multiple of `1 << unit` away from one another, for the largest unit up to 63 of which that is known.
+    /// All are a multiple of `1 << unit` away from one another, for the largest unit up to 63 of
+    /// which that is known.
     pub fn unit(&self) -> u32 {
         match self.form {
             Form::Narrow { shift, .. } => shift,
@@ -163,8 +168,8 @@ impl SortedNumbers {
         rank.unwrap_or(self.len)
     }
 
-    /// How many are not larger than what was sought, of which `rank` are smaller. Of a number that is no multiple those may
-    /// count that are the next multiple.
+    /// How many are not larger than what was sought, of which `rank` are smaller. Of a number that
+    /// is no multiple those may count that are the next multiple.
     #[inline]
     pub fn rank_behind(&self, place: Place, rank: usize) -> usize {
         let is_equal = |at| self.stored(at) == Some(place.number);
@@ -178,7 +183,8 @@ impl SortedNumbers {
     /// How many are not larger than this one of them.
     #[cold]
     fn behind_all(&self, stored: u64) -> usize {
-        let most = if matches!(self.form, Form::Narrow { .. }) { u64::from(NARROW_MAX) } else { u64::MAX };
+        let most =
+            if matches!(self.form, Form::Narrow { .. }) { u64::from(NARROW_MAX) } else { u64::MAX };
         if stored == most { self.len } else { self.rank_at(self.seek_stored(stored + 1)) }
     }
 
@@ -191,10 +197,12 @@ impl SortedNumbers {
         }
     }
 
-    /// The position of the first number in the line of a place, which may lie behind all, and how many a line has.
+    /// The position of the first number in the line of a place, which may lie behind all, and how
+    /// many a line has.
     #[inline]
     pub fn line(&self, place: Place) -> (usize, usize) {
-        let in_line = if matches!(self.form, Form::Narrow { .. }) { NARROW_IN_LINE } else { WIDE_IN_LINE };
+        let in_line =
+            if matches!(self.form, Form::Narrow { .. }) { NARROW_IN_LINE } else { WIDE_IN_LINE };
         (place.line.saturating_mul(in_line), in_line)
     }
 
@@ -229,7 +237,8 @@ impl<N: Number, const IN_LINE: usize> Layers<N, IN_LINE> {
         Self { numbers, above }
     }
 
-    /// The line in which the first number lies that is not smaller. If none is, the last line, or none.
+    /// The line in which the first number lies that is not smaller. If none is, the last line, or
+    /// none.
     #[inline]
     fn seek(&self, number: N) -> Option<usize> {
         let mut above = self.above.iter().rev();
@@ -254,7 +263,9 @@ impl<N: Number, const IN_LINE: usize> Layers<N, IN_LINE> {
 
     fn memory_usage(&self) -> usize {
         let layers = std::iter::once(&self.numbers).chain(&self.above);
-        layers.map(|layer| layer.capacity() * size_of::<Line<N, IN_LINE>>() + size_of::<Vec<N>>()).sum()
+        layers
+            .map(|layer| layer.capacity() * size_of::<Line<N, IN_LINE>>() + size_of::<Vec<N>>())
+            .sum()
     }
 }
 
@@ -262,17 +273,21 @@ impl Guide {
     /// To the lines of these numbers.
     fn to(numbers: &[u32]) -> Self {
         let lines = numbers.len().div_ceil(NARROW_IN_LINE);
-        let Some(largest) = numbers.last().filter(|_| lines >= GUIDED_MIN) else { return Self::default() };
+        let Some(largest) = numbers.last().filter(|_| lines >= GUIDED_MIN) else {
+            return Self::default();
+        };
         // Four to eight lines in each part, if all have as many.
         let shift = (u32::BITS - largest.leading_zeros()).saturating_sub(lines.ilog2() - 1);
-        let mut lasts: Vec<u32> = numbers.chunks(NARROW_IN_LINE).map(|line| line[line.len() - 1]).collect();
+        let mut lasts: Vec<u32> =
+            numbers.chunks(NARROW_IN_LINE).map(|line| line[line.len() - 1]).collect();
         let line_of = |part| lasts.partition_point(|&last| last < part << shift) as u32;
         let parts = (0..=largest >> shift).map(line_of).collect();
         lasts.extend([NARROW_MAX; NARROW_IN_LINE]);
         Self { shift, parts, lasts }
     }
 
-    /// The line in which the first number lies that is not smaller, or the one behind all; none if the guide does not know.
+    /// The line in which the first number lies that is not smaller, or the one behind all; none if
+    /// the guide does not know.
     #[inline]
     fn line(&self, number: u32) -> Option<usize> {
         let first = *self.parts.get((number >> self.shift) as usize)? as usize;
@@ -287,16 +302,19 @@ impl Guide {
 }
 
 fn lines<N: Copy, const IN_LINE: usize>(numbers: &[N], largest: N) -> Vec<Line<N, IN_LINE>> {
-    let line = |some: &[N]| Line(std::array::from_fn(|at| some.get(at).copied().unwrap_or(largest)));
+    let line =
+        |some: &[N]| Line(std::array::from_fn(|at| some.get(at).copied().unwrap_or(largest)));
     numbers.chunks(IN_LINE).map(line).collect()
 }
 
-/// The least multiple of `1 << shift` above `base` that is not smaller than `number`, if it can be one of those.
+/// The least multiple of `1 << shift` above `base` that is not smaller than `number`, if it can be
+/// one of those.
 #[inline]
 fn multiple_above(base: u64, shift: u32, number: u64) -> Option<u64> {
     let distance = number.saturating_sub(base);
     let rest = distance & ((1 << shift) - 1);
-    Some((distance >> shift) + u64::from(rest > 0)).filter(|&multiple| multiple <= u64::from(NARROW_MAX))
+    Some((distance >> shift) + u64::from(rest > 0))
+        .filter(|&multiple| multiple <= u64::from(NARROW_MAX))
 }
 
 #[cfg(test)]

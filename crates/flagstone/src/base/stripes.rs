@@ -49,8 +49,9 @@ impl<const N: usize> Counters<N> {
         self.0[own_stripe()].0[counter].fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Adds to a counter that nobody else adds to meanwhile: all who do hold the same lock. It does not wait, as a locked
-    /// addition does, until everything is in the cache that this processor has written.
+    /// Adds to a counter that nobody else adds to meanwhile: all who do hold the same lock. It does
+    /// not wait, as a locked addition does, until everything is in the cache that this processor
+    /// has written.
     ///
     /// # Panics
     /// If there is none of that number.

@@ -1,11 +1,13 @@
 //! Where the engine takes its locks and atomics from.
 //!
-//! An ordinary build has parking_lot's locks and the standard library's atomics, by another name. With the feature
-//! `shuttle` they are those of a scheduler that runs all threads in one, and decides before every operation on a lock
-//! or an atomic which of them goes on: `tests/schedule.rs` explores many such schedules. Everything that threads agree
-//! by is taken from here; what only counts (statistics) and what lies in `env` is not.
+//! An ordinary build has parking_lot's locks and the standard library's atomics, by another name.
+//! With the feature `shuttle` they are those of a scheduler that runs all threads in one, and
+//! decides before every operation on a lock or an atomic which of them goes on: `tests/schedule.rs`
+//! explores many such schedules. Everything that threads agree by is taken from here; what only
+//! counts (statistics) and what lies in `env` is not.
 //!
-//! The scheduler is sequentially consistent: what needs a weaker order of memory to go wrong is for Miri to find.
+//! The scheduler is sequentially consistent: what needs a weaker order of memory to go wrong is for
+//! Miri to find.
 
 pub use std::sync::atomic::Ordering;
 
@@ -25,7 +27,8 @@ mod ordinary {
     pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
-    /// A number that threads wait to see changed. One call wakes them all, and none of them needs a lock to go on.
+    /// A number that threads wait to see changed. One call wakes them all, and none of them needs a
+    /// lock to go on.
     #[derive(Debug, Default)]
     pub struct Rounds(AtomicU32);
 
@@ -64,7 +67,8 @@ mod scheduled {
     };
     pub use shuttle::thread::yield_now;
 
-    /// A pointer that is replaced as a whole, and may be at any time before it is loaded or stored here.
+    /// A pointer that is replaced as a whole, and may be at any time before it is loaded or stored
+    /// here.
     pub type ArcSwap<T> = Swap<Arc<T>>;
     /// The same, or nothing.
     pub type ArcSwapOption<T> = Swap<Option<Arc<T>>>;
@@ -196,9 +200,13 @@ mod scheduled {
             guard.held = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
         }
 
-        /// The same: no time passes here. A thread that would be helped only by its time-out has missed a signal, and
-        /// the scheduler reports the deadlock.
-        pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _longest: Duration) -> NeverTimedOut {
+        /// The same: no time passes here. A thread that would be helped only by its time-out has
+        /// missed a signal, and the scheduler reports the deadlock.
+        pub fn wait_for<T>(
+            &self,
+            guard: &mut MutexGuard<'_, T>,
+            _longest: Duration,
+        ) -> NeverTimedOut {
             self.wait(guard);
             NeverTimedOut
         }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-/// How often a table is expected to be read, in RocksDB's words: what the file system is told, so that it may choose where the
-/// table lies, and what the MANIFEST keeps. The engine itself treats all alike.
+/// How often a table is expected to be read, in RocksDB's words: what the file system is told, so
+/// that it may choose where the table lies, and what the MANIFEST keeps. The engine itself treats
+/// all alike.
 ///
 /// It is a number, so that what a newer RocksDB has written is kept as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -1,6 +1,8 @@
-//! The identity of a table file across copies and restores, and the identity of a session that it contains.
+//! The identity of a table file across copies and restores, and the identity of a session that it
+//! contains.
 //!
-//! 1. A session's identity is 20 digits of base 36: the last 12 are the number `B`, those before are `A`.
+//! 1. A session's identity is 20 digits of base 36: the last 12 are the number `B`, those before
+//!    are `A`.
 //! 2. `upper = A >> 2`, `lower = A << 62 | B without its top two bits`.
 //! 3. `d` = XXH3-128 of the database's identity with seed `upper`.
 //! 4. The id is `lower`, then the high half of `d` xor the file's number, each as fixed64.
@@ -27,9 +29,11 @@ const LOW_62_BITS: u64 = u64::MAX >> 2;
 pub struct UniqueId(pub [u8; 16]);
 
 impl UniqueId {
-    /// The id of the file that was first numbered `number`, by the session `session` of the database `db_identity`.
+    /// The id of the file that was first numbered `number`, by the session `session` of the
+    /// database `db_identity`.
     ///
-    /// A session's identity of another form is hashed instead; the caller leaves the id out if any part is unknown.
+    /// A session's identity of another form is hashed instead; the caller leaves the id out if any
+    /// part is unknown.
     pub fn new(db_identity: &str, session: &str, number: FileNumber) -> Self {
         let (upper, lower) = parse_session(session).unwrap_or_else(|| {
             let hash = xxh3_128(session.as_bytes());

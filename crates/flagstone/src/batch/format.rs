@@ -1,4 +1,5 @@
-//! The bytes of a write batch, shared by its writer ([`super::WriteBatch`]) and its reader ([`super::BatchView`]).
+//! The bytes of a write batch, shared by its writer ([`super::WriteBatch`]) and its reader
+//! ([`super::BatchView`]).
 //!
 //! ```text
 //! batch      = fixed64 sequence, fixed32 count, operation*
@@ -19,14 +20,15 @@
 //!     commit timestamp, xid
 //! ```
 //!
-//! Keys, values, blobs and xids are length-prefixed slices. `count` is the number of counted operations.
+//! Keys, values, blobs and xids are length-prefixed slices. `count` is the number of counted
+//! operations.
 
 /// Where the count stands.
 pub(super) const COUNT_OFFSET: usize = 8;
 /// The bytes before the first operation.
 pub const HEADER_SIZE: usize = COUNT_OFFSET + 4;
-/// The most bytes that a key and its value have together, or the bounds of a range deletion: a table's block has room for them,
-/// and it must be smaller than 4 GiB.
+/// The most bytes that a key and its value have together, or the bounds of a range deletion: a
+/// table's block has room for them, and it must be smaller than 4 GiB.
 pub const MAX_ENTRY_SIZE: usize = u32::MAX as usize - (1 << 20);
 /// The most bytes of log data, which go to no table.
 pub(super) const MAX_LOG_DATA_SIZE: usize = u32::MAX as usize;

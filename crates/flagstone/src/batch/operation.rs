@@ -19,7 +19,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// What an operation puts into a memtable: a key and its value, or the two ends of a deleted range; `None` for marks.
+    /// What an operation puts into a memtable: a key and its value, or the two ends of a deleted
+    /// range; `None` for marks.
     #[inline]
     pub(crate) fn entry(&self) -> Option<(ValueType, &'a [u8], &'a [u8])> {
         Some(match *self {
@@ -29,7 +30,8 @@ impl<'a> Operation<'a> {
             Self::Merge { key, operand, .. } => (ValueType::Merge, key, operand),
             Self::BlobIndex { key, index, .. } => (ValueType::BlobIndex, key, index),
             Self::PutEntity { key, entity, .. } => (ValueType::WideColumnEntity, key, entity),
-            // The write time only guides tiering, which this engine does not do: the value is what counts.
+            // The write time only guides tiering, which this engine does not do: the value is what
+            // counts.
             Self::TimedPut { key, value, .. } => (ValueType::Value, key, value),
             Self::DeleteRange { begin, end, .. } => (ValueType::RangeDeletion, begin, end),
             _ => return None,
@@ -48,7 +50,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Whether an operation that is skipped (its family is gone, or has it already) keeps its sequence number.
+    /// Whether an operation that is skipped (its family is gone, or has it already) keeps its
+    /// sequence number.
     pub(crate) fn takes_sequence(&self) -> bool {
         match self {
             Self::DeleteRange { begin, end, .. } => begin != end,

@@ -118,7 +118,10 @@ fn a_bad_batch_is_refused() {
         (b"\x01\0\0".to_vec(), "log record too small: 3 bytes"),
         (with_body(2, b"\x01\x01k\x01v"), "wrong count: 1 operation, the header says 2"),
         (with_body(0, b"\x01\x01k\x01v"), "wrong count: 1 operation or more, the header says 0"),
-        (with_body(1, b"\x00\x01k\x00\x01l\xff"), "wrong count: 2 operations or more, the header says 1"),
+        (
+            with_body(1, b"\x00\x01k\x00\x01l\xff"),
+            "wrong count: 2 operations or more, the header says 1",
+        ),
         (with_body(1, b"\x18\x01k\x07v\0\0\0\0\0\0"), "tag 24 is cut off"),
         (encode_header(1 << 56, 0).to_vec(), "too large"),
         ([&encode_header(u64::MAX, 1)[..], b"\x00\0"].concat(), "too large"),
@@ -158,7 +161,8 @@ fn save_points_nest() {
     assert!(batch.is_empty() && batch.count() == 0 && batch.byte_size() == HEADER_SIZE);
 }
 
-/// Went wrong: a cleared batch kept its save points. Rolling back gave the next batch a count of operations that it did not hold.
+/// Went wrong: a cleared batch kept its save points. Rolling back gave the next batch a count of
+/// operations that it did not hold.
 #[test]
 fn a_cleared_batch_has_no_save_points() {
     let mut batch = WriteBatch::new();
@@ -188,7 +192,10 @@ fn empty_keys_and_values_are_legal() {
     batch.delete(b"").unwrap();
     let operations: Vec<_> = batch.iter().map(Result::unwrap).collect();
     let cf = ColumnFamilyId::DEFAULT;
-    assert_eq!(operations, [Operation::Put { cf, key: b"", value: b"" }, Operation::Delete { cf, key: b"" }]);
+    assert_eq!(
+        operations,
+        [Operation::Put { cf, key: b"", value: b"" }, Operation::Delete { cf, key: b"" }]
+    );
 }
 
 proptest::proptest! {

@@ -27,8 +27,8 @@ pub enum Operation<'a> {
     SingleDelete { cf: ColumnFamilyId, key: &'a [u8] },
     /// Adds a merge operand.
     Merge { cf: ColumnFamilyId, key: &'a [u8], operand: &'a [u8] },
-    /// Deletes all keys from `begin` up to, but without, `end`. Where they are equal nothing happens, and no
-    /// sequence number is taken.
+    /// Deletes all keys from `begin` up to, but without, `end`. Where they are equal nothing
+    /// happens, and no sequence number is taken.
     DeleteRange { cf: ColumnFamilyId, begin: &'a [u8], end: &'a [u8] },
     /// Sets a key whose value lies in a blob file.
     BlobIndex { cf: ColumnFamilyId, key: &'a [u8], index: &'a [u8] },
@@ -101,14 +101,16 @@ pub struct BatchSummary {
     pub count: u32,
     /// Whether there are operations whose values lie in blob files.
     pub names_blobs: bool,
-    /// Whether there are transaction markers, so that `sequence + count` need not be where the next batch starts.
+    /// Whether there are transaction markers, so that `sequence + count` need not be where the next
+    /// batch starts.
     pub has_transaction_markers: bool,
-    /// Whether a mark without meaning ends it, as those of write-prepared transactions, whose operations have one sequence number
-    /// together.
+    /// Whether a mark without meaning ends it, as those of write-prepared transactions, whose
+    /// operations have one sequence number together.
     pub ends_in_noop: bool,
 }
 
-/// A batch borrowed from its bytes. Only the header is known to be there; [`BatchView::validate`] reads it all.
+/// A batch borrowed from its bytes. Only the header is known to be there; [`BatchView::validate`]
+/// reads it all.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchView<'a> {
     bytes: &'a [u8],
@@ -165,7 +167,8 @@ impl<'a> BatchView<'a> {
         BatchIter::new(self.body())
     }
 
-    /// The operations up to what cannot be read, and to the first that the header does not count, though it should.
+    /// The operations up to what cannot be read, and to the first that the header does not count,
+    /// though it should.
     pub fn readable(&self) -> impl Iterator<Item = Operation<'a>> + use<'a> {
         let mut left = self.count();
         self.iter().map_while(move |operation| {
@@ -175,11 +178,13 @@ impl<'a> BatchView<'a> {
         })
     }
 
-    /// Reads every operation, but none behind more than the header counts, and compares their number with it. Log data, markers
-    /// and the like, which it does not count, are read whatever their number.
+    /// Reads every operation, but none behind more than the header counts, and compares their
+    /// number with it. Log data, markers and the like, which it does not count, are read whatever
+    /// their number.
     ///
     /// # Errors
-    /// `Corruption` for an unknown tag, a field that is cut off, a wrong count, or a sequence number out of range.
+    /// `Corruption` for an unknown tag, a field that is cut off, a wrong count, or a sequence
+    /// number out of range.
     pub fn validate(&self) -> Result<BatchSummary> {
         let mut summary = BatchSummary::default();
         let mut found = 0u64;
@@ -204,7 +209,10 @@ impl<'a> BatchView<'a> {
             )));
         }
         if self.sequence() > MAX_SEQUENCE_NUMBER || self.next_sequence() > MAX_SEQUENCE_NUMBER + 1 {
-            return Err(Error::corruption(format!("sequence number {} is too large", self.sequence())));
+            return Err(Error::corruption(format!(
+                "sequence number {} is too large",
+                self.sequence()
+            )));
         }
         Ok(summary)
     }
@@ -256,7 +264,9 @@ impl<'a> BatchIter<'a> {
         Ok(match short {
             _ if short == PUT.short => put(from, cf),
             _ if short == DELETE.short => from.lps().map(|key| Operation::Delete { cf, key }),
-            _ if short == SINGLE_DELETE.short => from.lps().map(|key| Operation::SingleDelete { cf, key }),
+            _ if short == SINGLE_DELETE.short => {
+                from.lps().map(|key| Operation::SingleDelete { cf, key })
+            }
             _ if short == MERGE.short => {
                 pair(from).map(|(key, operand)| Operation::Merge { cf, key, operand })
             }
@@ -273,7 +283,9 @@ impl<'a> BatchIter<'a> {
             LOG_DATA => from.lps().map(Operation::LogData),
             NOOP => Some(Operation::Noop),
             BEGIN_PREPARE => Some(Operation::BeginPrepare(TransactionPolicy::WriteCommitted)),
-            BEGIN_PERSISTED_PREPARE => Some(Operation::BeginPrepare(TransactionPolicy::WritePrepared)),
+            BEGIN_PERSISTED_PREPARE => {
+                Some(Operation::BeginPrepare(TransactionPolicy::WritePrepared))
+            }
             BEGIN_UNPREPARE => Some(Operation::BeginPrepare(TransactionPolicy::WriteUnprepared)),
             END_PREPARE => from.lps().map(|xid| Operation::EndPrepare { xid }),
             COMMIT => from.lps().map(|xid| Operation::Commit { xid }),
@@ -297,7 +309,8 @@ struct UnknownTag;
 /// The short tag that `tag` amounts to, and the family: read where the tag says that it follows.
 #[inline]
 fn family(from: &mut Decoder<'_>, tag: u8) -> Option<(u8, ColumnFamilyId)> {
-    for tags in [DELETE, PUT, MERGE, SINGLE_DELETE, DELETE_RANGE, BLOB_INDEX, PUT_ENTITY, TIMED_PUT] {
+    for tags in [DELETE, PUT, MERGE, SINGLE_DELETE, DELETE_RANGE, BLOB_INDEX, PUT_ENTITY, TIMED_PUT]
+    {
         if tag == tags.with_family {
             return Some((tags.short, ColumnFamilyId(from.varint32()?)));
         }

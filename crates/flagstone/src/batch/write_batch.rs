@@ -34,8 +34,9 @@ const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
 /// # }
 /// ```
 ///
-/// The bytes are those that go to the WAL; nothing is kept beside them, so writing a batch copies nothing anew. Column families
-/// stand there by their numbers: what is meant for a family of another database goes to the one that has the same number here.
+/// The bytes are those that go to the WAL; nothing is kept beside them, so writing a batch copies
+/// nothing anew. Column families stand there by their numbers: what is meant for a family of
+/// another database goes to the one that has the same number here.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WriteBatch {
     /// Header and operations; never shorter than the header.
@@ -76,14 +77,17 @@ impl WriteBatch {
     }
 
     fn check_sizes(&self) -> Result<()> {
-        self.iter().try_for_each(|operation| check_size("an entry", operation?.entry_size(), MAX_ENTRY_SIZE))
+        self.iter().try_for_each(|operation| {
+            check_size("an entry", operation?.entry_size(), MAX_ENTRY_SIZE)
+        })
     }
 
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key and a value of more than [`MAX_ENTRY_SIZE`] bytes together, or more than 2^32 - 1
-    /// operations; the batch is then unchanged. The same holds for all operations below.
+    /// `InvalidArgument` for a key and a value of more than [`MAX_ENTRY_SIZE`] bytes together, or
+    /// more than 2^32 - 1 operations; the batch is then unchanged. The same holds for all
+    /// operations below.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add_pair(PUT, ColumnFamilyId::DEFAULT, key.as_ref(), value.as_ref())
@@ -115,7 +119,11 @@ impl WriteBatch {
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn delete_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: impl AsRef<[u8]>) -> Result<()> {
+    pub fn delete_cf(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
         self.add_key(DELETE, cf.into(), key.as_ref())
     }
 
@@ -131,7 +139,11 @@ impl WriteBatch {
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn single_delete_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: impl AsRef<[u8]>) -> Result<()> {
+    pub fn single_delete_cf(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
         self.add_key(SINGLE_DELETE, cf.into(), key.as_ref())
     }
 
@@ -156,8 +168,8 @@ impl WriteBatch {
         self.add_pair(MERGE, cf.into(), key.as_ref(), operand.as_ref())
     }
 
-    /// Deletes all keys from `begin` up to, but without, `end`. Their order is checked when the batch is written,
-    /// because only the column family knows its comparator.
+    /// Deletes all keys from `begin` up to, but without, `end`. Their order is checked when the
+    /// batch is written, because only the column family knows its comparator.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
@@ -264,7 +276,8 @@ impl WriteBatch {
         &self.bytes
     }
 
-    /// The operations without the header: what a group of batches shares one header for ([`encode_header`]).
+    /// The operations without the header: what a group of batches shares one header for
+    /// ([`encode_header`]).
     #[inline]
     pub fn body(&self) -> &[u8] {
         &self.bytes[HEADER_SIZE..]
@@ -321,7 +334,10 @@ impl WriteBatch {
     /// If it is more than 56 bits: the database must stop long before.
     #[inline]
     pub fn set_sequence(&mut self, sequence: SequenceNumber) {
-        assert!(sequence <= MAX_SEQUENCE_NUMBER, "sequence number {sequence} has more than 56 bits");
+        assert!(
+            sequence <= MAX_SEQUENCE_NUMBER,
+            "sequence number {sequence} has more than 56 bits"
+        );
         self.bytes[..COUNT_OFFSET].copy_from_slice(&sequence.to_le_bytes());
     }
 
@@ -379,7 +395,9 @@ impl WriteBatch {
     #[inline]
     fn add_to_count(&mut self, more: u32) -> Result<()> {
         let count = self.count().checked_add(more).ok_or_else(|| {
-            Error::invalid_argument("a write batch holds at most 2^32 - 1 operations; write it in parts")
+            Error::invalid_argument(
+                "a write batch holds at most 2^32 - 1 operations; write it in parts",
+            )
         })?;
         self.set_count(count);
         Ok(())
@@ -395,7 +413,8 @@ impl WriteBatch {
     }
 }
 
-/// The header that several batches written as one record share: the first's sequence number, the sum of the counts.
+/// The header that several batches written as one record share: the first's sequence number, the
+/// sum of the counts.
 #[inline]
 pub fn encode_header(sequence: SequenceNumber, count: u32) -> [u8; HEADER_SIZE] {
     let mut header = [0; HEADER_SIZE];
@@ -409,7 +428,9 @@ fn check_size(what: &str, bytes: usize, max: usize) -> Result<()> {
     if bytes <= max {
         return Ok(());
     }
-    Err(Error::invalid_argument(format!("{what} of {bytes} bytes is too long, at most {max} are allowed")))
+    Err(Error::invalid_argument(format!(
+        "{what} of {bytes} bytes is too long, at most {max} are allowed"
+    )))
 }
 
 impl Default for WriteBatch {

@@ -6,12 +6,16 @@
 //! 4. Who seals the file waits for those who are still writing; whoever comes later is turned away.
 //!
 //! **Invariants**
-//! - Between the file's header and `end` lie records, one behind the other, but for those being written and for holes.
-//! - A hole is where a write failed. At the end of the file its bytes are given back. Elsewhere sealing fills it with one
-//!   record of no key, which nothing refers to: what reads the file from the front finds its way over it.
-//! - Behind `end` there may be zeros, which make for large pages in the system's cache (`env::PageRuns`). They are written under
-//!   the lock, before anybody writes there; sealing cuts them off.
-//! - A record whose writer gives up afterwards stays: it is garbage, and counted as such by whoever knows the references.
+//! - Between the file's header and `end` lie records, one behind the other, but for those being
+//!   written and for holes.
+//! - A hole is where a write failed. At the end of the file its bytes are given back. Elsewhere
+//!   sealing fills it with one record of no key, which nothing refers to: what reads the file from
+//!   the front finds its way over it.
+//! - Behind `end` there may be zeros, which make for large pages in the system's cache
+//!   (`env::PageRuns`). They are written under the lock, before anybody writes there; sealing cuts
+//!   them off.
+//! - A record whose writer gives up afterwards stays: it is garbage, and counted as such by whoever
+//!   knows the references.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -80,7 +84,11 @@ impl BlobAppender {
     ///
     /// # Errors
     /// `IoError`.
-    pub fn new(file: Arc<dyn File>, number: FileNumber, settings: BlobBuilderSettings) -> Result<Self> {
+    pub fn new(
+        file: Arc<dyn File>,
+        number: FileNumber,
+        settings: BlobBuilderSettings,
+    ) -> Result<Self> {
         let compression = settings.compression.to_byte();
         let header = BlobFileHeader { column_family: settings.column_family, compression }.encode();
         file.write_at(0, &header)?;
@@ -107,7 +115,8 @@ impl BlobAppender {
     /// Appends values, with one write; where they lie. `None` if the file is sealed.
     ///
     /// # Errors
-    /// `IoError`; `InvalidArgument` if a value is too long for the codec. Nothing refers to what may have been written.
+    /// `IoError`; `InvalidArgument` if a value is too long for the codec. Nothing refers to what
+    /// may have been written.
     pub fn append(&self, blobs: &[NewBlob<'_>]) -> Result<Option<BlobIndexes>> {
         match self.settings.compression {
             CompressionType::None => self.append_stored(blobs),
@@ -131,13 +140,15 @@ impl BlobAppender {
     }
 
     fn append_stored(&self, blobs: &[NewBlob<'_>]) -> Result<Option<BlobIndexes>> {
-        // Head and key behind each other: the fewer pieces a write has, the less the system has to do for it.
+        // Head and key behind each other: the fewer pieces a write has, the less the system has to
+        // do for it.
         let mut fronts: SmallVec<[u8; FRONT_USUAL]> = SmallVec::new();
         for blob in blobs {
             fronts.extend_from_slice(&RecordHeader::new(blob.user_key, blob.value).encode());
             fronts.extend_from_slice(blob.user_key);
         }
-        let bytes = (fronts.len() + blobs.iter().map(|blob| blob.value.len()).sum::<usize>()) as u64;
+        let bytes =
+            (fronts.len() + blobs.iter().map(|blob| blob.value.len()).sum::<usize>()) as u64;
         let mut parts: SmallVec<[&[u8]; 4]> = SmallVec::with_capacity(2 * blobs.len());
         let mut rest = fronts.as_slice();
         for blob in blobs {
@@ -209,8 +220,9 @@ impl BlobAppender {
         &self.file
     }
 
-    /// Waits for those who are writing, fills the holes and appends the footer. The caller syncs the file, before anything
-    /// durable says that it is sealed. May be called again, also after it failed.
+    /// Waits for those who are writing, fills the holes and appends the footer. The caller syncs
+    /// the file, before anything durable says that it is sealed. May be called again, also after it
+    /// failed.
     ///
     /// # Errors
     /// `IoError`.

@@ -69,7 +69,8 @@ fn what_is_appended_is_read_at_once_and_after_sealing() {
         let appender = appender(&file, compression);
         let first = append(&appender, "a", "one").unwrap();
         let reader = BlobFileReader::open_unsealed(file.clone(), FAMILY).unwrap();
-        let blobs = ["two", "", "three"].map(|value| NewBlob { user_key: b"b", value: value.as_bytes() });
+        let blobs =
+            ["two", "", "three"].map(|value| NewBlob { user_key: b"b", value: value.as_bytes() });
         let rest = appender.append(&blobs).unwrap().unwrap();
         for reader in [reader, {
             let total = appender.seal().unwrap();
@@ -129,8 +130,8 @@ fn a_write_that_failed_last_leaves_nothing() {
     assert_eq!(&*reader.get(b"c", &third, true).unwrap(), b"three");
 }
 
-/// Went wrong: nothing cut off what the last write had left when it failed. The footer did not end the file, and the file could
-/// not be opened.
+/// Went wrong: nothing cut off what the last write had left when it failed. The footer did not end
+/// the file, and the file could not be opened.
 #[test]
 fn what_a_failed_write_left_does_not_lie_behind_the_footer() {
     let file = new_file();
@@ -187,7 +188,9 @@ fn longer_values_have_longer_runs_once_the_file_is_large() {
     assert!(ahead.iter().max() > Some(&(64 << 10)), "{ahead:?}");
     assert_eq!(keys(&file, appender.seal().unwrap()).len(), 40);
     let reader = BlobFileReader::open(file, FAMILY).unwrap();
-    assert!(indexes.iter().all(|index| *reader.get(b"k", index, true).unwrap() == *value.as_bytes()));
+    assert!(
+        indexes.iter().all(|index| *reader.get(b"k", index, true).unwrap() == *value.as_bytes())
+    );
 }
 
 #[test]

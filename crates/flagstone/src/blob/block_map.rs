@@ -1,5 +1,5 @@
-//! Which blocks of a blob file are in use: those that its header, its footer or a live record touches. The others may become
-//! holes.
+//! Which blocks of a blob file are in use: those that its header, its footer or a live record
+//! touches. The others may become holes.
 
 use std::ops::Range;
 
@@ -26,8 +26,9 @@ pub struct BlockMap {
 }
 
 impl BlockMap {
-    /// That of a file with so many records of `total_bytes` in all, none of them marked yet. Holes are as long as what an average
-    /// record leaves, or have three blocks: shorter ones cost as much.
+    /// That of a file with so many records of `total_bytes` in all, none of them marked yet. Holes
+    /// are as long as what an average record leaves, or have three blocks: shorter ones cost as
+    /// much.
     pub fn new(total_bytes: u64, total_count: u64, block_size: u64) -> Self {
         let block_size = block_size.max(1);
         let record_blocks = total_bytes / total_count.max(1) / block_size;
@@ -36,7 +37,8 @@ impl BlockMap {
         let size = records_end.saturating_add(FOOTER_SIZE as u64);
         let words = vec![0; size.div_ceil(block_size).div_ceil(64) as usize];
         let (live_count, live_bytes, is_wrong) = (0, 0, false);
-        let mut map = Self { block_size, shortest, records_end, words, live_count, live_bytes, is_wrong };
+        let mut map =
+            Self { block_size, shortest, records_end, words, live_count, live_bytes, is_wrong };
         map.use_bytes(0..HEADER_SIZE as u64);
         map.use_bytes(records_end..size);
         map
@@ -57,13 +59,14 @@ impl BlockMap {
         }
     }
 
-    /// Whether exactly so many records of so many bytes were marked, all within the file: what else might be in use is unknown.
+    /// Whether exactly so many records of so many bytes were marked, all within the file: what else
+    /// might be in use is unknown.
     pub fn holds(&self, live_count: u64, live_bytes: u64) -> bool {
         !self.is_wrong && (self.live_count, self.live_bytes) == (live_count, live_bytes)
     }
 
-    /// The ranges of blocks from `offset` on that are not in use, as long as they can be, ascending. Short ones are left out:
-    /// they cost as much as others.
+    /// The ranges of blocks from `offset` on that are not in use, as long as they can be,
+    /// ascending. Short ones are left out: they cost as much as others.
     pub fn holes(&self, offset: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let blocks = (self.records_end + FOOTER_SIZE as u64).div_ceil(self.block_size);
         let mut at = offset / self.block_size;

@@ -21,7 +21,8 @@ pub struct BlobBuilderSettings {
     pub compression: CompressionType,
     /// Parameters of that.
     pub compression_options: CompressionOptions,
-    /// Bytes that are gathered before they are written; larger values are written at once, without a copy.
+    /// Bytes that are gathered before they are written; larger values are written at once, without
+    /// a copy.
     pub buffer_size: usize,
 }
 
@@ -66,22 +67,36 @@ impl BlobFileBuilder {
     ///
     /// # Errors
     /// `IoError`; `InvalidArgument` if the codec refuses its parameters.
-    pub fn new(file: Arc<dyn File>, number: FileNumber, settings: &BlobBuilderSettings) -> Result<Self> {
+    pub fn new(
+        file: Arc<dyn File>,
+        number: FileNumber,
+        settings: &BlobBuilderSettings,
+    ) -> Result<Self> {
         let compressor = match settings.compression {
             CompressionType::None => None,
             kind => Some(Compressor::new(kind, &settings.compression_options, None)?),
         };
         let compression = settings.compression.to_byte();
         let mut writer = BufferedWriter::new(file, 0, settings.buffer_size);
-        writer.append(&BlobFileHeader { column_family: settings.column_family, compression }.encode())?;
-        Ok(Self { writer, number, compressor, compressed: Vec::new(), compression, count: 0, total_bytes: 0 })
+        writer.append(
+            &BlobFileHeader { column_family: settings.column_family, compression }.encode(),
+        )?;
+        Ok(Self {
+            writer,
+            number,
+            compressor,
+            compressed: Vec::new(),
+            compression,
+            count: 0,
+            total_bytes: 0,
+        })
     }
 
     /// Appends a value; where it lies.
     ///
     /// # Errors
-    /// `IoError`: the file is then of no further use. `InvalidArgument` if the value is too long for
-    /// the codec: the file is unchanged.
+    /// `IoError`: the file is then of no further use. `InvalidArgument` if the value is too long
+    /// for the codec: the file is unchanged.
     pub fn add(&mut self, user_key: &[u8], value: &[u8]) -> Result<BlobIndex> {
         let stored = match &mut self.compressor {
             Some(compressor) => {
@@ -99,8 +114,9 @@ impl BlobFileBuilder {
         Ok(self.note(offset, size, user_key.len()))
     }
 
-    /// Appends a value that `next` gives piece by piece, up to `None`, of a record whose header is known; where it lies. The file
-    /// must not be compressed, and is of no further use after an error.
+    /// Appends a value that `next` gives piece by piece, up to `None`, of a record whose header is
+    /// known; where it lies. The file must not be compressed, and is of no further use after an
+    /// error.
     ///
     /// # Errors
     /// `Corruption` if the pieces are not what the header says; `IoError`; those of `next`.
@@ -148,7 +164,11 @@ impl BlobFileBuilder {
     pub fn finish(mut self) -> Result<BlobFileSummary> {
         self.writer.append(&BlobFileFooter { count: self.count }.encode())?;
         self.writer.flush()?;
-        Ok(BlobFileSummary { number: self.number, count: self.count, total_bytes: self.total_bytes })
+        Ok(BlobFileSummary {
+            number: self.number,
+            count: self.count,
+            total_bytes: self.total_bytes,
+        })
     }
 
     /// The file underneath.

@@ -30,9 +30,11 @@
 //!          compression  u8
 //! ```
 //!
-//! In an index, file 0 stands for the table itself (embedded blobs of RocksDB 11.8), which is not read.
+//! In an index, file 0 stands for the table itself (embedded blobs of RocksDB 11.8), which is not
+//! read.
 //!
-//! A record without a key that nothing refers to fills a hole, or, in files of earlier versions, the rest of a block.
+//! A record without a key that nothing refers to fills a hole, or, in files of earlier versions,
+//! the rest of a block.
 //!
 //! The index is what a table stores in the place of the value.
 
@@ -51,7 +53,8 @@ pub const RECORD_HEADER_SIZE: usize = 8 + 8 + 8 + 4 + 4;
 /// Bytes of the footer.
 pub const FOOTER_SIZE: usize = 4 + 8 + 8 + 8 + 4;
 
-/// No record has a longer key or stored value: both are shorter than 4 GiB, and no codec makes of one twice as much.
+/// No record has a longer key or stored value: both are shorter than 4 GiB, and no codec makes of
+/// one twice as much.
 pub const PART_SIZE_MAX: u64 = 8 << 30;
 
 const FLAG_HAS_TTL: u8 = 1;
@@ -108,7 +111,9 @@ impl BlobFileHeader {
             )));
         }
         if version != VERSION {
-            return Err(Error::corruption(format!("blob file version {version}; only {VERSION} is known")));
+            return Err(Error::corruption(format!(
+                "blob file version {version}; only {VERSION} is known"
+            )));
         }
         if flags & FLAG_HAS_TTL != 0 || first != 0 || last != 0 {
             return Err(Error::corruption("unexpected TTL blob file"));
@@ -156,7 +161,8 @@ impl RecordHeader {
     /// Reads a record's header off the front of `bytes`.
     ///
     /// # Errors
-    /// `Corruption` if it is cut off, its checksum is wrong, it carries a time to live, or a size is one that no record has.
+    /// `Corruption` if it is cut off, its checksum is wrong, it carries a time to live, or a size
+    /// is one that no record has.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut decoder = Decoder::new(bytes);
         let mut read = || {
@@ -168,8 +174,8 @@ impl RecordHeader {
                 decoder.fixed32()?,
             ))
         };
-        let (key_size, value_size, expiration, header_crc, blob_crc) =
-            read().ok_or_else(|| Error::corruption("the blob file ends inside a record's header"))?;
+        let (key_size, value_size, expiration, header_crc, blob_crc) = read()
+            .ok_or_else(|| Error::corruption("the blob file ends inside a record's header"))?;
         let computed = mask(crc32c(&bytes[..24]));
         if header_crc != computed {
             return Err(Error::corruption(format!(
@@ -180,7 +186,9 @@ impl RecordHeader {
             return Err(Error::corruption("unexpected TTL blob record"));
         }
         if key_size.max(value_size) > PART_SIZE_MAX {
-            return Err(Error::corruption(format!("no blob record has {key_size} + {value_size} bytes")));
+            return Err(Error::corruption(format!(
+                "no blob record has {key_size} + {value_size} bytes"
+            )));
         }
         Ok(Self { key_size, value_size, blob_crc })
     }
@@ -248,7 +256,9 @@ impl BlobFileFooter {
             .filter(|_| bytes.len() == FOOTER_SIZE)
             .ok_or_else(|| Error::corruption("the blob file ends inside its footer"))?;
         if magic != MAGIC {
-            return Err(Error::corruption(format!("no blob file footer: magic {magic:#010x}; not sealed?")));
+            return Err(Error::corruption(format!(
+                "no blob file footer: magic {magic:#010x}; not sealed?"
+            )));
         }
         let computed = mask(crc32c(&bytes[..FOOTER_SIZE - 4]));
         if crc != computed {
@@ -297,8 +307,8 @@ impl BlobIndex {
     /// Reads an index that takes up all of `bytes`.
     ///
     /// # Errors
-    /// `Corruption` if it is cut off, followed by more, of an unknown kind, or has a time to live; `NotSupported` if the value
-    /// is embedded in the table.
+    /// `Corruption` if it is cut off, followed by more, of an unknown kind, or has a time to live;
+    /// `NotSupported` if the value is embedded in the table.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut decoder = Decoder::new(bytes);
         match decoder.u8() {
@@ -317,11 +327,13 @@ impl BlobIndex {
                 compression: decoder.u8()?,
             })
         };
-        let index = read()
-            .filter(|_| decoder.is_empty())
-            .ok_or_else(|| Error::corruption(format!("malformed blob index of {} bytes", bytes.len())))?;
+        let index = read().filter(|_| decoder.is_empty()).ok_or_else(|| {
+            Error::corruption(format!("malformed blob index of {} bytes", bytes.len()))
+        })?;
         match index.file {
-            FileNumber(0) => Err(Error::not_supported("a large value that is embedded in its table")),
+            FileNumber(0) => {
+                Err(Error::not_supported("a large value that is embedded in its table"))
+            }
             _ => Ok(index),
         }
     }

@@ -1,8 +1,8 @@
 //! How much of each blob file a compaction turns into garbage.
 //!
-//! Every reference among the compaction's inputs flows in, every reference among its outputs flows out. What
-//! of an older blob file flows in and not out has become garbage: no table refers to it any longer. Files
-//! written by the compaction itself only have outflow and are left aside.
+//! Every reference among the compaction's inputs flows in, every reference among its outputs flows
+//! out. What of an older blob file flows in and not out has become garbage: no table refers to it
+//! any longer. Files written by the compaction itself only have outflow and are left aside.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,8 @@ pub struct Outflow {
 #[derive(Debug, Default)]
 pub struct GarbageMeter {
     flows: BTreeMap<FileNumber, Flow>,
-    /// The file of the last reference: neighbours mostly lie in the same one, which saves the look-up.
+    /// The file of the last reference: neighbours mostly lie in the same one, which saves the
+    /// look-up.
     last: Option<(FileNumber, Flow)>,
 }
 
@@ -80,7 +81,8 @@ impl GarbageMeter {
         }
     }
 
-    /// Leaves a file out of the result, as its garbage is not what flowed in and not out; what flowed out.
+    /// Leaves a file out of the result, as its garbage is not what flowed in and not out; what
+    /// flowed out.
     pub fn take(&mut self, number: FileNumber) -> Outflow {
         self.put_back();
         let flow = self.flows.remove(&number).unwrap_or_default();

@@ -1,9 +1,10 @@
-//! Which blob files a compaction empties on its way, and when one is forced to start for that alone.
+//! Which blob files a compaction empties on its way, and when one is forced to start for that
+//! alone.
 //!
-//! RocksDB's rules: the oldest `age_cutoff` of the files are eligible, and a compaction that meets a
-//! reference into one of them writes the value anew. If those files together hold at least `force_threshold`
-//! garbage, the tables linked to the oldest one are compacted for that reason: here all that refer to it, which need
-//! not be their oldest.
+//! RocksDB's rules: the oldest `age_cutoff` of the files are eligible, and a compaction that meets
+//! a reference into one of them writes the value anew. If those files together hold at least
+//! `force_threshold` garbage, the tables linked to the oldest one are compacted for that reason:
+//! here all that refer to it, which need not be their oldest.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,8 @@ pub struct BlobGcSettings {
     pub enabled: bool,
     /// Which part of the files, oldest first, is eligible: 0.0 to 1.0.
     pub age_cutoff: f64,
-    /// Which part of the eligible files' bytes must be garbage to force a compaction; 1.0 never forces one.
+    /// Which part of the eligible files' bytes must be garbage to force a compaction; 1.0 never
+    /// forces one.
     pub force_threshold: f64,
 }
 
@@ -38,19 +40,21 @@ pub struct BlobFileUsage {
     pub garbage_bytes: u64,
 }
 
-/// A file with less garbage than this part of its bytes is left alone, and does not count for the age cutoff: emptying
-/// it would write much to gain little. RocksDB empties old files even if all they hold is live.
+/// A file with less garbage than this part of its bytes is left alone, and does not count for the
+/// age cutoff: emptying it would write much to gain little. RocksDB empties old files even if all
+/// they hold is live.
 pub const WORTHWHILE_GARBAGE: f64 = 0.05;
 
-/// The blob files whose values are written anew by compactions that meet them: the oldest part of those that hold
-/// garbage worth the effort.
+/// The blob files whose values are written anew by compactions that meet them: the oldest part of
+/// those that hold garbage worth the effort.
 ///
 /// `files` are those of the compaction's input version, ascending.
 pub fn gc_candidates(settings: &BlobGcSettings, files: &[BlobFileUsage]) -> BTreeSet<FileNumber> {
     candidates(settings, files).into_iter().map(|file| file.number).collect()
 }
 
-/// The blob file to which tables refer that should be compacted to get rid of garbage, if it is worth it.
+/// The blob file to which tables refer that should be compacted to get rid of garbage, if it is
+/// worth it.
 ///
 /// `files` ascending.
 pub fn forced_gc(settings: &BlobGcSettings, files: &[BlobFileUsage]) -> Option<FileNumber> {
@@ -70,7 +74,8 @@ fn candidates<'a>(settings: &BlobGcSettings, files: &'a [BlobFileUsage]) -> Vec<
         return Vec::new();
     }
     let worthwhile = |file: &&BlobFileUsage| {
-        file.garbage_bytes > 0 && file.garbage_bytes as f64 >= WORTHWHILE_GARBAGE * file.total_bytes as f64
+        file.garbage_bytes > 0
+            && file.garbage_bytes as f64 >= WORTHWHILE_GARBAGE * file.total_bytes as f64
     };
     let mut with_garbage: Vec<_> = files.iter().filter(worthwhile).collect();
     // A cast saturates: a negative or undefined cutoff means none, one above 1 means all.

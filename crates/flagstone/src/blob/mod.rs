@@ -35,6 +35,8 @@ pub use pieces::{PIECE_SIZE, PieceChecksums};
 pub use readahead::BlobReadahead;
 pub use reader::{BlobFileReader, BlobRequest, BlobValue, get_together};
 pub use scan::{BlobFileScan, BlobRecord};
-pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy, UNCOMPRESSED_FROM};
+pub use separator::{
+    BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy, UNCOMPRESSED_FROM,
+};
 pub use stream::BlobStream;
 pub use walk::{BlobPieces, is_read_in_pieces};

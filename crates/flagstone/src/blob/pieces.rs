@@ -2,8 +2,8 @@
 //!
 //! The format has one checksum for a whole record, by which a part cannot be checked. So:
 //!
-//! 1. Whoever wants a part first reads the value from front to back once, checks the record, and makes a checksum for each
-//!    piece of `PIECE_SIZE` bytes. The value need not fit into memory.
+//! 1. Whoever wants a part first reads the value from front to back once, checks the record, and
+//!    makes a checksum for each piece of `PIECE_SIZE` bytes. The value need not fit into memory.
 //! 2. These are kept: 4 bytes for 64 KiB.
 //! 3. Whoever has them reads the pieces in which the wanted bytes lie, and checks each.
 
@@ -23,14 +23,16 @@ pub const PIECE_SIZE: u64 = 64 << 10;
 
 const _: () = assert!(CHECK_SIZE.is_multiple_of(PIECE_SIZE));
 
-/// The checksums of the pieces of one value, whose record was found sound: first that of its key and size.
+/// The checksums of the pieces of one value, whose record was found sound: first that of its key
+/// and size.
 pub type PieceChecksums = Arc<[u32]>;
 
 impl BlobFileReader {
-    /// Some bytes of a value that is stored as it is, verified. A range that leaves the value is cut off at its end.
+    /// Some bytes of a value that is stored as it is, verified. A range that leaves the value is
+    /// cut off at its end.
     ///
-    /// With the checksums that an earlier call gave, only the pieces in which the bytes lie are read. Without, or with those
-    /// of another value, all of it is read once, and they are made.
+    /// With the checksums that an earlier call gave, only the pieces in which the bytes lie are
+    /// read. Without, or with those of another value, all of it is read once, and they are made.
     ///
     /// # Errors
     /// `NotSupported` if the file is compressed; as [`BlobFileReader::get`] otherwise.
@@ -46,7 +48,9 @@ impl BlobFileReader {
         }
         let range = range.start.min(index.size)..range.end.min(index.size);
         let range = range.start..range.end.max(range.start);
-        self.by_either_key(user_key, index, |key| self.verified_range(key, index, range.clone(), known))
+        self.by_either_key(user_key, index, |key| {
+            self.verified_range(key, index, range.clone(), known)
+        })
     }
 
     fn verified_range(
@@ -68,12 +72,18 @@ impl BlobFileReader {
     }
 
     /// Reads the pieces in which `range` lies, and checks them.
-    fn read_pieces(&self, index: &BlobIndex, range: Range<u64>, known: &PieceChecksums) -> Result<Bytes> {
+    fn read_pieces(
+        &self,
+        index: &BlobIndex,
+        range: Range<u64>,
+        known: &PieceChecksums,
+    ) -> Result<Bytes> {
         if range.is_empty() {
             return Ok(Bytes::new());
         }
         let first = range.start / PIECE_SIZE;
-        let (start, end) = (first * PIECE_SIZE, range.end.next_multiple_of(PIECE_SIZE).min(index.size));
+        let (start, end) =
+            (first * PIECE_SIZE, range.end.next_multiple_of(PIECE_SIZE).min(index.size));
         let bytes = read_exactly(&**self.file(), index.offset + start, (end - start) as usize)?;
         for (number, piece) in (first..).zip(bytes.chunks(PIECE_SIZE as usize)) {
             if crc32c(piece) != known[1 + number as usize] {
@@ -100,7 +110,9 @@ impl BlobFileReader {
             let end = at + bytes.len() as u64;
             let wanted = range.start.max(at)..range.end.min(end);
             if !wanted.is_empty() {
-                kept.extend_from_slice(&bytes[(wanted.start - at) as usize..(wanted.end - at) as usize]);
+                kept.extend_from_slice(
+                    &bytes[(wanted.start - at) as usize..(wanted.end - at) as usize],
+                );
             }
         })?;
         Ok((kept.into(), made.into()))

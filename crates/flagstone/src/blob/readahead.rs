@@ -1,18 +1,20 @@
 //! Reading blobs ahead for a scan.
 //!
-//! Values that were written in the order of their keys, by a flush or a compaction, lie one behind the other, perhaps in
-//! several files between which a scan alternates. So the keys to come need not be known:
+//! Values that were written in the order of their keys, by a flush or a compaction, lie one behind
+//! the other, perhaps in several files between which a scan alternates. So the keys to come need
+//! not be known:
 //!
-//! 1. A reference that leads closely behind the last one into the same file is *in order*; closely before it, too, where
-//!    a scan goes back.
-//! 2. After `PATIENCE` of them in a row, one read fetches the record and those next to it: a window, which doubles each
-//!    time.
-//! 3. What lies in a window is handed out as a part of it, not copied. Each record is checked when it is handed out.
+//! 1. A reference that leads closely behind the last one into the same file is *in order*; closely
+//!    before it, too, where a scan goes back.
+//! 2. After `PATIENCE` of them in a row, one read fetches the record and those next to it: a
+//!    window, which doubles each time.
+//! 3. What lies in a window is handed out as a part of it, not copied. Each record is checked when
+//!    it is handed out.
 //! 4. The system is told to fetch what comes behind the window meanwhile.
 //! 5. A reference that is not in order closes its file's window. The next one starts small.
 //!
-//! A window spares work and decides nothing: where it cannot be read, or a record in it is damaged, the record is read
-//! alone, and what that says counts.
+//! A window spares work and decides nothing: where it cannot be read, or a record in it is damaged,
+//! the record is read alone, and what that says counts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,12 +29,13 @@ use crate::env::{Advice, File};
 /// So many references must be in order before a window is opened.
 const PATIENCE: u32 = 2;
 
-/// How far apart, in bytes, two records in order may lie, and those of larger records, up to a limit: values that were
-/// overwritten stay between them, and to read over one is cheap.
+/// How far apart, in bytes, two records in order may lie, and those of larger records, up to a
+/// limit: values that were overwritten stay between them, and to read over one is cheap.
 const MAX_GAP: u64 = 4 << 10;
 const MAX_GAP_OF_LARGE: u64 = 16 << 10;
 
-/// The first window and the largest, in bytes. A larger one spares little more, and leaves the processor's cache.
+/// The first window and the largest, in bytes. A larger one spares little more, and leaves the
+/// processor's cache.
 const FIRST_WINDOW: usize = 16 << 10;
 const LAST_WINDOW: usize = 256 << 10;
 
@@ -61,7 +64,8 @@ pub struct BlobReadahead {
     now: u64,
     /// Bytes in all buffers.
     memory: usize,
-    /// Whether the last value was read alone, since it was not in order; and how long that took, once noted.
+    /// Whether the last value was read alone, since it was not in order; and how long that took,
+    /// once noted.
     was_alone: bool,
     /// Whether the last value lies in one of the buffers.
     holds_last: bool,
@@ -126,8 +130,8 @@ impl BlobReadahead {
         WINDOWS_BYTES_MAX.max(self.windows.1)
     }
 
-    /// The value of `user_key` that `index` leads to; `open` opens its file, unless that is known already. `verify` checks the
-    /// record.
+    /// The value of `user_key` that `index` leads to; `open` opens its file, unless that is known
+    /// already. `verify` checks the record.
     ///
     /// The value holds the memory that it was read into: for keeping it long, copy it.
     ///
@@ -153,7 +157,13 @@ impl BlobReadahead {
     }
 
     /// The value, from the window of its file or with a read.
-    fn value(&mut self, at: usize, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<Bytes> {
+    fn value(
+        &mut self,
+        at: usize,
+        user_key: &[u8],
+        index: &BlobIndex,
+        verify: bool,
+    ) -> Result<Bytes> {
         let run = &mut self.runs[at];
         let record = run.reader.record(user_key, index)?;
         run.follow(&record);
@@ -161,8 +171,8 @@ impl BlobReadahead {
             return Ok(value);
         }
         let value = self.fetch(at, user_key, index, &record, verify);
-        self.memory =
-            self.single.memory.len() + self.runs.iter().map(|run| run.held.memory.len()).sum::<usize>();
+        self.memory = self.single.memory.len()
+            + self.runs.iter().map(|run| run.held.memory.len()).sum::<usize>();
         value
     }
 
@@ -214,7 +224,8 @@ impl BlobReadahead {
         run.reader.value_in(user_key, index, self.single.part(0..self.single.filled), verify)
     }
 
-    /// Closes windows, those first that were not read from for longest, until one of so many bytes may be opened.
+    /// Closes windows, those first that were not read from for longest, until one of so many bytes
+    /// may be opened.
     fn make_room(&mut self, at: usize, wanted: usize) {
         let mut others: usize = self.runs.iter().map(|run| run.held.memory.len()).sum();
         others -= self.runs[at].held.memory.len();
@@ -232,7 +243,8 @@ impl BlobReadahead {
         *self = Self::of_windows(self.windows.0, self.windows.1);
     }
 
-    /// Watches one more file, in the place of the one that was not read from for longest if there are too many.
+    /// Watches one more file, in the place of the one that was not read from for longest if there
+    /// are too many.
     fn add(&mut self, file: FileNumber, reader: Arc<BlobFileReader>) -> usize {
         let run = Run {
             file,
@@ -288,22 +300,31 @@ impl Run {
     }
 
     /// The value, if the window has its record whole and in order.
-    fn take(&self, user_key: &[u8], index: &BlobIndex, record: &Range<u64>, verify: bool) -> Option<Bytes> {
+    fn take(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        record: &Range<u64>,
+        verify: bool,
+    ) -> Option<Bytes> {
         if !self.holds(record) {
             return None;
         }
-        let (start, end) = ((record.start - self.start) as usize, (record.end - self.start) as usize);
+        let (start, end) =
+            ((record.start - self.start) as usize, (record.end - self.start) as usize);
         self.reader.value_in(user_key, index, self.held.part(start..end), verify).ok()
     }
 
-    /// Reads a window of at most `largest` bytes, or the record alone if that is larger; whether there is one now.
+    /// Reads a window of at most `largest` bytes, or the record alone if that is larger; whether
+    /// there is one now.
     fn fetch(&mut self, record: &Range<u64>, largest: usize) -> bool {
         let length = record.end - record.start;
         if length > KEPT_BYTES_MAX as u64 {
             self.held = Buffer::default();
             return false;
         }
-        // Whole records, as long as they are all of one size: what is cut off at the end is read again.
+        // Whole records, as long as they are all of one size: what is cut off at the end is read
+        // again.
         let window = self.window.min(largest) as u64;
         let wanted = length * (window / length).max(1);
         let file = self.reader.file().clone();
@@ -312,7 +333,11 @@ impl Run {
         } else {
             record.start
         };
-        let end = if self.backward { record.end } else { (start + wanted).min(self.reader.records_end()) };
+        let end = if self.backward {
+            record.end
+        } else {
+            (start + wanted).min(self.reader.records_end())
+        };
         self.start = start;
         self.window = (self.window * 2).min(self.windows.1);
         // Why it failed, if it did, the read of the record alone will tell.
@@ -341,8 +366,8 @@ impl Run {
 }
 
 impl Buffer {
-    /// Reads `length` bytes; fewer at the file's end. What was handed out before must be dropped if its memory is to be used
-    /// again.
+    /// Reads `length` bytes; fewer at the file's end. What was handed out before must be dropped if
+    /// its memory is to be used again.
     fn fill(&mut self, file: &dyn File, offset: u64, length: usize) -> Result<()> {
         // Not that of one huge value for a small one.
         let is_fit = (length..=KEPT_BYTES_MAX.max(length)).contains(&self.memory.len());

@@ -54,10 +54,12 @@ impl Scene {
     fn new(files: u64, values: usize, size: usize, compression: CompressionType) -> Self {
         let fs = MemoryFileSystem::new();
         fs.create_directory(Path::new("/db")).unwrap();
-        let mut scene = Self { files: Vec::new(), values: Vec::new(), ahead: BlobReadahead::default() };
+        let mut scene =
+            Self { files: Vec::new(), values: Vec::new(), ahead: BlobReadahead::default() };
         for number in (1..=files).map(FileNumber) {
             let path: PathBuf = file_name::blob(Path::new("/db"), number);
-            let settings = BlobBuilderSettings { column_family: FAMILY, compression, ..Default::default() };
+            let settings =
+                BlobBuilderSettings { column_family: FAMILY, compression, ..Default::default() };
             let file = fs.open(&path, OpenMode::Create).unwrap();
             let mut builder = BlobFileBuilder::new(file, number, &settings).unwrap();
             let entries = (0..values).map(|at| {
@@ -90,7 +92,11 @@ impl Scene {
 
     /// Reads a value, lets go of it, and sees to it that it is the right one.
     fn check(&mut self, file: usize, at: usize) {
-        assert_eq!(self.read(file, at).unwrap(), self.values[file][at].1, "value {at} of file {file}");
+        assert_eq!(
+            self.read(file, at).unwrap(),
+            self.values[file][at].1,
+            "value {at} of file {file}"
+        );
     }
 
     fn reads(&self, file: usize) -> usize {
@@ -102,7 +108,8 @@ impl Scene {
     }
 }
 
-/// The windows of files that a compaction had done with stayed: those of twelve took three times what is said.
+/// The windows of files that a compaction had done with stayed: those of twelve took three times
+/// what is said.
 #[test]
 fn all_windows_together_keep_to_their_limit() {
     let mut scene = Scene::new(12, 50, 100_000, CompressionType::None);
@@ -118,7 +125,8 @@ fn all_windows_together_keep_to_their_limit() {
     }
 }
 
-/// A window has the record that is asked for, however large that is; with 64 files there were 64 such records.
+/// A window has the record that is asked for, however large that is; with 64 files there were 64
+/// such records.
 #[test]
 fn windows_of_large_records_keep_to_their_limit_too() {
     let mut scene = Scene::new(6, 6, 1_000_000, CompressionType::None);
@@ -233,7 +241,10 @@ fn a_damaged_value_fails_alone_and_by_its_place() {
     for at in 0..200 {
         if at == 100 {
             let error = scene.read(0, at).unwrap_err();
-            assert!(error.is_corruption() && error.to_string().contains("checksum mismatch"), "{error}");
+            assert!(
+                error.is_corruption() && error.to_string().contains("checksum mismatch"),
+                "{error}"
+            );
         } else {
             scene.check(0, at);
         }
@@ -290,12 +301,17 @@ fn an_index_that_leads_astray_is_an_error() {
     (0..9).for_each(|at| scene.check(0, at));
     for (offset, size) in [(0, 100), (u64::MAX, 100), (5, u64::MAX), (200, 1 << 40)] {
         let index = BlobIndex { offset, size, ..scene.values[0][9].2 };
-        let error = scene.ahead.read(b"key000009", &index, true, || panic!("it is open")).unwrap_err();
+        let error =
+            scene.ahead.read(b"key000009", &index, true, || panic!("it is open")).unwrap_err();
         assert!(error.is_corruption(), "{error}");
     }
     let (_, _, other) = scene.values[0][3];
     assert!(
-        scene.ahead.read(b"key000009", &other, true, || panic!("it is open")).unwrap_err().is_corruption()
+        scene
+            .ahead
+            .read(b"key000009", &other, true, || panic!("it is open"))
+            .unwrap_err()
+            .is_corruption()
     );
     scene.check(0, 9);
 }

@@ -1,8 +1,8 @@
 //! Reading single values out of a blob file.
 //!
-//! A value is read with one positioned read: its record from the header to the end if checksums are verified,
-//! only the stored value otherwise. Sizes and offsets in an index are checked against the file's size before
-//! memory is taken for them.
+//! A value is read with one positioned read: its record from the header to the end if checksums are
+//! verified, only the stored value otherwise. Sizes and offsets in an index are checked against the
+//! file's size before memory is taken for them.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use bytes::Bytes;
 
 use super::builder::BlobFileSummary;
 use super::format::{
-    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, PART_SIZE_MAX, RECORD_HEADER_SIZE,
-    RecordHeader,
+    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, PART_SIZE_MAX,
+    RECORD_HEADER_SIZE, RecordHeader,
 };
 use super::walk::RecordWalk;
 use crate::base::compression::{CompressionType, decompress};
@@ -26,7 +26,8 @@ pub(super) const MAX_VALUE_SIZE: usize = u32::MAX as usize;
 /// Bytes that a check reads at once.
 pub(super) const CHECK_SIZE: u64 = 1 << 20;
 
-/// Before so many bytes the header of a record is looked for first, and last, where the key has not the length expected.
+/// Before so many bytes the header of a record is looked for first, and last, where the key has not
+/// the length expected.
 const KEY_SEARCH_FIRST: usize = 4 << 10;
 const KEY_SEARCH_MAX: u64 = 64 << 20;
 
@@ -86,11 +87,12 @@ pub struct BlobRequest<'a> {
     pub index: BlobIndex,
 }
 
-/// Values of any files, read in one batch; each fails by itself, as [`BlobFileReader::get`] would. Also how many of the reads
-/// the kernel had in hand together.
+/// Values of any files, read in one batch; each fails by itself, as [`BlobFileReader::get`] would.
+/// Also how many of the reads the kernel had in hand together.
 pub fn get_together(requests: &[BlobRequest<'_>], verify: bool) -> (Vec<Result<BlobValue>>, usize) {
     let mut values = Vec::with_capacity(requests.len());
-    let (mut places, mut whose) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
+    let (mut places, mut whose) =
+        (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
     for (at, BlobRequest { reader, user_key, index }) in requests.iter().enumerate() {
         let span = reader.span(user_key, index, verify);
         if let Ok(span) = span {
@@ -117,7 +119,8 @@ impl BlobFileReader {
     /// another family than `column_family`; `NotSupported` for an unknown compression; `IoError`.
     pub fn open(file: Arc<dyn File>, column_family: ColumnFamilyId) -> Result<Self> {
         let size = file.size()?;
-        let footer_offset = size.checked_sub(FOOTER_SIZE as u64).filter(|&end| end >= HEADER_SIZE as u64);
+        let footer_offset =
+            size.checked_sub(FOOTER_SIZE as u64).filter(|&end| end >= HEADER_SIZE as u64);
         let footer_offset = footer_offset.ok_or_else(|| {
             Error::corruption(format!("{size} bytes are too few for a blob file")).at(file.path())
         })?;
@@ -128,9 +131,9 @@ impl BlobFileReader {
         Ok(Self { count: Some(footer.count), records_end: AtomicU64::new(footer_offset), ..reader })
     }
 
-    /// Opens a file that may not be sealed, because it is still written or its writer died: references from a
-    /// WAL or memtable lead to such files. Nothing is known of its end; each read is checked against its size
-    /// of that time.
+    /// Opens a file that may not be sealed, because it is still written or its writer died:
+    /// references from a WAL or memtable lead to such files. Nothing is known of its end; each read
+    /// is checked against its size of that time.
     ///
     /// # Errors
     /// As [`BlobFileReader::open`], of the header.
@@ -138,7 +141,9 @@ impl BlobFileReader {
         let in_header = |error: Error| error.at(file.path()).at_offset(0);
         let size = file.size()?;
         if size < HEADER_SIZE as u64 {
-            return Err(in_header(Error::corruption(format!("{size} bytes are too few for a blob file"))));
+            return Err(in_header(Error::corruption(format!(
+                "{size} bytes are too few for a blob file"
+            ))));
         }
         let header = read_exactly(&*file, 0, HEADER_SIZE)
             .and_then(|bytes| BlobFileHeader::decode(&bytes))
@@ -163,18 +168,21 @@ impl BlobFileReader {
         compression: CompressionType,
         sealed: Option<&BlobFileSummary>,
     ) -> Self {
-        let (count, records) = (sealed.map(|total| total.count), sealed.map_or(0, |total| total.total_bytes));
+        let (count, records) =
+            (sealed.map(|total| total.count), sealed.map_or(0, |total| total.total_bytes));
         let records_end = AtomicU64::new(HEADER_SIZE as u64 + records);
         let (compression_byte, order) = (compression.to_byte(), Comparator::Bytewise);
         Self { file, column_family, compression, compression_byte, count, records_end, order }
     }
 
-    /// A value is also found by a key that has other bytes than that in its record, if the two are the same in this order.
+    /// A value is also found by a key that has other bytes than that in its record, if the two are
+    /// the same in this order.
     pub fn with_order(self, order: &Comparator) -> Self {
         Self { order: order.clone(), ..self }
     }
 
-    /// The value of `user_key` that `index` leads to. `verify` checks the record's checksums, sizes and key.
+    /// The value of `user_key` that `index` leads to. `verify` checks the record's checksums, sizes
+    /// and key.
     ///
     /// # Errors
     /// `Corruption` naming file and record if the index cannot be right, the record is another, a
@@ -190,12 +198,17 @@ impl BlobFileReader {
         self.unfold(user_key, index, span, buffer)
     }
 
-    /// Some bytes of a value that is stored as it is, without reading the others; no checksum covers a part.
-    /// A range that leaves the value is cut off at its end.
+    /// Some bytes of a value that is stored as it is, without reading the others; no checksum
+    /// covers a part. A range that leaves the value is cut off at its end.
     ///
     /// # Errors
     /// `NotSupported` if the file is compressed; as [`BlobFileReader::get`] otherwise.
-    pub fn get_range(&self, user_key: &[u8], index: &BlobIndex, range: Range<u64>) -> Result<Vec<u8>> {
+    pub fn get_range(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        range: Range<u64>,
+    ) -> Result<Vec<u8>> {
         if self.compression != CompressionType::None {
             return Err(Error::not_supported("a part of a compressed value").at(self.file.path()));
         }
@@ -205,8 +218,8 @@ impl BlobFileReader {
         read_exactly(&*self.file, span.offset + start, length)
     }
 
-    /// Checks the record of `user_key` that `index` leads to, in pieces: the value need not fit into memory. What is stored
-    /// is not unfolded.
+    /// Checks the record of `user_key` that `index` leads to, in pieces: the value need not fit
+    /// into memory. What is stored is not unfolded.
     ///
     /// # Errors
     /// As [`BlobFileReader::get`].
@@ -214,8 +227,8 @@ impl BlobFileReader {
         self.read_through(user_key, index, |_, _| {})
     }
 
-    /// [`BlobFileReader::check`], which shows `visit` all that is stored of the value, `CHECK_SIZE` bytes at a time, and where
-    /// in it they begin. That it is sound is known only at the end.
+    /// [`BlobFileReader::check`], which shows `visit` all that is stored of the value, `CHECK_SIZE`
+    /// bytes at a time, and where in it they begin. That it is sound is known only at the end.
     pub(super) fn read_through(
         &self,
         user_key: &[u8],
@@ -231,7 +244,8 @@ impl BlobFileReader {
         Ok(())
     }
 
-    /// What `read` finds by `user_key`; or by the record's own key, where that has another length, but is the same in the order.
+    /// What `read` finds by `user_key`; or by the record's own key, where that has another length,
+    /// but is the same in the order.
     pub(super) fn by_either_key<T>(
         &self,
         user_key: &[u8],
@@ -250,14 +264,15 @@ impl BlobFileReader {
         }
     }
 
-    /// Where the record of `user_key` lies that `index` leads to, after all checks that need no reading.
+    /// Where the record of `user_key` lies that `index` leads to, after all checks that need no
+    /// reading.
     pub(super) fn record(&self, user_key: &[u8], index: &BlobIndex) -> Result<Range<u64>> {
         let span = self.span(user_key, index, true)?;
         Ok(span.offset..span.offset + span.length as u64)
     }
 
-    /// The value in a record that was read already; a part of it, unless it is compressed. Fewer bytes than the record has are
-    /// an error.
+    /// The value in a record that was read already; a part of it, unless it is compressed. Fewer
+    /// bytes than the record has are an error.
     pub(super) fn value_in(
         &self,
         user_key: &[u8],
@@ -300,8 +315,9 @@ impl BlobFileReader {
 
     /// What to read for a value, after all checks that need no reading.
     fn span(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<Span> {
-        let wrong =
-            |message: String| Err(Error::corruption(message).at(self.file.path()).at_offset(index.offset));
+        let wrong = |message: String| {
+            Err(Error::corruption(message).at(self.file.path()).at_offset(index.offset))
+        };
         if index.compression != self.compression_byte {
             return wrong(format!(
                 "blob index names compression {}, the file's is {}",
@@ -319,12 +335,16 @@ impl BlobFileReader {
             _ => false,
         };
         if !is_within {
-            return wrong(format!("invalid blob offset: {} bytes are not within the records", index.size));
+            return wrong(format!(
+                "invalid blob offset: {} bytes are not within the records",
+                index.size
+            ));
         }
         let skipped = if verify { prefix } else { 0 };
-        // Fits: the file has that many bytes, so does the address space of any machine that could hold them.
-        let length =
-            usize::try_from(skipped + index.size).map_err(|_| Error::corruption("blob too large"))?;
+        // Fits: the file has that many bytes, so does the address space of any machine that could
+        // hold them.
+        let length = usize::try_from(skipped + index.size)
+            .map_err(|_| Error::corruption("blob too large"))?;
         Ok(Span { offset: index.offset - skipped, length, value_start: skipped as usize, verify })
     }
 
@@ -342,7 +362,13 @@ impl BlobFileReader {
     }
 
     /// Checks what was read, and takes the value out of it.
-    fn unfold(&self, user_key: &[u8], index: &BlobIndex, span: Span, read: Vec<u8>) -> Result<BlobValue> {
+    fn unfold(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        span: Span,
+        read: Vec<u8>,
+    ) -> Result<BlobValue> {
         self.check_span(user_key, index, span, &read)?;
         Ok(match self.compression {
             CompressionType::None => BlobValue { buffer: read, start: span.value_start },
@@ -351,7 +377,13 @@ impl BlobFileReader {
     }
 
     /// Checks what was read for a value.
-    fn check_span(&self, user_key: &[u8], index: &BlobIndex, span: Span, read: &[u8]) -> Result<()> {
+    fn check_span(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        span: Span,
+        read: &[u8],
+    ) -> Result<()> {
         let place = |error: Error| error.at(self.file.path()).at_offset(span.offset);
         if read.len() != span.length {
             let message = format!("read {} bytes of a blob, not {}", read.len(), span.length);
@@ -370,8 +402,8 @@ impl BlobFileReader {
         self.check_key(key, user_key)
     }
 
-    /// Whether a record's key may be `user_key`, before it is known to be sound: an order of the application's is not to be asked
-    /// about bytes that nobody wrote.
+    /// Whether a record's key may be `user_key`, before it is known to be sound: an order of the
+    /// application's is not to be asked about bytes that nobody wrote.
     pub(super) fn check_bytes(&self, key: &[u8], user_key: &[u8]) -> Result<()> {
         if !self.order.tells_bytes_apart() || key == user_key { Ok(()) } else { Err(other_key()) }
     }
@@ -388,8 +420,8 @@ impl BlobFileReader {
     }
 }
 
-/// The key of the record whose value `index` leads to: its header stands before as many bytes as it says that the key has.
-/// `None` if there is none before `KEY_SEARCH_MAX` bytes.
+/// The key of the record whose value `index` leads to: its header stands before as many bytes as it
+/// says that the key has. `None` if there is none before `KEY_SEARCH_MAX` bytes.
 ///
 /// # Errors
 /// Those of reading the file.
@@ -428,7 +460,11 @@ fn other_key() -> Error {
 }
 
 /// Checks what stands before a record's key.
-pub(super) fn check_header(record: &[u8], key_size: usize, index: &BlobIndex) -> Result<RecordHeader> {
+pub(super) fn check_header(
+    record: &[u8],
+    key_size: usize,
+    index: &BlobIndex,
+) -> Result<RecordHeader> {
     let header = RecordHeader::decode(record)?;
     if header.key_size != key_size as u64 || header.value_size != index.size {
         return Err(Error::corruption(format!(
@@ -444,8 +480,8 @@ pub(super) fn compression_type(byte: u8) -> Result<CompressionType> {
         .ok_or_else(|| Error::not_supported(format!("blob compression type {byte:#04x}")))
 }
 
-/// Reads `length` bytes that the file's size says are there. A read that stops short of them is no sign of damage: recovery
-/// would take it for the end of history.
+/// Reads `length` bytes that the file's size says are there. A read that stops short of them is no
+/// sign of damage: recovery would take it for the end of history.
 pub(super) fn read_exactly(file: &dyn File, offset: u64, length: usize) -> Result<Vec<u8>> {
     let mut buffer = Vec::with_capacity(length);
     let mut filled = file.read_onto(offset, length, &mut buffer)?;

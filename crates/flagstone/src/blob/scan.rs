@@ -1,16 +1,21 @@
-//! Going through all records of a blob file, sealed or not: for checking, for people, and after a crash.
+//! Going through all records of a blob file, sealed or not: for checking, for people, and after a
+//! crash.
 //!
-//! 1. A record whose value is damaged is reported and stepped over: its sizes have a checksum of their own.
+//! 1. A record whose value is damaged is reported and stepped over: its sizes have a checksum of
+//!    their own.
 //! 2. A record whose header is damaged ends the scan: where the next one starts is unknown.
-//! 3. Unless there is a hole: zeros in a whole piece of the file that the header touches. What it has left of dead records is
-//!    passed over, up to the next 32 bytes that are a correct header; so is a record with a hole in its value. What lay there
-//!    is not known: whether anything was lost is for those to say who refer to it.
-//! 4. The last 32 bytes are taken for the footer if they are one; its count must be that of the records, if there are no holes.
+//! 3. Unless there is a hole: zeros in a whole piece of the file that the header touches. What it
+//!    has left of dead records is passed over, up to the next 32 bytes that are a correct header;
+//!    so is a record with a hole in its value. What lay there is not known: whether anything was
+//!    lost is for those to say who refer to it.
+//! 4. The last 32 bytes are taken for the footer if they are one; its count must be that of the
+//!    records, if there are no holes.
 
 use std::sync::Arc;
 
 use super::format::{
-    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
+    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE,
+    RecordHeader,
 };
 use super::reader::{MAX_VALUE_SIZE, compression_type, read_exactly};
 use crate::base::checksum::{crc32c, crc32c_append};
@@ -55,8 +60,8 @@ impl BlobRecord {
 
 /// Goes through the records of a blob file from front to back.
 ///
-/// An error names the file and the offset of the record; the next item is the next record, if that can be
-/// found.
+/// An error names the file and the offset of the record; the next item is the next record, if that
+/// can be found.
 pub struct BlobFileScan {
     file: Arc<dyn File>,
     size: u64,
@@ -105,7 +110,8 @@ impl BlobFileScan {
         &self.header
     }
 
-    /// The footer, once the scan has come to it; `None` at the end of the scan: the file is not sealed.
+    /// The footer, once the scan has come to it; `None` at the end of the scan: the file is not
+    /// sealed.
     pub fn footer(&self) -> Option<&BlobFileFooter> {
         self.footer.as_ref()
     }
@@ -123,7 +129,8 @@ impl BlobFileScan {
     /// The value of a record that the scan has come to, unfolded.
     ///
     /// # Errors
-    /// `Corruption` if the stored form is malformed; `NotSupported` for an unknown compression; `IoError`.
+    /// `Corruption` if the stored form is malformed; `NotSupported` for an unknown compression;
+    /// `IoError`.
     pub fn value(&self, record: &BlobRecord) -> Result<Vec<u8>> {
         let offset = record.index(FileNumber(0)).offset;
         let size = record.stored_size as usize;
@@ -140,8 +147,8 @@ impl BlobFileScan {
         }
     }
 
-    /// Whether a record's value is as it was written: its checksums are right, and what is compressed unfolds. One that is stored
-    /// as it is need not be read again for that.
+    /// Whether a record's value is as it was written: its checksums are right, and what is
+    /// compressed unfolds. One that is stored as it is need not be read again for that.
     ///
     /// # Errors
     /// As [`BlobFileScan::value`].
@@ -162,7 +169,11 @@ impl BlobFileScan {
                 return Ok(None);
             }
             match self.record(rest) {
-                Err(error) if error.is_corruption() && self.footer.is_none() && self.pass_hole(offset)? => {
+                Err(error)
+                    if error.is_corruption()
+                        && self.footer.is_none()
+                        && self.pass_hole(offset)? =>
+                {
                     (self.has_holes, self.finished) = (true, false);
                 }
                 outcome => return outcome,
@@ -170,7 +181,8 @@ impl BlobFileScan {
         }
     }
 
-    /// Goes on behind a hole, if that is why the record at `offset` is not whole; the scan may have gone on behind the record.
+    /// Goes on behind a hole, if that is why the record at `offset` is not whole; the scan may have
+    /// gone on behind the record.
     fn pass_hole(&mut self, offset: u64) -> Result<bool> {
         let behind = self.offset;
         let end = behind.max(offset + RECORD_HEADER_SIZE as u64);
@@ -210,7 +222,8 @@ impl BlobFileScan {
         Ok(self.bytes(PIECE as usize)?.iter().all(|byte| *byte == 0))
     }
 
-    /// Goes on to the next correct header of a record that the file has room for, or the footer's place.
+    /// Goes on to the next correct header of a record that the file has room for, or the footer's
+    /// place.
     fn seek_header(&mut self) -> Result<()> {
         let last = self.size.saturating_sub(FOOTER_SIZE as u64);
         while self.offset < last {

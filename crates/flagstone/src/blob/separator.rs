@@ -9,8 +9,8 @@ use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, Result};
 use crate::env::File;
 
-/// A value that lies uncompressed in a blob file stays so from this many bytes on, whatever a family's compression is:
-/// compressing it would take memory for all of it, twice.
+/// A value that lies uncompressed in a blob file stays so from this many bytes on, whatever a
+/// family's compression is: compressing it would take memory for all of it, twice.
 pub const UNCOMPRESSED_FROM: u64 = 32 << 20;
 
 /// Which values leave the tables.
@@ -50,13 +50,15 @@ pub struct FinishedBlobFile {
     pub file: Arc<dyn File>,
 }
 
-/// Takes the values of one flush or one part of a compaction to blob files, in the order of their keys.
+/// Takes the values of one flush or one part of a compaction to blob files, in the order of their
+/// keys.
 ///
-/// A file is opened when the first value for it arrives, through the closure given; it is sealed once it has
-/// `blob_file_size` bytes.
+/// A file is opened when the first value for it arrives, through the closure given; it is sealed
+/// once it has `blob_file_size` bytes.
 pub struct BlobSeparator<F> {
     policy: SeparationPolicy,
-    /// Longer values stay in the table: their codec cannot compress them, and all values of a file are compressed.
+    /// Longer values stay in the table: their codec cannot compress them, and all values of a file
+    /// are compressed.
     value_size_max: usize,
     settings: BlobBuilderSettings,
     blob_file_size: u64,
@@ -93,7 +95,8 @@ where
         size <= self.value_size_max && self.policy.separates(size)
     }
 
-    /// Takes `value` to a blob file if the policy says so and the codec can; `None` if it stays in the table.
+    /// Takes `value` to a blob file if the policy says so and the codec can; `None` if it stays in
+    /// the table.
     ///
     /// # Errors
     /// Those of `open_file`, and `IoError`: the separator is then of no further use.
@@ -106,31 +109,39 @@ where
         Ok(Some(index))
     }
 
-    /// Whether a value of `size` bytes, which lies uncompressed in a blob file, goes to another one piece by piece.
+    /// Whether a value of `size` bytes, which lies uncompressed in a blob file, goes to another one
+    /// piece by piece.
     pub fn takes_pieces(&self, size: u64) -> bool {
         let is_kept_as_it_is =
             self.settings.compression == CompressionType::None || size >= UNCOMPRESSED_FROM;
         is_kept_as_it_is && self.policy.separates(usize::try_from(size).unwrap_or(usize::MAX))
     }
 
-    /// [`Self::separate`] of a value that is read piece by piece. Where values are compressed it gets a file of its own,
-    /// uncompressed. `None`, with nothing read, if it must be read as a whole.
+    /// [`Self::separate`] of a value that is read piece by piece. Where values are compressed it
+    /// gets a file of its own, uncompressed. `None`, with nothing read, if it must be read as a
+    /// whole.
     ///
     /// # Errors
     /// As [`Self::separate`]; those of the pieces.
-    pub fn separate_pieces(&mut self, user_key: &[u8], pieces: &mut BlobPieces) -> Result<Option<BlobIndex>> {
+    pub fn separate_pieces(
+        &mut self,
+        user_key: &[u8],
+        pieces: &mut BlobPieces,
+    ) -> Result<Option<BlobIndex>> {
         // The checksum in the header is of the record's own key.
         if pieces.key() != user_key || !self.takes_pieces(pieces.size()) {
             return Ok(None);
         }
         let header = *pieces.header();
         if self.settings.compression == CompressionType::None {
-            let index = self.builder()?.add_pieces(user_key, &header, &mut || pieces.next_piece())?;
+            let index =
+                self.builder()?.add_pieces(user_key, &header, &mut || pieces.next_piece())?;
             self.seal_if_full()?;
             return Ok(Some(index));
         }
         let (number, file) = (self.open_file)()?;
-        let settings = BlobBuilderSettings { compression: CompressionType::None, ..self.settings.clone() };
+        let settings =
+            BlobBuilderSettings { compression: CompressionType::None, ..self.settings.clone() };
         let mut builder = BlobFileBuilder::new(file.clone(), number, &settings)?;
         let index = builder.add_pieces(user_key, &header, &mut || pieces.next_piece())?;
         self.finished.push(FinishedBlobFile { summary: builder.finish()?, file });
@@ -147,7 +158,8 @@ where
     }
 
     fn seal_if_full(&mut self) -> Result<()> {
-        let is_full = self.current.as_ref().is_some_and(|builder| builder.file_size() >= self.blob_file_size);
+        let is_full =
+            self.current.as_ref().is_some_and(|builder| builder.file_size() >= self.blob_file_size);
         if is_full { self.seal() } else { Ok(()) }
     }
 

@@ -1,7 +1,7 @@
 //! Writing one value, piece by piece, to a blob file of its own.
 //!
-//! The record's header, with size and checksum, is written last: until then the file is no blob file, and nothing refers
-//! to it. A value that is given up leaves nothing but that file.
+//! The record's header, with size and checksum, is written last: until then the file is no blob
+//! file, and nothing refers to it. A value that is given up leaves nothing but that file.
 
 use std::sync::Arc;
 

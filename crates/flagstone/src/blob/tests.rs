@@ -47,7 +47,8 @@ impl Scene {
     }
 
     fn builder(&self, compression: CompressionType) -> BlobFileBuilder {
-        let settings = BlobBuilderSettings { column_family: FAMILY, compression, ..Default::default() };
+        let settings =
+            BlobBuilderSettings { column_family: FAMILY, compression, ..Default::default() };
         BlobFileBuilder::new(self.create(), NUMBER, &settings).unwrap()
     }
 }
@@ -74,10 +75,17 @@ fn every_value_comes_back_in_every_compression() {
     for compression in CompressionType::ALL {
         let (scene, entries) = written(compression);
         let reader = BlobFileReader::open(scene.file(), FAMILY).unwrap();
-        assert_eq!((reader.count(), reader.compression()), (Some(entries.len() as u64), compression));
+        assert_eq!(
+            (reader.count(), reader.compression()),
+            (Some(entries.len() as u64), compression)
+        );
         for (key, value, index) in &entries {
             for verify in [false, true] {
-                assert_eq!(&*reader.get(key, index, verify).unwrap(), value.as_slice(), "{compression}");
+                assert_eq!(
+                    &*reader.get(key, index, verify).unwrap(),
+                    value.as_slice(),
+                    "{compression}"
+                );
             }
         }
         let mut scan = BlobFileScan::new(scene.file()).unwrap();
@@ -185,7 +193,8 @@ fn a_file_cut_off_anywhere_still_gives_its_whole_records_from_the_front() {
     for length in 0..bytes.len() {
         let cut = Scene::holding(&bytes[..length]);
         assert!(BlobFileReader::open(cut.file(), FAMILY).is_err(), "length {length}");
-        let whole = entries.iter().take_while(|(_, _, index)| index.offset + index.size <= length as u64);
+        let whole =
+            entries.iter().take_while(|(_, _, index)| index.offset + index.size <= length as u64);
         let whole = whole.count();
         let Ok(reader) = BlobFileReader::open_unsealed(cut.file(), FAMILY) else {
             assert!(length < HEADER_SIZE);
@@ -199,7 +208,8 @@ fn a_file_cut_off_anywhere_still_gives_its_whole_records_from_the_front() {
             }
         }
         let mut scan = BlobFileScan::new(cut.file()).unwrap();
-        let found: Vec<_> = scan.by_ref().filter_map(Result::ok).map(|record| record.index(NUMBER)).collect();
+        let found: Vec<_> =
+            scan.by_ref().filter_map(Result::ok).map(|record| record.index(NUMBER)).collect();
         let expected: Vec<_> = entries[..whole].iter().map(|(_, _, index)| *index).collect();
         assert_eq!((found, scan.footer()), (expected, None));
     }
@@ -262,7 +272,10 @@ fn expected_values(name: &str) -> HashMap<Vec<u8>, Vec<u8>> {
     let path = fixtures().join(format!("{name}.expected"));
     let text = String::from_utf8(read_file(&OsFileSystem, &path, 1 << 30).unwrap()).unwrap();
     let hex = |digits: &str| -> Vec<u8> {
-        (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap()).collect()
+        (0..digits.len())
+            .step_by(2)
+            .map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap())
+            .collect()
     };
     let lines = text.lines().map(|line| {
         let mut fields = line.split(' ').skip(1).map(hex);
@@ -340,7 +353,8 @@ impl env::FileAround for Sparse {
     }
 }
 
-/// Whoever read the value, or went through the file, asked for as much memory, and the process ended.
+/// Whoever read the value, or went through the file, asked for as much memory, and the process
+/// ended.
 #[test]
 fn a_record_longer_than_any_is_damage_and_takes_no_memory() {
     let record = RecordHeader::with_crc(1, 1 << 60, 0).encode();

@@ -1,7 +1,7 @@
 //! Reading a value from front to back, piece by piece: it need not fit into memory.
 //!
-//! The record's header and key are checked first. The record's checksum covers all of it, so the last piece is handed out only
-//! where that is right; pieces before it may be of a damaged value.
+//! The record's header and key are checked first. The record's checksum covers all of it, so the
+//! last piece is handed out only where that is right; pieces before it may be of a damaged value.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::CompressionType;
 use crate::base::{Error, Result};
 
-/// Whether the value that an index leads to is read in pieces where that can be: it is stored as it is, and has more than one.
+/// Whether the value that an index leads to is read in pieces where that can be: it is stored as it
+/// is, and has more than one.
 pub fn is_read_in_pieces(index: &BlobIndex) -> bool {
     index.compression == CompressionType::None.to_byte() && index.size > CHECK_SIZE
 }
@@ -38,21 +39,35 @@ impl RecordWalk {
     ///
     /// # Errors
     /// As [`BlobFileReader::get`].
-    pub(super) fn begin(reader: &BlobFileReader, user_key: &[u8], index: &BlobIndex) -> Result<Self> {
+    pub(super) fn begin(
+        reader: &BlobFileReader,
+        user_key: &[u8],
+        index: &BlobIndex,
+    ) -> Result<Self> {
         let record = reader.record(user_key, index)?;
         let place = |error: Error| error.at(reader.file().path()).at_offset(record.start);
-        let head = read_exactly(&**reader.file(), record.start, (index.offset - record.start) as usize)?;
+        let head =
+            read_exactly(&**reader.file(), record.start, (index.offset - record.start) as usize)?;
         let header = check_header(&head, user_key.len(), index).map_err(place)?;
         let key = head[RECORD_HEADER_SIZE..].to_vec();
         reader.check_bytes(&key, user_key).map_err(place)?;
         let crc = crc32c(&key);
-        Ok(Self { user_key: user_key.to_vec(), index: *index, start: record.start, key, header, crc, at: 0 })
+        Ok(Self {
+            user_key: user_key.to_vec(),
+            index: *index,
+            start: record.start,
+            key,
+            header,
+            crc,
+            at: 0,
+        })
     }
 
     /// The next piece as stored, of up to `CHECK_SIZE` bytes; `None` at the end.
     ///
     /// # Errors
-    /// `Corruption`, instead of the last piece, if a checksum is wrong or the record is of another key; `IoError`.
+    /// `Corruption`, instead of the last piece, if a checksum is wrong or the record is of another
+    /// key; `IoError`.
     pub(super) fn next(&mut self, reader: &BlobFileReader) -> Result<Option<Vec<u8>>> {
         let length = CHECK_SIZE.min(self.index.size - self.at) as usize;
         let piece = read_exactly(&**reader.file(), self.index.offset + self.at, length)?;
@@ -81,7 +96,8 @@ impl BlobPieces {
     /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// `Corruption`, instead of the last piece, if the value is not what was written; `IoError`. No further piece is of use then.
+    /// `Corruption`, instead of the last piece, if the value is not what was written; `IoError`. No
+    /// further piece is of use then.
     pub fn next_piece(&mut self) -> Result<Option<Bytes>> {
         Ok(self.walk.next(&self.reader)?.map(Bytes::from))
     }
@@ -91,17 +107,20 @@ impl BlobPieces {
         self.walk.index.size
     }
 
-    /// What the record says of itself; its checksum of key and value is right only if no piece fails.
+    /// What the record says of itself; its checksum of key and value is right only if no piece
+    /// fails.
     pub fn header(&self) -> &RecordHeader {
         &self.walk.header
     }
 
-    /// The key in the record: where the order takes other bytes for the same key, it may have those.
+    /// The key in the record: where the order takes other bytes for the same key, it may have
+    /// those.
     pub fn key(&self) -> &[u8] {
         &self.walk.key
     }
 
-    /// The last bytes of the value, or all that there are. No checksum covers them before the last piece is read.
+    /// The last bytes of the value, or all that there are. No checksum covers them before the last
+    /// piece is read.
     ///
     /// # Errors
     /// As [`BlobFileReader::get_range`].
@@ -115,8 +134,8 @@ impl BlobFileReader {
     /// Begins to read a value that is stored as it is, piece by piece.
     ///
     /// # Errors
-    /// `NotSupported` if the file is compressed; as [`BlobFileReader::get`] otherwise, but that the value itself is checked as it
-    /// is read.
+    /// `NotSupported` if the file is compressed; as [`BlobFileReader::get`] otherwise, but that the
+    /// value itself is checked as it is read.
     pub fn pieces(self: &Arc<Self>, user_key: &[u8], index: &BlobIndex) -> Result<BlobPieces> {
         if self.compression() != CompressionType::None {
             return Err(Error::not_supported("a compressed value in pieces").at(self.file().path()));

@@ -1,11 +1,11 @@
 //! Who holds memory beside the cache, and what that leaves to the cache.
 //!
-//! Holders tell of whole pieces (a chunk of an arena, an open table, the buffers of a job), of range deletions in memtables, and
-//! of each block that a cache lets go of while somebody uses it. No put, and no lookup that finds its block in the cache, meets
-//! these counts.
+//! Holders tell of whole pieces (a chunk of an arena, an open table, the buffers of a job), of
+//! range deletions in memtables, and of each block that a cache lets go of while somebody uses it.
+//! No put, and no lookup that finds its block in the cache, meets these counts.
 //!
-//! **Thread safety.** The counts are relaxed sums. Who follows their total hears of it from one thread at a time, and last
-//! of a total that was right when nobody changed it any more.
+//! **Thread safety.** The counts are relaxed sums. Who follows their total hears of it from one
+//! thread at a time, and last of a total that was right when nobody changed it any more.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,8 @@ use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum MemoryKind {
-    /// Memtables: those written to, those that wait for a flush, and flushed ones that a reader keeps.
+    /// Memtables: those written to, those that wait for a flush, and flushed ones that a reader
+    /// keeps.
     Memtables,
     /// Memory of dropped memtables, kept for the next.
     RecycledArenas,
@@ -26,11 +27,13 @@ pub enum MemoryKind {
     Cursors,
     /// Buffers of flushes and compactions.
     Jobs,
-    /// Batches while they are written, what is made of them on their way, and values that are written piece by piece.
+    /// Batches while they are written, what is made of them on their way, and values that are
+    /// written piece by piece.
     Writes,
     /// Log records that are being framed, or wait for their way into the WAL's file.
     WalBuffers,
-    /// Large values that were read from blob files, and that somebody holds outside the cache and the buffers of a cursor.
+    /// Large values that were read from blob files, and that somebody holds outside the cache and
+    /// the buffers of a cursor.
     Values,
     /// Blocks, indexes, and small values of blob files, that somebody uses and the cache let go of.
     KeptBlocks,
@@ -38,8 +41,9 @@ pub enum MemoryKind {
 
 const HOLDERS: usize = 9;
 
-/// What is smaller, in bytes, is not told of by itself if it lives for one call, or one value: to write or read so much takes a
-/// thousand times as long as to count it, and a thousand threads with less have some dozen megabytes.
+/// What is smaller, in bytes, is not told of by itself if it lives for one call, or one value: to
+/// write or read so much takes a thousand times as long as to count it, and a thousand threads with
+/// less have some dozen megabytes.
 pub const COUNTED_FROM: usize = 64 << 10;
 
 /// The bytes that each holder has.
@@ -66,7 +70,8 @@ struct Follower {
 impl MemoryAccount {
     /// Bytes that a holder has now.
     pub fn held(&self, holder: MemoryKind) -> usize {
-        // Taken by one thread before the other has told that it gave them, they make less than nothing for a moment.
+        // Taken by one thread before the other has told that it gave them, they make less than
+        // nothing for a moment.
         (self.held[holder as usize].load(Ordering::Relaxed) as isize).max(0) as usize
     }
 
@@ -77,7 +82,8 @@ impl MemoryAccount {
 
     /// Bytes of all holders.
     pub fn total(&self) -> usize {
-        // While a piece changes hands its bytes may be missing in one before they stand in the other.
+        // While a piece changes hands its bytes may be missing in one before they stand in the
+        // other.
         self.held.iter().map(|held| held.load(Ordering::Relaxed)).fold(0, usize::wrapping_add)
     }
 
@@ -116,8 +122,9 @@ impl MemoryAccount {
         (bytes >= COUNTED_FROM).then(|| self.hold(holder, bytes))
     }
 
-    /// From now on `follow` hears the total when it has changed by `step` or more since it last did. Once for each account. It
-    /// may change the step ([`MemoryAccount::follow_every`]), and takes no lock that a holder has.
+    /// From now on `follow` hears the total when it has changed by `step` or more since it last
+    /// did. Once for each account. It may change the step ([`MemoryAccount::follow_every`]), and
+    /// takes no lock that a holder has.
     ///
     /// # Panics
     /// If somebody follows already.
@@ -151,15 +158,18 @@ impl MemoryAccount {
         self.tell();
     }
 
-    /// From now on, each time so many bytes were freed the allocator is to give them back to the system.
+    /// From now on, each time so many bytes were freed the allocator is to give them back to the
+    /// system.
     pub fn release_every(&self, step: usize) {
         self.release_step.store(step, Ordering::Relaxed);
     }
 
-    /// Memory was freed that is not likely to be allocated again by the same thread; whether the allocator was asked for it.
+    /// Memory was freed that is not likely to be allocated again by the same thread; whether the
+    /// allocator was asked for it.
     pub fn freed(&self, bytes: usize) -> bool {
         let step = self.release_step.load(Ordering::Relaxed);
-        let is_worth_it = step > 0 && self.freed.fetch_add(bytes, Ordering::Relaxed) + bytes >= step;
+        let is_worth_it =
+            step > 0 && self.freed.fetch_add(bytes, Ordering::Relaxed) + bytes >= step;
         if is_worth_it {
             self.freed.store(0, Ordering::Relaxed);
             release_free_memory();
@@ -176,7 +186,9 @@ impl MemoryAccount {
         let Some(follower) = self.follower.get() else { return };
         loop {
             let total = self.total();
-            if total.abs_diff(follower.told.load(Ordering::Relaxed)) < follower.step.load(Ordering::Relaxed) {
+            if total.abs_diff(follower.told.load(Ordering::Relaxed))
+                < follower.step.load(Ordering::Relaxed)
+            {
                 return;
             }
             // Who has the lock looks again after it.

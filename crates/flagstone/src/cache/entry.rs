@@ -6,12 +6,12 @@ use super::MemoryAccount;
 
 /// What a cache can hold: handles, which a lookup clones.
 pub trait CacheValue: Clone {
-    /// Whether somebody else holds the value, too, so that dropping it from the cache would free no memory. May be out of date
-    /// as soon as it is told.
+    /// Whether somebody else holds the value, too, so that dropping it from the cache would free no
+    /// memory. May be out of date as soon as it is told.
     fn is_pinned(&self) -> bool;
 
-    /// The value left the cache while somebody else held it: until nobody does, its memory is a piece of
-    /// [`super::MemoryKind::KeptBlocks`].
+    /// The value left the cache while somebody else held it: until nobody does, its memory is a
+    /// piece of [`super::MemoryKind::KeptBlocks`].
     fn count_kept(&self, _account: &Arc<MemoryAccount>) {}
 
     /// Drops a value that left the cache; what is to come in may use its memory.

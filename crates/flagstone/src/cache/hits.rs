@@ -1,12 +1,13 @@
 //! Tells a policy of hits without a lock.
 //!
-//! Policies are changed under the shard's lock, and a hit must take none. So hits are written down here, and whoever takes
-//! the lock next to change something hands them to the policy first.
+//! Policies are changed under the shard's lock, and a hit must take none. So hits are written down
+//! here, and whoever takes the lock next to change something hands them to the policy first.
 //!
-//! An entry is written down once between two such changes, and no more than [`LENGTH`] entries are; what is hit beyond
-//! that goes untold, and costs no write at all. Decisions fall only when something comes in, so what they are based on is
-//! which entries were hit since the last one did, in the order of their first hits. A record that meets the reading of the
-//! log may be lost, or name a slot that has another entry by now: a hit too few or too many.
+//! An entry is written down once between two such changes, and no more than [`LENGTH`] entries are;
+//! what is hit beyond that goes untold, and costs no write at all. Decisions fall only when
+//! something comes in, so what they are based on is which entries were hit since the last one did,
+//! in the order of their first hits. A record that meets the reading of the log may be lost, or
+//! name a slot that has another entry by now: a hit too few or too many.
 
 use crate::base::sync::{AtomicU32, Ordering};
 
@@ -36,7 +37,9 @@ impl HitLog {
     #[inline]
     pub(super) fn record(&self, slot: u32, seen: &AtomicU32) {
         let round = self.round.load(Ordering::Relaxed);
-        if seen.load(Ordering::Relaxed) == round || self.length.load(Ordering::Relaxed) as usize >= LENGTH {
+        if seen.load(Ordering::Relaxed) == round
+            || self.length.load(Ordering::Relaxed) as usize >= LENGTH
+        {
             return;
         }
         seen.store(round, Ordering::Relaxed);

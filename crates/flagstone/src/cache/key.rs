@@ -10,8 +10,8 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// Spreads keys over shards and buckets. Offsets and file ids are no attacker's to choose, so that one folded
-    /// product is enough.
+    /// Spreads keys over shards and buckets. Offsets and file ids are no attacker's to choose, so
+    /// that one folded product is enough.
     #[inline]
     pub(crate) fn hash(self) -> u64 {
         let a = self.file.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.offset ^ 0x2d35_8dcc_aa6c_78a5;

@@ -1,22 +1,25 @@
 //! Caches of blocks and blobs, bounded by a charge.
 //!
 //! - [`policy`]: which entry goes first, as plain data structures over slot numbers
-//! - `table`: finds entries without a lock, in `slots`; `hits`: tells the policy of hits, without one, too
+//! - `table`: finds entries without a lock, in `slots`; `hits`: tells the policy of hits, without
+//!   one, too
 //! - `shard`: a part of the cache, with a lock for changes
 //! - `Cache`: shards
 //! - `owner`: whose entries they are
 //! - `account`: who holds memory beside the cache
 //! - `trace`: records what a cache is asked for
 //!
-//! **Thread safety.** A key's hash chooses its shard. A lookup takes no lock, and writes nothing that other lookups write but
-//! the value's own count, for the first hits after a change the hit log, and a hint that was wrong. A change takes
-//! the shard's lock, under which no value is dropped.
+//! **Thread safety.** A key's hash chooses its shard. A lookup takes no lock, and writes nothing
+//! that other lookups write but the value's own count, for the first hits after a change the hit
+//! log, and a hint that was wrong. A change takes the shard's lock, under which no value is
+//! dropped.
 //!
-//! **Invariants.** The charges of a shard's entries, and what it takes to find them and to know which goes first, never exceed
-//! its part of the capacity but for one entry's time: room for more entries than ever before is made with an entry, and given
-//! up by others with the next. Only if that is more than a half of the capacity, as where this was lowered to little or entries
-//! are of a few bytes, they have the other half all the same. What is in use stays in the cache and in its charge as long as it
-//! can, since to let go of it would free no memory.
+//! **Invariants.** The charges of a shard's entries, and what it takes to find them and to know
+//! which goes first, never exceed its part of the capacity but for one entry's time: room for more
+//! entries than ever before is made with an entry, and given up by others with the next. Only if
+//! that is more than a half of the capacity, as where this was lowered to little or entries are of
+//! a few bytes, they have the other half all the same. What is in use stays in the cache and in its
+//! charge as long as it can, since to let go of it would free no memory.
 
 mod account;
 mod entry;
@@ -52,15 +55,17 @@ use crate::env::Env;
 pub struct CacheSettings {
     /// The most that the entries' charges may be, with what it takes to find them, in bytes.
     pub capacity: usize,
-    /// The logarithm of the number of shards, at most 16; `None` makes up to 8 of at least 512 KiB each, and up to 64 of at
-    /// least 32 MiB: entries of a mebibyte would fill small ones unevenly, and leave some before the cache is full.
+    /// The logarithm of the number of shards, at most 16; `None` makes up to 8 of at least 512 KiB
+    /// each, and up to 64 of at least 32 MiB: entries of a mebibyte would fill small ones unevenly,
+    /// and leave some before the cache is full.
     pub shard_bits: Option<u32>,
-    /// Whether whole indexes and filters are to lie in it, which leave little room in a small shard; then the 512 KiB are 4 MiB.
+    /// Whether whole indexes and filters are to lie in it, which leave little room in a small
+    /// shard; then the 512 KiB are 4 MiB.
     pub holds_indexes: bool,
     /// Which entry goes first.
     pub policy: PolicyKind,
-    /// For [`PolicyKind::Lru`]: the part of the capacity in which entries of high priority, and those hit before, are
-    /// safe from a flood of others; between 0 and 1.
+    /// For [`PolicyKind::Lru`]: the part of the capacity in which entries of high priority, and
+    /// those hit before, are safe from a flood of others; between 0 and 1.
     pub high_priority_ratio: f64,
 }
 
@@ -139,7 +144,8 @@ impl<V: CacheValue> Cache<V> {
         let shard_bits =
             settings.shard_bits.unwrap_or_else(|| default_shard_bits(settings)).min(MAX_SHARD_BITS);
         let ratio = settings.high_priority_ratio.clamp(0.0, 1.0);
-        let shards = (0..1usize << shard_bits).map(|_| Padded(Shard::new(settings.policy.build(ratio))));
+        let shards =
+            (0..1usize << shard_bits).map(|_| Padded(Shard::new(settings.policy.build(ratio))));
         let cache = Self {
             shards: shards.collect(),
             shard_bits,
@@ -153,7 +159,8 @@ impl<V: CacheValue> Cache<V> {
         cache
     }
 
-    /// From now on what leaves while somebody uses it is counted in `account`, until nobody does. The first account counts.
+    /// From now on what leaves while somebody uses it is counted in `account`, until nobody does.
+    /// The first account counts.
     pub fn count_kept_in(&self, account: &Arc<MemoryAccount>) {
         let _ = self.kept.set(Arc::downgrade(account));
     }
@@ -189,8 +196,8 @@ impl<V: CacheValue> Cache<V> {
         found
     }
 
-    /// The same for who asks for a key again and again, and keeps a hint for it alone: mostly the first slot looked at is the
-    /// right one, without a look at the key's bucket.
+    /// The same for who asks for a key again and again, and keeps a hint for it alone: mostly the
+    /// first slot looked at is the right one, without a look at the key's bucket.
     #[inline]
     pub fn lookup_near(&self, key: CacheKey, hint: &SlotHint) -> Option<V> {
         if self.tracer.is_on() {
@@ -221,9 +228,10 @@ impl<V: CacheValue> Cache<V> {
         self.shard(hash).peek(hash, key)
     }
 
-    /// Asks for the memory that a lookup of the key will wait for, so that it arrives while the caller does something else: at
-    /// step 0 for that of the first place it looks at, and from then on for what is to be looked at next. From step 2 on
-    /// `ask` does so for what the value refers to. The value does not count as used, nor as asked for.
+    /// Asks for the memory that a lookup of the key will wait for, so that it arrives while the
+    /// caller does something else: at step 0 for that of the first place it looks at, and from then
+    /// on for what is to be looked at next. From step 2 on `ask` does so for what the value refers
+    /// to. The value does not count as used, nor as asked for.
     pub fn approach(&self, key: CacheKey, step: u32, ask: impl FnOnce(&V)) {
         let hash = key.hash();
         self.shard(hash).approach(hash, key, step, ask);
@@ -240,11 +248,12 @@ impl<V: CacheValue> Cache<V> {
         Some(value)
     }
 
-    /// Begins to record in a new file what the cache is asked for; `flagstone cache-sim` replays it. Costs every request
-    /// a lock that all threads share.
+    /// Begins to record in a new file what the cache is asked for; `flagstone cache-sim` replays
+    /// it. Costs every request a lock that all threads share.
     ///
     /// # Errors
-    /// `Busy` if that goes on already; `InvalidArgument` for a sampling frequency of 0 or a file that exists; `IoError`.
+    /// `Busy` if that goes on already; `InvalidArgument` for a sampling frequency of 0 or a file
+    /// that exists; `IoError`.
     pub fn start_trace(&self, env: &Env, path: &Path, options: &TraceOptions) -> Result<()> {
         self.tracer.start(env, path, options)
     }
@@ -257,16 +266,22 @@ impl<V: CacheValue> Cache<V> {
         self.tracer.end()
     }
 
-    /// Puts a value in, at low priority, in place of any that the key has. `charge` is all the memory it stands for,
-    /// in bytes, without what the cache needs beside it. Returns `false` if it does not fit even into an empty shard, or only in
-    /// the place of others that are in use; the old value is gone all the same.
+    /// Puts a value in, at low priority, in place of any that the key has. `charge` is all the
+    /// memory it stands for, in bytes, without what the cache needs beside it. Returns `false` if
+    /// it does not fit even into an empty shard, or only in the place of others that are in use;
+    /// the old value is gone all the same.
     pub fn insert(&self, key: CacheKey, value: V, charge: usize) -> bool {
         self.insert_with_priority(key, value, charge, Priority::Low)
     }
 
-    /// [`Cache::insert`] of a value that is not made if it is too large even for an empty shard: `make` returns it with its
-    /// charge, which is not below `least`.
-    pub fn insert_made(&self, key: CacheKey, least: usize, make: impl FnOnce() -> (V, usize)) -> bool {
+    /// [`Cache::insert`] of a value that is not made if it is too large even for an empty shard:
+    /// `make` returns it with its charge, which is not below `least`.
+    pub fn insert_made(
+        &self,
+        key: CacheKey,
+        least: usize,
+        make: impl FnOnce() -> (V, usize),
+    ) -> bool {
         if least > self.capacity() >> self.shard_bits {
             // Asked for it was.
             if self.tracer.is_on() {
@@ -280,7 +295,13 @@ impl<V: CacheValue> Cache<V> {
     }
 
     /// [`Cache::insert`] with a priority.
-    pub fn insert_with_priority(&self, key: CacheKey, value: V, charge: usize, priority: Priority) -> bool {
+    pub fn insert_with_priority(
+        &self,
+        key: CacheKey,
+        value: V,
+        charge: usize,
+        priority: Priority,
+    ) -> bool {
         let hash = key.hash();
         if self.tracer.is_on() {
             self.tracer.record(hash, charge);
@@ -293,8 +314,14 @@ impl<V: CacheValue> Cache<V> {
         self.put(Insertion { hash: key.hash(), key, value, charge, priority: Priority::Low })
     }
 
-    /// The same of what is made only if a shard has room for `least` bytes, its charge at the least.
-    pub fn prepopulate_made(&self, key: CacheKey, least: usize, make: impl FnOnce() -> (V, usize)) -> bool {
+    /// The same of what is made only if a shard has room for `least` bytes, its charge at the
+    /// least.
+    pub fn prepopulate_made(
+        &self,
+        key: CacheKey,
+        least: usize,
+        make: impl FnOnce() -> (V, usize),
+    ) -> bool {
         if least > self.capacity() >> self.shard_bits {
             return false;
         }
@@ -318,13 +345,14 @@ impl<V: CacheValue> Cache<V> {
         erased
     }
 
-    /// Takes out all entries of an owner. Looks at every entry of the cache, and holds up changes of a shard meanwhile.
+    /// Takes out all entries of an owner. Looks at every entry of the cache, and holds up changes
+    /// of a shard meanwhile.
     pub fn erase_all_of(&self, owner: &CacheOwner) {
         self.erase_where(|key| owner.has(key));
     }
 
-    /// Takes out all entries of files that are gone, given their numbers in [`CacheKey::file`] in order. Looks at every
-    /// entry, too.
+    /// Takes out all entries of files that are gone, given their numbers in [`CacheKey::file`] in
+    /// order. Looks at every entry, too.
     pub fn erase_files(&self, files: &[u64]) {
         debug_assert!(files.is_sorted());
         self.erase_where(|key| files.binary_search(&key.file).is_ok());
@@ -343,8 +371,8 @@ impl<V: CacheValue> Cache<V> {
         self.overhead() + self.shards.iter().map(|shard| shard.0.charged()).sum::<usize>()
     }
 
-    /// The part of it that is no entry's: places for them, and what the policy knows of them. Beyond some kilobytes a shard, so
-    /// that one of few entries may be of any size.
+    /// The part of it that is no entry's: places for them, and what the policy knows of them.
+    /// Beyond some kilobytes a shard, so that one of few entries may be of any size.
     pub fn overhead(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.overhead()).sum()
     }
@@ -354,7 +382,8 @@ impl<V: CacheValue> Cache<V> {
         self.shards.iter().map(|shard| shard.0.pinned_usage()).sum()
     }
 
-    /// Shows `visit` each entry, with its charge in bytes, in no order. Holds up changes of a shard meanwhile.
+    /// Shows `visit` each entry, with its charge in bytes, in no order. Holds up changes of a shard
+    /// meanwhile.
     pub fn visit(&self, mut visit: impl FnMut(CacheKey, &V, usize)) {
         self.shards.iter().for_each(|shard| shard.0.visit(&mut visit));
     }
@@ -379,7 +408,8 @@ impl<V: CacheValue> Cache<V> {
         (self.capacity() >> self.shard_bits) / 2
     }
 
-    /// Changes the capacity; entries are dropped at once if it shrinks, also those in use. The number of shards stays.
+    /// Changes the capacity; entries are dropped at once if it shrinks, also those in use. The
+    /// number of shards stays.
     pub fn set_capacity(&self, capacity: usize) {
         self.capacity.store(capacity, Ordering::Relaxed);
         for shard in &self.shards {

@@ -4,8 +4,9 @@
 //! CacheKey::file = keeps its number: 1 bit, owner: 30 bits, number: 33 bits
 //! ```
 //!
-//! **Invariant.** No two owners of a cache have a key in common, whatever files they open: not even those of two copies of one
-//! directory, whose tables have the same names and unique ids. A table that is opened twice has two numbers.
+//! **Invariant.** No two owners of a cache have a key in common, whatever files they open: not even
+//! those of two copies of one directory, whose tables have the same names and unique ids. A table
+//! that is opened twice has two numbers.
 
 use super::CacheKey;
 use crate::base::sync::{AtomicU64, Ordering};
@@ -31,7 +32,8 @@ impl CacheOwner {
         Self { number, next_file: AtomicU64::new(0) }
     }
 
-    /// A number for [`CacheKey::file`] that this cache has not given before: for a file that is opened once.
+    /// A number for [`CacheKey::file`] that this cache has not given before: for a file that is
+    /// opened once.
     pub fn next_file(&self) -> u64 {
         let file = self.next_file.fetch_add(1, Ordering::Relaxed);
         assert!(file < 1 << FILE_BITS, "a database does not open eight thousand million tables");

@@ -1,12 +1,14 @@
 //! A part of a cache.
 //!
-//! **Thread safety.** A lookup goes through the table and the hit log, and takes no lock. Every change happens under the
-//! lock of `changing`, in this order: the log's hits are told to the policy; what must go leaves policy, table and usage; what
-//! comes in enters them. Values are dropped by the caller, after the lock.
+//! **Thread safety.** A lookup goes through the table and the hit log, and takes no lock. Every
+//! change happens under the lock of `changing`, in this order: the log's hits are told to the
+//! policy; what must go leaves policy, table and usage; what comes in enters them. Values are
+//! dropped by the caller, after the lock.
 //!
-//! **Invariants.** `charged` is the charge of all entries in the table; with `overhead`, the memory of the table, of `held` and
-//! of the policy, it is not above the capacity, but for what the last insertion added to the overhead, and unless that is more
-//! than a half of the capacity. Entries in the table, in `held` and in the policy's order are the same.
+//! **Invariants.** `charged` is the charge of all entries in the table; with `overhead`, the memory
+//! of the table, of `held` and of the policy, it is not above the capacity, but for what the last
+//! insertion added to the overhead, and unless that is more than a half of the capacity. Entries in
+//! the table, in `held` and in the policy's order are the same.
 
 use super::entry::CacheValue;
 use super::hits::HitLog;
@@ -67,7 +69,13 @@ impl<V: CacheValue> Shard<V> {
             len: AtomicUsize::new(0),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
-            changing: Mutex::new(Changing { held: Vec::new(), slots, policy, capacity: 0, overhead: 0 }),
+            changing: Mutex::new(Changing {
+                held: Vec::new(),
+                slots,
+                policy,
+                capacity: 0,
+                overhead: 0,
+            }),
         }
     }
 
@@ -132,7 +140,13 @@ impl<V: CacheValue> Shard<V> {
 
     /// See [`super::Cache::show_near`].
     #[inline]
-    pub(super) fn show_near(&self, hash: u64, key: CacheKey, hint: &SlotHint, show: impl FnOnce(&V)) {
+    pub(super) fn show_near(
+        &self,
+        hash: u64,
+        key: CacheKey,
+        hint: &SlotHint,
+        show: impl FnOnce(&V),
+    ) {
         if let Some(found) = self.table.find_near(hash, key, hint) {
             show(found.value());
         }
@@ -169,8 +183,8 @@ impl<V: CacheValue> Shard<V> {
         let mut guard = self.begin(dropped);
         let changing = &mut *guard;
         self.take(changing, hash, key, dropped);
-        let fits =
-            charge as u64 <= changing.policy.largest() && self.make_room(changing, charge, true, dropped);
+        let fits = charge as u64 <= changing.policy.largest()
+            && self.make_room(changing, charge, true, dropped);
         if !fits {
             dropped.push(value);
             return false;
@@ -191,8 +205,8 @@ impl<V: CacheValue> Shard<V> {
         true
     }
 
-    /// Takes a key out if it finds it, and takes no lock where it does not. Beside changes of the same chain it may miss it, as a
-    /// lookup may: then it stays until others take its room.
+    /// Takes a key out if it finds it, and takes no lock where it does not. Beside changes of the
+    /// same chain it may miss it, as a lookup may: then it stays until others take its room.
     pub(super) fn erase(&self, hash: u64, key: CacheKey, dropped: &mut Dropped<V>) -> Option<V> {
         let value = self.table.find(hash, key)?.value().clone();
         let mut changing = self.begin(dropped);
@@ -229,7 +243,8 @@ impl<V: CacheValue> Shard<V> {
         }
     }
 
-    /// Begins a change: the policy hears of the hits since the last one, and what somebody looked at then can go.
+    /// Begins a change: the policy hears of the hits since the last one, and what somebody looked
+    /// at then can go.
     fn begin(&self, dropped: &mut Dropped<V>) -> MutexGuard<'_, Changing> {
         let mut guard = self.changing.lock();
         let Changing { held, slots, policy, .. } = &mut *guard;
@@ -242,8 +257,8 @@ impl<V: CacheValue> Shard<V> {
         guard
     }
 
-    /// Evicts until something of this charge fits. What is in use is kept, if asked for, since that would free nothing; `false`
-    /// if too much of it is in the way.
+    /// Evicts until something of this charge fits. What is in use is kept, if asked for, since that
+    /// would free nothing; `false` if too much of it is in the way.
     fn make_room(
         &self,
         changing: &mut Changing,
@@ -256,7 +271,9 @@ impl<V: CacheValue> Shard<V> {
         let mut wanted = charge as u64;
         let fits = loop {
             // Where there is never so much room, all others would go in vain.
-            if spared.len() == SPARED_MAX || wanted > changing.policy.largest() && !spared.is_empty() {
+            if spared.len() == SPARED_MAX
+                || wanted > changing.policy.largest() && !spared.is_empty()
+            {
                 break false;
             }
             let Some(number) = changing.policy.evict(wanted) else { break true };
@@ -276,7 +293,13 @@ impl<V: CacheValue> Shard<V> {
     }
 
     /// Whether there was such an entry.
-    fn take(&self, changing: &mut Changing, hash: u64, key: CacheKey, dropped: &mut Dropped<V>) -> bool {
+    fn take(
+        &self,
+        changing: &mut Changing,
+        hash: u64,
+        key: CacheKey,
+        dropped: &mut Dropped<V>,
+    ) -> bool {
         let Some(number) = self.table.number_of(hash, key) else { return false };
         changing.policy.removed(number);
         self.free(changing, number, dropped);
@@ -291,8 +314,9 @@ impl<V: CacheValue> Shard<V> {
         self.len.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Places for entries, and what the policy knows of them and remembers of those that are gone, are memory, too: when that
-    /// becomes more, the entries have less. Returns whether it has changed.
+    /// Places for entries, and what the policy knows of them and remembers of those that are gone,
+    /// are memory, too: when that becomes more, the entries have less. Returns whether it has
+    /// changed.
     #[inline]
     fn leave_room_for_overhead(&self, changing: &mut Changing) -> bool {
         let has_changed = self.overhead_now(changing) != changing.overhead;

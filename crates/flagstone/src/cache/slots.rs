@@ -1,16 +1,21 @@
 //! Numbered places for entries, which are read without a lock and used again.
 //!
-//! A slot's `state` says whether its value may be looked at, and counts those who do. Whoever wants to look adds himself to the
-//! count first, and looks only if the slot was live then. Whoever takes an entry out ends its life first; the value is his
-//! once nobody is counted that came before. Where somebody is, the value waits among the dying until the next change:
-//! nobody ever waits for anybody, and what leaves is free at once but for the moment in which it is being looked at.
+//! A slot's `state` says whether its value may be looked at, and counts those who do. Whoever wants
+//! to look adds himself to the count first, and looks only if the slot was live then. Whoever takes
+//! an entry out ends its life first; the value is his once nobody is counted that came before.
+//! Where somebody is, the value waits among the dying until the next change: nobody ever waits for
+//! anybody, and what leaves is free at once but for the moment in which it is being looked at.
 //!
 //! **Invariants**
 //! 1. Who changes a slot holds the [`Changes`] of these slots, so there is one at a time.
-//! 2. Key and value are written only in a slot that is not full: nobody looks at them, as it was not live when the last one
-//!    who did was counted out, and has not been since.
-//! 3. A slot is live only while it is full; it is full from [`Slots::fill`] until its value is taken out.
-#![expect(unsafe_code, reason = "values that are read under a count, and moved out when it is zero")]
+//! 2. Key and value are written only in a slot that is not full: nobody looks at them, as it was
+//!    not live when the last one who did was counted out, and has not been since.
+//! 3. A slot is live only while it is full; it is full from [`Slots::fill`] until its value is
+//!    taken out.
+#![expect(
+    unsafe_code,
+    reason = "values that are read under a count, and moved out when it is zero"
+)]
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -27,7 +32,8 @@ const FULL: u32 = 1 << 30;
 /// Those who look.
 const READERS: u32 = FULL - 1;
 
-/// The logarithm of how many slots the first four arrays have together; each following four have twice as many.
+/// The logarithm of how many slots the first four arrays have together; each following four have
+/// twice as many.
 const FIRST_BITS: u32 = 4;
 /// The logarithm of how many arrays have one length.
 const STEP_BITS: u32 = 2;
@@ -55,11 +61,12 @@ pub(crate) const fn slot_size<V>() -> usize {
     size_of::<Slot<V>>()
 }
 
-// SAFETY: a reader gets a shared reference to the value from any thread (`V: Sync`), and whoever empties the slot or drops it
-// gets the value itself (`V: Send`). All else are atomics.
+// SAFETY: a reader gets a shared reference to the value from any thread (`V: Sync`), and whoever
+// empties the slot or drops it gets the value itself (`V: Send`). All else are atomics.
 unsafe impl<V: Send + Sync> Sync for Slot<V> {}
 
-/// The slot in which a key's entry was found last. By now it may hold another's: whoever looks there compares keys.
+/// The slot in which a key's entry was found last. By now it may hold another's: whoever looks
+/// there compares keys.
 #[derive(Debug, Default)]
 pub struct SlotHint(
     /// One more than its number, 0 for none. No schedule depends on it.
@@ -83,9 +90,9 @@ pub(super) struct Pin<'a, V>(&'a Slot<V>);
 
 impl<V> Pin<'_, V> {
     pub(super) fn value(&self) -> &V {
-        // SAFETY: the slot was live when this was counted in, thus full (3), and no one writes to a slot that is full or takes
-        // its value out before this is counted out (2). What was written before it became live is seen, since
-        // counting in acquired what `fill` released.
+        // SAFETY: the slot was live when this was counted in, thus full (3), and no one writes to a
+        // slot that is full or takes its value out before this is counted out (2). What was written
+        // before it became live is seen, since counting in acquired what `fill` released.
         unsafe { (*self.0.value.get()).assume_init_ref() }
     }
 }
@@ -110,11 +117,15 @@ impl<V> Slot<V> {
 
     #[inline]
     pub(super) fn has(&self, key: CacheKey) -> bool {
-        self.offset.load(Ordering::Relaxed) == key.offset && self.file.load(Ordering::Relaxed) == key.file
+        self.offset.load(Ordering::Relaxed) == key.offset
+            && self.file.load(Ordering::Relaxed) == key.file
     }
 
     pub(super) fn key(&self) -> CacheKey {
-        CacheKey { file: self.file.load(Ordering::Relaxed), offset: self.offset.load(Ordering::Relaxed) }
+        CacheKey {
+            file: self.file.load(Ordering::Relaxed),
+            offset: self.offset.load(Ordering::Relaxed),
+        }
     }
 
     /// Keeps the value where it is, if it is live. Its key stays meanwhile, too.
@@ -135,9 +146,10 @@ impl<V> Slot<V> {
         assert_ne!(state & FULL, 0, "a slot is emptied once");
         // Readers may come in meanwhile, but none that looks: it is not live.
         self.state.fetch_and(!FULL, Ordering::Relaxed);
-        // SAFETY: the slot was full, so there is a value; it is marked empty, so nobody takes it again. It was not live when
-        // nobody was counted, and becomes so only in `fill`, under the same `Changes`: no one looks at it, and those who
-        // did released it when they were counted out, which the load acquired.
+        // SAFETY: the slot was full, so there is a value; it is marked empty, so nobody takes it
+        // again. It was not live when nobody was counted, and becomes so only in `fill`, under the
+        // same `Changes`: no one looks at it, and those who did released it when they were counted
+        // out, which the load acquired.
         Some(unsafe { (*self.value.get()).assume_init_read() })
     }
 }
@@ -153,7 +165,8 @@ pub(super) struct Changes {
 
 /// Slots by number.
 pub(super) struct Slots<V> {
-    /// No slot ever moves. Each array adds a seventh to a quarter to what there is: what nobody uses is little.
+    /// No slot ever moves. Each array adds a seventh to a quarter to what there is: what nobody
+    /// uses is little.
     arrays: [OnceLock<Box<[Slot<V>]>>; ARRAYS],
 }
 
@@ -187,7 +200,8 @@ impl<V> Slots<V> {
         slots.saturating_sub(FEW_SLOTS as u64) * size_of::<Slot<V>>() as u64
     }
 
-    /// Puts a value into a free slot, which becomes live, and then visible to those who are led to it.
+    /// Puts a value into a free slot, which becomes live, and then visible to those who are led to
+    /// it.
     pub(super) fn fill(&self, changes: &mut Changes, key: CacheKey, value: V, next: u32) -> u32 {
         let number = changes.free.pop().unwrap_or_else(|| {
             let (array, _) = place_of(changes.used);
@@ -201,16 +215,18 @@ impl<V> Slots<V> {
         slot.file.store(key.file, Ordering::Relaxed);
         slot.offset.store(key.offset, Ordering::Relaxed);
         slot.seen.store(0, Ordering::Relaxed);
-        // Who still stands here from a former life goes on from here, maybe to a slot in an array that is new.
+        // Who still stands here from a former life goes on from here, maybe to a slot in an array
+        // that is new.
         slot.next.store(next, Ordering::Release);
-        // SAFETY: the slot is empty, so no one looks at it (2) and nothing is overwritten that needs a drop; nobody else
-        // fills it, since `changes` is held (1).
+        // SAFETY: the slot is empty, so no one looks at it (2) and nothing is overwritten that
+        // needs a drop; nobody else fills it, since `changes` is held (1).
         unsafe { (*slot.value.get()).write(value) };
         slot.state.fetch_or(LIVE | FULL, Ordering::Release);
         number
     }
 
-    /// Ends the life of a slot's value. `None` if somebody looks at it right now: then [`Slots::sweep`] hands it out later.
+    /// Ends the life of a slot's value. `None` if somebody looks at it right now: then
+    /// [`Slots::sweep`] hands it out later.
     pub(super) fn take(&self, changes: &mut Changes, number: u32) -> Option<V> {
         let slot = self.get(number);
         slot.state.fetch_and(!LIVE, Ordering::Relaxed);
@@ -253,7 +269,8 @@ fn place_of(slot: u32) -> (usize, usize) {
     let at = u64::from(slot) + (1 << FIRST_BITS);
     let array_bits = at.ilog2() - STEP_BITS;
     // Its highest bits are from four to seven.
-    let step = ((array_bits + STEP_BITS - FIRST_BITS) << STEP_BITS) as usize + (at >> array_bits) as usize;
+    let step =
+        ((array_bits + STEP_BITS - FIRST_BITS) << STEP_BITS) as usize + (at >> array_bits) as usize;
     (step - (1 << STEP_BITS), (at & ((1 << array_bits) - 1)) as usize)
 }
 

@@ -1,12 +1,13 @@
 //! Finds entries by their keys without a lock.
 //!
-//! A bucket is the number of a slot, which has that of the next. Whoever changes the table holds the shard's lock, and leaves
-//! those on their way through a chain alone: slots are used again, so one of them may find himself in another chain, and
-//! go on there. He may miss what he looks for, which of a cache is no lie, but he finds nothing else, since he compares
-//! the key in a slot that he keeps where it is; and he gives up after so many steps.
+//! A bucket is the number of a slot, which has that of the next. Whoever changes the table holds
+//! the shard's lock, and leaves those on their way through a chain alone: slots are used again, so
+//! one of them may find himself in another chain, and go on there. He may miss what he looks for,
+//! which of a cache is no lie, but he finds nothing else, since he compares the key in a slot that
+//! he keeps where it is; and he gives up after so many steps.
 //!
-//! When there are half as many entries as buckets, another array takes over, with twice as many; the old ones stay, empty of
-//! use, and are together as large as the new one: four bytes a bucket.
+//! When there are half as many entries as buckets, another array takes over, with twice as many;
+//! the old ones stay, empty of use, and are together as large as the new one: four bytes a bucket.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -62,7 +63,8 @@ impl<V> Table<V> {
 
     #[inline]
     fn array(&self, bits: u32) -> &[AtomicU32] {
-        self.arrays[bits as usize].get_or_init(|| (0..1usize << bits).map(|_| AtomicU32::new(NONE)).collect())
+        self.arrays[bits as usize]
+            .get_or_init(|| (0..1usize << bits).map(|_| AtomicU32::new(NONE)).collect())
     }
 
     #[inline]
@@ -103,7 +105,12 @@ impl<V> Table<V> {
 
     /// The same for a key whose entry was in that slot once.
     #[inline]
-    pub(super) fn find_near(&self, hash: u64, key: CacheKey, hint: &SlotHint) -> Option<Found<'_, V>> {
+    pub(super) fn find_near(
+        &self,
+        hash: u64,
+        key: CacheKey,
+        hint: &SlotHint,
+    ) -> Option<Found<'_, V>> {
         if let Some(number) = hint.get()
             && let Some(slot) = self.slots.get_if_used(number).filter(|slot| slot.has(key))
             && let Some(found) = found(number, slot, key)
@@ -150,7 +157,8 @@ impl<V> Table<V> {
         number
     }
 
-    /// Takes an entry out. `None` if somebody looks at it right now: then [`Table::sweep`] hands the value out later.
+    /// Takes an entry out. `None` if somebody looks at it right now: then [`Table::sweep`] hands
+    /// the value out later.
     pub(super) fn remove(&self, changes: &mut Changes, number: u32) -> Option<V> {
         let slot = self.slots.get(number);
         let mut place = self.bucket(slot.key().hash());
@@ -180,7 +188,12 @@ impl<V> Table<V> {
     }
 
     /// Makes room, when there are this many entries: `numbers`.
-    pub(super) fn grow_for(&self, _: &mut Changes, count: usize, numbers: impl Iterator<Item = u32>) {
+    pub(super) fn grow_for(
+        &self,
+        _: &mut Changes,
+        count: usize,
+        numbers: impl Iterator<Item = u32>,
+    ) {
         let bits = self.bits.load(Ordering::Relaxed);
         if count * 2 < 1 << bits || bits == MAX_BITS {
             return;

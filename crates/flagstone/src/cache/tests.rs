@@ -166,7 +166,8 @@ fn a_few_shards_may_be_small_and_many_are_large() {
 
 #[test]
 fn keys_spread_over_shards_and_buckets() {
-    let cache = Cache::new(&CacheSettings { shard_bits: Some(6), ..CacheSettings::with_capacity(1 << 30) });
+    let cache =
+        Cache::new(&CacheSettings { shard_bits: Some(6), ..CacheSettings::with_capacity(1 << 30) });
     for file in 0..64 {
         for block in 0..256 {
             cache.insert(CacheKey { file, offset: block * 4096 }, (), 1);
@@ -187,7 +188,8 @@ fn file_ids_are_unique() {
 
 #[test]
 fn values_leave_the_cache_when_evicted() {
-    let cache = Cache::new(&CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(2) });
+    let cache =
+        Cache::new(&CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(2) });
     let values: Vec<_> = (0..10).map(|_| Arc::new(())).collect();
     let weak: Vec<_> = values.iter().map(Arc::downgrade).collect();
     values.into_iter().zip(0..).for_each(|(value, i)| assert!(cache.insert(key(i), value, 1)));
@@ -201,8 +203,11 @@ fn values_leave_the_cache_when_evicted() {
 #[test]
 fn what_is_in_use_stays_and_is_counted() {
     for (_, policy) in PolicyKind::NAMES {
-        let settings =
-            CacheSettings { shard_bits: Some(0), policy: *policy, ..CacheSettings::with_capacity(40) };
+        let settings = CacheSettings {
+            shard_bits: Some(0),
+            policy: *policy,
+            ..CacheSettings::with_capacity(40)
+        };
         let cache: Cache<Arc<u64>> = Cache::new(&settings);
         let held: Vec<_> = (0..5).map(Arc::new).collect();
         held.iter().zip(0..).for_each(|(value, i)| assert!(cache.insert(key(i), value.clone(), 1)));
@@ -217,7 +222,8 @@ fn what_is_in_use_stays_and_is_counted() {
 
 #[test]
 fn nothing_comes_in_where_all_is_in_use() {
-    let cache = Cache::new(&CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(20) });
+    let cache =
+        Cache::new(&CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(20) });
     let held: Vec<Arc<u64>> = (0..20).map(Arc::new).collect();
     held.iter().zip(0..).for_each(|(value, i)| assert!(cache.insert(key(i), value.clone(), 1)));
     (20..40).for_each(|i| assert!(!cache.insert(key(i), Arc::new(i), 1)));
@@ -226,14 +232,16 @@ fn nothing_comes_in_where_all_is_in_use() {
     assert_eq!((cache.usage(), cache.pinned_usage()), (10, 10));
 }
 
-/// What was in use came back to the policy at once and was its next choice again, as often as it is asked: nothing came in while
-/// one entry was in use and all others were popular.
+/// What was in use came back to the policy at once and was its next choice again, as often as it is
+/// asked: nothing came in while one entry was in use and all others were popular.
 #[test]
 fn what_is_in_use_keeps_no_other_out() {
     let ratios = [(PolicyKind::Lru, 1.0)];
-    for (policy, ratio) in PolicyKind::NAMES.iter().map(|(_, policy)| (*policy, 0.5)).chain(ratios) {
+    for (policy, ratio) in PolicyKind::NAMES.iter().map(|(_, policy)| (*policy, 0.5)).chain(ratios)
+    {
         let settings = CacheSettings::with_capacity(40);
-        let settings = CacheSettings { shard_bits: Some(0), policy, high_priority_ratio: ratio, ..settings };
+        let settings =
+            CacheSettings { shard_bits: Some(0), policy, high_priority_ratio: ratio, ..settings };
         let cache: Cache<Arc<u64>> = Cache::new(&settings);
         for i in 1..40 {
             assert!(cache.insert(key(i), Arc::new(i), 1));
@@ -246,21 +254,27 @@ fn what_is_in_use_keeps_no_other_out() {
         for i in 100..200 {
             assert!(cache.insert(key(i), Arc::new(i), 1), "{policy:?}, {ratio}: {i}");
         }
-        assert!(cache.peek(key(0)).is_some() && cache.usage() - cache.overhead() <= 40, "{policy:?}");
+        assert!(
+            cache.peek(key(0)).is_some() && cache.usage() - cache.overhead() <= 40,
+            "{policy:?}"
+        );
     }
 }
 
-/// It was nobody's, and with small entries as much as they. RocksDB charges it, too (`kFullChargeCacheMetadata`).
+/// It was nobody's, and with small entries as much as they. RocksDB charges it, too
+/// (`kFullChargeCacheMetadata`).
 #[test]
 fn what_it_takes_to_find_entries_is_within_the_capacity() {
     const CAPACITY: usize = 1 << 20;
     for (name, policy) in PolicyKind::NAMES.iter().copied() {
         let settings = CacheSettings::with_capacity(CAPACITY);
-        let cache: Cache<u64> = Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
+        let cache: Cache<u64> =
+            Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
         (0..50_000).for_each(|i| assert!(cache.insert(key(i), i, 400)));
         // What became too much with the last entry leaves before the next.
         cache.set_capacity(CAPACITY);
-        let (usage, overhead, entry) = (cache.usage(), cache.overhead(), slots::slot_size::<u64>() + 4 * 4);
+        let (usage, overhead, entry) =
+            (cache.usage(), cache.overhead(), slots::slot_size::<u64>() + 4 * 4);
         assert!(overhead > cache.len() * entry, "{name}: {overhead} of {}", cache.len());
         assert_eq!(usage, overhead + cache.len() * 400);
         // What was never hit has a quarter of an `s4lru`.
@@ -277,7 +291,8 @@ fn what_it_takes_to_find_entries_is_within_the_capacity() {
     }
 }
 
-/// All of it doubled at once: for as many entries it was twice as much behind a power of two as before.
+/// All of it doubled at once: for as many entries it was twice as much behind a power of two as
+/// before.
 #[test]
 fn what_it_takes_to_find_entries_grows_as_they_do() {
     let cache: Cache<u64> =
@@ -299,7 +314,8 @@ fn what_it_takes_to_find_entries_is_told_as_it_is_when_they_are_taken_out() {
     for (name, policy) in PolicyKind::NAMES.iter().copied() {
         let settings = CacheSettings::with_capacity(1 << 24);
         let told = |take_out: &dyn Fn(&Cache<u64>)| {
-            let cache: Cache<u64> = Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
+            let cache: Cache<u64> =
+                Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
             (0..20_000).for_each(|i| assert!(cache.insert(key(i), i, 400)));
             take_out(&cache);
             let told = cache.overhead();
@@ -319,7 +335,8 @@ fn what_a_policy_remembers_goes_as_the_capacity_does() {
     const CAPACITY: usize = 1 << 20;
     let remembered = |policy| {
         let settings = CacheSettings::with_capacity(CAPACITY);
-        let cache: Cache<u64> = Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
+        let cache: Cache<u64> =
+            Cache::new(&CacheSettings { shard_bits: Some(0), policy, ..settings });
         (0..50_000).for_each(|i| assert!(cache.insert(key(i), i, 400)));
         let full = cache.overhead();
         cache.set_capacity(CAPACITY / 64);
@@ -365,14 +382,16 @@ fn hits_are_told_once_between_changes_and_only_so_many() {
     assert_eq!(told(), [99]);
 }
 
-/// So short that Miri can try many interleavings and orders of memory (`scripts/miri.sh`): the table grows from two buckets while
-/// it is searched, entries are evicted and erased under those who read them.
+/// So short that Miri can try many interleavings and orders of memory (`scripts/miri.sh`): the
+/// table grows from two buckets while it is searched, entries are evicted and erased under those
+/// who read them.
 #[test]
 fn short_races() {
     const CAPACITY: usize = 5;
     let settings = CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(CAPACITY) };
     let cache: Cache<Arc<CacheKey>> = Cache::new(&settings);
-    let check = |offset| assert!(cache.lookup(key(offset)).is_none_or(|found| *found == key(offset)));
+    let check =
+        |offset| assert!(cache.lookup(key(offset)).is_none_or(|found| *found == key(offset)));
     std::thread::scope(|scope| {
         for reader in 0..2 {
             let check = &check;
@@ -397,7 +416,8 @@ fn short_races() {
 #[test]
 fn threads_see_only_what_was_inserted() {
     const STEPS: usize = if cfg!(miri) { 50 } else { 20_000 };
-    let cache = Cache::new(&CacheSettings { shard_bits: Some(2), ..CacheSettings::with_capacity(400) });
+    let cache =
+        Cache::new(&CacheSettings { shard_bits: Some(2), ..CacheSettings::with_capacity(400) });
     std::thread::scope(|scope| {
         for seed in 0..4 {
             let cache = &cache;
@@ -552,13 +572,16 @@ proptest! {
     }
 }
 
-/// A measurement, not a test: `cargo test --release -p flagstone --lib cache:: -- --ignored --nocapture`.
+/// A measurement, not a test: `cargo test --release -p flagstone --lib cache:: -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "measures; run it in release"]
 fn how_long_a_hit_takes() {
     const LOOKUPS: u64 = 2_000_000;
     let clock = crate::env::Env::os().clock;
-    for (blocks, threads) in [1_000u64, 100_000, 1_000_000].into_iter().flat_map(|b| [(b, 1), (b, 4)]) {
+    for (blocks, threads) in
+        [1_000u64, 100_000, 1_000_000].into_iter().flat_map(|b| [(b, 1), (b, 4)])
+    {
         let cache = Cache::new(&CacheSettings::with_capacity(usize::MAX >> 1));
         (0..blocks).for_each(|i| assert!(cache.insert(key(i * 4096), Arc::new([i; 4]), 4096)));
         let start = clock.now_us();

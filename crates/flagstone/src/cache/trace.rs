@@ -1,18 +1,22 @@
 //! Records what a cache is asked for.
 //!
-//! 1. A request is a hit, or the insertion that follows a miss: only then is the size known. So a lookup that finds nothing
-//!    and has nothing put in (`fill_cache` off, `cache_only`) is no request; no cache of any size would have kept its block.
-//! 2. Keys are sampled by a hash of their own: a key's requests are recorded all or not at all. One key in n, replayed on a
-//!    cache of an n-th of the size, then has about the hit ratio of all keys on the whole (SHARDS, FAST '15).
-//! 3. Requests are gathered and written a buffer at a time, in the order in which they came to the lock.
+//! 1. A request is a hit, or the insertion that follows a miss: only then is the size known. So a
+//!    lookup that finds nothing and has nothing put in (`fill_cache` off, `cache_only`) is no
+//!    request; no cache of any size would have kept its block.
+//! 2. Keys are sampled by a hash of their own: a key's requests are recorded all or not at all. One
+//!    key in n, replayed on a cache of an n-th of the size, then has about the hit ratio of all
+//!    keys on the whole (SHARDS, FAST '15).
+//! 3. Requests are gathered and written a buffer at a time, in the order in which they came to the
+//!    lock.
 //!
 //! ```text
 //! oracleGeneral  24 bytes, little-endian: u32 seconds, u64 key, u32 size, i64 next use
 //! CSV            time,key,size: seconds with microseconds, two decimal numbers; the first line has the names
 //! ```
 //!
-//! Times count from the start. A key is the hash of the file and the place in it. A size is the charge, in bytes; in the first
-//! form, one of 4 GiB or more is written as the largest number. The next use lies in the future, and is written as -1.
+//! Times count from the start. A key is the hash of the file and the place in it. A size is the
+//! charge, in bytes; in the first form, one of 4 GiB or more is written as the largest number. The
+//! next use lies in the future, and is written as -1.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +35,8 @@ const UNKNOWN_NEXT_USE: i64 = -1;
 /// How a trace is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TraceFormat {
-    /// 24 bytes a request: u32 seconds, u64 key, u32 size, i64 next use (unknown: -1), little-endian.
+    /// 24 bytes a request: u32 seconds, u64 key, u32 size, i64 next use (unknown: -1),
+    /// little-endian.
     #[default]
     OracleGeneral,
     /// `time,key,size`, a line a request, under a line of names.
@@ -51,7 +56,11 @@ pub struct TraceOptions {
 
 impl Default for TraceOptions {
     fn default() -> Self {
-        Self { sampling_frequency: 1, max_trace_file_size: 64 << 30, format: TraceFormat::default() }
+        Self {
+            sampling_frequency: 1,
+            max_trace_file_size: 64 << 30,
+            format: TraceFormat::default(),
+        }
     }
 }
 
@@ -66,7 +75,8 @@ pub struct TraceSummary {
     pub is_full: bool,
 }
 
-/// A recording, or none. Small, so that what each lookup reads of it lies with the cache's other fields.
+/// A recording, or none. Small, so that what each lookup reads of it lies with the cache's other
+/// fields.
 #[derive(Default)]
 pub(super) struct Tracer {
     /// Changed under the lock only.
@@ -84,7 +94,8 @@ impl Tracer {
     /// Begins to record.
     ///
     /// # Errors
-    /// `Busy` if that goes on already; `InvalidArgument` for no sampling frequency, or a file that exists; `IoError`.
+    /// `Busy` if that goes on already; `InvalidArgument` for no sampling frequency, or a file that
+    /// exists; `IoError`.
     pub(super) fn start(&self, env: &Env, path: &Path, options: &TraceOptions) -> Result<()> {
         if options.sampling_frequency == 0 {
             return Err(Error::invalid_argument("sampling_frequency must be at least 1"));
@@ -157,7 +168,10 @@ impl Recording {
     }
 
     fn add(&mut self, hash: u64, charge: u64) {
-        if self.is_full || self.failure.is_some() || !is_sampled(hash, self.options.sampling_frequency) {
+        if self.is_full
+            || self.failure.is_some()
+            || !is_sampled(hash, self.options.sampling_frequency)
+        {
             return;
         }
         let length = self.buffer.len();
@@ -188,12 +202,17 @@ impl Recording {
         }
         match self.failure {
             Some(error) => Err(error),
-            None => Ok(TraceSummary { requests: self.requests, bytes: self.written, is_full: self.is_full }),
+            None => Ok(TraceSummary {
+                requests: self.requests,
+                bytes: self.written,
+                is_full: self.is_full,
+            }),
         }
     }
 }
 
-/// Whether a key is one of those recorded. Mixed once more, since the hash's bits choose shards and buckets, too.
+/// Whether a key is one of those recorded. Mixed once more, since the hash's bits choose shards and
+/// buckets, too.
 fn is_sampled(hash: u64, frequency: u64) -> bool {
     let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (mixed ^ (mixed >> 32)).is_multiple_of(frequency)

@@ -1,9 +1,10 @@
 //! What survives a flush or a compaction: an adaptor over the merged input.
 //!
-//! Two sequence numbers lie in the same stripe if every live snapshot sees both or neither; `E` is the earliest snapshot,
-//! or infinity. For each entry, in this order (the first that applies):
+//! Two sequence numbers lie in the same stripe if every live snapshot sees both or neither; `E` is
+//! the earliest snapshot, or infinity. For each entry, in this order (the first that applies):
 //!
-//! 1. The newest entry of a key, if it is a value, is shown to the filter, which may turn it into a deletion.
+//! 1. The newest entry of a key, if it is a value, is shown to the filter, which may turn it into a
+//!    deletion.
 //! 2. A value under a single deletion that was kept for transactions: its value is cleared.
 //! 3. A single deletion: see [`CompactionStream::judge_single_deletion`].
 //! 4. A newer entry of the same key lies in the same stripe: dropped, no snapshot can see it.
@@ -22,8 +23,8 @@ use std::collections::VecDeque;
 use super::stream_settings::{KeyError, StreamCounts, StreamSettings, ValueSeparator};
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
-    CompactionFilter, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Mutant,
-    Result, SequenceNumber, Sometimes, ValueType,
+    CompactionFilter, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
+    Mutant, Result, SequenceNumber, Sometimes, ValueType,
 };
 use crate::iter::ValueResolver;
 
@@ -74,7 +75,8 @@ pub(super) struct JudgedKey {
     last_packed: u64,
 }
 
-/// The entry that is being judged. It is a copy: rules change its type and sequence number, and look at the entries behind it.
+/// The entry that is being judged. It is a copy: rules change its type and sequence number, and
+/// look at the entries behind it.
 pub(super) struct CurrentEntry {
     pub(super) key: InternalKeyBuf,
     value: Value,
@@ -93,7 +95,8 @@ struct Cover<'a> {
 impl Cover<'_> {
     /// Whether a tombstone hides `key` from every snapshot of its stripe that sees it.
     fn covers(&mut self, key: InternalKey<'_>, stripe: SequenceNumber) -> bool {
-        !self.tombstones.is_empty() && key.sequence() < self.tombstones.covering(key, stripe, &mut self.hint)
+        !self.tombstones.is_empty()
+            && key.sequence() < self.tombstones.covering(key, stripe, &mut self.hint)
     }
 }
 
@@ -130,9 +133,9 @@ pub(super) enum Verdict {
 }
 
 impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'a, I, R, S> {
-    /// A stream over `input`, which must stand where the compaction begins (usually on its first entry); it ends with
-    /// `input`. `key_not_below` says whether a user key surely has no entry in a level deeper than the output; it is
-    /// asked with ascending keys, and not at the bottom.
+    /// A stream over `input`, which must stand where the compaction begins (usually on its first
+    /// entry); it ends with `input`. `key_not_below` says whether a user key surely has no entry in
+    /// a level deeper than the output; it is asked with ascending keys, and not at the bottom.
     pub fn new(
         settings: StreamSettings,
         input: I,
@@ -169,7 +172,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         stream
     }
 
-    /// Whether the stream stands on an entry. If not, [`CompactionStream::status`] tells the end from an error.
+    /// Whether the stream stands on an entry. If not, [`CompactionStream::status`] tells the end
+    /// from an error.
     #[inline]
     pub fn valid(&self) -> bool {
         self.valid
@@ -212,13 +216,15 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.counts
     }
 
-    /// What was wrong with keys, of which only the first are told: [`StreamCounts::key_faults`] counts all.
+    /// What was wrong with keys, of which only the first are told: [`StreamCounts::key_faults`]
+    /// counts all.
     pub fn take_faults(&mut self) -> Vec<KeyError> {
         std::mem::take(&mut self.faults)
     }
 
-    /// The key that is being judged is not as it should be. The job goes on: one that failed would be tried again and fail again,
-    /// and in the end nothing could be written any more, for one key.
+    /// The key that is being judged is not as it should be. The job goes on: one that failed would
+    /// be tried again and fail again, and in the end nothing could be written any more, for one
+    /// key.
     #[cold]
     pub(super) fn note_fault(&mut self, error: Error) {
         self.counts.key_faults += 1;
@@ -341,8 +347,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// Whether the input stands on a user key other than the last one.
     ///
     /// # Errors
-    /// `Corruption` if what it stands on sorts before the last entry. The output may be in order all the same, as what deletes a
-    /// key is dropped where it should be: what it had deleted would come back.
+    /// `Corruption` if what it stands on sorts before the last entry. The output may be in order
+    /// all the same, as what deletes a key is dropped where it should be: what it had deleted would
+    /// come back.
     fn comes_to_another_user_key(&mut self) -> Result<bool> {
         let key = self.input.key();
         let order = if self.judged.is_set {
@@ -354,15 +361,18 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             return Err(self.goes_back());
         }
         self.judged.last_packed = key.packed();
-        let is_longer =
-            || key.user_key().len() != self.judged.user_key.len() && Mutant::TellKeysByLength.is_on();
+        let is_longer = || {
+            key.user_key().len() != self.judged.user_key.len() && Mutant::TellKeysByLength.is_on()
+        };
         Ok(order.is_gt() || is_longer())
     }
 
     #[cold]
     fn goes_back(&self) -> Error {
         let (key, last) = (self.input.key(), self.judged.user_key.escape_ascii());
-        Error::corruption(format!("entries are out of order: {key:?} comes after one of key '{last}'"))
+        Error::corruption(format!(
+            "entries are out of order: {key:?} comes after one of key '{last}'"
+        ))
     }
 
     /// The input stands on a user key other than the last one.
@@ -383,7 +393,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         key.value_type().ok_or_else(|| Error::corruption(format!("entry of unknown type: {key:?}")))
     }
 
-    /// Whether the input stands on an entry of the key being judged and, if so, whether it lies in `stripe`.
+    /// Whether the input stands on an entry of the key being judged and, if so, whether it lies in
+    /// `stripe`.
     pub(super) fn next_of_key(&mut self, stripe: SequenceNumber) -> Result<Next> {
         if !self.input.valid() {
             self.input.status()?;
@@ -466,7 +477,11 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// ```
     ///
     /// What remains behind the two is judged as if they had never been.
-    fn judge_single_deletion(&mut self, sequence: SequenceNumber, stripe: SequenceNumber) -> Result<Verdict> {
+    fn judge_single_deletion(
+        &mut self,
+        sequence: SequenceNumber,
+        stripe: SequenceNumber,
+    ) -> Result<Verdict> {
         self.replace(ValueType::SingleDeletion, Vec::new());
         self.input.next();
         match self.next_of_key(stripe)? {
@@ -519,8 +534,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         Ok(Verdict::KeepAndStay)
     }
 
-    /// Turns a timed value into a plain one as of its preferred sequence number, and says so, unless a tombstone lies over it, or
-    /// would then: one may begin with an older entry of the key, where its table does.
+    /// Turns a timed value into a plain one as of its preferred sequence number, and says so,
+    /// unless a tombstone lies over it, or would then: one may begin with an older entry of the
+    /// key, where its table does.
     fn take_preferred_sequence(&mut self) -> bool {
         let Some((value, preferred)) = self.input.value().split_last_chunk() else { return false };
         let preferred = u64::from_le_bytes(*preferred);
@@ -530,8 +546,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         }
         // Older entries of the key come before that place, and are still to be looked at.
         let mut hint = self.cover.hint;
-        let mut covering =
-            |key: InternalKey<'_>| self.cover.tombstones.covering(key, MAX_SEQUENCE_NUMBER, &mut hint);
+        let mut covering = |key: InternalKey<'_>| {
+            self.cover.tombstones.covering(key, MAX_SEQUENCE_NUMBER, &mut hint)
+        };
         let before = covering(self.entry.key.as_key());
         self.entry.key.set_version(preferred, ValueType::Value);
         if before.max(covering(self.entry.key.as_key())) > preferred {
@@ -544,9 +561,11 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         true
     }
 
-    /// The last touches to an entry that is kept: sequence number 0 at the bottom, and the value's place.
+    /// The last touches to an entry that is kept: sequence number 0 at the bottom, and the value's
+    /// place.
     fn put_out(&mut self) -> Result<()> {
-        let (packed, value_type) = (self.entry.key.as_key().sequence(), self.entry.key.as_key().value_type());
+        let (packed, value_type) =
+            (self.entry.key.as_key().sequence(), self.entry.key.as_key().value_type());
         let (mut sequence, mut value_type) = (packed, value_type.unwrap_or(ValueType::Value));
         let zeroable = match value_type {
             ValueType::Value | ValueType::BlobIndex | ValueType::WideColumnEntity => true,

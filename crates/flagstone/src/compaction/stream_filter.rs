@@ -22,8 +22,9 @@ pub(super) enum OperandDecision {
 }
 
 impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'_, I, R, S> {
-    /// Shows the current entry, the newest of its key, to the filter if it is a value. Returns a verdict if nothing is
-    /// left to be judged. Whether something was merged onto it in newer sources is for the filter to know: here it may have been.
+    /// Shows the current entry, the newest of its key, to the filter if it is a value. Returns a
+    /// verdict if nothing is left to be judged. Whether something was merged onto it in newer
+    /// sources is for the filter to know: here it may have been.
     pub(super) fn apply_filter(&mut self, value_type: ValueType) -> Result<Option<Verdict>> {
         let Some(filter) = self.filter else { return Ok(None) };
         let (level, key) = (self.settings.level, &self.judged.user_key[..]);
@@ -80,13 +81,14 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
 
     /// Shows the operand on which the input stands to the filter, unless a snapshot sees it.
     pub(super) fn filter_operand(&mut self) -> OperandDecision {
-        let seen = self.settings.snapshots.last().is_some_and(|&last| self.input.key().sequence() <= last);
+        let seen =
+            self.settings.snapshots.last().is_some_and(|&last| self.input.key().sequence() <= last);
         let Some(filter) = self.filter.filter(|_| !seen) else { return OperandDecision::Keep };
         let kind = FilteredKind::MergeOperand;
         match filter.filter(self.settings.level, &self.judged.user_key, kind, self.input.value()) {
-            FilterDecision::Keep | FilterDecision::RemoveUnlessMerged | FilterDecision::ChangeEntity(_) => {
-                OperandDecision::Keep
-            }
+            FilterDecision::Keep
+            | FilterDecision::RemoveUnlessMerged
+            | FilterDecision::ChangeEntity(_) => OperandDecision::Keep,
             FilterDecision::Remove | FilterDecision::Purge => {
                 self.counts.dropped_by_filter += 1;
                 OperandDecision::Remove
@@ -115,8 +117,9 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         self.refuse_change(filter, &Error::invalid_argument(message))
     }
 
-    /// The entry stays as it is. The compaction goes on: one that failed would be tried again and fail again, and in the end
-    /// nothing could be written any more, for a key that nothing is wrong with.
+    /// The entry stays as it is. The compaction goes on: one that failed would be tried again and
+    /// fail again, and in the end nothing could be written any more, for a key that nothing is
+    /// wrong with.
     #[cold]
     fn refuse_change(&mut self, filter: &dyn CompactionFilter, error: &Error) -> bool {
         self.counts.unstorable_by_filter += 1;

@@ -1,12 +1,14 @@
 //! Merging operands in a [`CompactionStream`].
 //!
-//! 1. Operands of the key are collected downwards, as long as they lie in the stripe of the first one. Those that a range
-//!    tombstone covers go, and so do those that the filter removes.
+//! 1. Operands of the key are collected downwards, as long as they lie in the stripe of the first
+//!    one. Those that a range tombstone covers go, and so do those that the filter removes.
 //! 2. Over a value (or a deletion, which is no value) they are merged into a value.
 //! 3. Likewise if nothing older can exist: at the bottom, when the key's entries end.
-//! 4. Otherwise adjacent operands are combined into one if the operator can do it, and stay as they are if it cannot.
-//! 5. What no table can hold is not made of them: they stay as they are, with what they lie on, and readers merge them. So it is
-//!    where the operator refuses them, or there is none: whoever reads the key is told.
+//! 4. Otherwise adjacent operands are combined into one if the operator can do it, and stay as they
+//!    are if it cannot.
+//! 5. What no table can hold is not made of them: they stay as they are, with what they lie on, and
+//!    readers merge them. So it is where the operator refuses them, or there is none: whoever reads
+//!    the key is told.
 
 use bytes::Bytes;
 
@@ -14,8 +16,8 @@ use super::stream::{CompactionStream, Next, Verdict};
 use super::stream_filter::OperandDecision;
 use super::stream_settings::ValueSeparator;
 use crate::base::{
-    InternalIterator, InternalKeyBuf, MergeFailureScope, Mutant, Result, SequenceNumber, Sometimes, SubCode,
-    ValueType,
+    InternalIterator, InternalKeyBuf, MergeFailureScope, Mutant, Result, SequenceNumber, Sometimes,
+    SubCode, ValueType,
 };
 use crate::iter::ValueResolver;
 use crate::iter::entity::with_default_column;
@@ -36,7 +38,8 @@ enum Ground {
     Skipped,
 }
 
-/// Finds the base's value by the base's key: that of the operands may have other bytes under an order of the application's.
+/// Finds the base's value by the base's key: that of the operands may have other bytes under an
+/// order of the application's.
 struct ByOwnKey<'a, R> {
     resolver: &'a R,
     user_key: &'a [u8],
@@ -117,7 +120,11 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         operator.is_some_and(|operator| operator.failure_scope() == MergeFailureScope::MustMerge)
     }
 
-    fn collect_operands(&mut self, stripe: SequenceNumber, operands: &mut Operands) -> Result<Ground> {
+    fn collect_operands(
+        &mut self,
+        stripe: SequenceNumber,
+        operands: &mut Operands,
+    ) -> Result<Ground> {
         loop {
             match self.next_of_key(stripe)? {
                 Next::SameStripe => {}
@@ -144,7 +151,9 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                     OperandDecision::Keep => {
                         operands.push((self.input.key().to_buf(), self.input.value().to_vec()));
                     }
-                    OperandDecision::Change(operand) => operands.push((self.input.key().to_buf(), operand)),
+                    OperandDecision::Change(operand) => {
+                        operands.push((self.input.key().to_buf(), operand))
+                    }
                     OperandDecision::Remove => {}
                     OperandDecision::SkipUntil(until) => {
                         operands.clear();
@@ -157,7 +166,8 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         }
     }
 
-    /// Merges operands over the entry on which the input stands, or over nothing; `None` if the result is too large.
+    /// Merges operands over the entry on which the input stands, or over nothing; `None` if the
+    /// result is too large.
     fn full_merge(
         &mut self,
         stripe: SequenceNumber,
@@ -175,12 +185,14 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 base = Some((value_type, self.input.value()));
             }
         }
-        let mut oldest_first: Vec<&[u8]> = operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
+        let mut oldest_first: Vec<&[u8]> =
+            operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
         if Mutant::ReorderOperands.is_on() {
             oldest_first.reverse();
         }
         let operator = self.settings.merge_operator.as_deref();
-        let base_key = if base.is_some() { self.input.key().user_key() } else { &self.judged.user_key };
+        let base_key =
+            if base.is_some() { self.input.key().user_key() } else { &self.judged.user_key };
         let resolver = ByOwnKey { resolver: &self.resolver, user_key: base_key };
         let merged = merge_over(&self.judged.user_key, base, &oldest_first, operator, &resolver)?;
         let sequence = operands[0].0.as_key().sequence();
@@ -201,7 +213,8 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         if let Some(operator) = &self.settings.merge_operator
             && (operands.len() > 1 || operator.allows_single_operand())
         {
-            let oldest_first: Vec<&[u8]> = operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
+            let oldest_first: Vec<&[u8]> =
+                operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
             let combined = operator.partial_merge(&self.judged.user_key, &oldest_first);
             if let Some(combined) = combined.filter(|combined| self.fits(combined.len())) {
                 let sequence = operands[0].0.as_key().sequence();

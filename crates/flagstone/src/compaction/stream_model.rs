@@ -1,4 +1,5 @@
-//! A small LSM tree of plain vectors, rewritten by the real rules, and the history that it must show.
+//! A small LSM tree of plain vectors, rewritten by the real rules, and the history that it must
+//! show.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,12 +12,14 @@ use super::*;
 use crate::base::merge::StringAppendOperator;
 use crate::base::range_tombstone::RangeTombstone;
 use crate::base::{
-    CompactionFilter, Comparator, FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyBuf,
-    InternalKeyComparator, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber,
-    TruncatedRangeTombstones, ValueType,
+    CompactionFilter, Comparator, FragmentedRangeTombstones, InternalIterator, InternalKey,
+    InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, MergeOperator, Result,
+    SequenceNumber, TruncatedRangeTombstones, ValueType,
 };
 use crate::iter::testing::{Entry, VecIterator, show_entry, show_tombstone};
-use crate::iter::{FileOpener, LevelTombstones, MergingIterator, SortedFiles, ValueResolver, entity};
+use crate::iter::{
+    FileOpener, LevelTombstones, MergingIterator, SortedFiles, ValueResolver, entity,
+};
 
 /// Keys `a`..; the last few are only ever put and single-deleted.
 pub(super) const KEYS: u8 = 14;
@@ -44,7 +47,12 @@ impl ValueResolver for Blobs {
 struct RandomPlaces(fastrand::Rng);
 
 impl ValueSeparator for RandomPlaces {
-    fn place(&mut self, key: InternalKey<'_>, value: &[u8], out: &mut Vec<u8>) -> Result<Option<ValueType>> {
+    fn place(
+        &mut self,
+        key: InternalKey<'_>,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<ValueType>> {
         assert!(out.is_empty());
         if self.0.u8(..4) > 0 {
             return Ok(None);
@@ -196,7 +204,9 @@ impl Tree {
                 (ValueType::ValuePreferredSeqno, stored, Write::Set(key.clone(), value))
             }
             (3 | 4, None) => (ValueType::Value, value.clone(), Write::Set(key.clone(), value)),
-            (5, None) => (ValueType::BlobIndex, value.to_ascii_lowercase(), Write::Set(key.clone(), value)),
+            (5, None) => {
+                (ValueType::BlobIndex, value.to_ascii_lowercase(), Write::Set(key.clone(), value))
+            }
             (6, None) => {
                 let stored = entity::encode(&[(b"", &value), (b"c", b"1")]);
                 (ValueType::WideColumnEntity, stored, Write::Set(key.clone(), value))
@@ -214,7 +224,8 @@ impl Tree {
         let first = self.random.u8(..KEYS);
         let length = if self.random.bool() { 3 } else { KEYS };
         let last = first + 1 + self.random.u8(..length);
-        let tombstone = RangeTombstone { start: vec![b'a' + first], end: vec![b'a' + last], sequence };
+        let tombstone =
+            RangeTombstone { start: vec![b'a' + first], end: vec![b'a' + last], sequence };
         writeln!(self.log, "{}", show_tombstone(&tombstone)).unwrap();
         self.history.push(Write::DeleteRange(tombstone.start.clone(), tombstone.end.clone()));
         self.memtable.1.push(tombstone);
@@ -236,7 +247,8 @@ impl Tree {
                 Write::Merge(..) if fate == Fate::Removed => {}
                 Write::Merge(key, operand) => {
                     let existing = pairs.get(key).map(Vec::as_slice);
-                    let merged = self.operator.full_merge(key, existing, &[&fate.leaves(operand)]).unwrap();
+                    let merged =
+                        self.operator.full_merge(key, existing, &[&fate.leaves(operand)]).unwrap();
                     pairs.insert(key.clone(), merged);
                 }
                 Write::DeleteRange(start, end) => pairs.retain(|key, _| key < start || key >= end),
@@ -257,7 +269,8 @@ impl Tree {
 
     pub(super) fn flush(&mut self) {
         self.log.push_str("flush\n");
-        let (cursor, tombstones) = (self.memtable_cursor(), self.memtable_tombstones().untruncated());
+        let (cursor, tombstones) =
+            (self.memtable_cursor(), self.memtable_tombstones().untruncated());
         let job = Job { bottommost: false, split: false, below: None };
         let files = self.rewrite(vec![Box::new(cursor)], &[tombstones], job);
         assert!(files.len() <= 1);
@@ -317,14 +330,18 @@ impl Tree {
         let range = user_range(&inputs);
         let below = if target == 0 { self.levels[1].clone() } else { Vec::new() };
         let bottommost = !below.iter().any(|file| file.overlaps((&range.0, &range.1)));
-        let cursors =
-            inputs.iter().map(|file| Box::new(file.cursor()) as Box<dyn InternalIterator>).collect();
+        let cursors = inputs
+            .iter()
+            .map(|file| Box::new(file.cursor()) as Box<dyn InternalIterator>)
+            .collect();
         let tombstones: Vec<_> = inputs.iter().map(File::truncated).collect();
-        let files = self.rewrite(cursors, &tombstones, Job { bottommost, split: true, below: Some(below) });
+        let files =
+            self.rewrite(cursors, &tombstones, Job { bottommost, split: true, below: Some(below) });
         self.levels[target].splice(at..at, files);
         let level = &self.levels[target];
         for pair in level.windows(2) {
-            let ordered = order().compare(pair[0].largest.as_key(), pair[1].smallest.as_key()).is_lt();
+            let ordered =
+                order().compare(pair[0].largest.as_key(), pair[1].smallest.as_key()).is_lt();
             assert!(ordered, "{:?} and {:?}\n{}", pair[0].largest, pair[1].smallest, self.log);
         }
     }
@@ -349,14 +366,16 @@ impl Tree {
             entries.push((input.key().to_buf(), input.value().to_vec()));
             input.next();
         }
-        let boundary = (job.split && self.random.u8(..3) == 0).then(|| vec![b'a' + self.random.u8(..KEYS)]);
+        let boundary =
+            (job.split && self.random.u8(..3) == 0).then(|| vec![b'a' + self.random.u8(..KEYS)]);
         let mut files = Vec::new();
         let Some(boundary) = boundary else {
             self.run(&job, entries, &tombstones, &surviving, (None, None), &mut files);
             return files;
         };
         writeln!(self.log, "two subcompactions, divided at {}", boundary.escape_ascii()).unwrap();
-        let later = entries.split_off(entries.partition_point(|(key, _)| key.user_key() < &boundary[..]));
+        let later =
+            entries.split_off(entries.partition_point(|(key, _)| key.user_key() < &boundary[..]));
         self.run(&job, entries, &tombstones, &surviving, (None, Some(&boundary)), &mut files);
         self.run(&job, later, &tombstones, &surviving, (Some(&boundary), None), &mut files);
         files
@@ -384,7 +403,8 @@ impl Tree {
         };
         let places = RandomPlaces(self.random.fork());
         let filter = self.filter.as_ref().map(|filter| filter as &dyn CompactionFilter);
-        let mut stream = CompactionStream::new(settings, input, tombstones, not_below, filter, Blobs, places);
+        let mut stream =
+            CompactionStream::new(settings, input, tombstones, not_below, filter, Blobs, places);
         let mut outputs: Vec<Vec<Entry>> = vec![vec![]];
         while stream.valid() {
             if job.split && self.random.u8(..4) == 0 && !outputs[outputs.len() - 1].is_empty() {
@@ -408,15 +428,21 @@ impl Tree {
                 next,
             };
             let bounds = bounds_of_output(&Comparator::Bytewise, surviving, file);
-            let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { continue };
+            let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else {
+                continue;
+            };
             for tombstone in &bounds.tombstones {
                 // RocksDB's iterators rely on it when they come back into the file.
-                let start =
-                    InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
+                let start = InternalKeyBuf::new(
+                    &tombstone.start,
+                    tombstone.sequence,
+                    ValueType::RangeDeletion,
+                );
                 let starts_inside = order().compare(start.as_key(), largest.as_key()).is_le();
                 assert!(starts_inside, "{tombstone:?} begins after {largest:?}\n{}", self.log);
             }
-            let tombstones = FragmentedRangeTombstones::new(&Comparator::Bytewise, bounds.tombstones);
+            let tombstones =
+                FragmentedRangeTombstones::new(&Comparator::Bytewise, bounds.tombstones);
             files.push(File { entries, tombstones: Arc::new(tombstones), smallest, largest });
         }
     }
@@ -482,7 +508,8 @@ fn user_range(files: &[File]) -> (Vec<u8>, Vec<u8>) {
 /// Extends `first..last` so that no user key straddles its ends.
 fn clean_cut(level: &[File], mut first: usize, mut last: usize) -> (usize, usize) {
     let straddles = |a: &File, b: &File| {
-        a.largest.user_key() == b.smallest.user_key() && a.largest.as_key().sequence() != MAX_SEQUENCE_NUMBER
+        a.largest.user_key() == b.smallest.user_key()
+            && a.largest.as_key().sequence() != MAX_SEQUENCE_NUMBER
     };
     while first > 0 && straddles(&level[first - 1], &level[first]) {
         first -= 1;

@@ -27,8 +27,8 @@ impl Fate {
     }
 }
 
-/// Judges operands and values by the number of their first write, always with the same verdict. A value or operand names all
-/// writes that it consists of: `V3,V5`.
+/// Judges operands and values by the number of their first write, always with the same verdict. A
+/// value or operand names all writes that it consists of: `V3,V5`.
 #[derive(Default)]
 pub(super) struct FilterOfOperands {
     verdicts: Mutex<Vec<(FilteredKind, Fate, Vec<u8>)>>,
@@ -74,7 +74,8 @@ impl FilterOfOperands {
         for (kind, fate, value) in self.verdicts.lock().drain(..) {
             writeln!(log, "filtered {kind:?} {}: {fate:?}", value.escape_ascii()).unwrap();
             // No snapshot that is there may notice what becomes of an operand; of a value any may.
-            let unseen_to = if kind == FilteredKind::MergeOperand { newest.unwrap_or(0) } else { 0 };
+            let unseen_to =
+                if kind == FilteredKind::MergeOperand { newest.unwrap_or(0) } else { 0 };
             let numbers = sequences(&value);
             let changed = if fate == Fate::Changed { &numbers[..1] } else { &numbers[..] };
             for number in changed {
@@ -102,6 +103,7 @@ impl Filtered {
     pub(super) fn fate(&self, sequence: SequenceNumber, snapshot: SequenceNumber) -> Fate {
         let fates = self.fates.get(&sequence).into_iter().flatten();
         let seen = fates.filter(|(_, unseen_to)| snapshot > *unseen_to).map(|(fate, _)| *fate);
-        seen.reduce(|first, second| if first == Fate::Removed { first } else { second }).unwrap_or(Fate::Kept)
+        seen.reduce(|first, second| if first == Fate::Removed { first } else { second })
+            .unwrap_or(Fate::Kept)
     }
 }

@@ -1,5 +1,5 @@
-//! Whatever is flushed and compacted, with whatever snapshots held, every live snapshot shows what the history says, by
-//! point lookup and by cursor in both directions.
+//! Whatever is flushed and compacted, with whatever snapshots held, every live snapshot shows what
+//! the history says, by point lookup and by cursor in both directions.
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
@@ -54,12 +54,17 @@ impl Tree {
             cursor.seek(InternalKeyBuf::for_seek(key, snapshot).as_key());
             while cursor.valid() && cursor.key().user_key() == key {
                 let entry = cursor.key();
-                lookup.add(entry.sequence(), entry.value_type().unwrap(), cursor.value().to_vec())?;
+                lookup.add(
+                    entry.sequence(),
+                    entry.value_type().unwrap(),
+                    cursor.value().to_vec(),
+                )?;
                 cursor.next();
             }
             ControlFlow::Continue(())
         };
-        let done = |flow: ControlFlow<()>, covering: SequenceNumber| flow.is_break() || covering > 0;
+        let done =
+            |flow: ControlFlow<()>, covering: SequenceNumber| flow.is_break() || covering > 0;
         let covering = self.memtable_tombstones().covering_sequence(key, snapshot);
         if done(source(self.memtable_cursor(), covering), covering) {
             return;
@@ -72,8 +77,9 @@ impl Tree {
         }
         let target = InternalKeyBuf::for_seek(key, snapshot);
         for level in &self.levels {
-            let first =
-                level.partition_point(|file| order().compare(file.largest.as_key(), target.as_key()).is_lt());
+            let first = level.partition_point(|file| {
+                order().compare(file.largest.as_key(), target.as_key()).is_lt()
+            });
             let mut covered = 0;
             // Older versions may lie in the next file, if this one ends with the key.
             for file in &level[first..] {
@@ -156,7 +162,10 @@ impl Tree {
                 }
                 (0 | 1, _) | (_, None) => {
                     cursor.seek_for_prev(&target);
-                    ("seek_for_prev", expected.partition_point(|(key, _)| *key <= target).checked_sub(1))
+                    (
+                        "seek_for_prev",
+                        expected.partition_point(|(key, _)| *key <= target).checked_sub(1),
+                    )
                 }
                 (2..6, Some(position)) => {
                     cursor.next();
@@ -184,7 +193,10 @@ impl Tree {
                 (None, None) => true,
                 _ => false,
             };
-            assert!(same, "{walk}at {snapshot} within {bounds:?}: {shown:?}, not {wanted:?}\n{self}");
+            assert!(
+                same,
+                "{walk}at {snapshot} within {bounds:?}: {shown:?}, not {wanted:?}\n{self}"
+            );
         }
     }
 }
@@ -192,7 +204,8 @@ impl Tree {
 /// More rounds by `MODEL_ROUNDS=4000 cargo test no_snapshot_notices`.
 #[test]
 fn no_snapshot_notices_a_flush_or_a_compaction() {
-    let rounds = std::env::var("MODEL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
+    let rounds =
+        std::env::var("MODEL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
     for seed in 0..rounds {
         let mut tree = Tree::new(seed);
         for _ in 0..40 {
@@ -202,8 +215,8 @@ fn no_snapshot_notices_a_flush_or_a_compaction() {
     }
 }
 
-/// With no snapshot held, a full compaction leaves only values, all with sequence number 0 but for timed ones over which a range
-/// deletion lay.
+/// With no snapshot held, a full compaction leaves only values, all with sequence number 0 but for
+/// timed ones over which a range deletion lay.
 #[test]
 fn a_compaction_to_the_bottom_leaves_nothing_but_values() {
     for seed in 0..100 {
@@ -211,8 +224,11 @@ fn a_compaction_to_the_bottom_leaves_nothing_but_values() {
         (0..30).for_each(|_| tree.step());
         tree.snapshots.clear();
         tree.flush();
-        let files: Vec<File> =
-            tree.level0.drain(..).chain(std::mem::take(&mut tree.levels).into_iter().flatten()).collect();
+        let files: Vec<File> = tree
+            .level0
+            .drain(..)
+            .chain(std::mem::take(&mut tree.levels).into_iter().flatten())
+            .collect();
         if files.is_empty() {
             continue;
         }

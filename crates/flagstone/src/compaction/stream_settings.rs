@@ -1,21 +1,28 @@
-//! What a [`CompactionStream`](super::CompactionStream) needs besides its input, and what it reports.
+//! What a [`CompactionStream`](super::CompactionStream) needs besides its input, and what it
+//! reports.
 
 use std::sync::Arc;
 
 use crate::base::{
-    Comparator, Error, InternalKey, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber, ValueType,
+    Comparator, Error, InternalKey, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber,
+    ValueType,
 };
 use crate::batch::MAX_ENTRY_SIZE;
 
-/// Decides where the values of a compaction's output lie: moves large ones into blob files, and rewrites or inlines
-/// those whose blob file is to go.
+/// Decides where the values of a compaction's output lie: moves large ones into blob files, and
+/// rewrites or inlines those whose blob file is to go.
 pub trait ValueSeparator {
-    /// Asked once for each output entry of type `Value` or `BlobIndex`. To store something else, writes it to `out`
-    /// (which comes empty) and returns its type.
+    /// Asked once for each output entry of type `Value` or `BlobIndex`. To store something else,
+    /// writes it to `out` (which comes empty) and returns its type.
     ///
     /// # Errors
     /// What reading or writing blob files says; the compaction fails with it.
-    fn place(&mut self, key: InternalKey<'_>, value: &[u8], out: &mut Vec<u8>) -> Result<Option<ValueType>>;
+    fn place(
+        &mut self,
+        key: InternalKey<'_>,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<ValueType>>;
 }
 
 /// Leaves every value where it is.
@@ -40,7 +47,8 @@ pub struct StreamSettings {
     pub comparator: Comparator,
     /// The live snapshots, ascending.
     pub snapshots: Vec<SequenceNumber>,
-    /// The oldest snapshot that a transaction checks its conflicts against; `MAX_SEQUENCE_NUMBER` without transactions.
+    /// The oldest snapshot that a transaction checks its conflicts against; `MAX_SEQUENCE_NUMBER`
+    /// without transactions.
     pub write_conflict_snapshot: SequenceNumber,
     /// Whether nothing older lies below the output.
     pub bottommost: bool,
@@ -104,7 +112,8 @@ pub struct StreamCounts {
     pub dropped_obsolete: u64,
     /// Entries that the filter dropped or turned into deletions.
     pub dropped_by_filter: u64,
-    /// Entries that stay as they were, since no table can hold, or nobody read, what the filter made of them.
+    /// Entries that stay as they were, since no table can hold, or nobody read, what the filter
+    /// made of them.
     pub unstorable_by_filter: u64,
     /// Keys whose operands the merge operator refuses, or that were deleted in both ways.
     pub key_faults: u64,

@@ -7,11 +7,14 @@ use bytes::Bytes;
 use super::*;
 use crate::base::merge::{MergeFailureScope, MergeOperator, StringAppendOperator};
 use crate::base::{
-    CompactionFilter, Comparator, FilterDecision, FilteredKind, FragmentedRangeTombstones, InternalIterator,
-    InternalKey, InternalKeyComparator, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, ValueType,
+    CompactionFilter, Comparator, FilterDecision, FilteredKind, FragmentedRangeTombstones,
+    InternalIterator, InternalKey, InternalKeyComparator, MAX_SEQUENCE_NUMBER, Result,
+    SequenceNumber, ValueType,
 };
 use crate::iter::ValueResolver;
-use crate::iter::testing::{VecIterator, parse_entries, parse_tombstones, show_entry, show_tombstone};
+use crate::iter::testing::{
+    VecIterator, parse_entries, parse_tombstones, show_entry, show_tombstone,
+};
 
 /// A flush (unless said otherwise) of entries, written newest first per key, and tombstones.
 struct Case {
@@ -48,7 +51,12 @@ impl ValueResolver for UpperCaseBlobs {
 struct FiveBytes;
 
 impl ValueSeparator for FiveBytes {
-    fn place(&mut self, key: InternalKey<'_>, value: &[u8], out: &mut Vec<u8>) -> Result<Option<ValueType>> {
+    fn place(
+        &mut self,
+        key: InternalKey<'_>,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<ValueType>> {
         Ok(match key.value_type() {
             Some(ValueType::Value) if value.len() >= 5 => {
                 out.extend_from_slice(b"blob");
@@ -91,7 +99,8 @@ impl Case {
     }
 
     fn tombstones(&self) -> StreamTombstones {
-        let words: Vec<_> = self.text.split_whitespace().filter(|word| word.starts_with('[')).collect();
+        let words: Vec<_> =
+            self.text.split_whitespace().filter(|word| word.starts_with('[')).collect();
         let tombstones = parse_tombstones(&words.join(" "));
         let whole = Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones));
         let counting = match self.table_begins {
@@ -112,13 +121,16 @@ impl Case {
     /// What is wrong with keys.
     fn faults(self) -> String {
         let faults = self.run_to_the_end().unwrap().1;
-        let each = faults.iter().map(|fault| format!("{}: {}", fault.user_key.escape_ascii(), fault.error));
+        let each = faults
+            .iter()
+            .map(|fault| format!("{}: {}", fault.user_key.escape_ascii(), fault.error));
         each.collect::<Vec<_>>().join("; ")
     }
 
     fn run_to_the_end(self) -> Result<(String, Vec<KeyError>)> {
         let tombstones = self.tombstones();
-        let words: Vec<_> = self.text.split_whitespace().filter(|word| !word.starts_with('[')).collect();
+        let words: Vec<_> =
+            self.text.split_whitespace().filter(|word| !word.starts_with('[')).collect();
         let comparator = InternalKeyComparator::new(Comparator::Bytewise);
         let mut input = VecIterator::new(comparator, parse_entries(&words.join(" ")));
         input.seek_to_first();
@@ -140,8 +152,12 @@ impl Case {
             stream.next();
         }
         stream.status()?;
-        shown
-            .extend(tombstones.surviving(&snapshots, bottommost, |_, _| no_below).iter().map(show_tombstone));
+        shown.extend(
+            tombstones
+                .surviving(&snapshots, bottommost, |_, _| no_below)
+                .iter()
+                .map(show_tombstone),
+        );
         Ok((shown.join(" "), stream.take_faults()))
     }
 
@@ -177,7 +193,9 @@ fn observed_outcomes() {
 fn a_newer_entry_of_the_same_stripe_hides_older_ones() {
     flush("a@9:PUT(c) a@5:PUT(b) a@3:PUT(a)").gives("a@9:PUT(c)");
     flush("a@9:PUT(c) a@5:PUT(b) a@3:PUT(a)").snapshots(&[5]).gives("a@9:PUT(c) a@5:PUT(b)");
-    flush("a@9:PUT(c) a@5:PUT(b) a@3:PUT(a)").snapshots(&[4, 6]).gives("a@9:PUT(c) a@5:PUT(b) a@3:PUT(a)");
+    flush("a@9:PUT(c) a@5:PUT(b) a@3:PUT(a)")
+        .snapshots(&[4, 6])
+        .gives("a@9:PUT(c) a@5:PUT(b) a@3:PUT(a)");
     flush("a@9:PUT(c) a@5:PUT(b) a@3:PUT(a)").snapshots(&[1]).gives("a@9:PUT(c)");
 }
 
@@ -287,7 +305,12 @@ impl MergeOperator for Refusing {
         "Refusing"
     }
 
-    fn full_merge(&self, _key: &[u8], _existing: Option<&[u8]>, _operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        _existing: Option<&[u8]>,
+        _operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         None
     }
 
@@ -299,12 +322,17 @@ impl MergeOperator for Refusing {
 #[test]
 fn a_refused_merge_stays_unmerged_and_is_told_unless_it_is_expected() {
     let refusing = |scope| {
-        move |settings: &mut StreamSettings| settings.merge_operator = Some(Arc::new(Refusing(scope)))
+        move |settings: &mut StreamSettings| {
+            settings.merge_operator = Some(Arc::new(Refusing(scope)))
+        }
     };
     let text = "a@3:MERGE(z) a@2:MERGE(y) a@1:PUT(x) b@1:PUT(k)";
     flush(text).with(refusing(MergeFailureScope::TryMerge)).gives(text);
     let faults = flush(text).with(refusing(MergeFailureScope::TryMerge)).faults();
-    assert_eq!(faults, "a: corruption: merge operator 'Refusing' refused the 2 operands of key 'a'");
+    assert_eq!(
+        faults,
+        "a: corruption: merge operator 'Refusing' refused the 2 operands of key 'a'"
+    );
     flush(text).with(refusing(MergeFailureScope::MustMerge)).gives(text);
     assert_eq!(flush(text).with(refusing(MergeFailureScope::MustMerge)).faults(), "");
     full("a@3:MERGE(z) a@1:PUT(x)")
@@ -347,8 +375,12 @@ fn a_timed_value_takes_its_preferred_sequence_number() {
     full("a@8:TIMED(v/3) [a,b)@5").gives("a@8:TIMED(v/3)");
     full("a@8:TIMED(v/3) [a,b)@9").gives("");
     // Such a tombstone was not seen over the value as it was, and then dropped it.
-    full("a@8:TIMED(v/0) a@5:DEL a@2:PUT(old) [a,b)@5").tombstones_from("a@5:DEL").gives("a@8:TIMED(v/0)");
-    full("a@8:TIMED(v/6) a@5:DEL a@2:PUT(old) [a,b)@5").tombstones_from("a@5:DEL").gives("a@0:PUT(v)");
+    full("a@8:TIMED(v/0) a@5:DEL a@2:PUT(old) [a,b)@5")
+        .tombstones_from("a@5:DEL")
+        .gives("a@8:TIMED(v/0)");
+    full("a@8:TIMED(v/6) a@5:DEL a@2:PUT(old) [a,b)@5")
+        .tombstones_from("a@5:DEL")
+        .gives("a@0:PUT(v)");
 }
 
 #[test]
@@ -383,8 +415,15 @@ fn an_unknown_type_fails_the_compaction() {
     }
     let none = StreamTombstones::new(&Comparator::Bytewise, &[], &[]);
     let settings = StreamSettings::new(Comparator::Bytewise);
-    let stream =
-        CompactionStream::new(settings, Strange, &none, |_| false, None, UpperCaseBlobs, KeepInPlace);
+    let stream = CompactionStream::new(
+        settings,
+        Strange,
+        &none,
+        |_| false,
+        None,
+        UpperCaseBlobs,
+        KeepInPlace,
+    );
     assert!(!stream.valid() && stream.status().unwrap_err().is_corruption());
 }
 
@@ -399,8 +438,15 @@ fn a_failing_input_fails_the_stream_wherever_it_fails() {
         settings.snapshots = vec![1];
         let mut input = VecIterator::parse(text).failing_after(index);
         input.seek_to_first();
-        let mut stream =
-            CompactionStream::new(settings, input, &none, |_| false, None, UpperCaseBlobs, KeepInPlace);
+        let mut stream = CompactionStream::new(
+            settings,
+            input,
+            &none,
+            |_| false,
+            None,
+            UpperCaseBlobs,
+            KeepInPlace,
+        );
         while stream.valid() {
             stream.next();
         }
@@ -428,7 +474,9 @@ impl CompactionFilter for Scripted {
             (b"purge", _) => FilterDecision::Purge,
             (b"up", _) => FilterDecision::ChangeValue(b"UP".to_vec()),
             (b"skip", _) => FilterDecision::RemoveAndSkipUntil(b"d".to_vec()),
-            (b"entity", _) => FilterDecision::ChangeEntity(crate::iter::entity::encode(&[(b"", b"e")])),
+            (b"entity", _) => {
+                FilterDecision::ChangeEntity(crate::iter::entity::encode(&[(b"", b"e")]))
+            }
             (b"nonsense", _) => FilterDecision::ChangeEntity(b"nonsense".to_vec()),
             _ => FilterDecision::Keep,
         }
@@ -456,8 +504,8 @@ fn the_filter_decides_about_the_newest_value_of_a_key() {
     case(flush("a@2:BLOB(rm) b@1:BLOB(x)")).gives("a@2:DEL b@1:BLOB(x)");
 }
 
-/// One value too large, or an entity that nobody can read, failed the compaction, and each that followed: where none had asked
-/// for it the database was poisoned, at each opening anew.
+/// One value too large, or an entity that nobody can read, failed the compaction, and each that
+/// followed: where none had asked for it the database was poisoned, at each opening anew.
 #[test]
 fn what_a_filter_makes_that_cannot_be_stored_or_read_leaves_the_entry_as_it_was() {
     let case = |text: &str, bytes: usize| {
@@ -495,5 +543,8 @@ fn no_snapshot_sees_all_of_time_as_one_stripe() {
     let settings = StreamSettings::new(Comparator::Bytewise);
     assert_eq!(settings.stripe(0), MAX_SEQUENCE_NUMBER);
     let settings = StreamSettings { snapshots: vec![3, 5], ..settings };
-    assert_eq!([0, 3, 4, 5, 6].map(|sequence| settings.stripe(sequence)), [3, 3, 5, 5, MAX_SEQUENCE_NUMBER]);
+    assert_eq!(
+        [0, 3, 4, 5, 6].map(|sequence| settings.stripe(sequence)),
+        [3, 3, 5, 5, MAX_SEQUENCE_NUMBER]
+    );
 }

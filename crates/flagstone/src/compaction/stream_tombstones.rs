@@ -1,8 +1,10 @@
-//! Range tombstones in a flush or compaction: what they cover, which survive, which output file holds them.
+//! Range tombstones in a flush or compaction: what they cover, which survive, which output file
+//! holds them.
 //!
-//! Two forms are kept. Covering is judged by the tombstones as truncated to their files, place by place, since this is
-//! what readers see. Written are ranges of user keys: where a file's bounds cut a tombstone within a user key, the file
-//! that has the key's other versions is among the inputs too, and its copy of the tombstone begins with that key.
+//! Two forms are kept. Covering is judged by the tombstones as truncated to their files, place by
+//! place, since this is what readers see. Written are ranges of user keys: where a file's bounds
+//! cut a tombstone within a user key, the file that has the key's other versions is among the
+//! inputs too, and its copy of the tombstone begins with that key.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +12,8 @@ use crate::base::range_tombstone::{
     BoundRef, FragmentedRangeTombstones, Keep, RangeTombstone, RangeTombstoneRef, kept_of,
 };
 use crate::base::{
-    Comparator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, SequenceNumber,
-    Sometimes, TruncatedRangeTombstones, ValueType,
+    Comparator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
+    SequenceNumber, Sometimes, TruncatedRangeTombstones, ValueType,
 };
 
 /// The range tombstones of all inputs of a compaction.
@@ -52,8 +54,9 @@ impl Place {
 }
 
 impl StreamTombstones {
-    /// Gathers the inputs' tombstones: memtables' untruncated, files' truncated to their bounds. Of those over one place, the
-    /// ones count that the present or one of `snapshots`, ascending, sees first.
+    /// Gathers the inputs' tombstones: memtables' untruncated, files' truncated to their bounds. Of
+    /// those over one place, the ones count that the present or one of `snapshots`, ascending, sees
+    /// first.
     pub fn new(
         comparator: &Comparator,
         inputs: &[TruncatedRangeTombstones],
@@ -110,8 +113,8 @@ impl StreamTombstones {
         self.stretches.is_empty()
     }
 
-    /// The newest tombstone over `key` that `snapshot` sees: its sequence number, or 0. `hint`, 0 at first, is carried
-    /// from call to call, whose keys must ascend.
+    /// The newest tombstone over `key` that `snapshot` sees: its sequence number, or 0. `hint`, 0
+    /// at first, is carried from call to call, whose keys must ascend.
     pub(super) fn covering(
         &self,
         key: InternalKey<'_>,
@@ -132,11 +135,13 @@ impl StreamTombstones {
         0
     }
 
-    /// The tombstones that the output must hold, in the order in which tables store them: by start key, newest first.
+    /// The tombstones that the output must hold, in the order in which tables store them: by start
+    /// key, newest first.
     ///
-    /// One that every snapshot sees may go if nothing older lies under it: if the output is `bottommost`, or if
-    /// `nothing_below(start, end)` says that no deeper file overlaps its keys (`end` is exclusive). A flush, and a family
-    /// into which files are ingested behind, pass `false` for both.
+    /// One that every snapshot sees may go if nothing older lies under it: if the output is
+    /// `bottommost`, or if `nothing_below(start, end)` says that no deeper file overlaps its keys
+    /// (`end` is exclusive). A flush, and a family into which files are ingested behind, pass
+    /// `false` for both.
     pub fn surviving(
         &self,
         snapshots: &[SequenceNumber],
@@ -160,13 +165,15 @@ impl StreamTombstones {
 /// What an output file is, as far as its point entries and its neighbours decide.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputFile<'a> {
-    /// The first and the last point entry. None only for the one output of a compaction that has no point entries.
+    /// The first and the last point entry. None only for the one output of a compaction that has no
+    /// point entries.
     pub points: Option<(InternalKey<'a>, InternalKey<'a>)>,
     /// Whether the compaction (or subcompaction) wrote a file before this one.
     pub has_previous: bool,
     /// Where the subcompaction begins (inclusive user key).
     pub begin: Option<&'a [u8]>,
-    /// The user key of the first entry of the next file; for the last file, where the subcompaction ends (exclusive).
+    /// The user key of the first entry of the next file; for the last file, where the subcompaction
+    /// ends (exclusive).
     pub next: Option<&'a [u8]>,
 }
 
@@ -175,16 +182,19 @@ pub struct OutputFile<'a> {
 pub struct OutputBounds {
     /// Which of the tombstones go into the file.
     pub tombstones: Vec<RangeTombstone>,
-    /// The smallest key, tombstones included; `None` for a file without any content, which is not to be written.
+    /// The smallest key, tombstones included; `None` for a file without any content, which is not
+    /// to be written.
     pub smallest: Option<InternalKeyBuf>,
     /// The largest key, tombstones included.
     pub largest: Option<InternalKeyBuf>,
 }
 
-/// Which of `tombstones` (in [`StreamTombstones::surviving`]'s order) go into an output file, and the file's bounds.
+/// Which of `tombstones` (in [`StreamTombstones::surviving`]'s order) go into an output file, and
+/// the file's bounds.
 ///
-/// A tombstone is written whole into each file that it overlaps, and readers cut it to the file's bounds. These reach
-/// from the file's first entry to where the next one begins, so that neighbours touch without overlapping.
+/// A tombstone is written whole into each file that it overlaps, and readers cut it to the file's
+/// bounds. These reach from the file's first entry to where the next one begins, so that neighbours
+/// touch without overlapping.
 pub fn bounds_of_output(
     comparator: &Comparator,
     tombstones: &[RangeTombstone],
@@ -194,10 +204,9 @@ pub fn bounds_of_output(
     // What lies before the first entry belongs to the previous file, if there is one.
     let first_entry = file.points.map(|(first, _)| first.user_key()).filter(|_| file.has_previous);
     let lower = first_entry.or(file.begin);
-    let last_of_shared_key = file
-        .points
-        .map(|(_, last)| last)
-        .filter(|last| file.next.is_some_and(|next| comparator.compare(last.user_key(), next).is_eq()));
+    let last_of_shared_key = file.points.map(|(_, last)| last).filter(|last| {
+        file.next.is_some_and(|next| comparator.compare(last.user_key(), next).is_eq())
+    });
     // They do not overlap, but for several of the same range: what belongs lies together.
     let first = lower.map_or(0, |lower| {
         tombstones.partition_point(|tombstone| comparator.compare(&tombstone.end, lower).is_le())
@@ -205,8 +214,9 @@ pub fn bounds_of_output(
     let begins_here = |tombstone: &RangeTombstone| {
         file.next.is_none_or(|next| match comparator.compare(&tombstone.start, next) {
             std::cmp::Ordering::Less => true,
-            // The file has versions of the next one's first key. Those that are older than the tombstone it must cover here too;
-            // if there are none it is to stay away, as RocksDB has it: its iterators going back rely on it.
+            // The file has versions of the next one's first key. Those that are older than the
+            // tombstone it must cover here too; if there are none it is to stay away, as RocksDB
+            // has it: its iterators going back rely on it.
             std::cmp::Ordering::Equal => last_of_shared_key.is_some_and(|last| {
                 let start = InternalKeyBuf::new(next, tombstone.sequence, ValueType::RangeDeletion);
                 order.compare(start.as_key(), last).is_le()
@@ -221,7 +231,9 @@ pub fn bounds_of_output(
     if let (Some(first), Some(last)) = (kept.first(), kept.last()) {
         let start = match lower.filter(|lower| comparator.compare(&first.start, lower).is_le()) {
             // Behind all versions of the key in the previous file.
-            Some(lower) if first_entry.is_some() => InternalKeyBuf::new(lower, 0, ValueType::RangeDeletion),
+            Some(lower) if first_entry.is_some() => {
+                InternalKeyBuf::new(lower, 0, ValueType::RangeDeletion)
+            }
             Some(lower) => InternalKeyBuf::new(lower, first.sequence, ValueType::RangeDeletion),
             None => InternalKeyBuf::new(&first.start, first.sequence, ValueType::RangeDeletion),
         };
@@ -231,7 +243,10 @@ pub fn bounds_of_output(
         }
         let end = next.unwrap_or(&last.end);
         let end = InternalKeyBuf::new(end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
-        if smallest.as_ref().is_none_or(|least| order.compare(start.as_key(), least.as_key()).is_lt()) {
+        if smallest
+            .as_ref()
+            .is_none_or(|least| order.compare(start.as_key(), least.as_key()).is_lt())
+        {
             smallest = Some(start);
         }
         if largest.as_ref().is_none_or(|most| order.compare(end.as_key(), most.as_key()).is_gt()) {

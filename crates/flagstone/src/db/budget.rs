@@ -11,15 +11,18 @@
 //!                       its second tier and blob_cache for values, together at most 3/4
 //! ```
 //!
-//! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
-//! little use to the allocator for arenas and buffers, so that both together would in time take more than they ever have at
-//! once. Where others leave nothing, the memory of former memtables is not kept for the next. What comes and goes with each
-//! write and each read has a little in that sixth, so that the cache need not shrink for ordinary ones. And each time a sixteenth
-//! of the budget was freed, by the cache as it shrinks, by a job at its end, or by blocks of one thread that went for those of
-//! another, the allocator is asked to give back what it keeps of that.
+//! The shares of memtables and jobs are theirs also while they have less: memory that the cache
+//! gave back in blocks is of little use to the allocator for arenas and buffers, so that both
+//! together would in time take more than they ever have at once. Where others leave nothing, the
+//! memory of former memtables is not kept for the next. What comes and goes with each write and
+//! each read has a little in that sixth, so that the cache need not shrink for ordinary ones. And
+//! each time a sixteenth of the budget was freed, by the cache as it shrinks, by a job at its end,
+//! or by blocks of one thread that went for those of another, the allocator is asked to give back
+//! what it keeps of that.
 //!
-//! A budget of `auto` becomes smaller as other databases of the process are opened, and larger as they are closed
-//! (`MemoryBudget::join`): whoever needs a share asks for it anew, and the caches and the writers' limit are told.
+//! A budget of `auto` becomes smaller as other databases of the process are opened, and larger as
+//! they are closed (`MemoryBudget::join`): whoever needs a share asks for it anew, and the caches
+//! and the writers' limit are told.
 
 use std::sync::{Arc, Weak};
 
@@ -126,7 +129,8 @@ impl Budget {
         let (second, blobs) = (wanted.second_tier, wanted.blobs);
         let (most, both) = (all / 4 * 3, second.saturating_add(blobs));
         let part = |bytes: usize| (most as u128 * bytes as u128 / both.max(1) as u128) as usize;
-        let (second_tier, blobs) = if both <= most { (second, blobs) } else { (part(second), part(blobs)) };
+        let (second_tier, blobs) =
+            if both <= most { (second, blobs) } else { (part(second), part(blobs)) };
         let blocks = (all - second_tier - blobs).min(wanted.blocks.unwrap_or(usize::MAX));
         CacheShares { blocks, second_tier, blobs }
     }
@@ -139,11 +143,14 @@ impl Budget {
     /// What all others leave.
     fn left(&self, account: &MemoryAccount) -> u64 {
         let held = |holder| account.held(holder) as u64;
-        let memtables = (held(MemoryKind::Memtables) + held(MemoryKind::RecycledArenas)).max(self.memtables);
+        let memtables =
+            (held(MemoryKind::Memtables) + held(MemoryKind::RecycledArenas)).max(self.memtables);
         let jobs = held(MemoryKind::Jobs).max(self.jobs);
-        let passing = held(MemoryKind::WalBuffers) + held(MemoryKind::Writes) + held(MemoryKind::Values);
+        let passing =
+            held(MemoryKind::WalBuffers) + held(MemoryKind::Writes) + held(MemoryKind::Values);
         let passing = passing.saturating_sub(self.total / 32);
-        let read = held(MemoryKind::Tables) + held(MemoryKind::Cursors) + held(MemoryKind::KeptBlocks);
+        let read =
+            held(MemoryKind::Tables) + held(MemoryKind::Cursors) + held(MemoryKind::KeptBlocks);
         (self.total - self.total / 6).saturating_sub(memtables + jobs + read + passing)
     }
 

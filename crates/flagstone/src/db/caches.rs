@@ -1,7 +1,8 @@
-//! The caches of a database: of blocks, its second tier of compressed ones, and of values in blob files.
+//! The caches of a database: of blocks, its second tier of compressed ones, and of values in blob
+//! files.
 //!
-//! Others may have the first and the last, too (`Options::block_cache`, `Options::blob_cache`). Those of its own follow a
-//! `memory_budget`.
+//! Others may have the first and the last, too (`Options::block_cache`, `Options::blob_cache`).
+//! Those of its own follow a `memory_budget`.
 
 use std::sync::{Arc, Weak};
 
@@ -26,8 +27,13 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    /// Those that the options want; what they hold is sized by the budget, if there is one, and what `account` knows of.
-    pub(super) fn new(options: &Options, account: &Arc<MemoryAccount>, budget: &BudgetRule) -> Self {
+    /// Those that the options want; what they hold is sized by the budget, if there is one, and
+    /// what `account` knows of.
+    pub(super) fn new(
+        options: &Options,
+        account: &Arc<MemoryAccount>,
+        budget: &BudgetRule,
+    ) -> Self {
         let is_shared = options.block_cache.is_some();
         let wanted = CachesWanted {
             blocks: block_cache_wanted(options),
@@ -43,7 +49,8 @@ impl Caches {
                 blobs: wanted.blobs,
             },
         };
-        // The half of a machine is hardly ever so little that tables leave their indexes to a cache of a size of its own.
+        // The half of a machine is hardly ever so little that tables leave their indexes to a cache
+        // of a size of its own.
         let leaves_indexes = matches!(options.db.memory_budget, MemoryBudget::Bytes(_));
         let holds_indexes = leaves_indexes || options.cf.table.cache_index_and_filter_blocks;
         let blocks = match &options.block_cache {
@@ -83,7 +90,8 @@ impl Caches {
         blocks + blobs.map_or(0, |blobs| blobs.cache.usage()) + second_tier
     }
 
-    /// What the cache of blocks, and that of values, takes beside its entries; nothing of one that others have, too.
+    /// What the cache of blocks, and that of values, takes beside its entries; nothing of one that
+    /// others have, too.
     pub(super) fn own_overheads(&self) -> [usize; 2] {
         let blocks = if self.is_shared { 0 } else { self.blocks.overhead() };
         let blobs = self.blobs.as_ref().filter(|blobs| !blobs.is_shared);
@@ -156,7 +164,8 @@ impl BlobCache {
     }
 }
 
-/// The caches that a budget sizes. The account, to which these belong, outlives them: a value that somebody keeps has it.
+/// The caches that a budget sizes. The account, to which these belong, outlives them: a value that
+/// somebody keeps has it.
 struct OwnCaches {
     blocks: Weak<BlockCache>,
     second_tier: Weak<CompressedCache>,
@@ -165,7 +174,13 @@ struct OwnCaches {
 
 impl OwnCaches {
     /// From now on the caches have what others leave them of the budget.
-    fn follow(self, rule: BudgetRule, now: Budget, account: &Arc<MemoryAccount>, wanted: CachesWanted) {
+    fn follow(
+        self,
+        rule: BudgetRule,
+        now: Budget,
+        account: &Arc<MemoryAccount>,
+        wanted: CachesWanted,
+    ) {
         let own = [&self.blocks, &self.blobs].into_iter().filter_map(Weak::upgrade);
         own.for_each(|cache| cache.count_kept_in(account));
         let held = Arc::downgrade(account);
@@ -173,7 +188,9 @@ impl OwnCaches {
             let (Some(held), Some(budget)) = (held.upgrade(), rule.now()) else { return };
             held.follow_every(budget.step());
             held.release_every(budget.release_step());
-            held.freed(self.set(&budget.caches(&held, &wanted)) + rule.free_if_pressed(&budget, &held));
+            held.freed(
+                self.set(&budget.caches(&held, &wanted)) + rule.free_if_pressed(&budget, &held),
+            );
         });
         account.release_every(now.release_step());
     }
@@ -189,7 +206,9 @@ impl OwnCaches {
                 freed += before.saturating_sub(bytes);
             }
         }
-        if let Some(tier) = self.second_tier.upgrade().filter(|tier| tier.capacity() != shares.second_tier) {
+        if let Some(tier) =
+            self.second_tier.upgrade().filter(|tier| tier.capacity() != shares.second_tier)
+        {
             freed += tier.capacity().saturating_sub(shares.second_tier);
             tier.set_capacity(shares.second_tier);
         }

@@ -1,8 +1,9 @@
 //! Checkpoints: a second directory with the same contents, made of links.
 //!
-//! Tables and sealed blob files never change, so they are linked (copied where links are not possible); WALs and the blob
-//! files of memtables grow, so they are copied up to what they hold at one moment under the locks. The MANIFEST is written
-//! anew: it must not name directories that the copy does not have. CURRENT comes last: a directory without it is no database.
+//! Tables and sealed blob files never change, so they are linked (copied where links are not
+//! possible); WALs and the blob files of memtables grow, so they are copied up to what they hold at
+//! one moment under the locks. The MANIFEST is written anew: it must not name directories that the
+//! copy does not have. CURRENT comes last: a directory without it is no database.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,13 +18,14 @@ use crate::manifest::StateCopy;
 const COPY_BUFFER: usize = 1 << 20;
 
 impl Db {
-    /// Makes a copy of the database, as of now, in the new directory `target`, whose parents are made if need be, mostly by hard
-    /// links. Of a database that is open for reading, it has the column families that are open, as they were at the opening or,
-    /// by what another process has written to the same WALs since, later; files that it has removed since are copied.
+    /// Makes a copy of the database, as of now, in the new directory `target`, whose parents are
+    /// made if need be, mostly by hard links. Of a database that is open for reading, it has the
+    /// column families that are open, as they were at the opening or, by what another process has
+    /// written to the same WALs since, later; files that it has removed since are copied.
     ///
     /// # Errors
-    /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there; `ShutdownInProgress`;
-    /// `IoError`. What was made so far is then removed.
+    /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there;
+    /// `ShutdownInProgress`; `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let (inner, target) = (self.inner(), target.as_ref());
         inner.check_absent(target)?;
@@ -34,7 +36,8 @@ impl Db {
         // Until the last file is written, removed, or known to stay: who closes waits for it.
         let _running = RunningCheckpoint::begin(inner)?;
         {
-            // One at a time: of two with the same target, the second must find the directory, and not remove the first's files.
+            // One at a time: of two with the same target, the second must find the directory, and
+            // not remove the first's files.
             let _one_at_a_time = inner.lifecycle.checkpoint_begins.lock();
             inner.check_absent(target)?;
             inner.context.names.create_directory(target).inspect_err(|_| {
@@ -92,13 +95,16 @@ struct Copied {
 impl DbInner {
     fn check_absent(&self, target: &Path) -> Result<()> {
         match self.context.env.fs.metadata(target) {
-            Ok(_) => Err(Error::invalid_argument("the checkpoint's directory exists already").at(target)),
+            Ok(_) => {
+                Err(Error::invalid_argument("the checkpoint's directory exists already").at(target))
+            }
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Files may be deleted again, unless another checkpoint is made. WALs that flushes would have removed meanwhile go now.
+    /// Files may be deleted again, unless another checkpoint is made. WALs that flushes would have
+    /// removed meanwhile go now.
     fn end_pause(&self, pause: usize) {
         let mut commit = self.pipeline.commit.lock();
         // Nobody is to be asked in a database that is closed by now, or open for reading only.
@@ -118,7 +124,8 @@ impl DbInner {
             let target = within(target, &source);
             if fs.link(&source, &target).is_err() {
                 Sometimes::CheckpointCopied.reached();
-                // It may have been linked all the same: the copy would be written over the original.
+                // It may have been linked all the same: the copy would be written over the
+                // original.
                 match fs.remove(&target) {
                     Err(error) if !error.is_not_found() => return Err(error),
                     _ => {}
@@ -155,8 +162,9 @@ impl DbInner {
                 copied.push(whole(self.context.path.join(name), false)?);
             }
         }
-        // Blob files of memtables still grow: the WALs name no more of them than what they have now. What lies behind that, zeros
-        // and places of writes that fail, may be gone when they are copied.
+        // Blob files of memtables still grow: the WALs name no more of them than what they have
+        // now. What lies behind that, zeros and places of writes that fail, may be gone when they
+        // are copied.
         for blob in copy.growing {
             copied.push(whole(blob, true)?);
         }
@@ -184,21 +192,25 @@ impl DbInner {
             }
         }
         let Some((_, place)) = missing.pop_first() else { return Ok(linked) };
-        let message =
-            "the MANIFEST lists this file, but it is missing; flagstone check says what else is missing";
+        let message = "the MANIFEST lists this file, but it is missing; flagstone check says what else is missing";
         Err(Error::corruption(message).at(place))
     }
 
-    /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or `db_paths` in its OPTIONS file,
-    /// whoever opens it as it says would replay, and then remove, the original's WALs, and its tables.
+    /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or
+    /// `db_paths` in its OPTIONS file, whoever opens it as it says would replay, and then remove,
+    /// the original's WALs, and its tables.
     fn write_checkpoint_options(&self, target: &Path, text: &str) -> Result<()> {
         let number = self.tree.file_numbers.next();
         let temporary = file_name::temporary(target, number);
-        self.context.names.replace_file(&temporary, &file_name::options(target, number), text.as_bytes())
+        self.context.names.replace_file(
+            &temporary,
+            &file_name::options(target, number),
+            text.as_bytes(),
+        )
     }
 
-    /// Best effort: the error that led here is what the caller hears. CURRENT goes first: without it, what may stay is no
-    /// database.
+    /// Best effort: the error that led here is what the caller hears. CURRENT goes first: without
+    /// it, what may stay is no database.
     fn remove_partial(&self, target: &Path) {
         let _ = self.context.env.fs.remove(&file_name::current(target));
         for name in self.context.env.fs.list(target).unwrap_or_default() {

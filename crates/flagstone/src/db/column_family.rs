@@ -17,20 +17,26 @@ use crate::options::ColumnFamilyOptions;
 use crate::options::names::check_live;
 
 impl Db {
-    /// Creates a column family; durable when the call returns. Where the OPTIONS file that is to name it cannot be written, as on
-    /// a full disk, that is tried again later.
+    /// Creates a column family; durable when the call returns. Where the OPTIONS file that is to
+    /// name it cannot be written, as on a full disk, that is tried again later.
     ///
     /// # Errors
-    /// `InvalidArgument` if the name is empty or taken, or an option is out of range, or asks for direct I/O that a file system
-    /// does not have; `IoError`.
-    pub fn create_column_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
+    /// `InvalidArgument` if the name is empty or taken, or an option is out of range, or asks for
+    /// direct I/O that a file system does not have; `IoError`.
+    pub fn create_column_family(
+        &self,
+        name: &str,
+        options: &ColumnFamilyOptions,
+    ) -> Result<ColumnFamily> {
         let mut created = self.create_column_families(&[(name, options.clone())])?;
         Ok(created.remove(0))
     }
 
-    /// Creates several column families, each with its own options: all of them, or none. Durable when the call returns.
+    /// Creates several column families, each with its own options: all of them, or none. Durable
+    /// when the call returns.
     ///
-    /// Thousands of families are to be made so: with each call an OPTIONS file is written that tells of all that there are.
+    /// Thousands of families are to be made so: with each call an OPTIONS file is written that
+    /// tells of all that there are.
     ///
     /// # Errors
     /// As [`Db::create_column_family`].
@@ -50,12 +56,13 @@ impl Db {
         Ok(created.into_iter().map(ColumnFamily).collect())
     }
 
-    /// Drops a column family; durable when the call returns. Reads through existing handles and iterators go on,
-    /// and its files are removed when the last of them is gone.
+    /// Drops a column family; durable when the call returns. Reads through existing handles and
+    /// iterators go on, and its files are removed when the last of them is gone.
     ///
-    /// While a full disk suspends writes it goes on, with what was reserved (`reserved_disk_space`). If it is the first to meet
-    /// the full disk it fails, and that is given up for the next call; but not where an OPTIONS file alone cannot be
-    /// written, which is tried again later.
+    /// While a full disk suspends writes it goes on, with what was reserved
+    /// (`reserved_disk_space`). If it is the first to meet the full disk it fails, and that is
+    /// given up for the next call; but not where an OPTIONS file alone cannot be written, which is
+    /// tried again later.
     ///
     /// # Errors
     /// `InvalidArgument` for `default`; `ColumnFamilyDropped`; `IoError`.
@@ -63,17 +70,21 @@ impl Db {
         let inner = self.inner();
         inner.disk.check_may_free()?;
         family.0.check_owner(&inner.disk.obsolete)?;
-        let outcome =
-            inner.drop_family(&family.0).and_then(|()| inner.options_file.write_options_of_families());
+        let outcome = inner
+            .drop_family(&family.0)
+            .and_then(|()| inner.options_file.write_options_of_families());
         outcome.inspect_err(|error| inner.tree.refused(error))
     }
 
-    /// Changes options of a family while the database runs; `changes` are RocksDB's names and texts. All or nothing.
+    /// Changes options of a family while the database runs; `changes` are RocksDB's names and
+    /// texts. All or nothing.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown name, a bad value, one that asks for direct I/O that the file system does not have, or
-    /// an option that needs a reopen; `NotSupported`; `ColumnFamilyDropped`. `IoError` if the OPTIONS file that says so cannot
-    /// be written: the change is in force then, and the file is tried again later, at the latest when the database is closed.
+    /// `InvalidArgument` for an unknown name, a bad value, one that asks for direct I/O that the
+    /// file system does not have, or an option that needs a reopen; `NotSupported`;
+    /// `ColumnFamilyDropped`. `IoError` if the OPTIONS file that says so cannot be written: the
+    /// change is in force then, and the file is tried again later, at the latest when the database
+    /// is closed.
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.context.check_writable()?;
@@ -97,8 +108,9 @@ impl Db {
     /// Changes options of the database while it runs; see [`Db::set_options`].
     ///
     /// # Errors
-    /// As [`Db::set_options`]. `IoError`, too, if the system has no thread left for more jobs in the background: the change is in
-    /// force then, and in the OPTIONS file, and the next change tries again to start what is missing.
+    /// As [`Db::set_options`]. `IoError`, too, if the system has no thread left for more jobs in
+    /// the background: the change is in force then, and in the OPTIONS file, and the next change
+    /// tries again to start what is missing.
     pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.context.check_writable()?;
@@ -130,7 +142,9 @@ impl DbInner {
         wanted: Vec<(String, ColumnFamilyOptions)>,
     ) -> Result<Vec<Arc<Family>>> {
         if wanted.iter().any(|(name, _)| name.is_empty()) {
-            return Err(Error::invalid_argument("a column family needs a name of at least one character"));
+            return Err(Error::invalid_argument(
+                "a column family needs a name of at least one character",
+            ));
         }
         let mut specs = Vec::with_capacity(wanted.len());
         let mut written_directly = BTreeSet::new();
@@ -177,7 +191,14 @@ impl DbInner {
         let settings = memtable_settings(&of_db, options, &self.arenas);
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion::first(mem.clone(), version);
-        let family = Family::new(id, name, options, first, self.disk.obsolete.clone(), of_db.archives_wals());
+        let family = Family::new(
+            id,
+            name,
+            options,
+            first,
+            self.disk.obsolete.clone(),
+            of_db.archives_wals(),
+        );
         FamilyState::new(family, mem, wal)
     }
 
@@ -216,13 +237,15 @@ impl DbInner {
         for family in families.values() {
             let options = family.options.load();
             buffers.add(options.write_buffer_size, options.max_write_buffer_number.max(1) as u64);
-            direct_blob_min = direct_blob_min.min(family.limits.direct_blob_min.load(Ordering::Relaxed));
+            direct_blob_min =
+                direct_blob_min.min(family.limits.direct_blob_min.load(Ordering::Relaxed));
         }
         self.limits.largest_write_buffer.store(buffers.largest, Ordering::Relaxed);
         // All that are flushed at once, each with what its last piece of memory may have too much.
-        let kept = buffers.most_full.saturating_mul(buffers.largest.saturating_add(HUGE_PAGE as u64));
-        let half_of_all =
-            memtable_bytes_max(&self.context.settings.load()).map_or(u64::MAX, |all| all.div_ceil(2));
+        let kept =
+            buffers.most_full.saturating_mul(buffers.largest.saturating_add(HUGE_PAGE as u64));
+        let half_of_all = memtable_bytes_max(&self.context.settings.load())
+            .map_or(u64::MAX, |all| all.div_ceil(2));
         self.limits.memtable_bytes.store(half_of_all, Ordering::Relaxed);
         self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX).min(half_of_all) as usize);
         self.limits.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);

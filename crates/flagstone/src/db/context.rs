@@ -1,4 +1,5 @@
-//! What every part of a database is handed: where it is, how the world is reached, what its options say.
+//! What every part of a database is handed: where it is, how the world is reached, what its options
+//! say.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +35,12 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(path: &Path, options: Options, read_only: bool, versions: &VersionSet) -> Self {
+    pub(super) fn new(
+        path: &Path,
+        options: Options,
+        read_only: bool,
+        versions: &VersionSet,
+    ) -> Self {
         let env = options.env.clone();
         let wal_directory = match options.wal_dir.as_str() {
             "" => path.to_path_buf(),
@@ -59,10 +65,13 @@ impl Context {
     }
 
     /// # Errors
-    /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned it.
+    /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned
+    /// it.
     pub(in crate::db) fn check_writable(&self) -> Result<()> {
         if self.read_only {
-            return Err(Error::not_supported("the database is open read-only; open it for writing"));
+            return Err(Error::not_supported(
+                "the database is open read-only; open it for writing",
+            ));
         }
         if self.closing.load(Ordering::Acquire) {
             return Err(Error::new(Code::ShutdownInProgress, "the database is closed"));
@@ -80,7 +89,8 @@ impl Context {
         }
     }
 
-    /// As [`DbInner::check_writable`], also while a full disk refuses writes: what was written before has its space.
+    /// As [`DbInner::check_writable`], also while a full disk refuses writes: what was written
+    /// before has its space.
     pub(in crate::db) fn check_syncable(&self) -> Result<()> {
         match self.check_writable() {
             Err(error) if error.subcode() == SubCode::NoSpace => self.poison.check_fatal(),

@@ -1,8 +1,10 @@
-//! From what happens to those who listen: events are noted where they happen, under whatever lock, and told where none is held.
+//! From what happens to those who listen: events are noted where they happen, under whatever lock,
+//! and told where none is held.
 //!
 //! **Invariants**
 //! - Events are told in the order in which they were noted, by one thread at a time.
-//! - Whoever notes one sees to it that somebody tells it: workers do before they sleep, callers before they return.
+//! - Whoever notes one sees to it that somebody tells it: workers do before they sleep, callers
+//!   before they return.
 //! - Once the database is closed nothing is told any longer: what happens then is not noted.
 
 use std::cell::Cell;
@@ -15,7 +17,8 @@ use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, file_name};
 use crate::manifest::{FileMetadata, ObsoleteFile};
 use crate::options::{
-    DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition, WalReserveInfo,
+    DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition,
+    WalReserveInfo,
 };
 
 thread_local! {
@@ -91,7 +94,8 @@ impl Events {
 
     /// Tells what has been noted, unless another thread is at it. No lock may be held.
     pub(super) fn tell(&self) {
-        // Again where something was noted between the last look and the end of telling: its noter may have found us at it.
+        // Again where something was noted between the last look and the end of telling: its noter
+        // may have found us at it.
         while !self.listeners.is_empty() && !self.noted.lock().events.is_empty() {
             let Some(_one_at_a_time) = self.telling.try_lock() else { return };
             let _telling = Telling::begin();
@@ -105,11 +109,13 @@ impl Events {
         }
     }
 
-    /// Tells what has been noted, and nothing that comes later; waits for another thread that is at it. No lock may be held.
+    /// Tells what has been noted, and nothing that comes later; waits for another thread that is at
+    /// it. No lock may be held.
     pub(super) fn end(&self) {
         while !self.listeners.is_empty() {
             self.tell();
-            // A listener that closes the database would wait for itself, or for another that closes another one.
+            // A listener that closes the database would wait for itself, or for another that closes
+            // another one.
             let others = (!is_telling()).then(|| self.telling.lock());
             let mut noted = self.noted.lock();
             if noted.events.is_empty() || others.is_none() {

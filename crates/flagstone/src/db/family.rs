@@ -17,7 +17,9 @@ use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Mutex, Orde
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
 };
-use crate::compaction::pick::{DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size};
+use crate::compaction::pick::{
+    DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size,
+};
 use crate::iter::{DeadRanges, HistoryEpoch};
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions};
@@ -69,8 +71,8 @@ pub(crate) struct Family {
     /// Where scans found nothing.
     pub(super) dead_ranges: Arc<DeadRanges>,
     dropped: AtomicBool,
-    /// How many hold automatic compactions back until further notice, which nobody waits for meanwhile. Changed under the state's
-    /// lock.
+    /// How many hold automatic compactions back until further notice, which nobody waits for
+    /// meanwhile. Changed under the state's lock.
     held: AtomicUsize,
 }
 
@@ -80,7 +82,8 @@ pub(super) struct FamilyLimits {
     /// Bytes at which a blob file is closed: `options.blob_file_size`, or fewer to keep within
     /// `options.max_space_amplification`.
     pub(super) blob_file_size: AtomicU64,
-    /// The smallest value that goes to a blob file when it is committed; more than any if none does.
+    /// The smallest value that goes to a blob file when it is committed; more than any if none
+    /// does.
     pub(super) direct_blob_min: AtomicU64,
     /// The smallest one for a write that asks for a sync.
     direct_blob_min_synced: AtomicU64,
@@ -99,9 +102,11 @@ impl FamilyLimits {
     }
 
     fn set(&self, new: &Self) {
-        let copy =
-            |to: &AtomicU64, from: &AtomicU64| to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.write_buffer_size.store(new.write_buffer_size.load(Ordering::Relaxed), Ordering::Relaxed);
+        let copy = |to: &AtomicU64, from: &AtomicU64| {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed)
+        };
+        self.write_buffer_size
+            .store(new.write_buffer_size.load(Ordering::Relaxed), Ordering::Relaxed);
         copy(&self.blob_file_size, &new.blob_file_size);
         copy(&self.direct_blob_min, &new.direct_blob_min);
         copy(&self.direct_blob_min_synced, &new.direct_blob_min_synced);
@@ -143,11 +148,12 @@ impl Family {
         &self.order.user
     }
 
-    /// The super version, and the sequence number that `read` comes to then: it has all writes up to there.
+    /// The super version, and the sequence number that `read` comes to then: it has all writes up
+    /// to there.
     ///
-    /// Were it replaced between the two, what is published by then might lie in the next memtable. A lookup would be as of the
-    /// switch; but a scan, which tells as of which number it found nothing ([`DeadRanges`]), would tell of keys that it could not
-    /// see.
+    /// Were it replaced between the two, what is published by then might lie in the next memtable.
+    /// A lookup would be as of the switch; but a scan, which tells as of which number it found
+    /// nothing ([`DeadRanges`]), would tell of keys that it could not see.
     pub(super) fn pinned<T>(&self, read: impl Fn() -> T) -> (Arc<SuperVersion>, T) {
         loop {
             let current = self.current.load_full();
@@ -179,19 +185,25 @@ impl Family {
     pub(super) fn set_options(&self, asked_for: &ColumnFamilyOptions) {
         *self.bounded.lock() = BoundedSettings::of(asked_for);
         let options = asked_for.sanitized();
-        self.limits.set(&FamilyLimits::of(&options, &self.current.load().version, self.archives_wals));
+        self.limits.set(&FamilyLimits::of(
+            &options,
+            &self.current.load().version,
+            self.archives_wals,
+        ));
         self.options.store(Arc::new(options));
         // Their cursors read by the former ones.
         self.parked.clear();
     }
 
-    /// Whether a value of `size` bytes goes to a blob file when it is committed; `synced` if that asks for a sync. One that
-    /// the codec cannot compress goes through the WAL, and stays in a table.
+    /// Whether a value of `size` bytes goes to a blob file when it is committed; `synced` if that
+    /// asks for a sync. One that the codec cannot compress goes through the WAL, and stays in a
+    /// table.
     #[inline]
     pub(super) fn separates(&self, size: usize, synced: bool) -> bool {
         let smallest =
             if synced { &self.limits.direct_blob_min_synced } else { &self.limits.direct_blob_min };
-        size as u64 >= smallest.load(Ordering::Relaxed) && (size <= ANY_CODEC_TAKES || self.codec_takes(size))
+        size as u64 >= smallest.load(Ordering::Relaxed)
+            && (size <= ANY_CODEC_TAKES || self.codec_takes(size))
     }
 
     #[cold]
@@ -199,20 +211,21 @@ impl Family {
         size <= self.options.load().blob_compression().raw_size_max()
     }
 
-    /// Whether a memtable of the family is to be flushed: for its own size or for that of its values in blob files, which
-    /// recovery would have to read. One without entries never is, as there is nothing to flush: its values may all be
-    /// garbage.
+    /// Whether a memtable of the family is to be flushed: for its own size or for that of its
+    /// values in blob files, which recovery would have to read. One without entries never is, as
+    /// there is nothing to flush: its values may all be garbage.
     #[inline]
     pub(super) fn is_full(&self, mem: &Generation) -> bool {
-        let has_enough =
-            mem.memory_usage() >= self.write_buffer_size() || mem.blobs.bytes() >= self.blob_file_size();
+        let has_enough = mem.memory_usage() >= self.write_buffer_size()
+            || mem.blobs.bytes() >= self.blob_file_size();
         // However small the limit is: an empty one is not switched.
         has_enough && !mem.is_empty()
     }
 
-    /// Whether a flush of so many entries is to make a filter that is kept in memory: if none is written, and enough of the
-    /// `keys_read` so far were looked up since the last flush to pay for it. A lookup that a table of level 0 does not rule
-    /// out reads a block of it, and takes as long as some fifty keys take to be put into a filter.
+    /// Whether a flush of so many entries is to make a filter that is kept in memory: if none is
+    /// written, and enough of the `keys_read` so far were looked up since the last flush to pay for
+    /// it. A lookup that a table of level 0 does not rule out reads a block of it, and takes as
+    /// long as some fifty keys take to be put into a filter.
     pub(super) fn wants_key_filter(&self, entries: u64, keys_read: u64) -> bool {
         let lately = keys_read.saturating_sub(self.keys_read.swap(keys_read, Ordering::Relaxed));
         // Other orders may take keys of different bytes for equal.
@@ -244,7 +257,8 @@ impl Family {
     }
 
     /// # Errors
-    /// `InvalidArgument` for a handle of another database: its number would mean another family here.
+    /// `InvalidArgument` for a handle of another database: its number would mean another family
+    /// here.
     #[inline]
     pub(crate) fn check_owner(&self, owner: &Arc<ObsoleteFiles>) -> Result<()> {
         if Arc::ptr_eq(&self.owner, owner) {
@@ -278,7 +292,8 @@ fn direct_blob_min(options: &ColumnFamilyOptions, archives_wals: bool, synced: b
         BlobWriteMode::Flush => false,
     };
     // Values that are to begin their life in tables do not begin it in blob files.
-    let is_wanted = options.separates_values() && at_commit && options.blob_file_starting_level <= 0;
+    let is_wanted =
+        options.separates_values() && at_commit && options.blob_file_starting_level <= 0;
     let at_least = if synced { options.blob_commit_synced_min_size } else { 1 };
     if is_wanted {
         options.smallest_blob().max(options.blob_commit_min_size).max(at_least).max(1)
@@ -294,7 +309,8 @@ fn blob_file_size_of(options: &ColumnFamilyOptions, version: &Version) -> u64 {
     blob_file_size(version, options.max_space_amplification, options.blob_file_size)
 }
 
-/// A handle to a column family; cheap to clone, usable from any thread, valid as long as anybody holds it.
+/// A handle to a column family; cheap to clone, usable from any thread, valid as long as anybody
+/// holds it.
 ///
 /// After the family is dropped, reads through an existing handle go on and writes fail.
 #[derive(Clone)]
@@ -339,7 +355,8 @@ pub(super) struct Immutable {
     pub(super) mem: Arc<Generation>,
     /// The WAL in which its first write lies.
     pub(super) wal: FileNumber,
-    /// Memtables that became immutable together, whatever their family, have the same; later ones have a larger one.
+    /// Memtables that became immutable together, whatever their family, have the same; later ones
+    /// have a larger one.
     pub(super) seal: u64,
     /// Whether a flush has taken it.
     pub(super) flushing: bool,
@@ -384,10 +401,12 @@ pub(super) struct Compacting {
     pub(super) merging: Option<Merging>,
     /// Compactions that take turns, and have not ended, or whose inputs are being removed.
     pub(super) in_turn: usize,
-    /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
-    /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
+    /// Blob files from this number on do not force compactions: they are younger than the last
+    /// change that was not itself forced by garbage. Were each such compaction to make new garbage,
+    /// as a filter can, there would be no end.
     pub(super) forced_gc_below: FileNumber,
-    /// The blob files that are being emptied, all together, to keep within `max_space_amplification`.
+    /// The blob files that are being emptied, all together, to keep within
+    /// `max_space_amplification`.
     pub(super) collecting: BTreeSet<FileNumber>,
 }
 
@@ -435,7 +454,8 @@ impl FamilyState {
         }
     }
 
-    /// Shows readers the memtables as they are and `version`, in which they find what they found before.
+    /// Shows readers the memtables as they are and `version`, in which they find what they found
+    /// before.
     pub(super) fn install(&mut self, version: Arc<Version>, now_us: u64) {
         let past = self.family.current.load().past;
         self.install_in(past, version, now_us);
@@ -486,8 +506,8 @@ impl FamilyState {
         self.deleted.retain(|deleted| deleted.matter_in(version));
     }
 
-    /// The super versions that readers keep although there is a newer one: how many, and when the first was replaced, in
-    /// microseconds of the clock.
+    /// The super versions that readers keep although there is a newer one: how many, and when the
+    /// first was replaced, in microseconds of the clock.
     pub(super) fn kept_by_readers(&self) -> (usize, Option<u64>) {
         let kept = self.super_versions.replaced.iter().filter(|replaced| replaced.is_read());
         kept.fold((0, None), |(count, first), replaced| (count + 1, first.or(Some(replaced.at_us))))
@@ -495,7 +515,11 @@ impl FamilyState {
 
     /// These super versions, those replaced first in front.
     pub(super) fn replaced(&self) -> Vec<Arc<SuperVersion>> {
-        self.super_versions.replaced.iter().filter_map(|replaced| replaced.by_readers.upgrade()).collect()
+        self.super_versions
+            .replaced
+            .iter()
+            .filter_map(|replaced| replaced.by_readers.upgrade())
+            .collect()
     }
 
     /// The memtables, oldest first.
@@ -525,11 +549,12 @@ impl FamilyState {
         self.immutable.iter().any(|waiting| waiting.flushing)
     }
 
-    /// Takes the oldest memtables that wait for a flush, up to those that another flush has: what lies between would come
-    /// into the tree too early.
+    /// Takes the oldest memtables that wait for a flush, up to those that another flush has: what
+    /// lies between would come into the tree too early.
     pub(super) fn take_waiting(&mut self) -> Vec<Arc<Generation>> {
         let all = self.immutable.iter_mut();
-        let run = all.skip_while(|waiting| waiting.flushing).take_while(|waiting| !waiting.flushing);
+        let run =
+            all.skip_while(|waiting| waiting.flushing).take_while(|waiting| !waiting.flushing);
         let taken = run.map(|waiting| {
             waiting.flushing = true;
             waiting.mem.clone()
@@ -550,7 +575,8 @@ impl FamilyState {
 
     /// Lets other flushes have what one of them had taken.
     pub(super) fn give_back(&mut self, memtables: &[Arc<Generation>]) {
-        let is_given = |waiting: &Immutable| memtables.iter().any(|mem| Arc::ptr_eq(mem, &waiting.mem));
+        let is_given =
+            |waiting: &Immutable| memtables.iter().any(|mem| Arc::ptr_eq(mem, &waiting.mem));
         self.immutable
             .iter_mut()
             .filter(|waiting| is_given(waiting))
@@ -558,7 +584,8 @@ impl FamilyState {
         self.flush_requested = true;
     }
 
-    /// The oldest WAL that holds something of this family that is in no table; the active WAL if none does.
+    /// The oldest WAL that holds something of this family that is in no table; the active WAL if
+    /// none does.
     pub(super) fn oldest_needed_wal(&self) -> FileNumber {
         self.immutable.front().map_or(self.mem_wal, |oldest| oldest.wal)
     }

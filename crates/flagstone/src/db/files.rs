@@ -11,20 +11,24 @@ use super::jobs::quarantine::DamageReports;
 use super::reading::level_files::ReadThrough;
 use super::reading::live_cursors::LiveCursors;
 use crate::base::sync::{AtomicBool, Mutex};
-use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Remedy, Result, Temperature};
+use crate::base::{
+    Error, FileNumber, FragmentedRangeTombstones, Mutant, Remedy, Result, Temperature,
+};
 use crate::blob::BlobFileReader;
 use crate::cache::{MemoryAccount, MemoryKind};
 use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::{DbSettings, Options};
 use crate::sst::{
-    Filter, IterSettings, OwnFile, Prepopulate, ReadCacheHits, Table, TableIterator, TableReadSettings,
+    Filter, IterSettings, OwnFile, Prepopulate, ReadCacheHits, Table, TableIterator,
+    TableReadSettings,
 };
 
 /// `max_open_files` is never taken for less (RocksDB's `SanitizeOptions`).
 const OPEN_FILES_AT_LEAST: usize = 20;
 
-/// Of `max_open_files`, those left to WALs, MANIFEST and the like (RocksDB's `kNumberReservedFiles`).
+/// Of `max_open_files`, those left to WALs, MANIFEST and the like (RocksDB's
+/// `kNumberReservedFiles`).
 const OPEN_FILES_RESERVED: usize = 10;
 
 /// The error of a file that the MANIFEST names; where that is missing, with what helps.
@@ -32,7 +36,9 @@ pub(super) fn of_named_file(error: Error) -> Error {
     if !error.is_not_found() {
         return error;
     }
-    error.context("the MANIFEST names this file, but it is missing").advise(Remedy::RestoreOrSalvage)
+    error
+        .context("the MANIFEST names this file, but it is missing")
+        .advise(Remedy::RestoreOrSalvage)
 }
 
 /// Opens tables and blob files, each once, and holds the caches that they share.
@@ -105,8 +111,8 @@ impl Tables {
         self.files.reopens()
     }
 
-    /// Bytes of the caches that nobody else has, and the most that the account has known of: what jobs had, and memtables, is
-    /// free for long when the database goes, and with the allocator.
+    /// Bytes of the caches that nobody else has, and the most that the account has known of: what
+    /// jobs had, and memtables, is free for long when the database goes, and with the allocator.
     pub(super) fn freed_at_end(&self) -> usize {
         self.account.most() + self.caches.own_usage()
     }
@@ -139,10 +145,10 @@ impl Tables {
     ) -> Result<&'a Arc<Table>> {
         match file.table.get() {
             Some(table) => Ok(table),
-            None if cache_only => {
-                Err(Error::incomplete("the table is not open, and the read must not touch the disk")
-                    .at(file.path()))
-            }
+            None if cache_only => Err(Error::incomplete(
+                "the table is not open, and the read must not touch the disk",
+            )
+            .at(file.path())),
             None => self.open_slow(family, file),
         }
     }
@@ -161,7 +167,11 @@ impl Tables {
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
             cache: (!options.table.no_block_cache).then(|| self.caches.blocks().clone()),
-            second_tier: self.caches.second_tier().filter(|_| !options.table.no_block_cache).cloned(),
+            second_tier: self
+                .caches
+                .second_tier()
+                .filter(|_| !options.table.no_block_cache)
+                .cloned(),
             cache_id: self.cache_id(file.number()),
             prefix_extractor: options.prefix_extractor.clone(),
             largest_sequence: Some(file.meta.largest_seqno),
@@ -184,7 +194,8 @@ impl Tables {
             level0.iter().any(|other| other.number() == file.number())
         };
         let is_pinned = options.table.pin_l0_filter_and_index_blocks_in_cache && is_in_level0();
-        let has_budget = |budget: Budget| self.account.held(MemoryKind::Tables) as u64 <= budget.tables;
+        let has_budget =
+            |budget: Budget| self.account.held(MemoryKind::Tables) as u64 <= budget.tables;
         let is_wanted = options.table.cache_index_and_filter_blocks && !is_pinned;
         is_wanted || !self.budget.now().is_none_or(has_budget)
     }
@@ -197,7 +208,8 @@ impl Tables {
         known.unwrap_or_else(|| self.caches.owner().next_file())
     }
 
-    /// How the blocks of a table that is about to be written get into the cache: all, or following what the job reads.
+    /// How the blocks of a table that is about to be written get into the cache: all, or following
+    /// what the job reads.
     pub(super) fn prepopulate(
         &self,
         number: FileNumber,
@@ -206,7 +218,13 @@ impl Tables {
         let cache_id = self.cache_id(number);
         self.prepopulated.lock().insert(number, cache_id);
         let (second_tier, account) = (self.caches.second_tier().cloned(), self.account.clone());
-        Prepopulate { cache: self.caches.blocks().clone(), second_tier, cache_id, read_cache_hits, account }
+        Prepopulate {
+            cache: self.caches.blocks().clone(),
+            second_tier,
+            cache_id,
+            read_cache_hits,
+            account,
+        }
     }
 
     /// Keeps the filter of a new table until that is opened.
@@ -227,7 +245,8 @@ impl Tables {
             // LevelDB's name for the same thing.
             Err(error) if error.is_not_found() => {
                 let ldb = path.with_extension("ldb");
-                let opened = self.files.open(&ldb, mode, temperature).map_err(|_| of_named_file(error))?;
+                let opened =
+                    self.files.open(&ldb, mode, temperature).map_err(|_| of_named_file(error))?;
                 file.note_leveldb_name();
                 Ok(opened)
             }
@@ -235,7 +254,8 @@ impl Tables {
         }
     }
 
-    /// Takes over options of the database that have changed; whether the caches are to hear of it, through the account.
+    /// Takes over options of the database that have changed; whether the caches are to hear of it,
+    /// through the account.
     pub(super) fn note_settings(&self, settings: &DbSettings) -> bool {
         self.budget.set(settings)
     }
@@ -243,7 +263,8 @@ impl Tables {
     /// How many table and blob files readers may hold open, as `max_open_files` says.
     pub(super) fn limit_open_files(&self, max_open_files: i32) {
         let files = usize::try_from(max_open_files).ok();
-        self.files.set_capacity(files.map(|files| files.max(OPEN_FILES_AT_LEAST) - OPEN_FILES_RESERVED));
+        self.files
+            .set_capacity(files.map(|files| files.max(OPEN_FILES_AT_LEAST) - OPEN_FILES_RESERVED));
     }
 
     /// A cursor over a table, which may read ahead through a file of its own.
@@ -287,12 +308,17 @@ impl Tables {
     }
 
     /// The reader of a blob file; opened at its first use.
-    pub(super) fn blob_file(&self, family: &Family, number: FileNumber) -> Result<Arc<BlobFileReader>> {
+    pub(super) fn blob_file(
+        &self,
+        family: &Family,
+        number: FileNumber,
+    ) -> Result<Arc<BlobFileReader>> {
         if let Some(reader) = self.blob_files.lock().get(&number) {
             return Ok(reader.clone());
         }
         let file = self.open_file(&family.paths.blob(number)).map_err(of_named_file)?;
-        let reader = Arc::new(BlobFileReader::open(file, family.id)?.with_order(family.comparator()));
+        let reader =
+            Arc::new(BlobFileReader::open(file, family.id)?.with_order(family.comparator()));
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
 
@@ -308,7 +334,8 @@ impl Tables {
         Ok(BlobFileReader::open(file, family.id)?.with_order(family.comparator()))
     }
 
-    /// The reader of a blob file that may not be sealed, and that the MANIFEST need not name; kept from now on.
+    /// The reader of a blob file that may not be sealed, and that the MANIFEST need not name; kept
+    /// from now on.
     pub(super) fn unsealed_blob_file(
         &self,
         family: &Family,
@@ -317,13 +344,16 @@ impl Tables {
         if let Some(reader) = self.blob_files.lock().get(&number) {
             return Ok(reader.clone());
         }
-        let file = self.files.open(&family.paths.blob(number), OpenMode::Read, Temperature::UNKNOWN)?;
-        let reader =
-            Arc::new(BlobFileReader::open_unsealed(file, family.id)?.with_order(family.comparator()));
+        let file =
+            self.files.open(&family.paths.blob(number), OpenMode::Read, Temperature::UNKNOWN)?;
+        let reader = Arc::new(
+            BlobFileReader::open_unsealed(file, family.id)?.with_order(family.comparator()),
+        );
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
 
-    /// Reads of a file go through this reader until it is removed: memtables name files that no version has yet.
+    /// Reads of a file go through this reader until it is removed: memtables name files that no
+    /// version has yet.
     pub(super) fn keep_blob_file(&self, number: FileNumber, reader: Arc<BlobFileReader>) {
         self.blob_files.lock().insert(number, reader);
     }
@@ -340,7 +370,8 @@ impl Tables {
             Some(reader) => Ok(reader),
             None if version.blob_files.contains_key(&number) => self.blob_file(family, number),
             None => {
-                let message = format!("invalid blob file number {number}: the MANIFEST does not name it");
+                let message =
+                    format!("invalid blob file number {number}: the MANIFEST does not name it");
                 Err(Error::corruption(message).at(family.paths.blob(number)))
             }
         }

@@ -38,7 +38,8 @@ fn write_to(db: &Db, level: usize) {
     }
 }
 
-/// For each level that has a table: how many of as many keys, which it does not have, its filter admits, and the bytes of that.
+/// For each level that has a table: how many of as many keys, which it does not have, its filter
+/// admits, and the bytes of that.
 fn false_positives(db: &Db) -> Vec<(usize, u32, u64)> {
     let (inner, family) = (db.inner(), &db.default_column_family().0);
     let version = family.current.load().version.clone();
@@ -46,7 +47,10 @@ fn false_positives(db: &Db) -> Vec<(usize, u32, u64)> {
         let table = inner.tables.open(family, file).unwrap();
         let admits = |&number: &u32| {
             let target = KeyBuffer::for_seek(&key(1_000_000 + number), 1 << 50);
-            table.admit(&LookupKey::new(target.as_key()), &ReadSettings::default(), false).unwrap().is_some()
+            table
+                .admit(&LookupKey::new(target.as_key()), &ReadSettings::default(), false)
+                .unwrap()
+                .is_some()
         };
         let admitted = (0..KEYS).filter(admits).count();
         (level, admitted as u32, table.properties().filter_size)
@@ -65,7 +69,10 @@ fn filters_are_as_large_as_their_level_wants_them() {
         let expected = [(14.0, 0.0018), (10.0, 0.0095), (6.0, 0.06)];
         for ((level, admitted, bytes), (bits, rate)) in found.iter().zip(expected) {
             let (admitted, rate) = (f64::from(*admitted), rate * f64::from(KEYS));
-            assert!((rate * 0.5..rate * 1.5 + 5.0).contains(&admitted), "{policy} level {level}: {found:?}");
+            assert!(
+                (rate * 0.5..rate * 1.5 + 5.0).contains(&admitted),
+                "{policy} level {level}: {found:?}"
+            );
             let wanted = bits / 8.0 * f64::from(KEYS) * smaller;
             assert!(
                 (wanted * 0.85..wanted * 1.1).contains(&(*bytes as f64)),
@@ -73,14 +80,18 @@ fn filters_are_as_large_as_their_level_wants_them() {
             );
         }
         let absent = (KEYS, 0);
-        assert_eq!(found[3..].iter().map(|found| (found.1, found.2)).collect::<Vec<_>>(), [absent; 2]);
+        assert_eq!(
+            found[3..].iter().map(|found| (found.1, found.2)).collect::<Vec<_>>(),
+            [absent; 2]
+        );
         for level in 0..5 {
             assert!(db.get(key(level * KEYS + 17)).unwrap().is_some());
         }
 
         // One that moves as it is keeps what it has; one that is rewritten does not.
         let family = db.default_column_family();
-        let whole = CompactRangeOptions { change_level: true, target_level: 5, ..Default::default() };
+        let whole =
+            CompactRangeOptions { change_level: true, target_level: 5, ..Default::default() };
         db.compact_range(family, None, None, &whole).unwrap();
         assert_eq!(false_positives(&db).iter().map(|found| found.2).collect::<Vec<_>>(), [0]);
         db.set_options(family, &[("filter_bits_per_level", "")]).unwrap();

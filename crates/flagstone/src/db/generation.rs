@@ -6,7 +6,8 @@ use super::writing::direct_blob::GenerationBlobs;
 use crate::base::InternalKeyComparator;
 use crate::memtable::{MemTable, MemTableSettings};
 
-/// What is written to one family between two switches. Whoever may read the memtable keeps the files, too.
+/// What is written to one family between two switches. Whoever may read the memtable keeps the
+/// files, too.
 pub(crate) struct Generation {
     table: MemTable,
     pub(super) blobs: GenerationBlobs,
@@ -17,7 +18,8 @@ impl Generation {
         Self { table: MemTable::new(comparator, settings), blobs: GenerationBlobs::default() }
     }
 
-    /// Bytes of memory that it keeps others from using; none while it is empty, however much it has asked for.
+    /// Bytes of memory that it keeps others from using; none while it is empty, however much it has
+    /// asked for.
     #[inline]
     pub(super) fn bytes_in_use(&self) -> u64 {
         if self.table.is_empty() { 0 } else { self.table.memory_reserved() as u64 }

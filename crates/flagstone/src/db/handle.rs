@@ -16,22 +16,25 @@ use crate::options::{Options, ReadOptions, WriteOptions};
 
 /// An open database.
 ///
-/// Cheap to clone and usable from any thread. The database is closed when [`Db::close`] is called or the last clone
-/// is dropped; iterators, values and snapshots that are still alive then stay valid.
+/// Cheap to clone and usable from any thread. The database is closed when [`Db::close`] is called
+/// or the last clone is dropped; iterators, values and snapshots that are still alive then stay
+/// valid.
 ///
 /// Operations without a family named work on `default`.
 ///
-/// Calls return when they are done, and so may wait: reads for the disk, writes for each other, for a sync, and for flushes and
-/// compactions that lag behind ([`WriteOptions::no_slowdown`] refuses to). Tasks of an asynchronous program read with
-/// [`Db::get_async`], [`Db::multi_get_async`] and [`Db::iter_async`]; all else, also dropping the last clone of an open
-/// database, is for a thread that may wait (tokio's `spawn_blocking`).
+/// Calls return when they are done, and so may wait: reads for the disk, writes for each other, for
+/// a sync, and for flushes and compactions that lag behind ([`WriteOptions::no_slowdown`] refuses
+/// to). Tasks of an asynchronous program read with [`Db::get_async`], [`Db::multi_get_async`] and
+/// [`Db::iter_async`]; all else, also dropping the last clone of an open database, is for a thread
+/// that may wait (tokio's `spawn_blocking`).
 #[derive(Clone)]
 pub struct Db {
     handle: Arc<Handle>,
 }
 
 struct Handle {
-    /// Declared first: its memtable is gone before the database, which then sees to it that the system gets the memory.
+    /// Declared first: its memtable is gone before the database, which then sees to it that the
+    /// system gets the memory.
     default: ColumnFamily,
     inner: Arc<DbInner>,
 }
@@ -81,14 +84,16 @@ impl Db {
         &self.inner().context.path
     }
 
-    /// What the database is called in its MANIFEST and in the properties of its tables (RocksDB's `GetDbIdentity`). It stays the
-    /// same for as long as the database lives, and a copy has it, too.
+    /// What the database is called in its MANIFEST and in the properties of its tables (RocksDB's
+    /// `GetDbIdentity`). It stays the same for as long as the database lives, and a copy has it,
+    /// too.
     pub fn identity(&self) -> &str {
         &self.inner().context.identity
     }
 
-    /// The options in force, as opened and as [`Db::set_db_options`] has changed them since. Its `cf` is as it was when the
-    /// database was opened: [`ColumnFamily::options`] tells what holds for a family now.
+    /// The options in force, as opened and as [`Db::set_db_options`] has changed them since. Its
+    /// `cf` is as it was when the database was opened: [`ColumnFamily::options`] tells what holds
+    /// for a family now.
     pub fn options(&self) -> Arc<Options> {
         self.inner().context.settings.load_full()
     }
@@ -111,9 +116,9 @@ impl Db {
 
     /// The value of `key`; `None` if there is none.
     ///
-    /// Asks the memtables, each table of level 0 whose range and filter admit the key, and at most one table of each deeper
-    /// level. What comes from a cached block is not copied: the [`Value`] keeps that block in memory, so copy what is to be kept
-    /// for long.
+    /// Asks the memtables, each table of level 0 whose range and filter admit the key, and at most
+    /// one table of each deeper level. What comes from a cached block is not copied: the [`Value`]
+    /// keeps that block in memory, so copy what is to be kept for long.
     ///
     /// # Errors
     /// `Corruption`, `IoError`; the refusal of a merge operator.
@@ -132,8 +137,8 @@ impl Db {
     /// The value of `key` in a family, read as `options` say.
     ///
     /// # Errors
-    /// As [`Db::get`]; `Incomplete` if `options.cache_only` and a file would have to be read; `InvalidArgument` for
-    /// a snapshot of another database.
+    /// As [`Db::get`]; `Incomplete` if `options.cache_only` and a file would have to be read;
+    /// `InvalidArgument` for a snapshot of another database.
     pub fn get_with(
         &self,
         options: &ReadOptions,
@@ -146,12 +151,13 @@ impl Db {
             .inspect_err(|error| self.note_damage(family, error))
     }
 
-    /// Some bytes of the value of `key` in a family, by their positions; `None` if there is no value. A range that leaves the
-    /// value is cut off at its end.
+    /// Some bytes of the value of `key` in a family, by their positions; `None` if there is no
+    /// value. A range that leaves the value is cut off at its end.
     ///
-    /// Of a value in a blob file, uncompressed and larger than 64 KiB, only the pieces of 64 KiB are read in which the bytes
-    /// lie, and each is verified. The file has one checksum for the whole value, so the first call for a value reads all of
-    /// it, once, to make those of its pieces, and keeps them in the block cache: 4 bytes for a piece. Without
+    /// Of a value in a blob file, uncompressed and larger than 64 KiB, only the pieces of 64 KiB
+    /// are read in which the bytes lie, and each is verified. The file has one checksum for the
+    /// whole value, so the first call for a value reads all of it, once, to make those of its
+    /// pieces, and keeps them in the block cache: 4 bytes for a piece. Without
     /// `options.verify_checksums` just the bytes are read. Any other value is read whole.
     ///
     /// # Errors
@@ -169,8 +175,8 @@ impl Db {
             .inspect_err(|error| self.note_damage(family, error))
     }
 
-    /// The bytes of `range` and the last `tail_size` bytes of the same value. The tail does not count as part of the value: a
-    /// range that reaches into it is cut off before it.
+    /// The bytes of `range` and the last `tail_size` bytes of the same value. The tail does not
+    /// count as part of the value: a range that reaches into it is cut off before it.
     ///
     /// # Errors
     /// As [`Db::get_with`].
@@ -188,10 +194,11 @@ impl Db {
             .inspect_err(|error| self.note_damage(family, error))
     }
 
-    /// The values of several keys, all as of one moment; in the order of the keys, each with an error of its own.
+    /// The values of several keys, all as of one moment; in the order of the keys, each with an
+    /// error of its own.
     ///
-    /// Faster than one [`Db::get`] after the other: waits for memory overlap, and what has to be read from files is read
-    /// together.
+    /// Faster than one [`Db::get`] after the other: waits for memory overlap, and what has to be
+    /// read from files is read together.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         self.multi_get_with(&ReadOptions::default(), &self.handle.default, keys)
     }
@@ -212,11 +219,13 @@ impl Db {
         found
     }
 
-    /// Sets `key` to `value`. When the call returns, that outlives the process, unless `manual_wal_flush` is set, but not yet a
-    /// loss of power: for that see [`WriteOptions::sync`] and [`Db::sync_wal`].
+    /// Sets `key` to `value`. When the call returns, that outlives the process, unless
+    /// `manual_wal_flush` is set, but not yet a loss of power: for that see [`WriteOptions::sync`]
+    /// and [`Db::sync_wal`].
     ///
     /// # Errors
-    /// `InvalidArgument` for a key and a value of almost 4 GiB and more together; `IoError`; after a failed sync, always.
+    /// `InvalidArgument` for a key and a value of almost 4 GiB and more together; `IoError`; after
+    /// a failed sync, always.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf(&self.handle.default, key, value)
     }
@@ -235,7 +244,12 @@ impl Db {
         if family.0.separates(value.len(), false) {
             family.0.check_owner(&self.inner().disk.obsolete)?;
             family.0.check_alive()?;
-            return self.inner().pipeline.put_large(&WriteOptions::default(), &family.0, key, value);
+            return self.inner().pipeline.put_large(
+                &WriteOptions::default(),
+                &family.0,
+                key,
+                value,
+            );
         }
         self.write_one(family, key.len() + value.len(), |batch| batch.put_cf(family, key, value))
     }
@@ -257,7 +271,8 @@ impl Db {
         self.write_one(family, key.len(), |batch| batch.delete_cf(family, key))
     }
 
-    /// Removes a `key` that was put at most once since it was last removed; cheaper than [`Db::delete`].
+    /// Removes a `key` that was put at most once since it was last removed; cheaper than
+    /// [`Db::delete`].
     ///
     /// The result is undefined for a key that was put twice or merged.
     ///
@@ -295,10 +310,13 @@ impl Db {
         end: impl AsRef<[u8]>,
     ) -> Result<()> {
         let (begin, end) = (begin.as_ref(), end.as_ref());
-        self.write_one(family, begin.len() + end.len(), |batch| batch.delete_range_cf(family, begin, end))
+        self.write_one(family, begin.len() + end.len(), |batch| {
+            batch.delete_range_cf(family, begin, end)
+        })
     }
 
-    /// Adds a merge operand to `key`; the family's merge operator combines them when the key is read.
+    /// Adds a merge operand to `key`; the family's merge operator combines them when the key is
+    /// read.
     ///
     /// # Errors
     /// As [`Db::put`]; `InvalidArgument` if the family has no merge operator.
@@ -317,13 +335,17 @@ impl Db {
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
         let (key, operand) = (key.as_ref(), operand.as_ref());
-        self.write_one(family, key.len() + operand.len(), |batch| batch.merge_cf(family, key, operand))
+        self.write_one(family, key.len() + operand.len(), |batch| {
+            batch.merge_cf(family, key, operand)
+        })
     }
 
-    /// Writes a batch: all of it, or after a crash none of it. Readers see all of it or none, in all families.
+    /// Writes a batch: all of it, or after a crash none of it. Readers see all of it or none, in
+    /// all families.
     ///
     /// # Errors
-    /// As [`Db::put`]; `InvalidArgument` if the batch names a family that does not exist. Nothing is written then.
+    /// As [`Db::put`]; `InvalidArgument` if the batch names a family that does not exist. Nothing
+    /// is written then.
     pub fn write(&self, batch: WriteBatch) -> Result<()> {
         self.write_with(&WriteOptions::default(), batch)
     }
@@ -359,8 +381,9 @@ impl Db {
 
     /// A consistent view of all families as of now, for [`ReadOptions::snapshot`].
     ///
-    /// Takes a short lock and reads nothing. What it sees stays on the disk until its last clone is dropped, which releases it,
-    /// or the database is closed. [`Db::pins`] tells of snapshots that were forgotten.
+    /// Takes a short lock and reads nothing. What it sees stays on the disk until its last clone is
+    /// dropped, which releases it, or the database is closed. [`Db::pins`] tells of snapshots that
+    /// were forgotten.
     #[doc(alias = "GetSnapshot")]
     #[track_caller]
     pub fn snapshot(&self) -> Snapshot {
@@ -378,11 +401,12 @@ impl Db {
         self.iter_cf(&self.handle.default, options)
     }
 
-    /// A cursor over the keys of a family, as of now or of `options.snapshot`; not yet positioned. It does not see what is
-    /// written afterwards ([`Iter::refresh`] does).
+    /// A cursor over the keys of a family, as of now or of `options.snapshot`; not yet positioned.
+    /// It does not see what is written afterwards ([`Iter::refresh`] does).
     ///
     /// # Errors
-    /// `InvalidArgument` for a snapshot of another database; `Corruption` or `IoError` if a file cannot be opened.
+    /// `InvalidArgument` for a snapshot of another database; `Corruption` or `IoError` if a file
+    /// cannot be opened.
     #[doc(alias = "NewIterator")]
     #[track_caller]
     pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Iter> {
@@ -399,13 +423,13 @@ impl Db {
         &self.inner().context.statistics
     }
 
-    /// With `manual_wal_flush`, brings the log records that wait in the process's memory into the WAL's file: what was written so
-    /// far survives the death of the process, and with `sync`, as after [`Db::sync_wal`], a power loss. Without
-    /// `manual_wal_flush` nothing waits.
+    /// With `manual_wal_flush`, brings the log records that wait in the process's memory into the
+    /// WAL's file: what was written so far survives the death of the process, and with `sync`, as
+    /// after [`Db::sync_wal`], a power loss. Without `manual_wal_flush` nothing waits.
     ///
     /// # Errors
-    /// `IoError`; after one with the subcode `NoSpace` that a write meets the records wait on, after others the database accepts
-    /// no more writes.
+    /// `IoError`; after one with the subcode `NoSpace` that a write meets the records wait on,
+    /// after others the database accepts no more writes.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
         self.inner().pipeline.flush_wal(sync).inspect_err(|error| self.inner().tree.refused(error))
     }
@@ -419,16 +443,19 @@ impl Db {
         self.inner().pipeline.sync_wal().inspect_err(|error| self.inner().tree.refused(error))
     }
 
-    /// Stops background work, and gives the directory up to whoever opens it next. What writes or changes anything through any
-    /// clone fails from then on (`ShutdownInProgress`); reads still find what the database held, and nothing of what happens to
-    /// it afterwards, until a file that they need is gone. Dropping the last clone does the same, but cannot report an error. If
-    /// another thread is closing the database, or has closed it, the call returns when that is done, and what it came to.
-    /// Flushes, compactions and checkpoints that run, also those in their callers' threads, are waited for: none of their
-    /// filters, merge operators and comparators may close the database. An OPTIONS file that could not be written is tried once
+    /// Stops background work, and gives the directory up to whoever opens it next. What writes or
+    /// changes anything through any clone fails from then on (`ShutdownInProgress`); reads still
+    /// find what the database held, and nothing of what happens to it afterwards, until a file that
+    /// they need is gone. Dropping the last clone does the same, but cannot report an error. If
+    /// another thread is closing the database, or has closed it, the call returns when that is
+    /// done, and what it came to. Flushes, compactions and checkpoints that run, also those in
+    /// their callers' threads, are waited for: none of their filters, merge operators and
+    /// comparators may close the database. An OPTIONS file that could not be written is tried once
     /// more; that there is none is only warned of (`tracing`).
     ///
     /// # Errors
-    /// That of the last flush (if something was written without the WAL), or what had poisoned the database.
+    /// That of the last flush (if something was written without the WAL), or what had poisoned the
+    /// database.
     pub fn close(&self) -> Result<()> {
         self.inner().close()
     }

@@ -5,7 +5,8 @@ use crate::sst::RANGE_DELETION_BYTES_MAX;
 
 /// Figures that writers and jobs look at without a lock.
 pub(super) struct Limits {
-    /// Held from the look at all options until what follows from them counts; taken after all other locks.
+    /// Held from the look at all options until what follows from them counts; taken after all other
+    /// locks.
     pub(super) update: Mutex<()>,
     /// Bytes of the memtables that are written to at which the largest are switched.
     pub(super) memtable_bytes: AtomicU64,

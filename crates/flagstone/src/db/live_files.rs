@@ -1,4 +1,5 @@
-//! The files that make up a database, for whoever copies them, or runs a compaction policy of his own.
+//! The files that make up a database, for whoever copies them, or runs a compaction policy of his
+//! own.
 
 use std::path::PathBuf;
 
@@ -6,7 +7,8 @@ use super::Db;
 use crate::base::{FileNumber, SequenceNumber, Temperature};
 use crate::compaction::pick::table_stats;
 
-/// One of the files that make up the database, as [`Db::live_files`] lists it (RocksDB's `LiveFileMetaData`).
+/// One of the files that make up the database, as [`Db::live_files`] lists it (RocksDB's
+/// `LiveFileMetaData`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LiveFile {
@@ -24,15 +26,16 @@ pub struct LiveFile {
     pub smallest: Vec<u8>,
     /// The largest user key of a table.
     pub largest: Vec<u8>,
-    /// The smallest and the largest sequence number in a table; of two tables of level 0 that overlap the newer one has the
-    /// larger ones.
+    /// The smallest and the largest sequence number in a table; of two tables of level 0 that
+    /// overlap the newer one has the larger ones.
     pub sequences: (SequenceNumber, SequenceNumber),
-    /// Entries of a table, deletions among them, and deletions of keys; `None` where the MANIFEST does not say so, as in one
-    /// of RocksDB's, and the table was not opened yet.
+    /// Entries of a table, deletions among them, and deletions of keys; `None` where the MANIFEST
+    /// does not say so, as in one of RocksDB's, and the table was not opened yet.
     pub entries: Option<(u64, u64)>,
     /// When a table was written, in seconds since 1970; 0 if that is not known.
     pub created: u64,
-    /// Whether a compaction has the table as its input, or could not read it ([`Db::damaged_files`]).
+    /// Whether a compaction has the table as its input, or could not read it
+    /// ([`Db::damaged_files`]).
     pub being_compacted: bool,
     /// Of a blob file's bytes, those of values that no table refers to any longer.
     pub garbage_bytes: u64,

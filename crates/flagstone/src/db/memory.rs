@@ -21,7 +21,8 @@ pub struct CacheMemory {
     pub filter: u64,
     /// Values from blob files.
     pub blob: u64,
-    /// What it takes to find all these and to know which goes first; 0 of a cache that others have, too (`BlockCache::overhead`).
+    /// What it takes to find all these and to know which goes first; 0 of a cache that others have,
+    /// too (`BlockCache::overhead`).
     pub overhead: u64,
     /// The part of all kinds that somebody uses now.
     pub pinned: u64,
@@ -36,8 +37,8 @@ impl CacheMemory {
 
 /// What a database holds in memory, from [`Db::memory_usage`]; in bytes where nothing else is said.
 ///
-/// What the allocator loses between the pieces, the stacks of threads and small things that a caller holds (batches that are not
-/// being written, values) are not in it.
+/// What the allocator loses between the pieces, the stacks of threads and small things that a
+/// caller holds (batches that are not being written, values) are not in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryUsage {
     /// `memory_budget`; 0 without one.
@@ -68,21 +69,26 @@ pub struct MemoryUsage {
     pub open_tables: u64,
     /// Cursors and what they read ahead, without the blocks that they stand on.
     pub cursors: u64,
-    /// Blocks, indexes, and small values of blob files, that iterators and values keep and the cache let go of. Counted only with
-    /// a `memory_budget`, and not of caches that others have, too (`Options::block_cache`, `Options::blob_cache`).
+    /// Blocks, indexes, and small values of blob files, that iterators and values keep and the
+    /// cache let go of. Counted only with a `memory_budget`, and not of caches that others have,
+    /// too (`Options::block_cache`, `Options::blob_cache`).
     pub kept_blocks: u64,
     /// How many cursors there are: in use, and kept for the next iterator.
     pub open_cursors: u64,
     /// Buffers of running flushes and compactions, about.
     pub jobs: u64,
-    /// Log records on their way to the WAL's file: with `manual_wal_flush`, or where syncs write many together, they wait here.
+    /// Log records on their way to the WAL's file: with `manual_wal_flush`, or where syncs write
+    /// many together, they wait here.
     pub wal_buffers: u64,
-    /// Batches of 64 KiB and more while they are written, what is made of them on the way, and values from `Db::put_stream`.
+    /// Batches of 64 KiB and more while they are written, what is made of them on the way, and
+    /// values from `Db::put_stream`.
     pub writes: u64,
-    /// Values of 64 KiB and more that were read from blob files and that somebody holds, outside the cache and the buffers of
-    /// cursors; and what is smaller of lookups of many keys that are under way.
+    /// Values of 64 KiB and more that were read from blob files and that somebody holds, outside
+    /// the cache and the buffers of cursors; and what is smaller of lookups of many keys that are
+    /// under way.
     pub values: u64,
-    /// Bytes of the active WAL's file that are mapped; not in [`MemoryUsage::total`], since the system can take them back.
+    /// Bytes of the active WAL's file that are mapped; not in [`MemoryUsage::total`], since the
+    /// system can take them back.
     pub wal_mapping: u64,
     /// The oldest snapshot: what it sees cannot be dropped by compactions.
     pub oldest_snapshot: Option<LiveSnapshot>,
@@ -102,7 +108,13 @@ impl MemoryUsage {
     pub fn total(&self) -> u64 {
         let caches = self.cache.usage() + self.blob_cache.usage() + self.compressed_cache;
         let read = self.tables + self.cursors + self.kept_blocks + self.values;
-        self.memtables() + self.recycled_arenas + caches + read + self.jobs + self.wal_buffers + self.writes
+        self.memtables()
+            + self.recycled_arenas
+            + caches
+            + read
+            + self.jobs
+            + self.wal_buffers
+            + self.writes
     }
 
     /// The figures by name, for display: those in bytes have names that end in `_bytes`.
@@ -151,7 +163,10 @@ impl fmt::Display for MemoryUsage {
         }
         if let Some(oldest) = &self.oldest_snapshot {
             let LiveSnapshot { sequence, since_unix_seconds, taken_at } = oldest;
-            writeln!(f, "oldest snapshot : of {sequence}, since {since_unix_seconds}, taken at {taken_at}")?;
+            writeln!(
+                f,
+                "oldest snapshot : of {sequence}, since {since_unix_seconds}, taken at {taken_at}"
+            )?;
         }
         if let Some(age) = self.oldest_kept_version_us {
             writeln!(f, "oldest kept version : out of date for {age} us")?;
@@ -161,10 +176,11 @@ impl fmt::Display for MemoryUsage {
 }
 
 impl Db {
-    /// Who holds memory, and who keeps others from giving theirs back. RocksDB's `GetApproximateMemoryUsageByType`, in more
-    /// detail.
+    /// Who holds memory, and who keeps others from giving theirs back. RocksDB's
+    /// `GetApproximateMemoryUsageByType`, in more detail.
     ///
-    /// Looks at every cached block and every open table, and takes the engine's locks: for a look now and then.
+    /// Looks at every cached block and every open table, and takes the engine's locks: for a look
+    /// now and then.
     pub fn memory_usage(&self) -> MemoryUsage {
         self.inner().memory_usage()
     }
@@ -222,7 +238,9 @@ fn memory_in(cache: &BlockCache, owner: &CacheOwner) -> CacheMemory {
             CachedBlock::Slim(Slim::Data(_)) => &mut memory.data,
             CachedBlock::Slim(Slim::Index(_)) => &mut memory.index,
             CachedBlock::Slim(Slim::Filter(_)) => &mut memory.filter,
-            CachedBlock::Blob(_) | CachedBlock::Slim(Slim::Blob(_) | Slim::Pieces(_)) => &mut memory.blob,
+            CachedBlock::Blob(_) | CachedBlock::Slim(Slim::Blob(_) | Slim::Pieces(_)) => {
+                &mut memory.blob
+            }
         };
         *kind += charge as u64;
         memory.pinned += if block.is_pinned() { charge as u64 } else { 0 };
@@ -272,7 +290,10 @@ pub(super) mod tests {
         let db = opened(&[("filter_policy", "bloomfilter:10")]);
         fill(&db, 0..1_000);
         let usage = db.memory_usage();
-        assert!(usage.active_memtables > 100_000 && usage.memtables() == usage.active_memtables, "{usage}");
+        assert!(
+            usage.active_memtables > 100_000 && usage.memtables() == usage.active_memtables,
+            "{usage}"
+        );
         assert_eq!((usage.kept_versions, usage.oldest_snapshot), (0, None));
 
         let mut iter = db.iter(&ReadOptions::default()).unwrap();
@@ -290,12 +311,19 @@ pub(super) mod tests {
         // The flush lets go of what it has written only after it has said that it has.
         db.inner().wait_until_idle().unwrap();
         let usage = db.memory_usage();
-        assert_eq!((usage.kept_memtables, usage.kept_versions, usage.open_cursors), (0, 0, 0), "{usage}");
+        assert_eq!(
+            (usage.kept_memtables, usage.kept_versions, usage.open_cursors),
+            (0, 0, 0),
+            "{usage}"
+        );
         assert_eq!((usage.oldest_snapshot, usage.oldest_kept_version_us), (None, None));
 
         let value = db.get(7u32.to_be_bytes()).unwrap();
         let usage = db.memory_usage();
-        assert!(usage.open_tables == 1 && usage.table_filters > 1_000 && usage.table_indexes > 0, "{usage}");
+        assert!(
+            usage.open_tables == 1 && usage.table_filters > 1_000 && usage.table_indexes > 0,
+            "{usage}"
+        );
         assert!(usage.tables > usage.table_filters + usage.table_indexes, "{usage}");
         assert!(usage.cache.data > 4_000 && usage.cache.pinned == usage.cache.data, "{usage}");
         let family = db.default_column_family();
@@ -328,7 +356,11 @@ pub(super) mod tests {
                 db.memory_usage()
             );
             drop(iter);
-            assert!(cursors() < 4096, "also one that is kept for the next iterator: {}", db.memory_usage());
+            assert!(
+                cursors() < 4096,
+                "also one that is kept for the next iterator: {}",
+                db.memory_usage()
+            );
         }
     }
 
@@ -344,7 +376,8 @@ pub(super) mod tests {
         assert_eq!(entries, expected);
     }
 
-    /// Data of several times the budget, by every way that memory goes: what is counted stays within it.
+    /// Data of several times the budget, by every way that memory goes: what is counted stays
+    /// within it.
     #[test]
     fn everything_keeps_to_the_budget() {
         const BUDGET: u64 = 16 << 20;
@@ -388,7 +421,10 @@ pub(super) mod tests {
             assert_eq!(db.get(key.to_be_bytes()).unwrap().unwrap(), b"new"[..]);
         }
         let usage = db.memory_usage();
-        assert!(usage.table_filters <= tables && usage.cache.filter > 0 && usage.cache.index > 0, "{usage}");
+        assert!(
+            usage.table_filters <= tables && usage.cache.filter > 0 && usage.cache.index > 0,
+            "{usage}"
+        );
         drop(held);
         assert!(db.memory_usage().cache.capacity > before.0 as u64 - (1 << 20));
 
@@ -401,7 +437,8 @@ pub(super) mod tests {
         assert!(error.to_string().contains("memory_budget=1 is too small"), "{error}");
     }
 
-    /// Nobody counted them: iterators that stood on many more blocks than the cache could hold took more than the budget.
+    /// Nobody counted them: iterators that stood on many more blocks than the cache could hold took
+    /// more than the budget.
     #[test]
     fn blocks_that_the_cache_let_go_of_are_counted_while_somebody_keeps_them() {
         let db = opened(&[("memory_budget", "24m"), ("compression", "kNoCompression")]);
@@ -410,7 +447,8 @@ pub(super) mod tests {
         }
         db.flush_all().unwrap();
         db.inner().wait_until_idle().unwrap();
-        let mut iters: Vec<_> = (0..500).map(|_| db.iter(&ReadOptions::default()).unwrap()).collect();
+        let mut iters: Vec<_> =
+            (0..500).map(|_| db.iter(&ReadOptions::default()).unwrap()).collect();
         for (iter, key) in iters.iter_mut().zip((0u32..).step_by(8)) {
             iter.seek(key.to_be_bytes());
         }
@@ -434,7 +472,10 @@ pub(super) mod tests {
         assert!(usage.total() > usage.kept_blocks && iters.iter().all(|iter| iter.valid()));
         drop(iters);
         let usage = db.memory_usage();
-        assert!(usage.kept_blocks == 0 && usage.cache.capacity > capacity - 2 * step, "{capacity}, {usage}");
+        assert!(
+            usage.kept_blocks == 0 && usage.cache.capacity > capacity - 2 * step,
+            "{capacity}, {usage}"
+        );
     }
 
     /// Of indexes nobody heard: those that a cursor stands in may be megabytes.
@@ -458,7 +499,8 @@ pub(super) mod tests {
         assert_eq!(db.memory_usage().kept_blocks, 0);
     }
 
-    /// It kept the caches of a closed database, with all that they held, by way of the account that its block is counted in.
+    /// It kept the caches of a closed database, with all that they held, by way of the account that
+    /// its block is counted in.
     #[test]
     fn a_value_keeps_its_block_and_not_the_caches() {
         let db = opened(&[("memory_budget", "24m"), ("compression", "kNoCompression")]);
@@ -484,8 +526,9 @@ pub(super) mod tests {
             options.set("compression", "kZSTD").unwrap();
             options.set("compression_opts", &format!("{{max_dict_bytes={dictionary}}}")).unwrap();
             let db = Db::open("/db", &options).unwrap();
-            (0..20_000u32)
-                .for_each(|key| db.put(key.to_be_bytes(), format!("value {}", key * 7919)).unwrap());
+            (0..20_000u32).for_each(|key| {
+                db.put(key.to_be_bytes(), format!("value {}", key * 7919)).unwrap()
+            });
             db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
             db.flush_all().unwrap();
             assert!(db.get(7u32.to_be_bytes()).unwrap().is_some());

@@ -1,13 +1,16 @@
 //! The engine: opening, writing, reading, and the background work that keeps the tree in shape.
 //!
-//! - The way of a write: `writing` (large values in `direct_blob`, the commit in `write`, memtables in `switch`), `jobs::flush`.
+//! - The way of a write: `writing` (large values in `direct_blob`, the commit in `write`, memtables
+//!   in `switch`), `jobs::flush`.
 //! - The way of a read: `reading` (point lookups in `read`, cursors in `iterate`).
-//! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`; `obsolete` removes old files).
-//! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`state`); readers pin a super version without it.
+//! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`; `obsolete`
+//!   removes old files).
+//! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`state`); readers pin a
+//!   super version without it.
 //! - Looking after it: `checks` (every byte), `facts` (what a doctor goes by).
 //!
-//! `salvage`, `doctor` and `ttl` stand on the engine, outside of it: they use what any user has, and the few crate-visible names
-//! below. Nothing here uses them.
+//! `salvage`, `doctor` and `ttl` stand on the engine, outside of it: they use what any user has,
+//! and the few crate-visible names below. Nothing here uses them.
 
 mod budget;
 mod caches;
@@ -83,7 +86,9 @@ pub use crate::salvage::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
     salvage_with_older_options,
 };
-pub use crate::ttl::{ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions};
+pub use crate::ttl::{
+    ExpiringValue, TtlAsyncIter, TtlBlobWriter, TtlDb, TtlFamily, TtlIter, TtlOptions,
+};
 
 /// The database behind its handles.
 ///

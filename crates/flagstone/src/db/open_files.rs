@@ -11,9 +11,10 @@ use crate::env::{Directories, FileSystem, Listed, directory_of, list_database, o
 
 /// The files of all databases that this process has open, read-only ones included.
 ///
-/// A file is known by its identity, whatever its path: through a hard link, a symbolic link or a bind mount, and wherever
-/// `wal_dir`, `db_paths` and `cf_paths` put it. A program that copies or stores the files of a directory leaves these out, since
-/// the database changes and removes them meanwhile.
+/// A file is known by its identity, whatever its path: through a hard link, a symbolic link or a
+/// bind mount, and wherever `wal_dir`, `db_paths` and `cf_paths` put it. A program that copies or
+/// stores the files of a directory leaves these out, since the database changes and removes them
+/// meanwhile.
 #[derive(Debug, Default)]
 pub struct OpenFiles {
     directories: HashSet<Identity>,
@@ -32,7 +33,10 @@ impl Identity {
     /// `IoError`, with subcode `PathNotFound` if there is no such thing.
     fn of(fs: &dyn FileSystem, path: &Path) -> Result<Self> {
         let id = fs.metadata(path)?.id;
-        Ok(id.map_or_else(|| Self::Path(path.to_path_buf()), |(device, number)| Self::Number(device, number)))
+        Ok(id.map_or_else(
+            || Self::Path(path.to_path_buf()),
+            |(device, number)| Self::Number(device, number),
+        ))
     }
 }
 
@@ -61,8 +65,8 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// Whether the file at `path` is one of them. A file that a database has made since then is recognized by its name and its
-    /// directory, and not by another name.
+    /// Whether the file at `path` is one of them. A file that a database has made since then is
+    /// recognized by its name and its directory, and not by another name.
     pub fn contains(&self, fs: &dyn FileSystem, path: &Path) -> bool {
         if Identity::of(fs, path).is_ok_and(|id| self.files.contains(&id)) {
             return true;
@@ -71,7 +75,8 @@ impl OpenFiles {
         name.and_then(FileKind::parse).is_some() && self.has_directory_of(fs, path)
     }
 
-    /// Whether the file at `path` lies in a directory of one of the databases, which a hard link to their files need not.
+    /// Whether the file at `path` lies in a directory of one of the databases, which a hard link to
+    /// their files need not.
     pub fn has_directory_of(&self, fs: &dyn FileSystem, path: &Path) -> bool {
         Identity::of(fs, &directory_of(path)).is_ok_and(|id| self.directories.contains(&id))
     }
@@ -101,7 +106,10 @@ impl DbInner {
         ];
         let families = self.tree.families.read();
         paths.extend(
-            families.values().flat_map(|family| family.paths.directories()).map(|path| path.to_path_buf()),
+            families
+                .values()
+                .flat_map(|family| family.paths.directories())
+                .map(|path| path.to_path_buf()),
         );
         paths.sort();
         paths.dedup();

@@ -22,8 +22,8 @@ use super::writing::pipeline::Pipeline;
 use super::writing::wal_space::WalSpace;
 use crate::base::sync::Ordering;
 use crate::base::{
-    Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, Error, InternalKeyComparator, SnapshotList,
-    SubCode, ValueType, file_name,
+    Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, Error, InternalKeyComparator,
+    SnapshotList, SubCode, ValueType, file_name,
 };
 use crate::batch::WriteBatch;
 use crate::cache::MemoryAccount;
@@ -54,7 +54,8 @@ fn ground(settings: &str) -> Ground {
         paths: DataPaths::single(path),
         num_levels: 7,
     };
-    let versions = VersionSet::create(options.env.clone(), path, spec, ManifestSettings::default()).unwrap();
+    let versions =
+        VersionSet::create(options.env.clone(), path, spec, ManifestSettings::default()).unwrap();
     let account = Arc::new(MemoryAccount::default());
     let arenas = Arc::new(ArenaPool::accounted(0, account.clone()));
     let listed = versions.family(DEFAULT).unwrap();
@@ -103,7 +104,8 @@ fn pipeline(settings: &str) -> (Below, Arc<Tree>, Arc<Reader>, Arc<Pipeline>, Ar
     let ground = ground(settings);
     let (reader, below, arenas) = (ground.reader(), ground.below, ground.arenas);
     let tree = Arc::new(Tree::new(below.clone(), ground.versions, ground.families));
-    let pipeline = Arc::new(Pipeline::new(below.clone(), tree.clone(), reader.clone(), arenas.clone()));
+    let pipeline =
+        Arc::new(Pipeline::new(below.clone(), tree.clone(), reader.clone(), arenas.clone()));
     let wal = tree.file_numbers.allocate();
     let mut commit = pipeline.commit.lock();
     commit.log.writer = Some(pipeline.create_wal(wal, &mut None).unwrap());
@@ -232,7 +234,8 @@ fn the_jobs_flush_what_the_pipeline_has_sealed() {
     let (below, tree, reader, pipeline, arenas) = pipeline("");
     let context = below.context.clone();
     let options_file = Arc::new(OptionsFile::new(context.clone(), tree.clone()));
-    let jobs = Jobs::new(below, tree.clone(), pipeline.clone(), reader.clone(), arenas, options_file);
+    let jobs =
+        Jobs::new(below, tree.clone(), pipeline.clone(), reader.clone(), arenas, options_file);
     put(&pipeline, "key", "value");
     assert!(!jobs.run_one(Role::Flush).unwrap(), "nothing is sealed");
     pipeline.switch_memtables(&mut pipeline.commit.lock(), &[DEFAULT]).unwrap();

@@ -1,7 +1,9 @@
-//! Who keeps what could be let go of: the oldest snapshots and iterators, where they were made, and what stays for their sake.
+//! Who keeps what could be let go of: the oldest snapshots and iterators, where they were made, and
+//! what stays for their sake.
 //!
-//! A snapshot keeps the versions of keys that it sees. An iterator keeps the state of its family that it reads, memtables and
-//! files: what a newer state no longer has stays until the last one is dropped that reads an older one.
+//! A snapshot keeps the versions of keys that it sees. An iterator keeps the state of its family
+//! that it reads, memtables and files: what a newer state no longer has stays until the last one is
+//! dropped that reads an older one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -61,7 +63,8 @@ pub struct PinningIterator {
     pub readers: usize,
     /// What that state has and the newest one has not.
     pub kept: Kept,
-    /// Of this, what no other state has that somebody reads: it goes when all [`PinningIterator::readers`] have.
+    /// Of this, what no other state has that somebody reads: it goes when all
+    /// [`PinningIterator::readers`] have.
     pub kept_alone: Kept,
 }
 
@@ -89,9 +92,20 @@ impl fmt::Display for Pins {
         }
         writeln!(f, "iterators : {}", self.num_iterators)?;
         for iterator in &self.iterators {
-            let PinningIterator { column_family, age_us, made_at, is_current, readers, kept, kept_alone } =
-                iterator;
-            write!(f, "  of family {column_family}, for {} s, made at {made_at}, ", age_us / 1_000_000)?;
+            let PinningIterator {
+                column_family,
+                age_us,
+                made_at,
+                is_current,
+                readers,
+                kept,
+                kept_alone,
+            } = iterator;
+            write!(
+                f,
+                "  of family {column_family}, for {} s, made at {made_at}, ",
+                age_us / 1_000_000
+            )?;
             if *is_current {
                 writeln!(f, "reads the newest state")?;
                 continue;
@@ -113,9 +127,10 @@ impl fmt::Display for Pins {
 }
 
 impl Db {
-    /// Who keeps what could be let go of: the `most` oldest snapshots and as many of the oldest iterators, where they were made
-    /// (the property `flagstone.pins` shows ten of each). Iterators that belong to asynchronous reads are those of
-    /// [`Db::iter_async`]'s caller; snapshots that iterators hold are among the snapshots.
+    /// Who keeps what could be let go of: the `most` oldest snapshots and as many of the oldest
+    /// iterators, where they were made (the property `flagstone.pins` shows ten of each). Iterators
+    /// that belong to asynchronous reads are those of [`Db::iter_async`]'s caller; snapshots that
+    /// iterators hold are among the snapshots.
     ///
     /// Looks at all iterators and takes the engine's locks: for a look now and then.
     pub fn pins(&self, most: usize) -> Pins {
@@ -125,7 +140,8 @@ impl Db {
 
 impl DbInner {
     pub(super) fn pins(&self, most: usize) -> Pins {
-        let (now_us, unix_seconds) = (self.context.env.clock.now_us(), self.context.env.clock.unix_seconds());
+        let (now_us, unix_seconds) =
+            (self.context.env.clock.now_us(), self.context.env.clock.unix_seconds());
         let published = self.snapshots.published.load(Ordering::Acquire);
         let mut pins = Pins { num_snapshots: self.snapshots.count(), ..Pins::default() };
         pins.snapshots = self
@@ -149,7 +165,8 @@ impl DbInner {
         cursors.truncate(most);
         let mut known = BTreeMap::new();
         for InUse { since_us, made_at, family, reads } in &cursors {
-            let kept = known.entry(Arc::as_ptr(reads)).or_insert_with(|| self.kept_by(family, reads));
+            let kept =
+                known.entry(Arc::as_ptr(reads)).or_insert_with(|| self.kept_by(family, reads));
             let is_current = kept.is_none();
             let (kept, kept_alone) = kept.unwrap_or_default();
             pins.iterators.push(PinningIterator {
@@ -165,7 +182,8 @@ impl DbInner {
         pins
     }
 
-    /// What a state has and the newest one has not, and what of it no other has; `None` if it is the newest.
+    /// What a state has and the newest one has not, and what of it no other has; `None` if it is
+    /// the newest.
     fn kept_by(&self, family: &Family, reads: &Arc<SuperVersion>) -> Option<(Kept, Kept)> {
         let current = family.current.load_full();
         if Arc::ptr_eq(&current, reads) {
@@ -196,9 +214,11 @@ fn parts_of(state: &SuperVersion) -> BTreeMap<PartOf, u64> {
     let memtables = state
         .generations()
         .map(|mem| (PartOf::Memtable(Arc::as_ptr(mem) as usize), mem.memory_reserved() as u64));
-    let tables = state.version.files().map(|(_, file)| (PartOf::File(file.number().0), file.meta.size));
+    let tables =
+        state.version.files().map(|(_, file)| (PartOf::File(file.number().0), file.meta.size));
     let blobs = state.version.blob_files.values();
-    let blobs = blobs.map(|blob| (PartOf::File(blob.file.number().0), blob_file_bytes([blob].into_iter())));
+    let blobs =
+        blobs.map(|blob| (PartOf::File(blob.file.number().0), blob_file_bytes([blob].into_iter())));
     memtables.chain(tables).chain(blobs).collect()
 }
 

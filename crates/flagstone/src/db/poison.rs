@@ -1,8 +1,9 @@
 //! The background error that stops a database from acknowledging anything more.
 //!
-//! A failed sync or a panicking worker *poisons* for good: what the disk holds is then unknown. A full disk only
-//! *suspends*: nothing was lost, and the database resumes when a retry succeeds. Where it is only compactions that find
-//! no room, writes go on until they would have to wait for one.
+//! A failed sync or a panicking worker *poisons* for good: what the disk holds is then unknown. A
+//! full disk only *suspends*: nothing was lost, and the database resumes when a retry succeeds.
+//! Where it is only compactions that find no room, writes go on until they would have to wait for
+//! one.
 
 use std::sync::Arc;
 
@@ -76,14 +77,16 @@ impl Poison {
         let error = cause.clone()?;
         Some(match self.level.load(Ordering::Acquire) {
             POISONED => error
-                .context("the database stopped accepting writes after a failure; close and reopen it")
+                .context(
+                    "the database stopped accepting writes after a failure; close and reopen it",
+                )
                 .with_subcode(SubCode::Poisoned),
             _ => error.context("writes are suspended until space is available"),
         })
     }
 
-    /// Records a failure of background work or of a sync. A full disk suspends, all else poisons; the first cause
-    /// of the worse kind is kept.
+    /// Records a failure of background work or of a sync. A full disk suspends, all else poisons;
+    /// the first cause of the worse kind is kept.
     pub(crate) fn record(&self, error: &Error) {
         let level = if error.subcode() == SubCode::NoSpace { SUSPENDED } else { POISONED };
         self.raise(level, error);

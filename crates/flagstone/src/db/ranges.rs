@@ -1,4 +1,5 @@
-//! What is asked of ranges of keys and not of keys: how much they take, and that they go, or are compacted soon.
+//! What is asked of ranges of keys and not of keys: how much they take, and that they go, or are
+//! compacted soon.
 
 use std::sync::Arc;
 
@@ -12,18 +13,21 @@ use crate::manifest::TableFile;
 use crate::options::SizeApproximationOptions;
 
 impl Db {
-    /// Removes the tables below level 0 that lie altogether within one of `ranges`, without reading them: the quickest way to
-    /// free space, for data that nobody reads any longer. What else lies in the ranges stays, so [`Db::delete_range`] comes
-    /// before or after it. `None` is unbounded; the end belongs to a range if `include_end`.
+    /// Removes the tables below level 0 that lie altogether within one of `ranges`, without reading
+    /// them: the quickest way to free space, for data that nobody reads any longer. What else lies
+    /// in the ranges stays, so [`Db::delete_range`] comes before or after it. `None` is unbounded;
+    /// the end belongs to a range if `include_end`.
     ///
-    /// While a full disk suspends writes it goes on, with what was reserved (`reserved_disk_space`).
+    /// While a full disk suspends writes it goes on, with what was reserved
+    /// (`reserved_disk_space`).
     ///
-    /// It is not a deletion: snapshots see no more of the tables than others do, and a key whose newest version goes may show
-    /// an older one from a deeper level. Of one level all versions of a key go, or none. An iterator keeps what it began with.
+    /// It is not a deletion: snapshots see no more of the tables than others do, and a key whose
+    /// newest version goes may show an older one from a deeper level. Of one level all versions of
+    /// a key go, or none. An iterator keeps what it began with.
     ///
     /// # Errors
-    /// Those of the MANIFEST; `IoError` or `Corruption` of a table whose values lie in blob files, since what it refers to is
-    /// counted. `ColumnFamilyDropped`.
+    /// Those of the MANIFEST; `IoError` or `Corruption` of a table whose values lie in blob files,
+    /// since what it refers to is counted. `ColumnFamilyDropped`.
     pub fn delete_files_in_ranges(
         &self,
         family: &ColumnFamily,
@@ -48,9 +52,10 @@ impl Db {
         inner.jobs.end_asked_for(outcome)
     }
 
-    /// Asks for the tables with keys from `begin` to `end` (both inclusive; `None` is unbounded) to be compacted soon, and does
-    /// not wait: each that lies above the last level goes down one level when nothing more urgent is to be done, and one that can
-    /// be moved there as it is goes on from there. Forgotten when the database is closed.
+    /// Asks for the tables with keys from `begin` to `end` (both inclusive; `None` is unbounded) to
+    /// be compacted soon, and does not wait: each that lies above the last level goes down one
+    /// level when nothing more urgent is to be done, and one that can be moved there as it is goes
+    /// on from there. Forgotten when the database is closed.
     ///
     /// # Errors
     /// What had poisoned the database; `ColumnFamilyDropped`.
@@ -68,9 +73,10 @@ impl Db {
         Ok(())
     }
 
-    /// About how many bytes the keys of each range, from the first up to but not including the second, take in tables and
-    /// memtables, as `options` say. Values in blob files do not count, nor does it matter whether keys are deleted. Opens tables
-    /// at the ends of the ranges, and looks at their indexes.
+    /// About how many bytes the keys of each range, from the first up to but not including the
+    /// second, take in tables and memtables, as `options` say. Values in blob files do not count,
+    /// nor does it matter whether keys are deleted. Opens tables at the ends of the ranges, and
+    /// looks at their indexes.
     ///
     /// # Errors
     /// `Corruption` or `IoError` of a table; `ColumnFamilyDropped`.
@@ -83,7 +89,10 @@ impl Db {
         let inner = self.inner();
         family.0.check_owner(&inner.disk.obsolete)?;
         family.0.check_alive()?;
-        ranges.iter().map(|(start, end)| inner.approximate_size(&family.0, start, end, options)).collect()
+        ranges
+            .iter()
+            .map(|(start, end)| inner.approximate_size(&family.0, start, end, options))
+            .collect()
     }
 }
 
@@ -103,14 +112,16 @@ impl DbInner {
         if options.include_memtables {
             for mem in current.generations() {
                 let each = mem.data_size() / mem.num_entries().max(1);
-                bytes = bytes.saturating_add(mem.approximate_count(start, end).saturating_mul(each));
+                bytes =
+                    bytes.saturating_add(mem.approximate_count(start, end).saturating_mul(each));
             }
         }
         if options.include_files {
             for level in 0..current.version.levels.len() {
                 for file in current.version.files_overlapping(level, Some(start), Some(end)) {
-                    bytes =
-                        bytes.saturating_add(self.tables.bytes_of_table_between(family, &file, start, end)?);
+                    bytes = bytes.saturating_add(
+                        self.tables.bytes_of_table_between(family, &file, start, end)?,
+                    );
                 }
             }
         }
@@ -134,7 +145,9 @@ impl Tables {
         }
         let table = self.open(family, file)?;
         let offset = |user_key: &[u8]| {
-            table.approximate_offset_of(InternalKeyBuf::for_seek(user_key, MAX_SEQUENCE_NUMBER).as_key())
+            table.approximate_offset_of(
+                InternalKeyBuf::for_seek(user_key, MAX_SEQUENCE_NUMBER).as_key(),
+            )
         };
         let from = if begins_inside { 0 } else { offset(start)? };
         Ok(offset(end)?.saturating_sub(from))

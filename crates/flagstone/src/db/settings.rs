@@ -9,13 +9,14 @@ use crate::base::{DataPaths, Error, Result};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
     BlobMoment, BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput,
-    StallSettings, drop_deleted, fifo_scratch, leveled_scratch, pending_compaction_bytes, pick, pick_fifo,
-    pick_universal, sorted_runs, universal_scratch,
+    StallSettings, drop_deleted, fifo_scratch, leveled_scratch, pending_compaction_bytes, pick,
+    pick_fifo, pick_universal, sorted_runs, universal_scratch,
 };
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableFilterSettings, MemTableKind, MemTableSettings};
 use crate::options::{
-    ColumnFamilyOptions, CompactionStyle, DataBlockIndexType, DbSettings, MemTableFactory, TableSettings,
+    ColumnFamilyOptions, CompactionStyle, DataBlockIndexType, DbSettings, MemTableFactory,
+    TableSettings,
 };
 use crate::sst::{SuperBlock, TableBuilderSettings};
 
@@ -25,14 +26,15 @@ pub(super) const HUGE_PAGE: usize = 2 << 20;
 /// The most memory of flushed memtables that is kept for the next ones.
 pub(super) const KEPT_ARENA_BYTES_MAX: u64 = 256 << 20;
 
-/// The largest filter of a memtable. A huge `write_buffer_size` says that there is no limit, not how much there will be; a filter
-/// is asked for at once.
+/// The largest filter of a memtable. A huge `write_buffer_size` says that there is no limit, not
+/// how much there will be; a filter is asked for at once.
 const MEMTABLE_FILTER_BYTES_MAX: u64 = 256 << 20;
 
 /// Where a family's files lie in the database `path`.
 ///
 /// # Errors
-/// `NotSupported`: several directories, and compactions of a style that does not choose between them.
+/// `NotSupported`: several directories, and compactions of a style that does not choose between
+/// them.
 pub(super) fn data_paths(
     path: &Path,
     db: &DbSettings,
@@ -43,7 +45,8 @@ pub(super) fn data_paths(
     Ok(DataPaths::new(path, &named.directories()))
 }
 
-/// How a family's memtables are made in a database with these settings; `pool` keeps their memory from one to the next.
+/// How a family's memtables are made in a database with these settings; `pool` keeps their memory
+/// from one to the next.
 pub(super) fn memtable_settings(
     db: &DbSettings,
     options: &ColumnFamilyOptions,
@@ -54,13 +57,15 @@ pub(super) fn memtable_settings(
         MemTableFactory::SkipList => MemTableKind::SkipList,
         MemTableFactory::Vector => MemTableKind::Vector,
         MemTableFactory::PrefixHash { bucket_count } => {
-            let extractor = options.prefix_extractor.clone().expect("checked when the options were taken");
+            let extractor =
+                options.prefix_extractor.clone().expect("checked when the options were taken");
             MemTableKind::PrefixHash { extractor, bucket_count: bucket_count as usize }
         }
     };
     let mut settings = MemTableSettings { kind, ..MemTableSettings::default() };
     if options.settings.arena_block_size > 0 {
-        // RocksDB writes down a size that follows from the write buffer, and leaves it there when that is made smaller.
+        // RocksDB writes down a size that follows from the write buffer, and leaves it there when
+        // that is made smaller.
         let at_most = options.settings.write_buffer_size;
         settings.arena_block_size = options.settings.arena_block_size.min(at_most) as usize;
     } else if options.settings.write_buffer_size >= 16 * HUGE_PAGE as u64 {
@@ -81,13 +86,16 @@ fn memtable_filter_settings(
     db: &DbSettings,
     options: &ColumnFamilyOptions,
 ) -> Option<MemTableFilterSettings> {
-    let (whole_keys, prefixes) = (options.memtable_whole_key_filtering, options.prefix_extractor.clone());
+    let (whole_keys, prefixes) =
+        (options.memtable_whole_key_filtering, options.prefix_extractor.clone());
     let ratio = options.memtable_prefix_bloom_size_ratio;
     if ratio <= 0.0 || !(whole_keys || prefixes.is_some()) {
         return None;
     }
-    // Filters of many families must not fill what all memtables may have together: they would be flushed for them alone.
-    let most = memtable_bytes_max(db).map_or(u64::MAX, |all| all / 16).min(MEMTABLE_FILTER_BYTES_MAX);
+    // Filters of many families must not fill what all memtables may have together: they would be
+    // flushed for them alone.
+    let most =
+        memtable_bytes_max(db).map_or(u64::MAX, |all| all / 16).min(MEMTABLE_FILTER_BYTES_MAX);
     let bytes = ((options.write_buffer_size as f64 * ratio) as u64).min(most) as usize;
     Some(MemTableFilterSettings { bytes, whole_keys, prefixes })
 }
@@ -99,7 +107,10 @@ pub(super) fn no_merge_operator(family: &str) -> Error {
 }
 
 /// The parameters of compression; those of the bottommost level if they are enabled.
-pub(crate) fn compression_options(options: &ColumnFamilyOptions, bottommost: bool) -> CompressionOptions {
+pub(crate) fn compression_options(
+    options: &ColumnFamilyOptions,
+    bottommost: bool,
+) -> CompressionOptions {
     if bottommost && options.bottommost_compression_opts.enabled {
         (&options.bottommost_compression_opts).into()
     } else {
@@ -113,8 +124,8 @@ fn super_block(table: &TableSettings) -> Option<SuperBlock> {
     (size > 0 && overhead_ratio > 0).then_some(SuperBlock { size, overhead_ratio })
 }
 
-/// How a family's options want a table of `level` to be written, but for its compression; `may_omit_filter`: whoever comes as far
-/// as such a table will mostly find the key there.
+/// How a family's options want a table of `level` to be written, but for its compression;
+/// `may_omit_filter`: whoever comes as far as such a table will mostly find the key there.
 pub(crate) fn table_builder_settings(
     options: &ColumnFamilyOptions,
     level: usize,
@@ -146,7 +157,10 @@ pub(crate) fn table_builder_settings(
         data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
             .then_some(table.data_block_hash_table_util_ratio)
             .filter(|_| options.comparator.tells_bytes_apart()),
-        merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),
+        merge_operator_name: options
+            .merge_operator
+            .as_ref()
+            .map(|operator| operator.name().to_string()),
         ..TableBuilderSettings::default()
     }
 }
@@ -168,24 +182,34 @@ pub(super) fn pick_compaction(
         CompactionStyle::Universal => {
             pick_universal(version, &common, &options.compaction_options_universal, context)
         }
-        CompactionStyle::Fifo => {
-            pick_fifo(version, &common, &options.compaction_options_fifo, options.write_buffer_size, context)
-        }
+        CompactionStyle::Fifo => pick_fifo(
+            version,
+            &common,
+            &options.compaction_options_fifo,
+            options.write_buffer_size,
+            context,
+        ),
     }
 }
 
 /// What the pickers go by; of levels only the leveled one.
-pub(crate) fn leveled_settings(options: &ColumnFamilyOptions, paths: &DataPaths) -> LeveledSettings {
+pub(crate) fn leveled_settings(
+    options: &ColumnFamilyOptions,
+    paths: &DataPaths,
+) -> LeveledSettings {
     LeveledSettings {
-        level0_file_num_compaction_trigger: options.level0_file_num_compaction_trigger.max(1) as usize,
+        level0_file_num_compaction_trigger: options.level0_file_num_compaction_trigger.max(1)
+            as usize,
         runs_without_delay: usize::try_from(options.level0_slowdown_writes_trigger)
             .map_or(usize::MAX, |delay| delay.saturating_sub(1)),
         write_buffer_size: options.write_buffer_size,
         max_bytes_for_level_base: options.max_bytes_for_level_base,
         max_bytes_for_level_multiplier: options.max_bytes_for_level_multiplier,
-        max_bytes_for_level_multiplier_additional: options.max_bytes_for_level_multiplier_additional.clone(),
-        // Levels are sized from the last one upwards where they are sized at all, and where no directory has to be found for
-        // a level by its size.
+        max_bytes_for_level_multiplier_additional: options
+            .max_bytes_for_level_multiplier_additional
+            .clone(),
+        // Levels are sized from the last one upwards where they are sized at all, and where no
+        // directory has to be found for a level by its size.
         dynamic_level_bytes: options.level_compaction_dynamic_level_bytes
             && has_level_sizes(options)
             && paths.directories().len() == 1,
@@ -246,8 +270,8 @@ pub(super) fn blob_waste(
     }
 }
 
-/// The files in level 0 that compactions are to merge with what is older: with universal compaction all sorted runs, with
-/// FIFO compaction none.
+/// The files in level 0 that compactions are to merge with what is older: with universal compaction
+/// all sorted runs, with FIFO compaction none.
 pub(super) fn level0_files(options: &ColumnFamilyOptions, version: &Version) -> usize {
     match options.compaction_style {
         CompactionStyle::Universal => sorted_runs(version),
@@ -278,7 +302,8 @@ pub(super) fn stall_settings(options: &ColumnFamilyOptions) -> StallSettings {
     StallSettings {
         max_write_buffer_number: options.max_write_buffer_number.max(2) as usize,
         min_write_buffer_number_to_merge: options.min_write_buffer_number_to_merge.max(1) as usize,
-        level0_slowdown_writes_trigger: usize::try_from(options.level0_slowdown_writes_trigger).ok(),
+        level0_slowdown_writes_trigger: usize::try_from(options.level0_slowdown_writes_trigger)
+            .ok(),
         level0_stop_writes_trigger: usize::try_from(options.level0_stop_writes_trigger).ok(),
         soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,

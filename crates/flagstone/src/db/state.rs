@@ -35,8 +35,8 @@ pub(super) struct OldWals {
 #[derive(Default)]
 pub(super) struct Damage {
     pub(super) files: BTreeMap<FileNumber, DamagedFile>,
-    /// Tables set aside for range deletions that snapshots need and no table can hold: until the oldest snapshot is newer than
-    /// this.
+    /// Tables set aside for range deletions that snapshots need and no table can hold: until the
+    /// oldest snapshot is newer than this.
     pub(super) outnumbered: BTreeMap<FileNumber, (ColumnFamilyId, SequenceNumber)>,
     /// What is wrong with keys that flushes and compactions have met.
     pub(super) key_faults: KeyFaults,
@@ -49,7 +49,8 @@ pub(super) struct Damage {
 /// What changes of the MANIFEST leave behind.
 #[derive(Default)]
 pub(super) struct Leftovers {
-    /// Files of changes that could not be made durable: a MANIFEST may name them until the next one counts.
+    /// Files of changes that could not be made durable: a MANIFEST may name them until the next one
+    /// counts.
     pub(super) unsettled: Vec<ObsoleteFile>,
     /// The MANIFEST beside which there was no older one when it was looked last.
     pub(super) manifest_seen: FileNumber,
@@ -102,7 +103,10 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(versions: VersionSet, families: BTreeMap<ColumnFamilyId, FamilyState>) -> Self {
+    pub(super) fn new(
+        versions: VersionSet,
+        families: BTreeMap<ColumnFamilyId, FamilyState>,
+    ) -> Self {
         let mut state = Self {
             versions,
             families,

@@ -61,31 +61,35 @@ tickers! {
     Flushes => "flagstone.flushes",
     /// Compactions done.
     Compactions => "flagstone.compactions",
-    /// Entries that stayed as they were, since what a compaction filter made of them could not be stored.
+    /// Entries that stayed as they were, since what a compaction filter made of them could not be
+    /// stored.
     FilterUnstorable => "flagstone.filter.unstorable",
-    /// Keys whose operands flushes and compactions left unmerged, as the merge operator refuses them, or that were deleted both
-    /// singly and plainly; each time.
+    /// Keys whose operands flushes and compactions left unmerged, as the merge operator refuses
+    /// them, or that were deleted both singly and plainly; each time.
     KeyFaults => "flagstone.key.faults",
     /// Parts that these compactions ran in: one each, or several at the same time.
     Subcompactions => "flagstone.subcompactions",
-    /// Turns of flushes and compactions that did not give way to others (`background_niceness`), as somebody slept for them.
+    /// Turns of flushes and compactions that did not give way to others (`background_niceness`), as
+    /// somebody slept for them.
     PromptTurns => "flagstone.prompt.turns",
     /// Compactions that only moved files between levels.
     TrivialMoves => "flagstone.trivial.moves",
     /// Reads that lookups of several keys made together, of blocks and of values in blob files.
     ReadsTogether => "flagstone.reads.together",
-    /// Of these, reads that the kernel had in hand together (io_uring): none where it does not permit that.
+    /// Of these, reads that the kernel had in hand together (io_uring): none where it does not
+    /// permit that.
     ReadsInKernel => "flagstone.reads.in.kernel",
-    /// Times that files which nobody needs any more could not be looked for or removed; it is tried again.
+    /// Times that files which nobody needs any more could not be looked for or removed; it is tried
+    /// again.
     RemovalsPutOff => "flagstone.removals.put.off",
-    /// OPTIONS files that could not be written where column families were made or dropped or options changed, or again later; it
-    /// is tried again.
+    /// OPTIONS files that could not be written where column families were made or dropped or
+    /// options changed, or again later; it is tried again.
     OptionsFilesPutOff => "flagstone.options.files.put.off",
-    /// Flushes for the sake of deletions (`deletion_compaction_delay`) that could not begin, as no new WAL could; the next
-    /// deletion or a full memtable brings them up again.
+    /// Flushes for the sake of deletions (`deletion_compaction_delay`) that could not begin, as no
+    /// new WAL could; the next deletion or a full memtable brings them up again.
     FlushesPutOff => "flagstone.flushes.put.off",
-    /// Tables that could not be opened or searched where nothing depends on it: ahead for readers to come, or for an estimate.
-    /// Whoever needs them tries again, and meets what is wrong.
+    /// Tables that could not be opened or searched where nothing depends on it: ahead for readers
+    /// to come, or for an estimate. Whoever needs them tries again, and meets what is wrong.
     TablesNotOpened => "flagstone.tables.not.opened",
     /// Column families that were looked at for flushes, compactions, and what they ask of writers.
     FamiliesLookedAt => "flagstone.families.looked.at",
@@ -93,7 +97,8 @@ tickers! {
     StallMicros => "rocksdb.stall.micros",
     /// Bytes that a rate limiter let pass.
     RateLimiterBytes => "flagstone.rate.limiter.bytes",
-    /// Microseconds that a rate limiter made flushes, compactions, and writes that asked for it, wait.
+    /// Microseconds that a rate limiter made flushes, compactions, and writes that asked for it,
+    /// wait.
     RateLimiterMicros => "flagstone.rate.limiter.micros",
     /// Seeks of iterators.
     Seeks => "rocksdb.number.db.seek",

@@ -28,8 +28,9 @@ impl Findings {
             ..
         } = family;
         let live = blob_bytes.saturating_sub(*garbage);
-        let exceeds =
-            |times| *most > 0.0 && *blob_bytes > blob_bytes_allowed(family.table_bytes, live, times);
+        let exceeds = |times| {
+            *most > 0.0 && *blob_bytes > blob_bytes_allowed(family.table_bytes, live, times)
+        };
         let what = format!(
             "family '{name}': {} of {} in blob files are garbage",
             bytes(*garbage),
@@ -41,8 +42,8 @@ impl Findings {
         }
         let is_much = *garbage >= GARBAGE_LITTLE;
         // Who writes waits for what is hidden still, too, however little is known to be garbage.
-        let is_held_up =
-            database.is_running && (1..=family.blob_waste_bytes).contains(&family.blob_waste_delays_at);
+        let is_held_up = database.is_running
+            && (1..=family.blob_waste_bytes).contains(&family.blob_waste_delays_at);
         let delays = format!(
             "more of it is hidden still, and writes are delayed to keep burst_space_amplification ({burst})"
         );
@@ -53,14 +54,17 @@ impl Findings {
         };
         let (by_request, is_running) = (family.disable_auto_compactions, database.is_running);
         let moved = live.saturating_mul(2).saturating_add(family.table_bytes);
-        let collect = Remedy::CollectGarbage { family: name.clone(), by_request, is_running, bytes: moved };
-        let mut advice: Vec<Remedy> = snapshot_first(database).into_iter().chain([collect]).collect();
+        let collect =
+            Remedy::CollectGarbage { family: name.clone(), by_request, is_running, bytes: moved };
+        let mut advice: Vec<Remedy> =
+            snapshot_first(database).into_iter().chain([collect]).collect();
         if is_running && !by_request {
             advice.extend(faster(family, database));
         }
         if *most > 0.0 && is_held_up && !family.disable_auto_compactions {
             self.add(Severity::Slow, format!("{what}; {delays}"), advice);
-        } else if is_much && (exceeds(*burst) || family.disable_auto_compactions && exceeds(*most)) {
+        } else if is_much && (exceeds(*burst) || family.disable_auto_compactions && exceeds(*most))
+        {
             self.add(Severity::Slow, format!("{what}, {over}"), advice);
         } else if is_much && exceeds(*most) {
             let pass = Remedy::LetBurstPass { burst: burst.to_string(), most: most.to_string() };
@@ -77,7 +81,8 @@ impl Findings {
         }
     }
 
-    /// Values that WALs hold overwrite others, which count as garbage only after a flush. A running database flushes them.
+    /// Values that WALs hold overwrite others, which count as garbage only after a flush. A running
+    /// database flushes them.
     pub(super) fn unflushed(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, unflushed_bytes: unflushed, blob_bytes, .. } = family;
         let is_much = unflushed.saturating_mul(UNFLUSHED_PART) >= *blob_bytes && *blob_bytes > 0;
@@ -93,24 +98,28 @@ impl Findings {
 
     /// What the limit of space costs where values are too small for holes.
     pub(super) fn moves(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
-        let FamilyFacts { name, blob_bytes, blob_values, max_space_amplification: most, .. } = family;
+        let FamilyFacts { name, blob_bytes, blob_values, max_space_amplification: most, .. } =
+            family;
         let size = blob_bytes.checked_div(*blob_values).unwrap_or(u64::MAX);
         let at_least = moved_per_byte(most.max(1.01));
         let is_collected =
             family.compaction_style != CompactionStyle::Fifo && !family.disable_auto_compactions;
-        let is_tight = is_collected && *most > 0.0 && at_least > 1.0 && family.blob_garbage_bytes > 0;
+        let is_tight =
+            is_collected && *most > 0.0 && at_least > 1.0 && family.blob_garbage_bytes > 0;
         let (written, moved) = (database.blob_written_bytes, database.blob_moved_bytes);
         let counted = (written >= WRITTEN_MIN).then(|| moved as f64 / written as f64);
         let is_seen = counted.map_or(*blob_bytes >= WORTH_SHAPING, |moved| moved > 1.0);
         if !is_tight || !is_seen || size >= family.holes_from {
             return;
         }
-        let bound =
-            format!("at least {at_least:.1} with max_space_amplification {most}, if any key is overwritten");
+        let bound = format!(
+            "at least {at_least:.1} with max_space_amplification {most}, if any key is overwritten"
+        );
         let (severity, cost) = match counted {
-            Some(moved) => {
-                (Severity::Slow, format!("{moved:.1} bytes were for each that was written ({bound})"))
-            }
+            Some(moved) => (
+                Severity::Slow,
+                format!("{moved:.1} bytes were for each that was written ({bound})"),
+            ),
             None => (Severity::Note, format!("bytes for each that is written, {bound}")),
         };
         let what = format!(

@@ -87,7 +87,8 @@ impl fmt::Display for Finding {
 }
 
 impl Db {
-    /// What is wrong with the database, why its writes are slow, and what to change: the worst first; nothing if all is well.
+    /// What is wrong with the database, why its writes are slow, and what to change: the worst
+    /// first; nothing if all is well.
     ///
     /// It goes by [`Db::facts`], and costs what they cost.
     ///
@@ -161,9 +162,15 @@ impl Findings {
         };
         let would = match log.fate {
             LogFate::Refused => "the database does not open with that",
-            LogFate::HistoryEnds => "the next opening for writing goes back to what precedes it, for good",
-            LogFate::WalEnds => "the next opening for writing takes it for the end of this WAL, for good",
-            LogFate::PassedOver => "the next opening for writing leaves a gap in history there, for good",
+            LogFate::HistoryEnds => {
+                "the next opening for writing goes back to what precedes it, for good"
+            }
+            LogFate::WalEnds => {
+                "the next opening for writing takes it for the end of this WAL, for good"
+            }
+            LogFate::PassedOver => {
+                "the next opening for writing leaves a gap in history there, for good"
+            }
             LogFate::TornEnd => {
                 let what = format!("{what}: a WAL ends so where its process died while it wrote");
                 return self.add(Severity::Note, what, Remedy::LeaveTornEnd);
@@ -183,7 +190,11 @@ impl Findings {
     fn database(&mut self, all: &Facts) {
         let facts = &all.database;
         if facts.state.starts_with("poisoned") {
-            self.add(Severity::Broken, format!("no write is accepted; {}", facts.state), Remedy::Reopen);
+            self.add(
+                Severity::Broken,
+                format!("no write is accepted; {}", facts.state),
+                Remedy::Reopen,
+            );
         } else if facts.state.starts_with("suspended") {
             let then = " on the disk: writes go on by themselves";
             let what = format!("no write is accepted; {}", facts.state);
@@ -229,7 +240,11 @@ impl Findings {
             let what = "wal_recovery_mode=kSkipAnyCorruptedRecords stays set: an opening does not notice that a WAL is \
                         missing or damaged";
             let to = "kPointInTimeRecovery";
-            self.add(Severity::Note, what, Remedy::SetBack { option: "wal_recovery_mode", to, is_running });
+            self.add(
+                Severity::Note,
+                what,
+                Remedy::SetBack { option: "wal_recovery_mode", to, is_running },
+            );
         }
     }
 
@@ -253,15 +268,24 @@ impl Findings {
                 what: "raise max_write_buffer_number",
                 but: "",
             };
-            let (mostly, otherwise) = mostly_held_up_by(all).unwrap_or((String::new(), vec![bursts]));
+            let (mostly, otherwise) =
+                mostly_held_up_by(all).unwrap_or((String::new(), vec![bursts]));
             let what = format!(
                 "writers were held up for {seconds} of the {open_seconds} s since the database was opened{now}{mostly}"
             );
-            self.add(Severity::Slow, what, limiter(facts).unwrap_or(Remedy::SeeBelow { otherwise }));
+            self.add(
+                Severity::Slow,
+                what,
+                limiter(facts).unwrap_or(Remedy::SeeBelow { otherwise }),
+            );
         } else if is_long {
             let what = format!("writers have been stopped for {stopped} s");
             let otherwise = vec![Remedy::LookAfterDisk];
-            self.add(Severity::Slow, what, limiter(facts).unwrap_or(Remedy::SeeBelow { otherwise }));
+            self.add(
+                Severity::Slow,
+                what,
+                limiter(facts).unwrap_or(Remedy::SeeBelow { otherwise }),
+            );
         }
     }
 
@@ -278,7 +302,10 @@ impl Findings {
                     let what = "nothing is free on the disk: writes fail, or will before long";
                     (Severity::Broken, format!("{what}; {may_need}"))
                 }
-                _ => (Severity::Slow, format!("{} are free on the disk, and {may_need}", bytes(free_bytes))),
+                _ => (
+                    Severity::Slow,
+                    format!("{} are free on the disk, and {may_need}", bytes(free_bytes)),
+                ),
             };
             let advice = match reserved_disk_space {
                 0 => Remedy::MakeSpaceAndReserve { bytes: needed },
@@ -325,7 +352,8 @@ impl Findings {
                 "{} of WALs are kept, for families that are rarely flushed; opening reads them all",
                 bytes(wal_bytes)
             );
-            let advice = [Remedy::Flush, Remedy::set_to("max_total_wal_size", memtables.saturating_mul(2))];
+            let advice =
+                [Remedy::Flush, Remedy::set_to("max_total_wal_size", memtables.saturating_mul(2))];
             self.add(Severity::Slow, what, advice);
         }
     }
@@ -341,7 +369,8 @@ impl Findings {
             );
             self.add(Severity::Slow, what, Remedy::DropIterator);
         }
-        let are_many = facts.snapshot_writes >= WRITES_MANY || facts.snapshot_write_bytes >= WORTH_SHAPING;
+        let are_many =
+            facts.snapshot_writes >= WRITES_MANY || facts.snapshot_write_bytes >= WORTH_SHAPING;
         if facts.snapshot_seconds >= SNAPSHOT_LONG && are_many {
             let what = format!(
                 "a snapshot that was taken {} s ago at {} keeps what {} writes since{} have overwritten or deleted",
@@ -357,16 +386,18 @@ impl Findings {
         }
     }
 
-    /// Whether the block cache holds what is asked for. How large it is where the database runs, nobody tells who opens it to
-    /// look at it.
+    /// Whether the block cache holds what is asked for. How large it is where the database runs,
+    /// nobody tells who opens it to look at it.
     fn cache(&mut self, facts: &Facts) {
         if !facts.database.knows_cache {
             return;
         }
         let DatabaseFacts { cache_bytes, cached_index_bytes: indexes, .. } = facts.database;
-        let DatabaseFacts { cache_hits: hits, cache_misses: misses, cache_evictions: dropped, .. } =
-            facts.database;
-        let tables = facts.families.iter().map(|family| family.table_bytes).fold(0, u64::saturating_add);
+        let DatabaseFacts {
+            cache_hits: hits, cache_misses: misses, cache_evictions: dropped, ..
+        } = facts.database;
+        let tables =
+            facts.families.iter().map(|family| family.table_bytes).fold(0, u64::saturating_add);
         if indexes > cache_bytes / 2 {
             let what = format!(
                 "indexes and filters of {} go through a block cache of {}, and drive out each other and what was read",
@@ -375,7 +406,8 @@ impl Findings {
             );
             let but = " or more, or set table.cache_index_and_filter_blocks from true to false if there is memory for them \
                        beside it";
-            let advice = Remedy::set("block_cache", cache_bytes, indexes.saturating_mul(4)).but(but);
+            let advice =
+                Remedy::set("block_cache", cache_bytes, indexes.saturating_mul(4)).but(but);
             return self.add(Severity::Slow, what, advice);
         }
         let lookups = hits.saturating_add(misses);
@@ -390,15 +422,21 @@ impl Findings {
             );
             let part = (tables / 100 * CACHED_MUCH).min(facts.database.memory_bytes / 4);
             let to = part.max(cache_bytes.saturating_mul(2));
-            let advice = Remedy::set("block_cache", cache_bytes, to).but(", or give memory_budget more");
+            let advice =
+                Remedy::set("block_cache", cache_bytes, to).but(", or give memory_budget more");
             self.add(Severity::Slow, what, advice);
         }
     }
 
     /// Whether files are closed that are read soon after.
     fn open_files(&mut self, facts: &DatabaseFacts) {
-        let DatabaseFacts { max_open_files: most, files, file_reopens: times, open_seconds, .. } = facts;
-        if *most > 0 && *times >= REOPENS_MIN && *times >= REOPENS_PER_SECOND.saturating_mul(*open_seconds) {
+        let DatabaseFacts {
+            max_open_files: most, files, file_reopens: times, open_seconds, ..
+        } = facts;
+        if *most > 0
+            && *times >= REOPENS_MIN
+            && *times >= REOPENS_PER_SECOND.saturating_mul(*open_seconds)
+        {
             let what = format!(
                 "files were opened again {times} times: {files} tables and blob files take turns (max_open_files {most})"
             );
@@ -410,7 +448,8 @@ impl Findings {
 
     /// Memtables of which all together may have little, or have what they may.
     fn memtables(&mut self, facts: &Facts) {
-        let DatabaseFacts { memtable_bytes: bytes_now, memtable_bytes_max: most, .. } = facts.database;
+        let DatabaseFacts { memtable_bytes: bytes_now, memtable_bytes_max: most, .. } =
+            facts.database;
         let is_flushing = facts.families.iter().any(|family| family.unflushed_memtables > 0);
         if facts.database.writers == "stopped" && is_flushing && most > 0 && bytes_now >= most {
             let what = format!(
@@ -422,8 +461,9 @@ impl Findings {
             self.add(Severity::Slow, what, more_memtables(&facts.database, "", but));
         }
         let DatabaseFacts { memory_bytes, .. } = facts.database;
-        let of_family =
-            |family: &FamilyFacts| family.write_buffer_size.saturating_mul(family.max_write_buffer_number);
+        let of_family = |family: &FamilyFacts| {
+            family.write_buffer_size.saturating_mul(family.max_write_buffer_number)
+        };
         let wanted = facts.families.iter().map(of_family).fold(0, u64::saturating_add);
         if most == 0 && wanted > memory_bytes {
             let what = format!(
@@ -437,14 +477,16 @@ impl Findings {
             self.add(Severity::Slow, what, advice);
         }
         let all = facts.database.db_write_buffer_size;
-        let tables = facts.families.iter().map(|family| family.table_bytes).fold(0, u64::saturating_add);
+        let tables =
+            facts.families.iter().map(|family| family.table_bytes).fold(0, u64::saturating_add);
         if all > 0 && tables >= WORTH_SHAPING && all < MEMTABLE_SMALL {
             let what = format!(
                 "the memtables of all families may have {} together, for {} of tables: many small flushes, and more compactions",
                 bytes(all),
                 bytes(tables)
             );
-            let advice = Remedy::set("db_write_buffer_size", all, 64 << 20).but(", or to 0 for no limit");
+            let advice =
+                Remedy::set("db_write_buffer_size", all, 64 << 20).but(", or to 0 for no limit");
             self.add(Severity::Slow, what, advice);
         }
     }

@@ -1,6 +1,7 @@
-//! Facts in, findings out, both as text. A case of `testdata/cases`: lines of facts (`family` begins the next one, `fault`,
-//! `unsupported`, `refused` and `key-fault` take the rest of their line; so does `aside`, what helps behind a `|`, and `log`,
-//! behind a fate, a mode, and the records behind the damage), `----`, the findings; cases are parted by empty lines.
+//! Facts in, findings out, both as text. A case of `testdata/cases`: lines of facts (`family`
+//! begins the next one, `fault`, `unsupported`, `refused` and `key-fault` take the rest of their
+//! line; so does `aside`, what helps behind a `|`, and `log`, behind a fate, a mode, and the
+//! records behind the damage), `----`, the findings; cases are parted by empty lines.
 
 use crate::base::Remedy;
 
@@ -24,9 +25,9 @@ fn read(text: &str) -> Facts {
             "refused" => facts.refused.push(value.to_string()),
             "key-fault" => facts.key_faults.push(value.to_string()),
             "state" => facts.database.state = value.to_string(),
-            "family" => {
-                facts.families.push(FamilyFacts { name: value.to_string(), ..FamilyFacts::default() })
-            }
+            "family" => facts
+                .families
+                .push(FamilyFacts { name: value.to_string(), ..FamilyFacts::default() }),
             _ => match name.strip_prefix("db.") {
                 Some(name) => facts.database.set(name, value),
                 None => facts.families.last_mut().expect("at least one").set(name, value),
@@ -50,7 +51,13 @@ fn log(text: &str) -> LogFacts {
     };
     let mode = word().to_string();
     let records_behind: u64 = word().parse().expect("a number");
-    LogFacts { fate, mode, records_behind, bytes_behind: 100 * records_behind, what: word().to_string() }
+    LogFacts {
+        fate,
+        mode,
+        records_behind,
+        bytes_behind: 100 * records_behind,
+        what: word().to_string(),
+    }
 }
 
 #[test]
@@ -58,7 +65,8 @@ fn findings_are_what_the_cases_say() {
     let mut wrong = String::new();
     for case in include_str!("testdata/cases").split("\n\n") {
         let (given, expected) = case.split_once("----").expect("facts, then findings");
-        let found: String = diagnose(&read(given)).iter().map(|finding| format!("\n{finding}")).collect();
+        let found: String =
+            diagnose(&read(given)).iter().map(|finding| format!("\n{finding}")).collect();
         if found != expected.trim_end() {
             wrong.push_str(&format!("\n{case}\nThe doctor says{found}\n"));
         }
@@ -72,7 +80,9 @@ fn apply(facts: &mut Facts, option: &str, to: &str) -> bool {
     match option {
         // What was counted begins anew when it is opened with that.
         "max_open_files" => (database.max_open_files, database.file_reopens) = (parsed(to), 0),
-        "max_total_wal_size" if database.max_total_wal_size > 0 => database.max_total_wal_size = parsed(to),
+        "max_total_wal_size" if database.max_total_wal_size > 0 => {
+            database.max_total_wal_size = parsed(to)
+        }
         "db_write_buffer_size" if database.memtable_bytes == 0 => {
             database.db_write_buffer_size = parsed(to);
         }

@@ -1,21 +1,29 @@
-//! What a running database has told of itself: the text of its property `rocksdb.stats`, which programs write to their logs, or
-//! RocksDB's LOG, where the same lines stand. Who can only look at the files learns from it why writers waited, and what for.
+//! What a running database has told of itself: the text of its property `rocksdb.stats`, which
+//! programs write to their logs, or RocksDB's LOG, where the same lines stand. Who can only look at
+//! the files learns from it why writers waited, and what for.
 //!
-//! A text may hold many reports: of each line that is known the last one counts. Others are passed over.
+//! A text may hold many reports: of each line that is known the last one counts. Others are passed
+//! over.
 
 use crate::base::{Error, Result};
 use crate::db::{DatabaseFacts, Facts, FamilyFacts, human};
 
 impl Facts {
-    /// Takes over what the database has told where it runs: for how long, what held writers up, how often the WAL was synced,
-    /// what the block cache did, and who keeps what. `text` is what the property `rocksdb.stats` says, one report or several
-    /// among other lines, or the file LOG that RocksDB writes.
+    /// Takes over what the database has told where it runs: for how long, what held writers up, how
+    /// often the WAL was synced, what the block cache did, and who keeps what. `text` is what the
+    /// property `rocksdb.stats` says, one report or several among other lines, or the file LOG that
+    /// RocksDB writes.
     ///
     /// # Errors
     /// `InvalidArgument` if there is nothing of a report in it.
     pub fn add_statistics(&mut self, text: &str) -> Result<()> {
-        let mut reader =
-            Reader { facts: self, family: None, part: Part::Other, who: Who::Nobody, bytes_written: 0 };
+        let mut reader = Reader {
+            facts: self,
+            family: None,
+            part: Part::Other,
+            who: Who::Nobody,
+            bytes_written: 0,
+        };
         // Each line is asked: a report has some that say nothing of interest.
         let known = text.lines().filter(|line| reader.line(line.trim()).is_some()).count();
         if known == 0 {
@@ -27,8 +35,8 @@ impl Facts {
     }
 }
 
-/// The part of a report that the lines are of. The names of what only Flagstone tells are common words: elsewhere in a
-/// program's log they say nothing of a database.
+/// The part of a report that the lines are of. The names of what only Flagstone tells are common
+/// words: elsewhere in a program's log they say nothing of a database.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Other,
@@ -76,7 +84,8 @@ impl Reader<'_> {
             database.keys_written =
                 human::parse_count(rest.split_once(" writes, ")?.1.split_once(" keys")?.0)?;
         } else if let Some(rest) = line.strip_prefix("Cumulative WAL: ") {
-            database.wal_syncs = human::parse_count(rest.split_once(" writes, ")?.1.split_once(" syncs")?.0)?;
+            database.wal_syncs =
+                human::parse_count(rest.split_once(" writes, ")?.1.split_once(" syncs")?.0)?;
         } else if let Some(rest) = line.strip_prefix("Cumulative stall: ") {
             database.stall_us = human::parse_micros(rest.split_once(" H:M:S")?.0)?;
         } else if let Some(rest) =
@@ -122,7 +131,10 @@ impl Reader<'_> {
     }
 
     /// What held the family's writers up, and how often.
-    fn stalls<'t>(&mut self, counts: impl Iterator<Item = Option<(&'t str, &'t str)>>) -> Option<()> {
+    fn stalls<'t>(
+        &mut self,
+        counts: impl Iterator<Item = Option<(&'t str, &'t str)>>,
+    ) -> Option<()> {
         let family = self.facts.families.get_mut(self.family?)?;
         let mut told = FamilyFacts::default();
         for count in counts {
@@ -165,7 +177,8 @@ fn counter(database: &mut DatabaseFacts, name: &str, count: u64) -> Option<()> {
         "rocksdb.block.cache.hit" => &mut database.cache_hits,
         "rocksdb.block.cache.miss" => &mut database.cache_misses,
         "flagstone.block.cache.evictions" => &mut database.cache_evictions,
-        // RocksDB does not count what was dropped: all that was added but for what the cache has room for.
+        // RocksDB does not count what was dropped: all that was added but for what the cache has
+        // room for.
         "rocksdb.block.cache.add" => {
             database.cache_evictions = count.saturating_sub(database.cache_bytes / BLOCK_BYTES);
             return Some(());
@@ -204,7 +217,8 @@ fn state(database: &mut DatabaseFacts, name: &str, value: &str) -> Option<()> {
 fn pins(database: &mut DatabaseFacts, name: &str) -> Option<Who> {
     match name {
         "snapshots" => {
-            (database.snapshot_seconds, database.snapshot_writes, database.snapshot_write_bytes) = (0, 0, 0);
+            (database.snapshot_seconds, database.snapshot_writes, database.snapshot_write_bytes) =
+                (0, 0, 0);
             Some(Who::Snapshots)
         }
         "iterators" => {
@@ -224,13 +238,14 @@ fn printable(text: &str) -> String {
 fn snapshot(database: &mut DatabaseFacts, line: &str) -> Option<()> {
     let (age, rest) = line.split_once(", for ")?.1.split_once(" s, ")?;
     let (writes, place) = rest.split_once(" writes ago, taken at ")?;
-    (database.snapshot_seconds, database.snapshot_writes) = (age.parse().ok()?, writes.parse().ok()?);
+    (database.snapshot_seconds, database.snapshot_writes) =
+        (age.parse().ok()?, writes.parse().ok()?);
     database.snapshot_taken_at = printable(place);
     Some(())
 }
 
-/// `of family NAME, for AGE s, made at PLACE, one of N that keep N files of BYTES bytes and memtables of BYTES bytes, ..`; the
-/// facts are about the one that keeps most.
+/// `of family NAME, for AGE s, made at PLACE, one of N that keep N files of BYTES bytes and
+/// memtables of BYTES bytes, ..`; the facts are about the one that keeps most.
 fn iterator(database: &mut DatabaseFacts, line: &str) -> Option<()> {
     let (head, rest) = line.strip_prefix("of family ")?.rsplit_once(" s, made at ")?;
     let age = head.rsplit_once(", for ")?.1.parse().ok()?;

@@ -9,14 +9,15 @@ use crate::options::CompactionStyle;
 const ENTRIES_MIN: u64 = 1000;
 /// More tables than this take memory and time to open.
 const TABLES_MANY: u64 = 1000;
-/// So many deletions side by side are felt by who scans over them, or seeks in front of them, as at a queue's head: that takes
-/// a millisecond or so.
+/// So many deletions side by side are felt by who scans over them, or seeks in front of them, as at
+/// a queue's head: that takes a millisecond or so.
 const DENSE_MANY: u64 = 10_000;
 /// So many deletions of ranges are felt.
 const RANGES_MANY: u64 = 10_000;
 /// Filters of fewer entries take nothing, and spare little.
 const FILTERED_MIN: u64 = 100_000;
-/// With fewer bits for a key a Bloom filter lets pass more than one of four keys that are not there.
+/// With fewer bits for a key a Bloom filter lets pass more than one of four keys that are not
+/// there.
 const BITS_FEW: f64 = 3.0;
 /// With more it lets pass none of a hundred thousand.
 const BITS_MANY: f64 = 24.0;
@@ -46,14 +47,17 @@ impl Findings {
             _ => format!("{} in level 0", counted_waiting(*level0_files, "table")),
         };
         if level0_files >= stop {
-            let what = format!("family '{name}': {waiting}: {stops} (level0_stop_writes_trigger {stop})");
+            let what =
+                format!("family '{name}': {waiting}: {stops} (level0_stop_writes_trigger {stop})");
             self.add(Severity::Slow, what, faster.clone());
         } else if *level0_files >= slowdown {
-            let what =
-                format!("family '{name}': {waiting}: {delays} (level0_slowdown_writes_trigger {slowdown})");
+            let what = format!(
+                "family '{name}': {waiting}: {delays} (level0_slowdown_writes_trigger {slowdown})"
+            );
             self.add(Severity::Slow, what, faster.clone());
         }
-        let (pending, soft) = (family.pending_compaction_bytes, family.soft_pending_compaction_bytes_limit);
+        let (pending, soft) =
+            (family.pending_compaction_bytes, family.soft_pending_compaction_bytes_limit);
         let hard = family.hard_pending_compaction_bytes_limit;
         if hard > 0 && pending >= hard {
             let what = format!(
@@ -68,8 +72,10 @@ impl Findings {
             );
             self.add(Severity::Slow, what, faster);
         }
-        let FamilyFacts { unflushed_memtables: unflushed, max_write_buffer_number: most, .. } = family;
-        // As writers themselves go by it: with few memtables one that is being flushed holds nobody up.
+        let FamilyFacts { unflushed_memtables: unflushed, max_write_buffer_number: most, .. } =
+            family;
+        // As writers themselves go by it: with few memtables one that is being flushed holds nobody
+        // up.
         let delays_at = (most - 1).max(family.min_write_buffer_number_to_merge + 1);
         let wait = if unflushed >= most { "stopped" } else { "delayed" };
         if unflushed >= most || *most > 3 && *unflushed >= delays_at {
@@ -87,12 +93,17 @@ impl Findings {
 
     /// What the tree looks like.
     fn deletions(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
-        let FamilyFacts { name, tables, entries, deletions, deletion_tables, range_deletions, .. } = family;
+        let FamilyFacts {
+            name, tables, entries, deletions, deletion_tables, range_deletions, ..
+        } = family;
         let advice = match family.compaction_style {
             CompactionStyle::Fifo => vec![Remedy::ExpireByTtl],
             _ => {
                 let compact = rewrite(family, database, "compact the ranges that were deleted", "");
-                snapshot_first(database).into_iter().chain([compact, Remedy::DeleteRanges]).collect()
+                snapshot_first(database)
+                    .into_iter()
+                    .chain([compact, Remedy::DeleteRanges])
+                    .collect()
             }
         };
         let hold = form(*deletion_tables, "holds", "hold");
@@ -134,13 +145,17 @@ impl Findings {
         let what = format!("family '{name}': filters have {bits:.1} bits for a key");
         let but = ", since each table keeps the filter that it was written with";
         let compact = rewrite(family, database, "then compact", but);
-        let set = |bits| Remedy::set_to("table.filter_policy", format_args!("bloomfilter:{bits}:false"));
+        let set =
+            |bits| Remedy::set_to("table.filter_policy", format_args!("bloomfilter:{bits}:false"));
         if bits < BITS_FEW {
-            let what = format!("{what}: many lookups of keys that are not there read a block in vain");
+            let what =
+                format!("{what}: many lookups of keys that are not there read a block in vain");
             self.add(Severity::Slow, what, [set(10), compact]);
         } else if bits > BITS_MANY {
-            let what =
-                format!("{what}, which take {} and rule out hardly more than 16 do", bytes(*filter_bytes));
+            let what = format!(
+                "{what}, which take {} and rule out hardly more than 16 do",
+                bytes(*filter_bytes)
+            );
             self.add(Severity::Note, what, [set(16), compact]);
         }
     }
@@ -168,7 +183,8 @@ impl Findings {
             };
             self.add(Severity::Slow, what, advice);
         } else if *tables >= 20 * TABLES_MANY {
-            let what = format!("family '{name}': {tables} tables: each takes memory and time to open");
+            let what =
+                format!("family '{name}': {tables} tables: each takes memory and time to open");
             let option = if is_fifo { "write_buffer_size" } else { "target_file_size_base" };
             self.add(Severity::Slow, what, Remedy::set(option, target, target.saturating_mul(4)));
         }
@@ -179,7 +195,11 @@ impl Findings {
                 bytes(*table_bytes),
                 if is_fifo { "tables as small" } else { "more compactions" }
             );
-            self.add(Severity::Slow, what, Remedy::set("write_buffer_size", write_buffer_size, 64 << 20));
+            self.add(
+                Severity::Slow,
+                what,
+                Remedy::set("write_buffer_size", write_buffer_size, 64 << 20),
+            );
         }
         if family.disable_auto_compactions {
             let mut what = format!("family '{name}': compactions run only on request");
@@ -194,7 +214,8 @@ impl Findings {
             }
             let advice = match family.compaction_style {
                 CompactionStyle::None => Remedy::AnotherStyle { when: "if that is not meant, " },
-                _ => Remedy::set("disable_auto_compactions", true, false).when("if that is not meant, "),
+                _ => Remedy::set("disable_auto_compactions", true, false)
+                    .when("if that is not meant, "),
             };
             self.add(Severity::Note, what, advice);
         }
@@ -207,15 +228,19 @@ impl Findings {
 
     /// What universal compaction keeps twice.
     pub(super) fn runs(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
-        let FamilyFacts { name, table_bytes, newer_run_bytes: newer, level0_files: runs, .. } = family;
+        let FamilyFacts { name, table_bytes, newer_run_bytes: newer, level0_files: runs, .. } =
+            family;
         let FamilyFacts { max_size_amplification_percent: most, .. } = family;
         let oldest = table_bytes.saturating_sub(*newer);
         let is_universal = family.compaction_style == CompactionStyle::Universal;
-        if !is_universal || *table_bytes < WORTH_SHAPING || *runs < family.level0_file_num_compaction_trigger
+        if !is_universal
+            || *table_bytes < WORTH_SHAPING
+            || *runs < family.level0_file_num_compaction_trigger
         {
             return;
         }
-        let percent = (u128::from(*newer) * 100 / u128::from(oldest.max(1))).min(u128::from(u64::MAX)) as u64;
+        let percent =
+            (u128::from(*newer) * 100 / u128::from(oldest.max(1))).min(u128::from(u64::MAX)) as u64;
         let what = format!(
             "family '{name}': {runs} sorted runs, of which the oldest has {}, and those above it {}: if they overwrite the same \
              keys, tables take {:.1} times the space of what they hold",
@@ -236,34 +261,42 @@ impl Findings {
 
     /// What FIFO compaction drops to keep within the limit that `option` sets.
     fn fifo_at_limit(&mut self, family: &FamilyFacts, option: &str) {
-        let FamilyFacts { name, fifo_bytes, fifo_limit_bytes: limit, oldest_seconds, ttl, .. } = family;
+        let FamilyFacts { name, fifo_bytes, fifo_limit_bytes: limit, oldest_seconds, ttl, .. } =
+            family;
         let default = FamilyFacts::default();
         let is_ttl_chosen = *ttl != default.ttl;
         let is_limit_chosen = family.fifo_counts_blobs || *limit != default.fifo_limit_bytes;
         let is_cut_short = *ttl > 0 && *oldest_seconds > 0 && *oldest_seconds < ttl / 10 * 9;
         if is_cut_short && (is_ttl_chosen || is_limit_chosen) {
-            // Tables go as one that is flushed comes: where another has room, none has gone for want of it, unless it was a
-            // large one, of several memtables or with the blob files of many values, that made the room.
+            // Tables go as one that is flushed comes: where another has room, none has gone for
+            // want of it, unless it was a large one, of several memtables or with the blob files of
+            // many values, that made the room.
             let room = limit.saturating_sub(*fifo_bytes);
             let made_room = family.oldest_are_gone && room < family.largest_drop_bytes;
             let is_full = room < family.write_buffer_size || made_room;
-            let fate =
-                if is_full { "older ones were dropped, or are next" } else { "it will be dropped before" };
+            let fate = if is_full {
+                "older ones were dropped, or are next"
+            } else {
+                "it will be dropped before"
+            };
             let what = format!(
                 "family '{name}': the oldest key was written {oldest_seconds} s ago, and ttl is {ttl} s: {fate}, as all may have \
                  {} ({option})",
                 bytes(*limit)
             );
-            let enough = (u128::from(*fifo_bytes) * u128::from(*ttl) / u128::from(*oldest_seconds)) as u64;
+            let enough =
+                (u128::from(*fifo_bytes) * u128::from(*ttl) / u128::from(*oldest_seconds)) as u64;
             let value = format!("{{{option}={};}}", enough.saturating_mul(2));
             let set = Remedy::set_to("compaction_options_fifo", value);
             let (severity, advice) = match is_ttl_chosen {
                 true if is_full => (Severity::Slow, set),
                 true => (Severity::Note, set),
-                // Whether somebody chose 30 days nothing tells: OPTIONS files say that of who did not.
-                false => {
-                    (Severity::Note, set.when("if keys are to stay for ttl, which is that by default, "))
-                }
+                // Whether somebody chose 30 days nothing tells: OPTIONS files say that of who did
+                // not.
+                false => (
+                    Severity::Note,
+                    set.when("if keys are to stay for ttl, which is that by default, "),
+                ),
             };
             self.add(severity, what, advice);
         } else if !is_limit_chosen {
@@ -272,7 +305,8 @@ impl Findings {
                 bytes(*limit)
             );
             let value = format!("{{max_table_files_size={};}}", limit.saturating_mul(2));
-            let set = Remedy::set_to("compaction_options_fifo", value).when("if they are to stay longer, ");
+            let set = Remedy::set_to("compaction_options_fifo", value)
+                .when("if they are to stay longer, ");
             self.add(Severity::Note, what, set.but(" or more"));
         }
     }
@@ -283,7 +317,8 @@ impl Findings {
         if family.compaction_style != CompactionStyle::Fifo {
             return;
         }
-        let option = if family.fifo_counts_blobs { "max_data_files_size" } else { "max_table_files_size" };
+        let option =
+            if family.fifo_counts_blobs { "max_data_files_size" } else { "max_table_files_size" };
         if family.fifo_bytes >= limit / 10 * 9 {
             self.fifo_at_limit(family, option);
         }
@@ -313,8 +348,12 @@ impl Findings {
 
 /// What to do before anything that was deleted or overwritten can go.
 pub(super) fn snapshot_first(database: &DatabaseFacts) -> Option<Remedy> {
-    let DatabaseFacts { snapshot_seconds: seconds, snapshot_writes: writes, snapshot_taken_at: at, .. } =
-        database;
+    let DatabaseFacts {
+        snapshot_seconds: seconds,
+        snapshot_writes: writes,
+        snapshot_taken_at: at,
+        ..
+    } = database;
     if *writes == 0 || *seconds < SNAPSHOT_YOUNG {
         return None;
     }
@@ -322,15 +361,37 @@ pub(super) fn snapshot_first(database: &DatabaseFacts) -> Option<Remedy> {
 }
 
 /// A compaction that writes all tables of a family again.
-fn rewrite(family: &FamilyFacts, database: &DatabaseFacts, what: &'static str, but: &str) -> Remedy {
+fn rewrite(
+    family: &FamilyFacts,
+    database: &DatabaseFacts,
+    what: &'static str,
+    but: &str,
+) -> Remedy {
     let (bottommost, is_running) = (true, database.is_running);
-    Remedy::Compact { what, family: family.name.clone(), bottommost, is_running, but: but.to_string() }
+    Remedy::Compact {
+        what,
+        family: family.name.clone(),
+        bottommost,
+        is_running,
+        but: but.to_string(),
+    }
 }
 
 /// A compaction of what waits for one.
-fn catch_up(family: &FamilyFacts, database: &DatabaseFacts, what: &'static str, but: &str) -> Remedy {
+fn catch_up(
+    family: &FamilyFacts,
+    database: &DatabaseFacts,
+    what: &'static str,
+    but: &str,
+) -> Remedy {
     let (bottommost, is_running) = (false, database.is_running);
-    Remedy::Compact { what, family: family.name.clone(), bottommost, is_running, but: but.to_string() }
+    Remedy::Compact {
+        what,
+        family: family.name.clone(),
+        bottommost,
+        is_running,
+        but: but.to_string(),
+    }
 }
 
 /// How compactions catch up.
@@ -370,7 +431,8 @@ pub(super) fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> Vec<Reme
     }
 }
 
-/// What held writers up most often since the database was opened, and what to change for it; nothing where nobody counted.
+/// What held writers up most often since the database was opened, and what to change for it;
+/// nothing where nobody counted.
 pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, Vec<Remedy>)> {
     let counts = |family: &FamilyFacts| {
         [
@@ -415,8 +477,11 @@ pub(super) fn mostly_held_up_by(facts: &Facts) -> Option<(String, Vec<Remedy>)> 
             ("garbage in blob files", vec![set])
         }
     };
-    let mostly =
-        format!(", mostly by {reason} (family '{}': {times} of {})", family.name, counted(all, "time"));
+    let mostly = format!(
+        ", mostly by {reason} (family '{}': {times} of {})",
+        family.name,
+        counted(all, "time")
+    );
     Some((mostly, remedy))
 }
 
@@ -430,12 +495,18 @@ const BURSTS: &str = "the load comes in bursts: ";
 const LASTS: &str = "; one that lasts is as fast as the disk";
 
 /// How the memtables of all families may have more.
-pub(super) fn more_memtables(database: &DatabaseFacts, when: &'static str, but: &'static str) -> Remedy {
+pub(super) fn more_memtables(
+    database: &DatabaseFacts,
+    when: &'static str,
+    but: &'static str,
+) -> Remedy {
     match (database.db_write_buffer_size, database.memtable_bytes_max) {
         // The program set it, and none of its files says how.
-        (_, 0) => {
-            Remedy::MoreMemory { when, what: "raise db_write_buffer_size, or give memory_budget more", but }
-        }
+        (_, 0) => Remedy::MoreMemory {
+            when,
+            what: "raise db_write_buffer_size, or give memory_budget more",
+            but,
+        },
         (size, most) if size == most => {
             Remedy::set("db_write_buffer_size", size, size.saturating_mul(2)).when(when).but(but)
         }
@@ -443,7 +514,8 @@ pub(super) fn more_memtables(database: &DatabaseFacts, when: &'static str, but: 
     }
 }
 
-/// What to do about the rate limiter, if flushes and compactions wait for it for more than a quarter of the time.
+/// What to do about the rate limiter, if flushes and compactions wait for it for more than a
+/// quarter of the time.
 pub(super) fn limiter(database: &DatabaseFacts) -> Option<Remedy> {
     let DatabaseFacts { rate_limit: limit, rate_limiter_us: waited, open_seconds, .. } = database;
     let is_felt = *limit > 0
@@ -451,7 +523,8 @@ pub(super) fn limiter(database: &DatabaseFacts) -> Option<Remedy> {
         && waited.saturating_mul(4) >= open_seconds.saturating_mul(SECOND_US);
     is_felt.then(|| {
         let seconds = waited / SECOND_US;
-        let when = format!("flushes and compactions have waited {seconds} s for the rate limiter: ");
+        let when =
+            format!("flushes and compactions have waited {seconds} s for the rate limiter: ");
         Remedy::set("rate_limiter_bytes_per_sec", limit, limit.saturating_mul(4)).when(when)
     })
 }

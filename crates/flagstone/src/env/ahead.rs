@@ -1,7 +1,8 @@
 //! Reads what comes next of files while what was read before is being used.
 //!
-//! [`ReadAhead::ask`] hands a buffer to a thread, which fills the buffers of all who ask, in the order in which they did;
-//! [`Coming::wait`] is where one is needed. Who gives up waiting drops what is coming: if it was not begun, it is never read.
+//! [`ReadAhead::ask`] hands a buffer to a thread, which fills the buffers of all who ask, in the
+//! order in which they did; [`Coming::wait`] is where one is needed. Who gives up waiting drops
+//! what is coming: if it was not begun, it is never read.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,8 +75,10 @@ impl ReadAhead {
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let shared = self.shared.clone();
-            *thread =
-                Some(self.spawner.spawn("flagstone-read", Box::new(move || shared.read_until_ended()))?);
+            *thread = Some(
+                self.spawner
+                    .spawn("flagstone-read", Box::new(move || shared.read_until_ended()))?,
+            );
         }
         Ok(())
     }
@@ -115,7 +118,8 @@ impl Request {
 }
 
 impl Coming {
-    /// The buffer, cut to what was read: less than asked for where the file ends, nothing if that failed.
+    /// The buffer, cut to what was read: less than asked for where the file ends, nothing if that
+    /// failed.
     pub fn wait(self) -> (AlignedBuffer, Result<usize>) {
         let mut outcome = self.filled.outcome.lock();
         loop {

@@ -1,7 +1,7 @@
 //! Files and file systems around others: whoever changes a few calls writes only those.
 //!
-//! Where calls are made on such a type itself, the trait is implemented by its path and not imported: with both traits in
-//! scope a call would have two meanings.
+//! Where calls are made on such a type itself, the trait is implemented by its path and not
+//! imported: with both traits in scope a call would have two meanings.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,8 +34,13 @@ use crate::base::{Result, Temperature};
 
 /// A [`File`] around another one, to which all calls go that it does not answer itself.
 ///
-/// No read or write passes it by: those of several buffers come to it one by one, and it has no mappings unless it says so.
-#[expect(missing_docs, clippy::missing_errors_doc, reason = "each stands for the call of the same name")]
+/// No read or write passes it by: those of several buffers come to it one by one, and it has no
+/// mappings unless it says so.
+#[expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "each stands for the call of the same name"
+)]
 pub trait FileAround: Send + Sync {
     /// The file that it is around.
     fn inner(&self) -> &dyn File;
@@ -164,7 +169,11 @@ impl<F: FileAround> File for F {
 }
 
 /// A [`FileSystem`] around another one, to which all calls go that it does not answer itself.
-#[expect(missing_docs, clippy::missing_errors_doc, reason = "each stands for the call of the same name")]
+#[expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "each stands for the call of the same name"
+)]
 pub trait FileSystemAround: Send + Sync {
     /// The file system that it is around.
     fn inner(&self) -> &dyn FileSystem;

@@ -1,7 +1,8 @@
 //! A file that is written while what comes next is being made.
 //!
-//! [`File::write_owned`] hands a buffer to a thread of the file's own and returns the one that was written before: two
-//! buffers are on their way in all. Every other call waits until nothing is being written.
+//! [`File::write_owned`] hands a buffer to a thread of the file's own and returns the one that was
+//! written before: two buffers are on their way in all. Every other call waits until nothing is
+//! being written.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -55,8 +56,10 @@ impl WriteBehind {
         let mut thread = self.thread.lock();
         if thread.is_none() {
             let shared = self.shared.clone();
-            *thread =
-                Some(self.spawner.spawn("flagstone-write", Box::new(move || shared.write_until_ended()))?);
+            *thread = Some(
+                self.spawner
+                    .spawn("flagstone-write", Box::new(move || shared.write_until_ended()))?,
+            );
         }
         Ok(())
     }
@@ -79,8 +82,10 @@ impl Shared {
             };
             state.is_writing = true;
             drop(state);
-            let written = catch_unwind(AssertUnwindSafe(|| self.file.write_at(offset, buffer.as_slice())));
-            let panicked = |_| Err(Error::new(Code::Aborted, "writing panicked").at(self.file.path()));
+            let written =
+                catch_unwind(AssertUnwindSafe(|| self.file.write_at(offset, buffer.as_slice())));
+            let panicked =
+                |_| Err(Error::new(Code::Aborted, "writing panicked").at(self.file.path()));
             buffer.resize(0);
             state = self.state.lock();
             state.failed = written.unwrap_or_else(panicked).err();

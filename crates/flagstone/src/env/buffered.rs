@@ -6,11 +6,13 @@ use super::File;
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, Reserved};
 use crate::base::{Error, Result};
 
-/// Appends to a file through a buffer. If the file goes around the system's cache, what is written are whole blocks of the
-/// buffer, into space that was reserved ahead; a flush pads the last one and then cuts the file to its length.
+/// Appends to a file through a buffer. If the file goes around the system's cache, what is written
+/// are whole blocks of the buffer, into space that was reserved ahead; a flush pads the last one
+/// and then cuts the file to its length.
 ///
-/// Dropping it loses what was not flushed: callers end with [`BufferedWriter::sync`] or [`BufferedWriter::flush`]. After a
-/// failure both fail for good: nobody knows what of the file is written.
+/// Dropping it loses what was not flushed: callers end with [`BufferedWriter::sync`] or
+/// [`BufferedWriter::flush`]. After a failure both fail for good: nobody knows what of the file is
+/// written.
 pub struct BufferedWriter {
     file: Arc<dyn File>,
     buffer: AlignedBuffer,
@@ -35,7 +37,14 @@ impl BufferedWriter {
             "a direct file goes on at {offset}"
         );
         let buffer = AlignedBuffer::of_its_own(capacity);
-        Self { file, buffer, is_direct, reserved: Reserved::default(), written: offset, failed: None }
+        Self {
+            file,
+            buffer,
+            is_direct,
+            reserved: Reserved::default(),
+            written: offset,
+            failed: None,
+        }
     }
 
     /// Appends bytes.
@@ -84,7 +93,8 @@ impl BufferedWriter {
         let capacity = self.buffer.capacity();
         let end = self.written + capacity as u64;
         self.reserved.announce(&*self.file, end)?;
-        // If the write fails, the buffer is gone with its bytes; nothing fits what is left in its place.
+        // If the write fails, the buffer is gone with its bytes; nothing fits what is left in its
+        // place.
         let full = std::mem::take(&mut self.buffer);
         (self.buffer, self.written) = (self.file.write_owned(self.written, full)?, end);
         Ok(())
@@ -104,7 +114,8 @@ impl BufferedWriter {
     /// Hands everything to the file.
     ///
     /// # Errors
-    /// `IoError`, also of an earlier call; the file's bytes from the last flush on are then unknown.
+    /// `IoError`, also of an earlier call; the file's bytes from the last flush on are then
+    /// unknown.
     pub fn flush(&mut self) -> Result<()> {
         self.unless_failed(Self::write_all)
     }

@@ -2,7 +2,8 @@
 //!
 //! - Closing another descriptor of the same file leaves them alone.
 //! - They conflict with POSIX record locks on the same file, of this process and of others.
-//! - A forked child shares them. Its unlocking would take the lock from the parent; its closing does not.
+//! - A forked child shares them. Its unlocking would take the lock from the parent; its closing
+//!   does not.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +26,8 @@ pub(super) enum Share {
 pub(super) struct Holder {
     /// How it is held.
     pub(super) share: Share,
-    /// The process that holds a POSIX record lock: 0 if it is in another process namespace, -1 for an open file description lock.
+    /// The process that holds a POSIX record lock: 0 if it is in another process namespace, -1 for
+    /// an open file description lock.
     pub(super) process: i32,
 }
 
@@ -91,8 +93,8 @@ fn asking(kind: c_int) -> libc::flock {
 }
 
 fn control(file: &File, command: c_int, lock: &mut libc::flock) -> Result<(), Errno> {
-    // SAFETY: the descriptor is open as long as `file` is borrowed. All commands used here take a pointer to a `flock`, which
-    // they read and write during the call only.
+    // SAFETY: the descriptor is open as long as `file` is borrowed. All commands used here take a
+    // pointer to a `flock`, which they read and write during the call only.
     #[expect(unsafe_code, reason = "rustix has no open file description locks")]
     let outcome = unsafe { libc::fcntl(file.as_raw_fd(), command, std::ptr::from_mut(lock)) };
     if outcome == 0 {

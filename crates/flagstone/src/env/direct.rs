@@ -8,14 +8,16 @@ use memmap2::MmapMut;
 use super::{File, FileSystem, OpenMode};
 use crate::base::{Error, Result, SubCode};
 
-/// Where reads and writes of such a file begin and end, in the file and in memory: a multiple of this. Devices and file
-/// systems that want more are refused at open. ([`File::read_block`]: reads that need less.)
+/// Where reads and writes of such a file begin and end, in the file and in memory: a multiple of
+/// this. Devices and file systems that want more are refused at open. ([`File::read_block`]: reads
+/// that need less.)
 pub const DIRECT_BLOCK: usize = 4096;
 
 /// From so many bytes on memory that comes and goes with a file is a mapping of its own.
 const MAPPED_AT_LEAST: usize = 128 << 10;
 
-/// A buffer of a fixed capacity whose bytes begin at a multiple of [`DIRECT_BLOCK`], or of what else it was made for.
+/// A buffer of a fixed capacity whose bytes begin at a multiple of [`DIRECT_BLOCK`], or of what
+/// else it was made for.
 #[derive(Default)]
 pub struct AlignedBuffer {
     memory: Memory,
@@ -51,7 +53,8 @@ impl AlignedBuffer {
         Self::aligned_to(DIRECT_BLOCK, capacity.max(1).next_multiple_of(DIRECT_BLOCK))
     }
 
-    /// An empty one with room for `capacity` bytes, which begin at a multiple of `alignment`: with less of it, less is lost.
+    /// An empty one with room for `capacity` bytes, which begin at a multiple of `alignment`: with
+    /// less of it, less is lost.
     pub fn aligned_to(alignment: usize, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity + alignment - 1);
         let address = bytes.as_ptr() as usize;
@@ -60,8 +63,9 @@ impl AlignedBuffer {
         Self { memory: Memory::Allocated { bytes, skipped }, capacity }
     }
 
-    /// [`Self::with_capacity`] for bytes that come and go with a file. A large one is a mapping of its own: `malloc` keeps what
-    /// large pieces it was given back, megabytes in each thread that merges, and cuts others out of them.
+    /// [`Self::with_capacity`] for bytes that come and go with a file. A large one is a mapping of
+    /// its own: `malloc` keeps what large pieces it was given back, megabytes in each thread that
+    /// merges, and cuts others out of them.
     pub fn of_its_own(capacity: usize) -> Self {
         let rounded = capacity.max(1).next_multiple_of(DIRECT_BLOCK);
         if rounded < MAPPED_AT_LEAST || cfg!(miri) {
@@ -181,9 +185,10 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Reserves space ahead of a write up to `end` that is about to begin, without changing the file's size: blocks that lie
-    /// together, and less work for each write. A disk that is too full for that may have room for what is in fact written,
-    /// and the write will say; what a failed call took is given back, for others to use.
+    /// Reserves space ahead of a write up to `end` that is about to begin, without changing the
+    /// file's size: blocks that lie together, and less work for each write. A disk that is too full
+    /// for that may have room for what is in fact written, and the write will say; what a failed
+    /// call took is given back, for others to use.
     ///
     /// # Errors
     /// As [`File::truncate`].
@@ -202,7 +207,8 @@ impl Reserved {
         file.truncate(self.announced)
     }
 
-    /// Whether there may be something behind the file's end, or its end is not that of what was written.
+    /// Whether there may be something behind the file's end, or its end is not that of what was
+    /// written.
     pub fn is_begun(&self) -> bool {
         self.until > 0
     }
@@ -228,8 +234,9 @@ impl super::FileAround for UnreservedFile {
     }
 }
 
-/// Checks that files in `directory` can be written around the cache: writes one block to the file `probe` there, reads it back,
-/// and removes it. A disk on which there is no room for that says nothing against it.
+/// Checks that files in `directory` can be written around the cache: writes one block to the file
+/// `probe` there, reads it back, and removes it. A disk on which there is no room for that says
+/// nothing against it.
 ///
 /// # Errors
 /// `InvalidArgument` if the file system cannot; `IoError`.
@@ -256,13 +263,15 @@ pub fn check_direct_writes(fs: &dyn FileSystem, probe: &Path) -> Result<()> {
 pub fn check_direct_reads(fs: &dyn FileSystem, file: &Path) -> Result<()> {
     let mut block = AlignedBuffer::with_capacity(DIRECT_BLOCK);
     block.resize(DIRECT_BLOCK);
-    let read = fs.open(file, OpenMode::ReadDirect).and_then(|file| file.read_at(0, block.as_mut_slice()));
+    let read =
+        fs.open(file, OpenMode::ReadDirect).and_then(|file| file.read_at(0, block.as_mut_slice()));
     read.map(drop).map_err(|error| explain(error, file))
 }
 
 /// EINVAL is what a file system answers that has no direct I/O, or wants larger blocks.
 fn explain(error: Error, path: &Path) -> Error {
-    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    let source = std::error::Error::source(&error)
+        .and_then(|source| source.downcast_ref::<std::io::Error>());
     if source.is_some_and(|source| source.kind() == std::io::ErrorKind::InvalidInput) {
         return Error::invalid_argument(format!(
             "the file system has no direct I/O in blocks of {DIRECT_BLOCK} bytes: unset the options that ask for it"

@@ -11,8 +11,8 @@ const PAGE_SIZE: u64 = 4096;
 /// Stands for what cannot be read: zeros would pass for space that was reserved.
 const FILLER: u8 = 0xff;
 
-/// As [`read_until_end`]; where that fails, page by page. What cannot be read then is filled with bytes that have no right
-/// checksum.
+/// As [`read_until_end`]; where that fails, page by page. What cannot be read then is filled with
+/// bytes that have no right checksum.
 ///
 /// # Errors
 /// `IoError` if the file cannot be opened or is gone.

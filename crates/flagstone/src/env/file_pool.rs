@@ -2,10 +2,13 @@
 //!
 //! **Algorithm.**
 //! 1. A read finds its file open, and leaves a mark.
-//! 2. If it is not, a place is taken in the pool: while there are too many, the oldest file is closed that bears no mark; one
-//!    that does loses it and becomes the youngest. Then the file is opened, without a lock.
-//! 3. Who is reading a file that is closed meanwhile keeps it until he is done: for so long there may be more.
-//! 4. Where the process has no room for another open file, all of the pool's are closed, and it is tried once more.
+//! 2. If it is not, a place is taken in the pool: while there are too many, the oldest file is
+//!    closed that bears no mark; one that does loses it and becomes the youngest. Then the file is
+//!    opened, without a lock.
+//! 3. Who is reading a file that is closed meanwhile keeps it until he is done: for so long there
+//!    may be more.
+//! 4. Where the process has no room for another open file, all of the pool's are closed, and it is
+//!    tried once more.
 //!
 //! With no limit files are not in the pool at all, and cost nothing.
 
@@ -51,7 +54,12 @@ impl FilePool {
     pub fn new(fs: Arc<dyn FileSystem>) -> Arc<Self> {
         Arc::new(Self {
             fs,
-            state: Mutex::new(State { capacity: None, reopens: 0, open: VecDeque::new(), opening: 0 }),
+            state: Mutex::new(State {
+                capacity: None,
+                reopens: 0,
+                open: VecDeque::new(),
+                opening: 0,
+            }),
         })
     }
 
@@ -65,7 +73,8 @@ impl FilePool {
         self.state.lock().reopens
     }
 
-    /// So many files may be open from now on, at least one. Files that were opened while there was no limit stay open.
+    /// So many files may be open from now on, at least one. Files that were opened while there was
+    /// no limit stay open.
     pub fn set_capacity(&self, capacity: Option<usize>) {
         let mut state = self.state.lock();
         state.capacity = capacity.map(|capacity| capacity.max(1));
@@ -154,9 +163,11 @@ pub(crate) fn out_of_descriptors() -> std::io::Error {
     Errno::MFILE.into()
 }
 
-/// Whether the process, or the system, has no room for one more open file: nothing is wrong with the file then.
+/// Whether the process, or the system, has no room for one more open file: nothing is wrong with
+/// the file then.
 pub fn is_out_of_descriptors(error: &Error) -> bool {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    let cause =
+        std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     matches!(cause.and_then(Errno::from_io_error), Some(Errno::MFILE | Errno::NFILE))
 }
 

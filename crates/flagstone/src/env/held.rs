@@ -1,15 +1,17 @@
 //! The files of a database that is read without its lock: found once, and held open.
 //!
 //! **Algorithm.**
-//! 1. A file of the database that is opened for reading is locked against changes in place ([`File::share`]) and kept open until
-//!    the handle goes. Whatever asks for its name later gets that file: another process may have removed the name, or a log may
-//!    have been written over under a new one.
-//! 2. A directory still lists the names of the files that are held, and their sizes are those of the open files. A MANIFEST
-//!    ends where it ended when it was opened.
-//! 3. An opening that meets a moving directory is repeated. Tables and blob files never change under their names, so that the
-//!    next attempt takes over those that the one before has found.
-//! 4. What an attempt may lack is noted: the tables and blob files that it did not find, and from which number on it may have
-//!    missed a WAL, if that was removed before the MANIFEST had a certain size.
+//! 1. A file of the database that is opened for reading is locked against changes in place
+//!    ([`File::share`]) and kept open until the handle goes. Whatever asks for its name later gets
+//!    that file: another process may have removed the name, or a log may have been written over
+//!    under a new one.
+//! 2. A directory still lists the names of the files that are held, and their sizes are those of
+//!    the open files. A MANIFEST ends where it ended when it was opened.
+//! 3. An opening that meets a moving directory is repeated. Tables and blob files never change
+//!    under their names, so that the next attempt takes over those that the one before has found.
+//! 4. What an attempt may lack is noted: the tables and blob files that it did not find, and from
+//!    which number on it may have missed a WAL, if that was removed before the MANIFEST had a
+//!    certain size.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -17,19 +19,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{
-    Clock, Env, File, FileAround, FileSystem, FileSystemAround, Metadata, OpenMode, is_out_of_descriptors,
+    Clock, Env, File, FileAround, FileSystem, FileSystemAround, Metadata, OpenMode,
+    is_out_of_descriptors,
 };
 use crate::base::file_name::FileKind;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Code, Error, FileNumber, Result, file_name};
 
-/// How often a file is asked for that a writer is changing in place, which takes it some milliseconds.
+/// How often a file is asked for that a writer is changing in place, which takes it some
+/// milliseconds.
 const ATTEMPTS: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
 type Files = HashMap<PathBuf, Arc<dyn File>>;
 
-/// A [`FileSystem`] in which the files of a database that were opened for reading stay as they were.
+/// A [`FileSystem`] in which the files of a database that were opened for reading stay as they
+/// were.
 pub(crate) struct HeldFiles {
     fs: Arc<dyn FileSystem>,
     clock: Arc<dyn Clock>,
@@ -77,7 +82,8 @@ impl HeldFiles {
         }
     }
 
-    /// Holds the WALs that are in `directory`. Whether one that cannot be opened is needed, [`Self::check_wals`] tells later.
+    /// Holds the WALs that are in `directory`. Whether one that cannot be opened is needed,
+    /// [`Self::check_wals`] tells later.
     ///
     /// # Errors
     /// `IoError` if the directory cannot be listed; but whether it is there, others say.
@@ -98,7 +104,8 @@ impl HeldFiles {
                 Err(error) if error.is_not_found() => {}
                 Err(error) => {
                     wals_from = wals_from.min(number);
-                    // The limit of open files is raised after this; the replay finds out whether that is enough.
+                    // The limit of open files is raised after this; the replay finds out whether
+                    // that is enough.
                     if !is_out_of_descriptors(&error) {
                         self.lacks.lock().refused_wals.push((number, error));
                     }
@@ -109,7 +116,8 @@ impl HeldFiles {
         Ok(())
     }
 
-    /// Fails if a WAL from `oldest` on was there and could not be held, even if it was opened later.
+    /// Fails if a WAL from `oldest` on was there and could not be held, even if it was opened
+    /// later.
     ///
     /// # Errors
     /// The error of opening it.
@@ -119,11 +127,12 @@ impl HeldFiles {
         refused.map_or(Ok(()), |(_, error)| Err(error.clone()))
     }
 
-    /// The attempt was the last one: the files of earlier ones that it did not ask for are closed, and so are WALs below
-    /// `oldest`. WALs that it has not opened are no part of the state.
+    /// The attempt was the last one: the files of earlier ones that it did not ask for are closed,
+    /// and so are WALs below `oldest`. WALs that it has not opened are no part of the state.
     pub(crate) fn seal(&self, oldest: FileNumber) {
         let _closed_without_lock = std::mem::take(&mut *self.found_before.lock());
-        let is_older = |path: &Path| kind(path).and_then(wal_number).is_some_and(|number| number < oldest);
+        let is_older =
+            |path: &Path| kind(path).and_then(wal_number).is_some_and(|number| number < oldest);
         self.files.lock().retain(|path, _| !is_older(path));
         self.is_sealed.store(true, Ordering::Release);
     }
@@ -135,7 +144,8 @@ impl HeldFiles {
         self.lacks.lock().files.iter().all(|path| files.contains_key(&path.with_extension("ldb")))
     }
 
-    /// A WAL of this number or above may have been missed, if it was removed before the MANIFEST had this size.
+    /// A WAL of this number or above may have been missed, if it was removed before the MANIFEST
+    /// had this size.
     pub(crate) fn wals_missed(&self) -> (FileNumber, u64) {
         let lacks = self.lacks.lock();
         (lacks.wals_from, lacks.manifest_size.unwrap_or(u64::MAX))
@@ -154,7 +164,8 @@ impl HeldFiles {
         self.lacks.lock().new_blobs.contains(&number)
     }
 
-    /// Whether no held WAL from `oldest` on was written over until now, which RocksDB does under a new name.
+    /// Whether no held WAL from `oldest` on was written over until now, which RocksDB does under a
+    /// new name.
     ///
     /// # Errors
     /// `IoError`.
@@ -195,7 +206,8 @@ impl HeldFiles {
             }
             self.clock.sleep(PAUSE);
         }
-        let message = "another process is changing this file and does not come to an end; try again";
+        let message =
+            "another process is changing this file and does not come to an end; try again";
         Err(Error::new(Code::TryAgain, message).at(path))
     }
 
@@ -224,7 +236,9 @@ impl HeldFiles {
         let mut lacks = self.lacks.lock();
         match kind(path) {
             Some(FileKind::Wal(number)) => lacks.wals_from = lacks.wals_from.min(number),
-            Some(FileKind::Table(_) | FileKind::Blob(_)) => drop(lacks.files.insert(path.to_path_buf())),
+            Some(FileKind::Table(_) | FileKind::Blob(_)) => {
+                lacks.files.insert(path.to_path_buf());
+            }
             _ => {}
         }
     }
@@ -312,7 +326,8 @@ fn kind(path: &Path) -> Option<FileKind> {
 /// Whether what is there is part of the state that a reader sees.
 fn is_held(path: &Path) -> bool {
     let kind = kind(path);
-    never_changes(path) || matches!(kind, Some(FileKind::Wal(_) | FileKind::Manifest(_) | FileKind::Current))
+    never_changes(path)
+        || matches!(kind, Some(FileKind::Wal(_) | FileKind::Manifest(_) | FileKind::Current))
 }
 
 fn never_changes(path: &Path) -> bool {

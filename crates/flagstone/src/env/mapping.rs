@@ -14,8 +14,9 @@ const EXT: u64 = 0xEF53;
 const XFS: u64 = 0x5846_5342;
 const TMPFS: u64 = 0x0102_1994;
 
-/// Only file systems are taken on which allocated space can be written to for sure: one that copies on write needs new
-/// space each time, one in the network may lose its server, and both would end the process with SIGBUS.
+/// Only file systems are taken on which allocated space can be written to for sure: one that copies
+/// on write needs new space each time, one in the network may lose its server, and both would end
+/// the process with SIGBUS.
 pub(super) fn is_mappable(file: &fs::File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|fs| matches!(fs.f_type as u64, EXT | XFS | TMPFS))
 }
@@ -31,14 +32,15 @@ pub(super) fn map(
     if file.metadata().map_err(failed)?.len() < offset + length as u64 {
         return Ok(None);
     }
-    // SAFETY: only the bytes of a WAL or a blob file that its one writer has reserved are mapped, behind what has been
-    // written; LOCK keeps other processes from the directory. Nothing reads through the mapping, and nothing else than
-    // its holder writes these bytes, so no reference sees them change.
+    // SAFETY: only the bytes of a WAL or a blob file that its one writer has reserved are mapped,
+    // behind what has been written; LOCK keeps other processes from the directory. Nothing reads
+    // through the mapping, and nothing else than its holder writes these bytes, so no reference
+    // sees them change.
     #[expect(unsafe_code, reason = "the one place where files are mapped")]
     let bytes = unsafe { MmapOptions::new().offset(offset).len(length).map_mut(file) };
     let bytes = bytes.map_err(failed)?;
-    // Fetched page by page: of pages that the cache keeps as one, it writes back all when one was written to. What the
-    // kernel does not know of this, it does as it likes.
+    // Fetched page by page: of pages that the cache keeps as one, it writes back all when one was
+    // written to. What the kernel does not know of this, it does as it likes.
     let _ = bytes.advise(Advice::Random);
     Ok(Some(Box::new(OsMapping { bytes, path: path.to_path_buf() })))
 }
@@ -57,7 +59,9 @@ impl Mapping for OsMapping {
     fn populate(&mut self, range: Range<usize>) -> Result<()> {
         match self.bytes.advise_range(Advice::PopulateWrite, range.start, range.len()) {
             // Before Linux 5.14. The pages come one by one, when they are written to.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+                Ok(())
+            }
             outcome => outcome.map_err(|error| Error::io("fetch pages of", &self.path, error)),
         }
     }

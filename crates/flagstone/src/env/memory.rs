@@ -77,7 +77,8 @@ struct MemoryFile {
 
 /// The bytes of blocks that are not all zeros: such blocks are taken for holes.
 fn allocated(bytes: &[u8], block_size: u64) -> u64 {
-    let is_hole = |block: &&[u8]| block[0] == 0 && block.iter().fold(0, |all, byte| all | byte) == 0;
+    let is_hole =
+        |block: &&[u8]| block[0] == 0 && block.iter().fold(0, |all, byte| all | byte) == 0;
     let blocks = bytes.chunks(block_size as usize).filter(|block| !is_hole(block));
     blocks.count() as u64 * block_size
 }
@@ -143,7 +144,15 @@ impl File for MemoryFile {
     fn metadata(&self) -> Result<Metadata> {
         let (bytes, block_size) = (self.content.read(), self.block_size);
         let (size, allocated) = (bytes.len() as u64, allocated(&bytes, block_size));
-        Ok(Metadata { size, allocated, block_size, is_directory: false, modified: None, links: 1, id: None })
+        Ok(Metadata {
+            size,
+            allocated,
+            block_size,
+            is_directory: false,
+            modified: None,
+            links: 1,
+            id: None,
+        })
     }
 
     fn path(&self) -> &Path {
@@ -211,7 +220,11 @@ impl FileSystem for MemoryFileSystem {
             let source = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
             return Err(Error::io("remove the directory", path, source));
         }
-        if tree.directories.remove(path) { Ok(()) } else { Err(missing("remove the directory", path)) }
+        if tree.directories.remove(path) {
+            Ok(())
+        } else {
+            Err(missing("remove the directory", path))
+        }
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>> {
@@ -219,8 +232,11 @@ impl FileSystem for MemoryFileSystem {
         if !tree.directories.contains(directory) {
             return Err(missing("list the directory", directory));
         }
-        let inside =
-            tree.files.keys().chain(&tree.directories).filter(|path| path.parent() == Some(directory));
+        let inside = tree
+            .files
+            .keys()
+            .chain(&tree.directories)
+            .filter(|path| path.parent() == Some(directory));
         Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_string())).collect())
     }
 
@@ -245,7 +261,8 @@ impl FileSystem for MemoryFileSystem {
             id: None,
         };
         if let Some(content) = tree.files.get(path) {
-            let links = tree.files.values().filter(|other| Arc::ptr_eq(other, content)).count() as u64;
+            let links =
+                tree.files.values().filter(|other| Arc::ptr_eq(other, content)).count() as u64;
             let bytes = content.read();
             let allocated = allocated(&bytes, block_size);
             return Ok(Metadata {

@@ -1,8 +1,9 @@
 //! The seam to the world: file system, clock, randomness and threads.
 //!
-//! Nothing in the engine reaches the operating system but through these traits, so that tests can put a recording,
-//! a failing or an in-memory world underneath. The traits are small on purpose: every method taxes every fake; those that
-//! change a few calls of another one are written as [`FileAround`] and [`FileSystemAround`].
+//! Nothing in the engine reaches the operating system but through these traits, so that tests can
+//! put a recording, a failing or an in-memory world underneath. The traits are small on purpose:
+//! every method taxes every fake; those that change a few calls of another one are written as
+//! [`FileAround`] and [`FileSystemAround`].
 
 mod ahead;
 mod around;
@@ -45,7 +46,9 @@ pub use ahead::{Coming, ReadAhead};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
-pub use direct::{AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes};
+pub use direct::{
+    AlignedBuffer, DIRECT_BLOCK, UnreservedFile, check_direct_reads, check_direct_writes,
+};
 pub use failing_pages::read_around_failures;
 pub(crate) use file_pool::out_of_descriptors;
 pub use file_pool::{FilePool, is_out_of_descriptors};
@@ -54,7 +57,9 @@ pub use limits::memory_limit;
 pub use names::{Names, NewNames, directory_of};
 pub(crate) use open_databases::{Directories, Listed, list_database, open_databases};
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
-pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
+pub use rate_limiter::{
+    IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions,
+};
 pub use runs::{PAGE_RUN, PageRuns, page_run};
 pub(crate) use sharers::{GroupMember, SharedGroup};
 pub(crate) use threads::{
@@ -70,11 +75,13 @@ pub enum OpenMode {
     Read,
     /// A new file for reading and writing; an existing one is emptied.
     Create,
-    /// An existing file for reading and writing, its bytes kept (WAL recycling, cutting off a tail).
+    /// An existing file for reading and writing, its bytes kept (WAL recycling, cutting off a
+    /// tail).
     Update,
     /// As `Read`, around the system's cache.
     ReadDirect,
-    /// As `Create`, around the system's cache: writes are whole blocks of [`DIRECT_BLOCK`] bytes, in the file and in memory.
+    /// As `Create`, around the system's cache: writes are whole blocks of [`DIRECT_BLOCK`] bytes,
+    /// in the file and in memory.
     CreateDirect,
 }
 
@@ -95,16 +102,19 @@ impl OpenMode {
     }
 }
 
-/// One open file. Offsets are the caller's, so that readers and a syncer may work on it at the same time.
+/// One open file. Offsets are the caller's, so that readers and a syncer may work on it at the same
+/// time.
 pub trait File: Send + Sync {
-    /// Reads into `buffer` from `offset` until it is full or the file ends; the number of bytes read.
+    /// Reads into `buffer` from `offset` until it is full or the file ends; the number of bytes
+    /// read.
     ///
     /// # Errors
     /// `IoError` naming the file and offset.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
-    /// Appends to `buffer` the bytes of the file from `offset` on, `length` of them or as many as there are; how many. Spares
-    /// zeros that are written over at once, where it can: best with a buffer that has room for so many and no more.
+    /// Appends to `buffer` the bytes of the file from `offset` on, `length` of them or as many as
+    /// there are; how many. Spares zeros that are written over at once, where it can: best with a
+    /// buffer that has room for so many and no more.
     ///
     /// # Errors
     /// As [`File::read_at`].
@@ -122,8 +132,8 @@ pub trait File: Send + Sync {
     /// `IoError` (subcode `NoSpace` on a full device); any part of the data may have been written.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Writes `parts` one behind the other from `offset` on, as one write of all of them. Copies them together unless the
-    /// system has something better.
+    /// Writes `parts` one behind the other from `offset` on, as one write of all of them. Copies
+    /// them together unless the system has something better.
     ///
     /// # Errors
     /// As [`File::write_at`].
@@ -131,8 +141,8 @@ pub trait File: Send + Sync {
         self.write_at(offset, &parts.concat())
     }
 
-    /// Writes a buffer at `offset`; one to be filled next comes back, empty. May return before it is written: what fails then,
-    /// fails whatever is called next.
+    /// Writes a buffer at `offset`; one to be filled next comes back, empty. May return before it
+    /// is written: what fails then, fails whatever is called next.
     ///
     /// # Errors
     /// As [`File::write_at`].
@@ -145,21 +155,23 @@ pub trait File: Send + Sync {
     /// Makes all completed writes and the size durable (`fdatasync`).
     ///
     /// # Errors
-    /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced again.
+    /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced
+    /// again.
     fn sync(&self) -> Result<()>;
 
-    /// Asks the system to begin writing the bytes of a range to the device, so that a sync has less left to do; nothing is
-    /// durable by that. If `strict`, all before the end of the range that it was asked for earlier is waited for. `false` where
-    /// the system cannot.
+    /// Asks the system to begin writing the bytes of a range to the device, so that a sync has less
+    /// left to do; nothing is durable by that. If `strict`, all before the end of the range that it
+    /// was asked for earlier is waited for. `false` where the system cannot.
     ///
     /// # Errors
-    /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced again.
+    /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced
+    /// again.
     fn range_sync(&self, _range: Range<u64>, _strict: bool) -> Result<bool> {
         Ok(false)
     }
 
-    /// Reserves space for bytes `0..length`. `keep_size` leaves the file's size as it is; otherwise the file grows
-    /// with zeros. May do nothing where the file system cannot.
+    /// Reserves space for bytes `0..length`. `keep_size` leaves the file's size as it is; otherwise
+    /// the file grows with zeros. May do nothing where the file system cannot.
     ///
     /// # Errors
     /// `IoError` with subcode `NoSpace` when there is too little.
@@ -171,8 +183,8 @@ pub trait File: Send + Sync {
     /// `IoError`.
     fn truncate(&self, length: u64) -> Result<()>;
 
-    /// Turns the bytes of a range into zeros and gives its whole blocks back to the file system; the file's size stays. `false`
-    /// where the file system cannot: nothing has changed then.
+    /// Turns the bytes of a range into zeros and gives its whole blocks back to the file system;
+    /// the file's size stays. `false` where the file system cannot: nothing has changed then.
     ///
     /// # Errors
     /// `IoError`; any part of the range may have been given back.
@@ -203,8 +215,9 @@ pub trait File: Send + Sync {
         })
     }
 
-    /// Tells writers in other handles and processes, until the file is closed, that it must stay as it is; `false` while one of
-    /// them is changing it in place. Where there are no such locks, nothing is told.
+    /// Tells writers in other handles and processes, until the file is closed, that it must stay as
+    /// it is; `false` while one of them is changing it in place. Where there are no such locks,
+    /// nothing is told.
     ///
     /// # Errors
     /// `IoError`.
@@ -212,8 +225,8 @@ pub trait File: Send + Sync {
         Ok(true)
     }
 
-    /// Keeps readers waiting in [`File::share`] until the file is closed, so that it can be changed in place; `false` while one
-    /// of them has it.
+    /// Keeps readers waiting in [`File::share`] until the file is closed, so that it can be changed
+    /// in place; `false` while one of them has it.
     ///
     /// # Errors
     /// `IoError`.
@@ -224,15 +237,16 @@ pub trait File: Send + Sync {
     /// Where the file is, for messages.
     fn path(&self) -> &Path;
 
-    /// What the system knows the file by, if its reads need not come to [`File::read_at`]: [`read_together`] hands them to the
-    /// kernel many at a time. It must read what `read_at` reads.
+    /// What the system knows the file by, if its reads need not come to [`File::read_at`]:
+    /// [`read_together`] hands them to the kernel many at a time. It must read what `read_at`
+    /// reads.
     #[cfg(target_os = "linux")]
     fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         None
     }
 
-    /// Whether it was opened to go around the system's cache. What is read from it may lie anywhere; what is written must be
-    /// whole blocks.
+    /// Whether it was opened to go around the system's cache. What is read from it may lie
+    /// anywhere; what is written must be whole blocks.
     fn is_direct(&self) -> bool {
         false
     }
@@ -242,14 +256,15 @@ pub trait File: Send + Sync {
         1
     }
 
-    /// Whether parts of the file may be written to through [`File::map`]: the system has mappings, and holds space that was
-    /// allocated for sure, so that a full disk is not met where no error can be returned.
+    /// Whether parts of the file may be written to through [`File::map`]: the system has mappings,
+    /// and holds space that was allocated for sure, so that a full disk is not met where no error
+    /// can be returned.
     fn is_mappable(&self) -> bool {
         false
     }
 
-    /// Maps `length` bytes from `offset` for writing; `None` where that cannot be. The bytes must have been allocated, and the
-    /// file must not be cut below their end while they are written to.
+    /// Maps `length` bytes from `offset` for writing; `None` where that cannot be. The bytes must
+    /// have been allocated, and the file must not be cut below their end while they are written to.
     ///
     /// # Errors
     /// `IoError`.
@@ -261,8 +276,8 @@ pub trait File: Send + Sync {
     fn advise(&self, _advice: Advice) {}
 }
 
-/// A stretch of a file as memory. What is written is in the file at once, outlives the process, and is made durable by
-/// [`File::sync`], which is also where an error of the device shows.
+/// A stretch of a file as memory. What is written is in the file at once, outlives the process, and
+/// is made durable by [`File::sync`], which is also where an error of the device shows.
 pub trait Mapping: Send + Sync {
     /// Copies `data` to `at`, counted from the mapping's beginning.
     ///
@@ -310,8 +325,9 @@ pub struct Metadata {
     pub block_size: u64,
     /// How many names it has.
     pub links: u64,
-    /// Its device and its number there: two names with the same are of one file, or directory. `None` where that is
-    /// not known: then a directory is taken for another one if its path is another.
+    /// Its device and its number there: two names with the same are of one file, or directory.
+    /// `None` where that is not known: then a directory is taken for another one if its path is
+    /// another.
     pub id: Option<(u64, u64)>,
 }
 
@@ -323,8 +339,9 @@ pub trait FileSystem: Send + Sync {
     /// `IoError`, with subcode `PathNotFound` if it (or its directory) is missing.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
 
-    /// Says how often the file at `path` is expected to be read, before it is made or opened: of tables of which that is known.
-    /// Only a hint; a file system of several devices may choose one by it.
+    /// Says how often the file at `path` is expected to be read, before it is made or opened: of
+    /// tables of which that is known. Only a hint; a file system of several devices may choose one
+    /// by it.
     fn advise(&self, _path: &Path, _temperature: Temperature) {}
 
     /// Renames a file, replacing `target`; durable after [`FileSystem::sync_directory`].
@@ -383,20 +400,21 @@ pub trait FileSystem: Send + Sync {
         Ok(None)
     }
 
-    /// Lets this process have as many files open as the system allows it, and says how many that are; `None` where there is no
-    /// limit, or none is known.
+    /// Lets this process have as many files open as the system allows it, and says how many that
+    /// are; `None` where there is no limit, or none is known.
     fn raise_open_files(&self) -> Option<u64> {
         None
     }
 
-    /// Takes the lock that keeps other processes (and other handles of this one) out; released on drop.
+    /// Takes the lock that keeps other processes (and other handles of this one) out; released on
+    /// drop.
     ///
     /// # Errors
     /// `Busy` with subcode `LockHeld`, or `IoError`.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
-    /// Keeps others out who would write, as [`FileSystem::lock`] does, where the file can only be read: the lock's file must
-    /// be there, and is not changed.
+    /// Keeps others out who would write, as [`FileSystem::lock`] does, where the file can only be
+    /// read: the lock's file must be there, and is not changed.
     ///
     /// # Errors
     /// As [`FileSystem::lock`].
@@ -413,8 +431,8 @@ pub trait Clock: Send + Sync {
     /// Microseconds that never go back, from an arbitrary start.
     fn now_us(&self) -> u64;
 
-    /// The same, a few milliseconds late at most: where somebody only wants to know how old things are, and the system tells
-    /// that for less.
+    /// The same, a few milliseconds late at most: where somebody only wants to know how old things
+    /// are, and the system tells that for less.
     fn coarse_us(&self) -> u64 {
         self.now_us()
     }
@@ -443,21 +461,23 @@ pub trait Spawn: Send + Sync {
     /// `IoError` if the system has none left.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>>;
 
-    /// Runs tasks, which must not panic, and returns when all have ended: each in a thread of its own as far as the system has
-    /// any, the calling thread among them. A world without threads runs one after the other.
+    /// Runs tasks, which must not panic, and returns when all have ended: each in a thread of its
+    /// own as far as the system has any, the calling thread among them. A world without threads
+    /// runs one after the other.
     fn run_all(&self, _name: &str, tasks: Vec<Task<'_>>) {
         tasks.into_iter().for_each(|task| task());
     }
 
-    /// Runs a task, which must not panic, and returns when it has ended: in a thread that gives way to others, by so many
-    /// steps of niceness more than the calling one, where several want the processor. In the calling thread where threads do
-    /// not compete for one, or (but on Linux) have no niceness of their own.
+    /// Runs a task, which must not panic, and returns when it has ended: in a thread that gives way
+    /// to others, by so many steps of niceness more than the calling one, where several want the
+    /// processor. In the calling thread where threads do not compete for one, or (but on Linux)
+    /// have no niceness of their own.
     fn run_giving_way(&self, _name: &str, _niceness: i32, task: Task<'_>) {
         task();
     }
 
-    /// In a world without threads, where callers do the background work themselves one step at a time: which of
-    /// `choices` kinds of step to try first. `None` where threads do it.
+    /// In a world without threads, where callers do the background work themselves one step at a
+    /// time: which of `choices` kinds of step to try first. `None` where threads do it.
     fn choose_step(&self, _choices: usize) -> Option<usize> {
         None
     }
@@ -534,8 +554,9 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// [`File::read_at`] for files whose length nothing else tells: where it stops short of the end, although it must not, it
-/// is called again. A log would else end in the middle, and nobody would notice.
+/// [`File::read_at`] for files whose length nothing else tells: where it stops short of the end,
+/// although it must not, it is called again. A log would else end in the middle, and nobody would
+/// notice.
 ///
 /// # Errors
 /// `IoError`, also if the file cannot be read up to its size.
@@ -549,9 +570,8 @@ pub fn read_until_end(file: &dyn File, offset: u64, buffer: &mut [u8]) -> Result
         let more = file.read_at(end, &mut buffer[filled..])?;
         if more == 0 {
             let source = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
-            return Err(
-                crate::base::Error::io("read up to the file's size", file.path(), source).at_offset(end)
-            );
+            return Err(crate::base::Error::io("read up to the file's size", file.path(), source)
+                .at_offset(end));
         }
         filled += more;
     }

@@ -1,14 +1,18 @@
 //! Making names durable.
 //!
-//! A name in a directory outlives a power loss once the directory was synced. The system tells of a sync that failed only once:
-//! who syncs the directory next is told that all is well, though a name that he had made before may be lost. So whoever makes
-//! names does it by way of these steps, and nobody syncs a directory otherwise:
-//! 1. Before the name is made, [`Names::before_making`] notes how many syncs of the directory have failed.
-//! 2. When the file is what it is to be, [`NewNames::sync`] syncs the directory, and fails if another such sync has since 1.
+//! A name in a directory outlives a power loss once the directory was synced. The system tells of a
+//! sync that failed only once: who syncs the directory next is told that all is well, though a name
+//! that he had made before may be lost. So whoever makes names does it by way of these steps, and
+//! nobody syncs a directory otherwise:
+//! 1. Before the name is made, [`Names::before_making`] notes how many syncs of the directory have
+//!    failed.
+//! 2. When the file is what it is to be, [`NewNames::sync`] syncs the directory, and fails if
+//!    another such sync has since 1.
 //!
-//! **Thread safety.** A directory has a lock, held for one sync of it and taken after all others: of two syncs at the same time
-//! one might succeed before the other has noted that it failed. What failed is remembered for as long as anybody is between the
-//! two steps. Directories are told apart by the paths that they are called by.
+//! **Thread safety.** A directory has a lock, held for one sync of it and taken after all others:
+//! of two syncs at the same time one might succeed before the other has noted that it failed. What
+//! failed is remembered for as long as anybody is between the two steps. Directories are told apart
+//! by the paths that they are called by.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +56,8 @@ impl Names {
         &*self.fs
     }
 
-    /// To be called before the first name is made in a directory that [`NewNames::sync`] is to make durable.
+    /// To be called before the first name is made in a directory that [`NewNames::sync`] is to make
+    /// durable.
     pub fn before_making(&self, path: &Path) -> NewNames {
         let mut directories = self.directories.lock();
         let known = directories.get(path).and_then(Weak::upgrade);
@@ -66,11 +71,12 @@ impl Names {
         NewNames { fs: self.fs.clone(), path: path.to_path_buf(), directory, failures_before }
     }
 
-    /// Replaces `target` by a file with `contents` so that a crash leaves the old or the new one: writes `temporary`,
-    /// syncs it, renames it over, syncs the directory.
+    /// Replaces `target` by a file with `contents` so that a crash leaves the old or the new one:
+    /// writes `temporary`, syncs it, renames it over, syncs the directory.
     ///
     /// # Errors
-    /// `IoError`; the target is then unchanged or, if only the directory sync failed, of unknown durability.
+    /// `IoError`; the target is then unchanged or, if only the directory sync failed, of unknown
+    /// durability.
     pub fn replace_file(&self, temporary: &Path, target: &Path, contents: &[u8]) -> Result<()> {
         let name = self.before_making(&directory_of(target));
         let written = self.fs.open(temporary, OpenMode::Create).and_then(|file| {
@@ -85,12 +91,14 @@ impl Names {
         if Mutant::SkipSyncAfterRename.is_on() { Ok(()) } else { name.sync() }
     }
 
-    /// Makes a directory and those above it so that a power loss leaves them: syncs the directory that each one's name stands
-    /// in. Also where a directory is there already: a process that made it may have died before it synced.
+    /// Makes a directory and those above it so that a power loss leaves them: syncs the directory
+    /// that each one's name stands in. Also where a directory is there already: a process that made
+    /// it may have died before it synced.
     ///
     /// # Errors
-    /// `IoError`; but directories that were there before, and that this process may not read, it cannot have made. What was made
-    /// is removed again, since a sync that is tried again need not do what this one did not; if it cannot be, the error says so.
+    /// `IoError`; but directories that were there before, and that this process may not read, it
+    /// cannot have made. What was made is removed again, since a sync that is tried again need not
+    /// do what this one did not; if it cannot be, the error says so.
     pub fn create_directory(&self, directory: &Path) -> Result<()> {
         let fs = &*self.fs;
         let named = || directory.ancestors().take_while(|path| path.file_name().is_some());
@@ -128,14 +136,18 @@ impl NewNames {
     /// Makes durable what has been made.
     ///
     /// # Errors
-    /// `IoError`, perhaps that of another's sync: the names may then be lost, and no later sync need make them durable. What
-    /// they stand for is to be made again under others.
+    /// `IoError`, perhaps that of another's sync: the names may then be lost, and no later sync
+    /// need make them durable. What they stand for is to be made again under others.
     pub fn sync(&self) -> Result<()> {
         let mut failed = self.directory.syncing.lock();
         let is_lost = self.directory.failures.load(Ordering::Acquire) != self.failures_before;
-        if let Some(earlier) = failed.as_ref().filter(|_| is_lost && !Mutant::ForgetLostNames.is_on()) {
+        if let Some(earlier) =
+            failed.as_ref().filter(|_| is_lost && !Mutant::ForgetLostNames.is_on())
+        {
             Sometimes::NameLostByAnother.reached();
-            return Err(earlier.clone().context("the name of a file that was made before this may not last"));
+            return Err(earlier
+                .clone()
+                .context("the name of a file that was made before this may not last"));
         }
         self.fs.sync_directory(&self.path).inspect_err(|error| {
             *failed = Some(error.clone());
@@ -144,13 +156,15 @@ impl NewNames {
     }
 }
 
-/// Removes an empty directory of a disk that has just failed; whether that worked, at the third attempt at the latest.
+/// Removes an empty directory of a disk that has just failed; whether that worked, at the third
+/// attempt at the latest.
 fn removed(fs: &dyn FileSystem, directory: &Path) -> bool {
     (0..3).any(|_| fs.remove_directory(directory).is_ok())
 }
 
 fn is_denied(error: &Error) -> bool {
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    let source =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
     source.is_some_and(|source| source.kind() == std::io::ErrorKind::PermissionDenied)
 }
 

@@ -1,20 +1,23 @@
-//! Threads of Linux that give way to others: there each has a niceness of its own, under its own number.
+//! Threads of Linux that give way to others: there each has a niceness of its own, under its own
+//! number.
 
 use parking_lot::Mutex;
 
 use super::Task;
 
-/// Runs a task in a thread that is so much nicer than the calling one, and returns when it has ended.
+/// Runs a task in a thread that is so much nicer than the calling one, and returns when it has
+/// ended.
 pub(super) fn run_giving_way(name: &str, niceness: i32, task: Task<'_>) {
     let task = Mutex::new(Some(task));
     let run = || task.lock().take().expect("it is run once")();
     std::thread::scope(|scope| {
-        let started = std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, || {
-            if let Err(error) = give_way(niceness) {
-                tracing::warn!(%error, name, "background work does not give way");
-            }
-            run();
-        });
+        let started =
+            std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, || {
+                if let Err(error) = give_way(niceness) {
+                    tracing::warn!(%error, name, "background work does not give way");
+                }
+                run();
+            });
         if let Err(error) = started {
             tracing::warn!(%error, name, "no thread is left: background work does not give way");
             run();

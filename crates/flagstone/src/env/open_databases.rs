@@ -26,7 +26,9 @@ pub(crate) struct Listed {
 }
 
 /// Adds a database to the list. `ask` is called without a lock held here.
-pub(crate) fn list_database(ask: impl Fn() -> Option<Directories> + Send + Sync + 'static) -> Listed {
+pub(crate) fn list_database(
+    ask: impl Fn() -> Option<Directories> + Send + Sync + 'static,
+) -> Listed {
     let mut open = OPEN.lock();
     let id = open.last().map_or(0, |(last, _)| last + 1);
     open.push((id, Arc::new(ask)));

@@ -1,5 +1,8 @@
 //! The operating system's files, clock, randomness and threads.
-#![expect(clippy::disallowed_methods, reason = "this is the place that the rest of the engine is sent to")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the place that the rest of the engine is sent to"
+)]
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -21,8 +24,8 @@ use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
 use super::limits::raise_open_files;
 use super::reserve::reserve;
 use super::{
-    Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn, Task,
-    os_lock, range_sync, sharing,
+    Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn,
+    Task, os_lock, range_sync, sharing,
 };
 use crate::base::{Error, Result};
 
@@ -50,7 +53,8 @@ pub struct OsFileSystem;
 struct OsFile {
     file: fs::File,
     path: PathBuf,
-    /// Of a file that goes around the system's cache: reads begin and end at multiples of this, a part of [`DIRECT_BLOCK`].
+    /// Of a file that goes around the system's cache: reads begin and end at multiples of this, a
+    /// part of [`DIRECT_BLOCK`].
     direct_block: Option<usize>,
 }
 
@@ -66,7 +70,8 @@ impl OsFile {
 }
 
 impl OsFile {
-    /// Reads whole blocks around the bytes that are wanted. A read that stops inside a block met the file's end.
+    /// Reads whole blocks around the bytes that are wanted. A read that stops inside a block met
+    /// the file's end.
     fn read_blocks(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let block = self.read_block();
         let skipped = offset as usize % block;
@@ -79,7 +84,8 @@ impl OsFile {
         let (mut filled, mut position) = (0, offset - skipped as u64);
         while filled < buffer.len() {
             let before = if filled == 0 { skipped } else { 0 };
-            let wanted = (before + buffer.len() - filled).next_multiple_of(block).min(blocks.capacity());
+            let wanted =
+                (before + buffer.len() - filled).next_multiple_of(block).min(blocks.capacity());
             let blocks = &mut blocks.as_mut_slice()[..wanted];
             let read = self.read_plainly(position, blocks)?;
             let useful = blocks.get(before..read).unwrap_or_default();
@@ -181,7 +187,9 @@ impl File for OsFile {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.file.write_all_at(data, offset).map_err(|error| self.error("write", error).at_offset(offset))
+        self.file
+            .write_all_at(data, offset)
+            .map_err(|error| self.error("write", error).at_offset(offset))
     }
 
     fn write_vectored_at(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
@@ -204,7 +212,9 @@ impl File for OsFile {
 
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
         let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
-        match reserve(length, |start, length| rustix::fs::fallocate(&self.file, flags, start, length)) {
+        match reserve(length, |start, length| {
+            rustix::fs::fallocate(&self.file, flags, start, length)
+        }) {
             Ok(()) => Ok(()),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             Err(error) => Err(self.error(&format!("reserve space for {length} bytes"), error)),
@@ -218,7 +228,9 @@ impl File for OsFile {
     fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let length = range.end.saturating_sub(range.start);
-        match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.file, flags, range.start, length)) {
+        match rustix::io::retry_on_intr(|| {
+            rustix::fs::fallocate(&self.file, flags, range.start, length)
+        }) {
             Ok(()) => Ok(true),
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
             Err(error) => Err(self.error("punch a hole", error).at_offset(range.start)),
@@ -281,8 +293,8 @@ impl File for OsFile {
     }
 }
 
-/// What direct reads of a file must begin and end at: less than [`DIRECT_BLOCK`] if the system says so, since smaller reads are
-/// faster where many are made at once.
+/// What direct reads of a file must begin and end at: less than [`DIRECT_BLOCK`] if the system says
+/// so, since smaller reads are faster where many are made at once.
 #[cfg(target_os = "linux")]
 fn block_of(file: &fs::File) -> usize {
     use rustix::fs::{AtFlags, StatxFlags};
@@ -298,9 +310,9 @@ fn block_of(_file: &fs::File) -> usize {
     DIRECT_BLOCK
 }
 
-/// Refuses what is opened for reading as a file is, and then is none: a directory; a pipe, which would be waited for until
-/// somebody writes into it; a device, which may have zeros, or a terminal's keys, without end. What cannot be looked up cannot
-/// be opened.
+/// Refuses what is opened for reading as a file is, and then is none: a directory; a pipe, which
+/// would be waited for until somebody writes into it; a device, which may have zeros, or a
+/// terminal's keys, without end. What cannot be looked up cannot be opened.
 fn check_readable(path: &Path) -> io::Result<()> {
     let Ok(kind) = fs::metadata(path).map(|found| found.file_type()) else { return Ok(()) };
     let what = match kind {
@@ -358,8 +370,9 @@ impl FileSystem for OsFileSystem {
             checked.map_err(|error| Error::io(doing, path, error))?;
         }
         let file = options.open(path).map_err(|error| Error::io(doing, path, error))?;
-        let direct_block =
-            mode.is_direct().then(|| if mode.only_reads() { block_of(&file) } else { DIRECT_BLOCK });
+        let direct_block = mode
+            .is_direct()
+            .then(|| if mode.only_reads() { block_of(&file) } else { DIRECT_BLOCK });
         Ok(Arc::new(OsFile { file, path: path.to_path_buf(), direct_block }))
     }
 
@@ -458,7 +471,8 @@ impl Clock for System {
         self.start.elapsed().as_micros() as u64
     }
 
-    /// Read from memory that the kernel writes at each tick (the last may have been before the start): no system call.
+    /// Read from memory that the kernel writes at each tick (the last may have been before the
+    /// start): no system call.
     #[cfg(target_os = "linux")]
     fn coarse_us(&self) -> u64 {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
@@ -478,10 +492,13 @@ impl Clock for System {
 
 impl Random for System {
     fn next_u64(&self) -> u64 {
-        // The standard library seeds its hasher from the system's entropy; each call hashes another counter.
+        // The standard library seeds its hasher from the system's entropy; each call hashes another
+        // counter.
         let mut hasher = self.random.build_hasher();
         hasher.write_u64(self.drawn.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
-        hasher.write_u128(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos()));
+        hasher.write_u128(
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos()),
+        );
         hasher.finish()
     }
 }
@@ -506,7 +523,8 @@ impl Spawn for System {
         };
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                let started = std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, work);
+                let started =
+                    std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, work);
                 if let Err(error) = started {
                     // Those that there are do it all.
                     tracing::warn!(%error, name, "no thread is left");

@@ -1,16 +1,18 @@
 //! Locks of files that exclude RocksDB and other Flagstones, in this process and in others.
 //!
 //! 1. The table of this process is searched for the file, by path and by identity.
-//! 2. The file is opened and locked by an open file description lock ([`super::description_lock`]). It conflicts with the POSIX
-//!    record locks of RocksDB and of earlier Flagstones, and stays when the process closes other descriptors of the file.
-//! 3. An exclusive holder writes its name and process number into the file, since the system reports no process for such a lock.
-//!    RocksDB ignores the file's contents.
+//! 2. The file is opened and locked by an open file description lock ([`super::description_lock`]).
+//!    It conflicts with the POSIX record locks of RocksDB and of earlier Flagstones, and stays when
+//!    the process closes other descriptors of the file.
+//! 3. An exclusive holder writes its name and process number into the file, since the system
+//!    reports no process for such a lock. RocksDB ignores the file's contents.
 //!
-//! Where the system has no such locks, a POSIX record lock is taken. It ends when the process closes *any* descriptor of the
-//! file, so [`check_not_recorded`] refuses to open one.
+//! Where the system has no such locks, a POSIX record lock is taken. It ends when the process
+//! closes *any* descriptor of the file, so [`check_not_recorded`] refuses to open one.
 //!
-//! **Invariants.** Only the process that took a lock releases it: a forked child merely closes its descriptor. A descriptor of a
-//! file on which this process already has a record lock, such as RocksDB's, is never closed.
+//! **Invariants.** Only the process that took a lock releases it: a forked child merely closes its
+//! descriptor. A descriptor of a file on which this process already has a record lock, such as
+//! RocksDB's, is never closed.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -64,7 +66,8 @@ pub(super) fn lock_shared(path: &Path) -> Result<Box<dyn FileLock>> {
     Ok(Box::new(lock(path, Share::Shared, Means::Description)?))
 }
 
-/// Refuses to open a file that this process holds by a record lock: closing it would release the lock.
+/// Refuses to open a file that this process holds by a record lock: closing it would release the
+/// lock.
 ///
 /// # Errors
 /// The reason.
@@ -168,7 +171,8 @@ struct Locked {
     means: Means,
 }
 
-/// A descriptor of a file on which another library of this process has a record lock. It stays open for the next attempt.
+/// A descriptor of a file on which another library of this process has a record lock. It stays open
+/// for the next attempt.
 struct Kept {
     file: File,
     id: (u64, u64),
@@ -200,8 +204,11 @@ impl FileLock for OsLock {}
 impl OsLock {
     /// Writes into the file which process holds it. Without that text the lock holds all the same.
     fn note_holder(&self, path: &Path) {
-        let Some(file) = self.file.as_ref().filter(|_| self.share == Share::Exclusive) else { return };
-        let text = format!("{}, process {}\n", name_of(self.process).unwrap_or_default(), self.process);
+        let Some(file) = self.file.as_ref().filter(|_| self.share == Share::Exclusive) else {
+            return;
+        };
+        let text =
+            format!("{}, process {}\n", name_of(self.process).unwrap_or_default(), self.process);
         let written = file.set_len(0).and_then(|()| file.write_all_at(text.as_bytes(), 0));
         if let Err(error) = written {
             tracing::debug!(%error, file = %path.display(), "cannot write who holds the lock");
@@ -209,7 +216,9 @@ impl OsLock {
     }
 
     fn release(&self) {
-        let Some(file) = self.file.as_ref().filter(|_| self.process == process::id()) else { return };
+        let Some(file) = self.file.as_ref().filter(|_| self.process == process::id()) else {
+            return;
+        };
         if self.share == Share::Exclusive {
             // A text that stays is of no harm: it is read only while the file is locked.
             let _ = file.set_len(0);
@@ -285,7 +294,8 @@ impl Holder {
         Self::parse(&text[..length]).unwrap_or(Self::Unknown)
     }
 
-    /// Parses `NAME, process N`. Any program may have written the text, so it is cut off and escaped.
+    /// Parses `NAME, process N`. Any program may have written the text, so it is cut off and
+    /// escaped.
     fn parse(text: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
         let (name, number) = text.trim_end().rsplit_once(", process ")?;

@@ -17,7 +17,13 @@ impl Scratch {
     }
 
     fn open(&self) -> File {
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path).unwrap()
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&self.path)
+            .unwrap()
     }
 
     fn text(&self) -> String {
@@ -58,7 +64,10 @@ fn a_lock_with_two_names_is_held_once() {
         let first = exclusive(&scratch.path, means).unwrap();
         OsFileSystem.link(&scratch.path, &other).unwrap();
         for lock in [OsFileSystem.lock(&other), OsFileSystem.lock_for_reading(&other)] {
-            assert_eq!(lock.err().expect("it is held under another name").subcode(), SubCode::LockHeld);
+            assert_eq!(
+                lock.err().expect("it is held under another name").subcode(),
+                SubCode::LockHeld
+            );
         }
         drop(first);
         OsFileSystem.lock(&other).unwrap();
@@ -98,7 +107,8 @@ fn a_file_with_a_record_lock_is_not_opened() {
     let other = scratch.path.with_extension("of a copy");
     OsFileSystem.link(&scratch.path, &other).unwrap();
     for name in [&scratch.path, &other] {
-        let error = OsFileSystem.open(name, OpenMode::Read).err().expect("it would release the lock");
+        let error =
+            OsFileSystem.open(name, OpenMode::Read).err().expect("it would release the lock");
         assert!(error.to_string().contains("reading it would release the lock"), "{error}");
         assert_eq!(error.path(), Some(name.as_path()));
     }
@@ -106,17 +116,22 @@ fn a_file_with_a_record_lock_is_not_opened() {
     OsFileSystem.open(&other, OpenMode::Read).unwrap();
 }
 
-/// RocksDB in this process: the attempt failed, and as it closed its descriptor, RocksDB's lock was gone.
+/// RocksDB in this process: the attempt failed, and as it closed its descriptor, RocksDB's lock was
+/// gone.
 #[test]
 fn an_attempt_leaves_a_record_lock_of_another_library() {
     let scratch = Scratch::new();
     let (rocksdb, looking) = (scratch.open(), scratch.open());
     assert!(try_record_lock(&rocksdb));
     for _ in 0..3 {
-        for lock in [OsFileSystem.lock(&scratch.path), OsFileSystem.lock_for_reading(&scratch.path)] {
+        for lock in [OsFileSystem.lock(&scratch.path), OsFileSystem.lock_for_reading(&scratch.path)]
+        {
             let error = lock.err().expect("RocksDB has it");
             assert_eq!((error.code(), error.subcode()), (Code::Busy, SubCode::LockHeld));
-            assert!(error.to_string().contains("in use by another library of this process"), "{error}");
+            assert!(
+                error.to_string().contains("in use by another library of this process"),
+                "{error}"
+            );
         }
         let holder = description_lock::holder(&looking).unwrap().expect("it is still locked");
         assert_eq!(holder.process.unsigned_abs(), process::id());
@@ -131,7 +146,8 @@ fn an_attempt_leaves_a_record_lock_of_another_library() {
     assert!(try_record_lock(&looking));
 }
 
-/// What a forked child does with a lock that it has inherited: a duplicate is a descriptor of the same open file.
+/// What a forked child does with a lock that it has inherited: a duplicate is a descriptor of the
+/// same open file.
 #[test]
 fn only_the_process_that_took_a_lock_releases_it() {
     let scratch = Scratch::new();

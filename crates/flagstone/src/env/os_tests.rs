@@ -32,7 +32,8 @@ fn what_is_read_onto_a_buffer_is_what_there_is_and_no_more() {
     let content: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
     fs::write(&path, &content).unwrap();
     let file = OsFileSystem.open(&path, OpenMode::Read).unwrap();
-    for (offset, length) in [(0, 0), (0, 1), (7, 60_000), (99_990, 10), (99_990, 11), (100_001, 5)] {
+    for (offset, length) in [(0, 0), (0, 1), (7, 60_000), (99_990, 10), (99_990, 11), (100_001, 5)]
+    {
         // With no room, a little more than is wanted, and much more.
         for capacity in [0, 3 + length, 3 + length + 4000, 3 + length + 50_000] {
             let mut buffer = Vec::with_capacity(capacity);
@@ -41,7 +42,10 @@ fn what_is_read_onto_a_buffer_is_what_there_is_and_no_more() {
             let wanted = content.get(offset..).unwrap_or(&[]);
             let wanted = &wanted[..length.min(wanted.len())];
             assert_eq!(filled, wanted.len(), "{offset} {length} {capacity}");
-            assert!(buffer.starts_with(b"abc") && &buffer[3..] == wanted, "{offset} {length} {capacity}");
+            assert!(
+                buffer.starts_with(b"abc") && &buffer[3..] == wanted,
+                "{offset} {length} {capacity}"
+            );
         }
     }
 }
@@ -59,7 +63,10 @@ fn direct_reads_may_begin_and_end_anywhere() {
             let mut buffer = vec![0; length];
             let read = file.read_at(offset, &mut buffer).unwrap();
             let expected = content.get(offset as usize..).unwrap_or_default();
-            assert!(buffer[..read] == expected[..expected.len().min(length)], "{length} at {offset}");
+            assert!(
+                buffer[..read] == expected[..expected.len().min(length)],
+                "{length} at {offset}"
+            );
         }
     }
     let mut aligned = AlignedBuffer::with_capacity(8192);
@@ -124,7 +131,8 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("LOCK");
     mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    let opened = [OpenMode::Read, OpenMode::ReadDirect].map(|mode| OsFileSystem.open(&path, mode).err());
+    let opened =
+        [OpenMode::Read, OpenMode::ReadDirect].map(|mode| OsFileSystem.open(&path, mode).err());
     for error in opened.into_iter().chain([OsFileSystem.lock_for_reading(&path).err()]) {
         let error = error.expect("it is no file");
         assert!(error.to_string().contains("pipe") && error.path() == Some(&*path), "{error}");

@@ -1,10 +1,12 @@
-//! A file that is written back while it grows, so that a sync at its end has little left to do (RocksDB's `bytes_per_sync`).
+//! A file that is written back while it grows, so that a sync at its end has little left to do
+//! (RocksDB's `bytes_per_sync`).
 //!
-//! Each time that so many bytes more are written, the system is asked to begin writing them to the device. Left alone are the
-//! last MiB, in which pages may still be written to, and some file systems write the neighbours of a range, too.
+//! Each time that so many bytes more are written, the system is asked to begin writing them to the
+//! device. Left alone are the last MiB, in which pages may still be written to, and some file
+//! systems write the neighbours of a range, too.
 //!
-//! **Invariant.** Nothing is durable before [`File::sync`] says so, and after a range sync has failed it says no: the system may
-//! tell of a failure only once, and that was to somebody else.
+//! **Invariant.** Nothing is durable before [`File::sync`] says so, and after a range sync has
+//! failed it says no: the system may tell of a failure only once, and that was to somebody else.
 
 use std::fs;
 use std::io;
@@ -30,7 +32,8 @@ pub struct RangeSyncs {
 }
 
 impl RangeSyncs {
-    /// Each time that `every` bytes are written; `strict` is to wait then until those before are on the device. `None` for 0.
+    /// Each time that `every` bytes are written; `strict` is to wait then until those before are on
+    /// the device. `None` for 0.
     pub fn new(every: u64, strict: bool) -> Option<Self> {
         (every > 0).then_some(Self { every, strict })
     }
@@ -44,7 +47,8 @@ pub struct RangeSyncedFile {
     follows_writes: bool,
     /// Up to where the system was asked.
     upto: AtomicU64,
-    /// The first failure. Held while the system is asked, and if that waits, while the file is synced.
+    /// The first failure. Held while the system is asked, and if that waits, while the file is
+    /// synced.
     failed: Mutex<Option<Error>>,
 }
 
@@ -56,7 +60,13 @@ impl RangeSyncedFile {
 
     /// Around a file whose writer says how far it has come.
     pub fn told(inner: Arc<dyn File>, syncs: RangeSyncs) -> Self {
-        Self { inner, syncs, follows_writes: false, upto: AtomicU64::new(0), failed: Mutex::default() }
+        Self {
+            inner,
+            syncs,
+            follows_writes: false,
+            upto: AtomicU64::new(0),
+            failed: Mutex::default(),
+        }
     }
 
     /// All before `end` is written: asks the system to write back what has become enough.
@@ -68,7 +78,9 @@ impl RangeSyncedFile {
         let upto = end.saturating_sub(LEFT_ALONE) / PAGE * PAGE;
         let is_enough = upto > before && upto - before >= self.syncs.every;
         // Of several threads one asks; for the others it is too early again.
-        let elects = || self.upto.compare_exchange(before, upto, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        let elects = || {
+            self.upto.compare_exchange(before, upto, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        };
         if !is_enough || !elects() {
             return Ok(());
         }
@@ -181,8 +193,9 @@ pub(super) fn ask(file: &fs::File, range: Range<u64>, strict: bool) -> io::Resul
     let length = range.end.saturating_sub(start);
     // SAFETY: no memory is handed over, and the descriptor stays open while the file is borrowed.
     #[expect(unsafe_code, reason = "rustix does not have the call")]
-    let answer =
-        unsafe { libc::sync_file_range(file.as_raw_fd(), start.cast_signed(), length.cast_signed(), flags) };
+    let answer = unsafe {
+        libc::sync_file_range(file.as_raw_fd(), start.cast_signed(), length.cast_signed(), flags)
+    };
     if answer == 0 {
         return Ok(true);
     }

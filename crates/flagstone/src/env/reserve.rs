@@ -1,7 +1,8 @@
 //! Space that is reserved although signals come.
 //!
-//! Some file systems (tmpfs of older kernels, those of FUSE) stop a reservation as soon as any signal waits, and undo what they
-//! did. The call is repeated then, for pieces that are so short that one is done before a timer's next signal.
+//! Some file systems (tmpfs of older kernels, those of FUSE) stop a reservation as soon as any
+//! signal waits, and undo what they did. The call is repeated then, for pieces that are so short
+//! that one is done before a timer's next signal.
 
 use rustix::io::{Errno, Result, retry_on_intr};
 

@@ -1,11 +1,13 @@
-//! Reads through io_uring: many are handed to the kernel with one call, and come back as they are done.
+//! Reads through io_uring: many are handed to the kernel with one call, and come back as they are
+//! done.
 //!
-//! A thread has a ring of its own, from its first batch on to its end: nobody waits for it, and the kernel does all that
-//! belongs to it while the thread waits anyway.
+//! A thread has a ring of its own, from its first batch on to its end: nobody waits for it, and the
+//! kernel does all that belongs to it while the thread waits anyway.
 //!
-//! **Invariants.** The kernel writes only to buffers that the ring owns. A buffer is in the kernel's hands from the push of its
-//! read until that read's completion was seen; meanwhile nobody touches it. A ring is dropped only after it has waited for all
-//! of its reads; should the kernel refuse to let it wait, the buffers are never freed.
+//! **Invariants.** The kernel writes only to buffers that the ring owns. A buffer is in the
+//! kernel's hands from the push of its read until that read's completion was seen; meanwhile nobody
+//! touches it. A ring is dropped only after it has waited for all of its reads; should the kernel
+//! refuse to let it wait, the buffers are never freed.
 
 use std::cell::Cell;
 use std::io;
@@ -23,21 +25,23 @@ const DEPTH: usize = 64;
 /// Bytes that are under way at once, but for a single read.
 const BYTES_MAX: usize = 4 << 20;
 
-/// What the capacity of a buffer is a multiple of, at least: blocks of a file are of about one size, and the next batch's are to
-/// fit, too.
+/// What the capacity of a buffer is a multiple of, at least: blocks of a file are of about one
+/// size, and the next batch's are to fit, too.
 const CAPACITY_STEP: usize = 512;
 
 /// Longer buffers are not kept for the next batch.
 const KEPT_MAX: usize = 32 << 10;
 
-/// Nor are more bytes than that together: each thread that ever read a batch has them until it ends, and no account does.
+/// Nor are more bytes than that together: each thread that ever read a batch has them until it
+/// ends, and no account does.
 const KEPT_TOGETHER_MAX: usize = 512 << 10;
 
-/// So many completions are waited for at once: fewer calls than one for each, and yet something to do while others are under
-/// way.
+/// So many completions are waited for at once: fewer calls than one for each, and yet something to
+/// do while others are under way.
 const AWAITED: usize = 8;
 
-/// Set once the kernel has refused: it will again. Seccomp filters of containers often forbid the calls.
+/// Set once the kernel has refused: it will again. Seccomp filters of containers often forbid the
+/// calls.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -45,7 +49,8 @@ thread_local! {
     static RING: Cell<Option<Box<Ring>>> = const { Cell::new(None) };
 }
 
-/// Reads what can be read through the thread's ring: the positions of the places that are left, and how many went through it.
+/// Reads what can be read through the thread's ring: the positions of the places that are left, and
+/// how many went through it.
 pub(super) fn read(places: &[Place<'_>], take: &mut impl Take) -> (Vec<usize>, usize) {
     let mut left = Vec::new();
     let mut jobs = Vec::with_capacity(places.len());
@@ -96,7 +101,8 @@ struct Job<'a> {
     /// Its position in the list of places.
     at: usize,
     descriptor: BorrowedFd<'a>,
-    /// Where the read begins, and how many bytes it is of: whole blocks around those wanted if the file is direct.
+    /// Where the read begins, and how many bytes it is of: whole blocks around those wanted if the
+    /// file is direct.
     offset: u64,
     length: usize,
     /// What these are a multiple of, and where it comes to in memory.
@@ -119,7 +125,8 @@ impl<'a> Job<'a> {
 /// A ring, and the buffers that its reads fill.
 struct Ring {
     ring: IoUring,
-    /// The buffer of each read that is under way, by its number in the batch; others wait for the next batch.
+    /// The buffer of each read that is under way, by its number in the batch; others wait for the
+    /// next batch.
     buffers: Vec<AlignedBuffer>,
     /// Reads that were pushed and whose completion was not seen.
     under_way: usize,
@@ -141,12 +148,15 @@ impl Ring {
         let mut builder = IoUring::builder();
         builder.dontfork();
         // Since Linux 6.1 the kernel can leave everything to the time when the thread waits.
-        let ring = match builder.clone().setup_single_issuer().setup_defer_taskrun().build(DEPTH as u32) {
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
-                builder.build(DEPTH as u32)?
-            }
-            ring => ring?,
-        };
+        let ring =
+            match builder.clone().setup_single_issuer().setup_defer_taskrun().build(DEPTH as u32) {
+                Err(error)
+                    if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) =>
+                {
+                    builder.build(DEPTH as u32)?
+                }
+                ring => ring?,
+            };
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
         if !probe.is_supported(opcode::Read::CODE) {
@@ -194,18 +204,20 @@ impl Ring {
         }
         let buffer = &mut self.buffers[number];
         if !buffer.suits(job.block, job.length) {
-            *buffer = AlignedBuffer::aligned_to(job.block, job.length.next_multiple_of(CAPACITY_STEP));
+            *buffer =
+                AlignedBuffer::aligned_to(job.block, job.length.next_multiple_of(CAPACITY_STEP));
         }
         buffer.resize(buffer.capacity());
         let bytes = &mut buffer.as_mut_slice()[..job.length];
         let descriptor = types::Fd(job.descriptor.as_raw_fd());
         let entry = opcode::Read::new(descriptor, bytes.as_mut_ptr(), bytes.len() as u32);
         let entry = entry.offset(job.offset).build().user_data(number as u64);
-        // SAFETY: the bytes belong to a buffer that nobody touches or frees before the read's completion was seen: a batch
-        // pushes each number once, begins with nothing under way, and reads a buffer only after its completion; on the way
-        // out `drop` waits for what is under way, or lets the buffers live for ever. The descriptor is open for as long as
-        // `job` lives, which is longer than this ring is in use.
-        #[expect(unsafe_code, reason = "the one place where memory is handed to the kernel for later")]
+        // SAFETY: the bytes belong to a buffer that nobody touches or frees before the read's
+        // completion was seen: a batch pushes each number once, begins with nothing under way, and
+        // reads a buffer only after its completion; on the way out `drop` waits for what is under
+        // way, or lets the buffers live for ever. The descriptor is open for as long as `job`
+        // lives, which is longer than this ring is in use.
+        #[expect(unsafe_code, reason = "the one place that hands memory to the kernel")]
         let pushed = unsafe { self.ring.submission().push(&entry) };
         self.under_way += usize::from(pushed.is_ok());
     }
@@ -216,7 +228,9 @@ impl Ring {
             Ok(_) => Ok(()),
             // What is done comes first, then it is tried again.
             Err(error) => match rustix::io::Errno::from_io_error(&error) {
-                Some(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN | rustix::io::Errno::BUSY) => Ok(()),
+                Some(
+                    rustix::io::Errno::INTR | rustix::io::Errno::AGAIN | rustix::io::Errno::BUSY,
+                ) => Ok(()),
                 _ => Err(error),
             },
         }

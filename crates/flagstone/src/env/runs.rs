@@ -1,21 +1,25 @@
-//! Zeros ahead of what is appended to a file, so that the system's cache takes it in few large pages.
+//! Zeros ahead of what is appended to a file, so that the system's cache takes it in few large
+//! pages.
 //!
-//! A page cache takes what is written in pages as large as the write is, or smaller where it begins in the middle of one, and
-//! setting up a page costs more than filling it: values of 4 KiB that are appended one by one spend half of their time on it.
-//! Where zeros were written before, a run of [`PAGE_RUN`] bytes at once, the pages are there. Values of 16 KiB to 128 KiB make
-//! pages of some size by themselves, but in longer runs they are read 20% faster, and written no slower. Still longer runs make
-//! for slow holes, since a page is split for one: values of 256 KiB in runs of 512 were overwritten half as fast.
+//! A page cache takes what is written in pages as large as the write is, or smaller where it begins
+//! in the middle of one, and setting up a page costs more than filling it: values of 4 KiB that are
+//! appended one by one spend half of their time on it. Where zeros were written before, a run of
+//! [`PAGE_RUN`] bytes at once, the pages are there. Values of 16 KiB to 128 KiB make pages of some
+//! size by themselves, but in longer runs they are read 20% faster, and written no slower. Still
+//! longer runs make for slow holes, since a page is split for one: values of 256 KiB in runs of 512
+//! were overwritten half as fast.
 //!
-//! A sync writes the zeros, too, and would write them again as what they become. So a file that is synced more often than once a
-//! run gets none.
+//! A sync writes the zeros, too, and would write them again as what they become. So a file that is
+//! synced more often than once a run gets none.
 
 use std::ops::Range;
 
 use super::File;
 use crate::base::Result;
 
-/// Bytes that are made one page, where the system can: Linux has pages of up to so many at hand for each processor. Larger
-/// ones are split off blocks that nobody has used for long, and ext4 takes longer for each write into one.
+/// Bytes that are made one page, where the system can: Linux has pages of up to so many at hand for
+/// each processor. Larger ones are split off blocks that nobody has used for long, and ext4 takes
+/// longer for each write into one.
 pub const PAGE_RUN: u64 = 32 << 10;
 
 /// The longest run, in bytes.
@@ -26,12 +30,14 @@ const FILE_OVER_RUN: u64 = 4;
 
 static ZEROS: [u8; PAGE_RUN_MAX as usize] = [0; PAGE_RUN_MAX as usize];
 
-/// How long runs are to be, in bytes, for what is appended; `None` where it makes pages as large by itself.
+/// How long runs are to be, in bytes, for what is appended; `None` where it makes pages as large by
+/// itself.
 #[inline]
 pub fn page_run(appended: &Range<u64>) -> Option<u64> {
     let bytes = appended.end - appended.start;
     let allowed = (appended.start / FILE_OVER_RUN).clamp(PAGE_RUN, PAGE_RUN_MAX);
-    let run = (2 * bytes.min(PAGE_RUN_MAX)).next_power_of_two().clamp(PAGE_RUN, 1 << allowed.ilog2());
+    let run =
+        (2 * bytes.min(PAGE_RUN_MAX)).next_power_of_two().clamp(PAGE_RUN, 1 << allowed.ilog2());
     (bytes < run).then_some(run)
 }
 
@@ -60,8 +66,9 @@ impl PageRuns {
         self.synced.is_some_and(|synced| offset < synced + run)
     }
 
-    /// What of the file is to be zeros before the bytes `appended`, behind which there are none yet, are written. For what is
-    /// shorter than a `run`, or comes in pieces that are: longer writes make large pages by themselves.
+    /// What of the file is to be zeros before the bytes `appended`, behind which there are none
+    /// yet, are written. For what is shorter than a `run`, or comes in pieces that are: longer
+    /// writes make large pages by themselves.
     #[inline]
     pub fn wanted(&self, appended: &Range<u64>, run: u64) -> Option<Range<u64>> {
         if self.is_synced_before(appended.start, run) {
@@ -77,8 +84,8 @@ impl PageRuns {
         (appended.end > self.zeroed).then(|| self.zeroed.max(appended.start)..appended.end)
     }
 
-    /// Writes zeros to `range`, which begins as [`PageRuns::wanted`] or [`PageRuns::missing`] has said, in runs of at most 128
-    /// KiB. Nobody may write behind its start meanwhile.
+    /// Writes zeros to `range`, which begins as [`PageRuns::wanted`] or [`PageRuns::missing`] has
+    /// said, in runs of at most 128 KiB. Nobody may write behind its start meanwhile.
     ///
     /// # Errors
     /// As [`File::write_at`]; any part of the zeros may be written.

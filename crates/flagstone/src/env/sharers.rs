@@ -27,8 +27,9 @@ impl SharedGroup {
         self.0.lock().all.len()
     }
 
-    /// One more, until what is returned is dropped. The others hear of both, in the thread that brings it about, and so does
-    /// the new one of those who come and go after it. Whoever calls has no lock that they take to hear.
+    /// One more, until what is returned is dropped. The others hear of both, in the thread that
+    /// brings it about, and so does the new one of those who come and go after it. Whoever calls
+    /// has no lock that they take to hear.
     pub(crate) fn join(&'static self, hear: impl Fn() + Send + Sync + 'static) -> GroupMember {
         let id = {
             let mut known = self.0.lock();

@@ -1,9 +1,11 @@
-//! Reads of several places at once, of one file or of many: the device works on all of them together.
+//! Reads of several places at once, of one file or of many: the device works on all of them
+//! together.
 //!
-//! 1. Places of files that lie open in the system as they are ([`File::descriptor`]) go through the thread's ring (`ring`), if
-//!    the kernel lets it have one.
-//! 2. What is left is read one by one, after the system was told of all of it: places of other files, long ones, and those
-//!    that the ring did not fill, because the file ends there or the read failed. So an outcome does not depend on the way.
+//! 1. Places of files that lie open in the system as they are ([`File::descriptor`]) go through the
+//!    thread's ring (`ring`), if the kernel lets it have one.
+//! 2. What is left is read one by one, after the system was told of all of it: places of other
+//!    files, long ones, and those that the ring did not fill, because the file ends there or the
+//!    read failed. So an outcome does not depend on the way.
 
 use super::{Advice, File};
 use crate::base::Result;
@@ -23,13 +25,15 @@ pub struct Place<'a> {
     pub length: usize,
 }
 
-/// Takes what was read of a place, by the place's position in the list: fewer bytes than wanted where the file ends.
+/// Takes what was read of a place, by the place's position in the list: fewer bytes than wanted
+/// where the file ends.
 pub trait Take: FnMut(usize, Result<&[u8]>) {}
 
 impl<F: FnMut(usize, Result<&[u8]>)> Take for F {}
 
-/// Reads all places and hands each to `take` as soon as it is there, in any order, while others may still be under way.
-/// Returns how many the kernel had in hand together; 0 where it cannot, or where there is nothing to gain.
+/// Reads all places and hands each to `take` as soon as it is there, in any order, while others may
+/// still be under way. Returns how many the kernel had in hand together; 0 where it cannot, or
+/// where there is nothing to gain.
 pub fn read_together(places: &[Place<'_>], take: &mut impl Take) -> usize {
     let (left, together) = match places.len() {
         0 | 1 => ((0..places.len()).collect(), 0),
@@ -52,7 +56,9 @@ fn all_at_once(places: &[Place<'_>], _take: &mut impl Take) -> (Vec<usize>, usiz
 fn one_by_one(places: &[Place<'_>], left: &[usize], take: &mut impl Take) {
     if left.len() > 1 {
         for place in left.iter().map(|&at| &places[at]).filter(|place| !place.file.is_direct()) {
-            place.file.advise(Advice::WillNeed { offset: place.offset, length: place.length as u64 });
+            place
+                .file
+                .advise(Advice::WillNeed { offset: place.offset, length: place.length as u64 });
         }
     }
     let mut buffer = Vec::new();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::stamp::{Lifetime, split, stamped};
 use crate::base::{
-    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision, FilteredKind,
-    TableFileCreationReason,
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
+    FilteredKind, TableFileCreationReason,
 };
 
 /// What an application filters with besides, on values without stamps.
@@ -19,7 +19,8 @@ enum Inner {
 
 /// Makes filters that drop stale values, and ask the application's filter about the others.
 ///
-/// Merge operands are not dropped for their age (as in RocksDB): what they lie on may be younger. Nor is what has no stamp.
+/// Merge operands are not dropped for their age (as in RocksDB): what they lie on may be younger.
+/// Nor is what has no stamp.
 #[derive(Clone)]
 pub struct TtlCompactionFilterFactory {
     lifetime: Arc<Lifetime>,
@@ -35,8 +36,8 @@ impl TtlCompactionFilterFactory {
         Self { lifetime, inner: Inner::Nothing }
     }
 
-    /// Filters by age, then with the application's filter, or those of its factory. One that filters by age itself is
-    /// replaced.
+    /// Filters by age, then with the application's filter, or those of its factory. One that
+    /// filters by age itself is replaced.
     #[must_use]
     pub fn over(
         lifetime: Arc<Lifetime>,
@@ -76,7 +77,11 @@ impl CompactionFilterFactory for TtlCompactionFilterFactory {
             Inner::Shared(filter) => filter.name().to_string(),
             Inner::Factory(factory) => factory.option_text(),
         };
-        format!("{{id={};user_filter_factory={inner};ttl={};}}", Self::NAME, self.lifetime.seconds())
+        format!(
+            "{{id={};user_filter_factory={inner};ttl={};}}",
+            Self::NAME,
+            self.lifetime.seconds()
+        )
     }
 
     fn should_filter_table_file_creation(&self, reason: TableFileCreationReason) -> bool {
@@ -90,15 +95,18 @@ impl CompactionFilterFactory for TtlCompactionFilterFactory {
         context: &CompactionFilterContext,
     ) -> Option<Box<dyn CompactionFilter>> {
         let inner = match &self.inner {
-            Inner::Factory(factory) if factory.should_filter_table_file_creation(context.reason) => {
+            Inner::Factory(factory)
+                if factory.should_filter_table_file_creation(context.reason) =>
+            {
                 Applied::Own(factory.create_compaction_filter(context))
             }
             Inner::Shared(filter) => Applied::Shared(filter.clone()),
             Inner::Nothing | Inner::Factory(_) => Applied::Own(None),
         };
-        // As of one moment, so that what a compaction does follows from its beginning. Where readers are strict, one that no
-        // operand comes before which cannot be looked up yet.
-        let now = if self.lifetime.is_strict() { self.lifetime.settled() } else { self.lifetime.now() };
+        // As of one moment, so that what a compaction does follows from its beginning. Where
+        // readers are strict, one that no operand comes before which cannot be looked up yet.
+        let now =
+            if self.lifetime.is_strict() { self.lifetime.settled() } else { self.lifetime.now() };
         Some(Box::new(TtlCompactionFilter { lifetime: self.lifetime.clone(), now, inner }))
     }
 }
@@ -152,7 +160,9 @@ impl CompactionFilter for TtlCompactionFilter {
             };
         }
         match kept(value) {
-            FilterDecision::ChangeValue(changed) => FilterDecision::ChangeValue(stamped(&changed, stamp)),
+            FilterDecision::ChangeValue(changed) => {
+                FilterDecision::ChangeValue(stamped(&changed, stamp))
+            }
             other => other,
         }
     }
@@ -165,11 +175,15 @@ impl CompactionFilter for TtlCompactionFilter {
             | FilterDecision::RemoveUnlessMerged
             | FilterDecision::Purge
             | FilterDecision::RemoveAndSkipUntil(_) => true,
-            FilterDecision::Keep | FilterDecision::ChangeValue(_) | FilterDecision::ChangeEntity(_) => false,
+            FilterDecision::Keep
+            | FilterDecision::ChangeValue(_)
+            | FilterDecision::ChangeEntity(_) => false,
         };
         match decision {
             // Where values live for ever, there is nothing to look for.
-            None if self.inner().is_none() && self.lifetime.seconds() == 0 => Some(FilterDecision::Keep),
+            None if self.inner().is_none() && self.lifetime.seconds() == 0 => {
+                Some(FilterDecision::Keep)
+            }
             decision => decision.filter(removes),
         }
     }

@@ -6,12 +6,14 @@ use super::stamp::{Lifetime, split, stamped};
 use crate::base::Error;
 use crate::base::merge::{MergeFailureScope, MergeOperator};
 
-/// Takes the stamps off a value and its operands, and puts one on what they come to: to merge is to write.
+/// Takes the stamps off a value and its operands, and puts one on what they come to: to merge is to
+/// write.
 ///
-/// As RocksDB does, it puts the present time there, so that what it returns depends on when it is asked; and it does not ask
-/// whether the value has expired. Where readers find nothing that has, it does not matter in how many steps the operands are
-/// put together, nor when: the time is that of the last operand, and what had expired before an operand was written, a value or
-/// what the operands before had come to, is not there for it.
+/// As RocksDB does, it puts the present time there, so that what it returns depends on when it is
+/// asked; and it does not ask whether the value has expired. Where readers find nothing that has,
+/// it does not matter in how many steps the operands are put together, nor when: the time is that
+/// of the last operand, and what had expired before an operand was written, a value or what the
+/// operands before had come to, is not there for it.
 pub struct TtlMergeOperator {
     user: Arc<dyn MergeOperator>,
     lifetime: Arc<Lifetime>,
@@ -30,8 +32,8 @@ impl TtlMergeOperator {
         Self { user, lifetime }
     }
 
-    /// How many of the operands come to nothing, as what they had made of the value expired before the next one was written;
-    /// `None` if all count, and the value does.
+    /// How many of the operands come to nothing, as what they had made of the value expired before
+    /// the next one was written; `None` if all count, and the value does.
     fn expired(&self, value: Option<u32>, operands: &[u32]) -> Option<usize> {
         let before = |at: usize| match at.checked_sub(1) {
             Some(last) => Some(self.lifetime.stamp_of_value(operands[last])),
@@ -66,7 +68,12 @@ impl MergeOperator for TtlMergeOperator {
         format!("{{id={};user_operator={};}}", Self::NAME, self.user.option_text())
     }
 
-    fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         let (operands, stamps) = split_all(operands)?;
         let existing = match existing {
             Some(stored) => Some(split(stored)?),
@@ -81,7 +88,8 @@ impl MergeOperator for TtlMergeOperator {
 
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let (operands, stamps) = split_all(operands)?;
-        // What lies below may have expired between two of them, or before the first: one stamp cannot say both.
+        // What lies below may have expired between two of them, or before the first: one stamp
+        // cannot say both.
         if self.lifetime.is_strict() && stamps.iter().any(|stamp| *stamp != stamps[0]) {
             return None;
         }

@@ -6,12 +6,13 @@
 //! stamp          = fixed32 seconds since 1970, from 1368146402 to 2147483647
 //! ```
 //!
-//! Deletions carry none, nor do entities of named columns. A value is stale, in a family with the time to live `ttl`, if
-//! `ttl > 0` and `stamp + ttl < now`: it lives to the end of the second `stamp + ttl`. The stamp is the time of the writing,
-//! or, for a value with an expiry of its own, that expiry less `ttl`: whoever knows the family's time to live sees it expire
-//! when it should, and whoever does not, RocksDB's tools among them, sees an ordinary value of a TTL database. The last stamp
-//! there is, in 2038, is that of a value that lives for ever, whatever the family's time to live: for RocksDB it lives until
-//! then and that much longer.
+//! Deletions carry none, nor do entities of named columns. A value is stale, in a family with the
+//! time to live `ttl`, if `ttl > 0` and `stamp + ttl < now`: it lives to the end of the second
+//! `stamp + ttl`. The stamp is the time of the writing, or, for a value with an expiry of its own,
+//! that expiry less `ttl`: whoever knows the family's time to live sees it expire when it should,
+//! and whoever does not, RocksDB's tools among them, sees an ordinary value of a TTL database. The
+//! last stamp there is, in 2038, is that of a value that lives for ever, whatever the family's time
+//! to live: for RocksDB it lives until then and that much longer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -79,8 +80,8 @@ impl Lifetime {
         Ok(lifetime)
     }
 
-    /// The same, where readers do not find what has expired, if so, and values live for ever unless they have an expiry of their
-    /// own, if so.
+    /// The same, where readers do not find what has expired, if so, and values live for ever unless
+    /// they have an expiry of their own, if so.
     #[must_use]
     pub fn with_rules(self, is_strict: bool, is_eternal: bool) -> Self {
         Self { is_strict, is_eternal, ..self }
@@ -129,8 +130,8 @@ impl Lifetime {
         StampUnderWay { lifetime: self.clone(), stamp }
     }
 
-    /// The present time, or the earliest stamp of an operand that is on its way into a memtable: what expired before that
-    /// nobody merges onto any longer.
+    /// The present time, or the earliest stamp of an operand that is on its way into a memtable:
+    /// what expired before that nobody merges onto any longer.
     pub fn settled(&self) -> u64 {
         let under_way = self.under_way.lock();
         let first = under_way.first_key_value().map(|(stamp, _)| u64::from(*stamp));
@@ -159,7 +160,8 @@ impl Lifetime {
                 "a value can expire by itself only in a family with a time to live; open it with one",
             ));
         }
-        let stamp = expiry.checked_sub(seconds).filter(|stamp| (STAMP_MIN..STAMP_MAX).contains(stamp));
+        let stamp =
+            expiry.checked_sub(seconds).filter(|stamp| (STAMP_MIN..STAMP_MAX).contains(stamp));
         stamp.map(|stamp| stamp as u32).ok_or_else(|| {
             Error::invalid_argument(format!(
                 "with a time to live of {}, values can expire from {} to {} (seconds since 1970), not at \

@@ -7,8 +7,8 @@ use super::*;
 use crate::base::merge::{MergeOperator, UInt64AddOperator};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
-    Code, ColumnFamilyId, CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
-    FilteredKind, KeepEverything, TableFileCreationReason,
+    Code, ColumnFamilyId, CompactionFilter, CompactionFilterContext, CompactionFilterFactory,
+    FilterDecision, FilteredKind, KeepEverything, TableFileCreationReason,
 };
 use crate::env::Clock;
 
@@ -100,13 +100,18 @@ fn the_last_stamp_is_that_of_what_lives_for_ever() {
     assert!(!lifetime.is_stale(STAMP_ETERNAL, u64::MAX));
     assert_eq!(lifetime.stamp_of_value(7), 7);
     hands.0.store(STAMP_MAX + 1000, Ordering::Relaxed);
-    assert_eq!(u64::from(lifetime.stamp_of_now()), STAMP_MAX - 1, "what is written then does expire");
+    assert_eq!(
+        u64::from(lifetime.stamp_of_now()),
+        STAMP_MAX - 1,
+        "what is written then does expire"
+    );
     let eternal = Lifetime::new(3600, hands).unwrap().with_rules(true, true);
     assert_eq!(eternal.stamp_of_value(7), STAMP_ETERNAL);
 }
 
-/// Went wrong: how long a merged value lived depended on when a compaction, or a reader, put it together; and what had expired
-/// was merged onto, and so came back, as long as no compaction had come by.
+/// Went wrong: how long a merged value lived depended on when a compaction, or a reader, put it
+/// together; and what had expired was merged onto, and so came back, as long as no compaction had
+/// come by.
 #[test]
 fn where_readers_are_strict_a_merge_counts_from_its_operands() {
     let (lifetime, hands) = life(60);
@@ -114,11 +119,16 @@ fn where_readers_are_strict_a_merge_counts_from_its_operands() {
     for (is_eternal, of_result) in [(false, NOON as u32 + 80), (true, STAMP_ETERNAL)] {
         let strict = Lifetime::new(60, hands.clone()).unwrap().with_rules(true, is_eternal);
         let operator = TtlMergeOperator::around(Arc::new(UInt64AddOperator), Arc::new(strict));
-        let merge = |base: &[u8], operands: &[&[u8]]| operator.full_merge(b"k", Some(base), operands);
+        let merge =
+            |base: &[u8], operands: &[&[u8]]| operator.full_merge(b"k", Some(base), operands);
         let result = |number: u64| Some(stamped(&number.to_le_bytes(), of_result));
         hands.sleep(Duration::from_secs(10_000));
         // It lived to the end of the second 60.
-        assert_eq!(merge(&at(1, 0), &[&at(2, 60), &at(3, 80)]), result(6), "it lived when they came");
+        assert_eq!(
+            merge(&at(1, 0), &[&at(2, 60), &at(3, 80)]),
+            result(6),
+            "it lived when they came"
+        );
         assert_eq!(merge(&at(1, 0), &[&at(2, 61), &at(3, 80)]), result(5), "it did not");
         assert_eq!(merge(&stamped(&1u64.to_le_bytes(), STAMP_ETERNAL), &[&at(3, 80)]), result(4));
         let late = merge(&at(1, 0), &[&at(2, 50), &at(3, 111), &at(4, 80)]);
@@ -153,7 +163,13 @@ impl CompactionFilter for Doubling {
         "Doubling"
     }
 
-    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, value: &[u8]) -> FilterDecision {
+    fn filter(
+        &self,
+        _level: u32,
+        _key: &[u8],
+        _kind: FilteredKind,
+        value: &[u8],
+    ) -> FilterDecision {
         FilterDecision::ChangeValue([value, value].concat())
     }
 
@@ -166,13 +182,17 @@ impl CompactionFilter for Doubling {
 fn the_applications_filter_sees_no_stamp() {
     let (lifetime, _) = life(60);
     let stamp = lifetime.stamp_of_now();
-    let factory = TtlCompactionFilterFactory::over(lifetime.clone(), Some(Arc::new(Doubling)), None);
+    let factory =
+        TtlCompactionFilterFactory::over(lifetime.clone(), Some(Arc::new(Doubling)), None);
     let filter = filter(&factory);
     let decision = filter.filter(0, b"k", FilteredKind::Value, &stamped(b"ab", stamp));
     assert_eq!(decision, FilterDecision::ChangeValue(stamped(b"abab", stamp)));
     assert_eq!(filter.filter_by_key(0, b"rm"), Some(FilterDecision::Remove));
     assert_eq!(filter.filter_by_key(0, b"k"), None, "it may be stale");
-    assert_eq!(factory.option_text(), "{id=TtlCompactionFilterFactory;user_filter_factory=Doubling;ttl=60;}");
+    assert_eq!(
+        factory.option_text(),
+        "{id=TtlCompactionFilterFactory;user_filter_factory=Doubling;ttl=60;}"
+    );
 }
 
 #[test]
@@ -181,7 +201,10 @@ fn what_deals_with_stamps_is_replaced_and_not_wrapped_again() {
     let named: Arc<dyn CompactionFilterFactory> = Arc::new(KeepEverything::instead_of("Mine"));
     let once = TtlCompactionFilterFactory::over(lifetime.clone(), None, Some(named));
     let twice = TtlCompactionFilterFactory::over(lifetime.clone(), None, Some(Arc::new(once)));
-    assert_eq!(twice.option_text(), "{id=TtlCompactionFilterFactory;user_filter_factory=Mine;ttl=60;}");
+    assert_eq!(
+        twice.option_text(),
+        "{id=TtlCompactionFilterFactory;user_filter_factory=Mine;ttl=60;}"
+    );
     let once = TtlMergeOperator::around(Arc::new(UInt64AddOperator), lifetime.clone());
     let twice = TtlMergeOperator::around(Arc::new(once), lifetime);
     assert_eq!(twice.option_text(), "{id=TtlMergeOperator;user_operator=UInt64AddOperator;}");

@@ -1,32 +1,41 @@
-//! Ranges of keys in which there is nothing, remembered from scans that walked over the deletions there.
+//! Ranges of keys in which there is nothing, remembered from scans that walked over the deletions
+//! there.
 //!
-//! A queue is appended to at one end and deleted from at the other. Until compactions have removed the deletions, who
-//! looks for its head would walk over all of them, each time: forward, or back where the last keys go first.
+//! A queue is appended to at one end and deleted from at the other. Until compactions have removed
+//! the deletions, who looks for its head would walk over all of them, each time: forward, or back
+//! where the last keys go first.
 //!
-//! 1. A scan that passed many deleted keys in a row *reports* from where to where; the range becomes a candidate.
-//! 2. The next write *watches* the candidate: writes up to then may be invisible to the scan that reported, but all later
-//!    ones look at the range, and one that sets a key cuts off what lies behind the key, as the scan comes to it.
-//! 3. A scan that sees the writes before that, and finds nothing there either, *confirms* what is left of the range: for
-//!    its own sequence number and all later ones nothing is there, as nothing but deletions was written since.
+//! 1. A scan that passed many deleted keys in a row *reports* from where to where; the range
+//!    becomes a candidate.
+//! 2. The next write *watches* the candidate: writes up to then may be invisible to the scan that
+//!    reported, but all later ones look at the range, and one that sets a key cuts off what lies
+//!    behind the key, as the scan comes to it.
+//! 3. A scan that sees the writes before that, and finds nothing there either, *confirms* what is
+//!    left of the range: for its own sequence number and all later ones nothing is there, as
+//!    nothing but deletions was written since.
 //! 4. Scans as of these numbers leap over the range, until a write cuts it.
 //!
-//! Scans forward and scans back learn for themselves: a write leaves each the part that it comes to first.
+//! Scans forward and scans back learn for themselves: a write leaves each the part that it comes to
+//! first.
 //!
-//! What lies in memtables and tables is no part of this: flushes and compactions do not change what a reader sees. What does
-//! (tables that are dropped, a compaction filter) makes keys go, or older versions of them come back, also as of former numbers:
-//! it begins another [`HistoryEpoch`]. What is known is of one past, and counts for scans in that one only.
+//! What lies in memtables and tables is no part of this: flushes and compactions do not change what
+//! a reader sees. What does (tables that are dropped, a compaction filter) makes keys go, or older
+//! versions of them come back, also as of former numbers: it begins another [`HistoryEpoch`]. What
+//! is known is of one past, and counts for scans in that one only.
 //!
-//! **Invariants.** All super versions of one past show the same as of a number. A scan has the past of its super version; so it
-//! does not matter in which order the new past is begun and the new super version is shown.
+//! **Invariants.** All super versions of one past show the same as of a number. A scan has the past
+//! of its super version; so it does not matter in which order the new past is begun and the new
+//! super version is shown.
 //!
-//! **Thread safety.** Writers call [`DeadRanges::write`] one at a time, after the sequence number is assigned and before it is
-//! published; so who reads as of that number finds the range cut.
+//! **Thread safety.** Writers call [`DeadRanges::write`] one at a time, after the sequence number
+//! is assigned and before it is published; so who reads as of that number finds the range cut.
 
 use super::tombstones::Towards;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Comparator, Mutant, SequenceNumber};
 
-/// How many ranges are remembered in each direction, and how many candidates: one for each of some queues.
+/// How many ranges are remembered in each direction, and how many candidates: one for each of some
+/// queues.
 const RANGES: usize = 16;
 const CANDIDATES: usize = 4;
 
@@ -63,7 +72,8 @@ impl Range {
 
     /// Whether the two together are one range.
     fn touches(&self, other: &Self, course: &ScanOrder<'_>) -> bool {
-        course.compare(&self.from, &other.until).is_le() && course.compare(&other.from, &self.until).is_le()
+        course.compare(&self.from, &other.until).is_le()
+            && course.compare(&other.from, &self.until).is_le()
     }
 
     /// Takes away `key` and what follows it.
@@ -75,9 +85,13 @@ impl Range {
     }
 
     fn intersection(&self, other: &Self, course: &ScanOrder<'_>) -> Self {
-        let from = if course.compare(&self.from, &other.from).is_ge() { &self.from } else { &other.from };
-        let until =
-            if course.compare(&self.until, &other.until).is_le() { &self.until } else { &other.until };
+        let from =
+            if course.compare(&self.from, &other.from).is_ge() { &self.from } else { &other.from };
+        let until = if course.compare(&self.until, &other.until).is_le() {
+            &self.until
+        } else {
+            &other.until
+        };
         Self { from: from.clone(), until: until.clone() }
     }
 
@@ -129,7 +143,8 @@ impl Known {
         let touched: Vec<_> = self
             .candidates
             .extract_if(.., |(candidate, unwatched)| {
-                unwatched.is_some_and(|unwatched| unwatched <= snapshot) && candidate.touches(&found, course)
+                unwatched.is_some_and(|unwatched| unwatched <= snapshot)
+                    && candidate.touches(&found, course)
             })
             .collect();
         for (candidate, _) in touched {
@@ -154,7 +169,8 @@ impl Known {
 
     /// Adds a range to those that are dead.
     fn remember(&mut self, mut range: Range, mut since: SequenceNumber, course: &ScanOrder<'_>) {
-        let touched: Vec<_> = self.dead.extract_if(.., |(other, _)| other.touches(&range, course)).collect();
+        let touched: Vec<_> =
+            self.dead.extract_if(.., |(other, _)| other.touches(&range, course)).collect();
         for (other, other_since) in touched {
             range.extend(other, course);
             since = since.max(other_since);
@@ -206,8 +222,8 @@ impl DeadRanges {
         self.watching.load(Ordering::Acquire)
     }
 
-    /// Told of each write, in the order of their numbers: `before` is the last number before its own, `set` the key that it
-    /// sets, if it is no deletion.
+    /// Told of each write, in the order of their numbers: `before` is the last number before its
+    /// own, `set` the key that it sets, if it is no deletion.
     pub fn write(&self, before: SequenceNumber, set: Option<&[u8]>) {
         let mut state = self.state.lock();
         for towards in [Towards::Later, Towards::Earlier] {
@@ -220,8 +236,9 @@ impl DeadRanges {
         *self.state.lock() = State { past, ..State::default() };
     }
 
-    /// Where the range around `key` ends, for scans in that direction, in which nothing is seen as of `snapshot`; if one is
-    /// known of the scan's past. What lies between the two is not there; what is at the end may be.
+    /// Where the range around `key` ends, for scans in that direction, in which nothing is seen as
+    /// of `snapshot`; if one is known of the scan's past. What lies between the two is not there;
+    /// what is at the end may be.
     pub(super) fn end_of(
         &self,
         key: &[u8],
@@ -238,12 +255,13 @@ impl DeadRanges {
             return None;
         }
         let dead = &state.known(towards).dead;
-        let found = dead.iter().find(|(range, since)| *since <= snapshot && range.holds(key, &course));
+        let found =
+            dead.iter().find(|(range, since)| *since <= snapshot && range.holds(key, &course));
         found.map(|(range, _)| range.until.clone())
     }
 
-    /// Takes note that a scan in that direction as of `snapshot` found nothing from one key up to, not including, another; unless
-    /// it reads another past.
+    /// Takes note that a scan in that direction as of `snapshot` found nothing from one key up to,
+    /// not including, another; unless it reads another past.
     pub(super) fn report(
         &self,
         from: &[u8],

@@ -8,8 +8,8 @@
 //!
 //! Columns ascend bytewise by name. The default column has the empty name and so comes first.
 //!
-//! Version 2 (RocksDB 11, where columns lie in blob files) is not read. What has such an entity must not be rewritten: the
-//! blob files that it names would be taken for garbage.
+//! Version 2 (RocksDB 11, where columns lie in blob files) is not read. What has such an entity
+//! must not be rewritten: the blob files that it names would be taken for garbage.
 
 use std::ops::Range;
 
@@ -66,7 +66,10 @@ pub fn encode(columns: &[Column<'_>]) -> Vec<u8> {
     put_varint32(&mut entity, u32::try_from(columns.len()).expect("fewer than 2^32 columns"));
     for (name, value) in columns {
         put_lps(&mut entity, name);
-        put_varint32(&mut entity, u32::try_from(value.len()).expect("a column is shorter than 4 GiB"));
+        put_varint32(
+            &mut entity,
+            u32::try_from(value.len()).expect("a column is shorter than 4 GiB"),
+        );
     }
     for (_, value) in columns {
         entity.extend_from_slice(value);
@@ -88,7 +91,10 @@ pub fn with_default_column(entity: &[u8], value: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Reads names and value sizes; what is left are the values.
-fn read_index<'a>(entity: &'a [u8], mut column: impl FnMut(&'a [u8], usize)) -> Result<Decoder<'a>> {
+fn read_index<'a>(
+    entity: &'a [u8],
+    mut column: impl FnMut(&'a [u8], usize),
+) -> Result<Decoder<'a>> {
     let mut decoder = Decoder::new(entity);
     match decoder.varint32() {
         Some(VERSION) => {}
@@ -105,7 +111,10 @@ fn read_index<'a>(entity: &'a [u8], mut column: impl FnMut(&'a [u8], usize)) -> 
             return Err(malformed("its columns do not ascend by name"));
         }
         previous = Some(name);
-        column(name, decoder.varint32().ok_or_else(|| malformed("a value size is missing"))? as usize);
+        column(
+            name,
+            decoder.varint32().ok_or_else(|| malformed("a value size is missing"))? as usize,
+        );
     }
     Ok(decoder)
 }

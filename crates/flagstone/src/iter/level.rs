@@ -2,7 +2,8 @@
 
 use super::KeyBounds;
 use crate::base::{
-    Error, InternalIterator, InternalKey, InternalKeyComparator, Mutant, PinnedValue, PrefixExtractor, Result,
+    Error, InternalIterator, InternalKey, InternalKeyComparator, Mutant, PinnedValue,
+    PrefixExtractor, Result,
 };
 
 /// The files of a level >= 1: sorted, and disjoint in internal-key order.
@@ -22,7 +23,8 @@ pub trait SortedFiles: Send {
     fn largest(&self, index: usize) -> InternalKey<'_>;
 }
 
-/// The first index below `len` of which `before` does not hold; it must hold for a prefix. Binary search.
+/// The first index below `len` of which `before` does not hold; it must hold for a prefix. Binary
+/// search.
 pub(super) fn partition_point(len: usize, before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, len);
     while low < high {
@@ -79,8 +81,8 @@ impl<F: FileOpener> ConcatIterator<F> {
         Self { comparator, files, confined: false, limits, open: None, valid: false, error: None }
     }
 
-    /// While seeks are confined to a prefix, no file is opened that lies beyond the keys with that prefix; they stand together
-    /// in the order of the keys.
+    /// While seeks are confined to a prefix, no file is opened that lies beyond the keys with that
+    /// prefix; they stand together in the order of the keys.
     #[must_use]
     pub fn with_prefixes(mut self, prefixes: Option<PrefixExtractor>) -> Self {
         if prefixes.is_some() {
@@ -102,8 +104,8 @@ impl<F: FileOpener> ConcatIterator<F> {
         self.open.as_mut().map(|(_, cursor)| cursor)
     }
 
-    /// Puts the file at `index` into `open` and moves its cursor; whether that is valid afterwards. `None` after an
-    /// error.
+    /// Puts the file at `index` into `open` and moves its cursor; whether that is valid afterwards.
+    /// `None` after an error.
     fn enter(&mut self, index: usize, seek: impl FnOnce(&mut F::Cursor)) -> Option<bool> {
         if self.open.as_ref().is_none_or(|(opened, _)| *opened != index) {
             match self.files.open(index) {
@@ -144,7 +146,8 @@ impl<F: FileOpener> ConcatIterator<F> {
         }
     }
 
-    /// Whether the end of a file to which a move comes first lies outside the prefix: so does the rest of the file then.
+    /// Whether the end of a file to which a move comes first lies outside the prefix: so does the
+    /// rest of the file then.
     fn leaves_prefix(&self, end: InternalKey<'_>) -> bool {
         match self.limits.as_deref() {
             Some(Limits { prefixes: Some(prefixes), prefix: Some(prefix), .. }) => {
@@ -185,7 +188,9 @@ impl<F: FileOpener> ConcatIterator<F> {
     /// Moves to the last entry of the last non-empty file before `end`.
     fn settle_backward(&mut self, mut end: usize) {
         self.valid = false;
-        while end > 0 && !self.ends_before_bounds(end - 1) && !self.leaves_prefix(self.files.largest(end - 1))
+        while end > 0
+            && !self.ends_before_bounds(end - 1)
+            && !self.leaves_prefix(self.files.largest(end - 1))
         {
             match self.enter(end - 1, InternalIterator::seek_to_last) {
                 Some(false) => end -= 1,
@@ -228,7 +233,8 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
 
     fn seek(&mut self, target: InternalKey<'_>) {
         self.invalidate();
-        let ends_before = |index| self.comparator.compare(self.files.largest(index), target).is_lt();
+        let ends_before =
+            |index| self.comparator.compare(self.files.largest(index), target).is_lt();
         let index = partition_point(self.files.len(), ends_before);
         if index == self.files.len() || self.starts_behind_bounds(index) {
             return;
@@ -247,7 +253,9 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
         self.invalidate();
         let starts_by = |index| self.comparator.compare(self.files.smallest(index), target).is_le();
-        let Some(index) = partition_point(self.files.len(), starts_by).checked_sub(1) else { return };
+        let Some(index) = partition_point(self.files.len(), starts_by).checked_sub(1) else {
+            return;
+        };
         if self.ends_before_bounds(index) {
             return;
         }

@@ -1,7 +1,7 @@
 //! What the versions of one key amount to.
 //!
-//! Versions are taken from newest to oldest; `T` is the newest visible range tombstone that covers the key in the sources
-//! seen so far. A version older than `T` counts as a deletion.
+//! Versions are taken from newest to oldest; `T` is the newest visible range tombstone that covers
+//! the key in the sources seen so far. A version older than `T` counts as a deletion.
 //!
 //! ```text
 //! version                  no operands yet        operands collected
@@ -28,12 +28,17 @@ pub trait ValueResolver {
     /// What reading the blob file says; `Corruption` if the index or the blob is damaged.
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes>;
 
-    /// [`Self::resolve_blob`] for a scan that comes then to the indexes that `upcoming` shows to whom it is given, until told
-    /// `false`: a hint.
+    /// [`Self::resolve_blob`] for a scan that comes then to the indexes that `upcoming` shows to
+    /// whom it is given, until told `false`: a hint.
     ///
     /// # Errors
     /// The same.
-    fn resolve_in_scan(&self, user_key: &[u8], blob_index: &[u8], upcoming: &Upcoming<'_>) -> Result<Bytes> {
+    fn resolve_in_scan(
+        &self,
+        user_key: &[u8],
+        blob_index: &[u8],
+        upcoming: &Upcoming<'_>,
+    ) -> Result<Bytes> {
         let _ = upcoming;
         self.resolve_blob(user_key, blob_index)
     }
@@ -56,8 +61,8 @@ impl<R: ValueResolver + ?Sized> ValueResolver for std::sync::Arc<R> {
 
 /// The state of a point lookup; `V` is a value that the caller keeps pinned.
 ///
-/// For each source, newest first: [`Lookup::cover`], then [`Lookup::add`] for its versions of the key, until
-/// [`Lookup::is_done`].
+/// For each source, newest first: [`Lookup::cover`], then [`Lookup::add`] for its versions of the
+/// key, until [`Lookup::is_done`].
 #[derive(Debug)]
 pub struct Lookup<V> {
     /// Newest first.
@@ -111,7 +116,8 @@ impl<V: AsRef<[u8]>> Lookup<V> {
         Self::default()
     }
 
-    /// Notes the newest visible tombstone (0: none) that covers the key in the source whose entries come next.
+    /// Notes the newest visible tombstone (0: none) that covers the key in the source whose entries
+    /// come next.
     #[inline]
     pub fn cover(&mut self, sequence: SequenceNumber) {
         self.covering = self.covering.max(sequence);
@@ -123,10 +129,15 @@ impl<V: AsRef<[u8]>> Lookup<V> {
         self.ended = true;
     }
 
-    /// Takes the next version, newest first; all must be visible to the reader's snapshot. Breaks when older ones
-    /// cannot matter.
+    /// Takes the next version, newest first; all must be visible to the reader's snapshot. Breaks
+    /// when older ones cannot matter.
     #[inline]
-    pub fn add(&mut self, sequence: SequenceNumber, value_type: ValueType, value: V) -> ControlFlow<()> {
+    pub fn add(
+        &mut self,
+        sequence: SequenceNumber,
+        value_type: ValueType,
+        value: V,
+    ) -> ControlFlow<()> {
         debug_assert!(!self.ended);
         if self.counts(sequence) {
             match value_type {
@@ -166,9 +177,10 @@ impl<V: AsRef<[u8]>> Lookup<V> {
         !self.operands.is_empty()
     }
 
-    /// Asked between two sources: whether older ones cannot matter any more. Under a range tombstone they cannot: what
-    /// they hold of the key is older than it. The files of one level are one source: where a user key straddles two of
-    /// them, ask [`Lookup::has_ended`] in between.
+    /// Asked between two sources: whether older ones cannot matter any more. Under a range
+    /// tombstone they cannot: what they hold of the key is older than it. The files of one level
+    /// are one source: where a user key straddles two of them, ask [`Lookup::has_ended`] in
+    /// between.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.ended || self.covering > 0
@@ -178,7 +190,9 @@ impl<V: AsRef<[u8]>> Lookup<V> {
     pub fn finish(self) -> Outcome<V> {
         match (self.base, self.operands) {
             (None, operands) if operands.is_empty() => Outcome::NotFound,
-            (Some((value_type, value)), operands) if operands.is_empty() => Outcome::Found(value_type, value),
+            (Some((value_type, value)), operands) if operands.is_empty() => {
+                Outcome::Found(value_type, value)
+            }
             (base, operands) => Outcome::Merge { base, operands },
         }
     }
@@ -188,8 +202,8 @@ impl<V: AsRef<[u8]>> Outcome<V> {
     /// The user's value: fetches blobs, merges operands, takes entities' default column.
     ///
     /// # Errors
-    /// `InvalidArgument` for operands without an operator; `Corruption` for undecodable values and refused merges; what
-    /// `resolver` says.
+    /// `InvalidArgument` for operands without an operator; `Corruption` for undecodable values and
+    /// refused merges; what `resolver` says.
     pub fn resolve(
         self,
         user_key: &[u8],
@@ -198,14 +212,22 @@ impl<V: AsRef<[u8]>> Outcome<V> {
     ) -> Result<Option<LookupValue<V>>> {
         Ok(Some(match self {
             Self::NotFound => return Ok(None),
-            Self::Found(value_type, value) => match locate_value(user_key, value_type, value.as_ref())? {
-                Stored::Inline(Range { start, end }) => LookupValue::Pinned { value, start, end },
-                Stored::Blob => LookupValue::Owned(resolver.resolve_blob(user_key, value.as_ref())?),
-            },
+            Self::Found(value_type, value) => {
+                match locate_value(user_key, value_type, value.as_ref())? {
+                    Stored::Inline(Range { start, end }) => {
+                        LookupValue::Pinned { value, start, end }
+                    }
+                    Stored::Blob => {
+                        LookupValue::Owned(resolver.resolve_blob(user_key, value.as_ref())?)
+                    }
+                }
+            }
             Self::Merge { base, operands } => {
                 let oldest_first: Vec<&[u8]> = operands.iter().rev().map(AsRef::as_ref).collect();
                 let base = base.as_ref().map(|(value_type, value)| (*value_type, value.as_ref()));
-                LookupValue::Owned(merge_over(user_key, base, &oldest_first, operator, resolver)?.into())
+                LookupValue::Owned(
+                    merge_over(user_key, base, &oldest_first, operator, resolver)?.into(),
+                )
             }
         }))
     }
@@ -230,12 +252,16 @@ pub(crate) enum Stored {
 
 /// Finds the user's value in an entry that holds one.
 #[inline]
-pub(crate) fn locate_value(user_key: &[u8], value_type: ValueType, stored: &[u8]) -> Result<Stored> {
+pub(crate) fn locate_value(
+    user_key: &[u8],
+    value_type: ValueType,
+    stored: &[u8],
+) -> Result<Stored> {
     match value_type {
         ValueType::BlobIndex => Ok(Stored::Blob),
-        ValueType::WideColumnEntity => {
-            entity::default_column(stored).map(Stored::Inline).map_err(|error| in_key(error, user_key))
-        }
+        ValueType::WideColumnEntity => entity::default_column(stored)
+            .map(Stored::Inline)
+            .map_err(|error| in_key(error, user_key)),
         ValueType::ValuePreferredSeqno => {
             let length = stored.len().checked_sub(size_of::<SequenceNumber>());
             let too_short = || {
@@ -250,14 +276,17 @@ pub(crate) fn locate_value(user_key: &[u8], value_type: ValueType, stored: &[u8]
     }
 }
 
-/// Whether the value of an entry is what its type says: asked where it is known in which table the entry lies.
+/// Whether the value of an entry is what its type says: asked where it is known in which table the
+/// entry lies.
 ///
 /// # Errors
 /// `Corruption`, or `NotSupported`, naming the key.
 #[inline]
 pub(crate) fn check_value(user_key: &[u8], value_type: ValueType, stored: &[u8]) -> Result<()> {
     match value_type {
-        ValueType::BlobIndex => BlobIndex::decode(stored).map(drop).map_err(|error| in_key(error, user_key)),
+        ValueType::BlobIndex => {
+            BlobIndex::decode(stored).map(drop).map_err(|error| in_key(error, user_key))
+        }
         _ => locate_value(user_key, value_type, stored).map(drop),
     }
 }
@@ -267,7 +296,8 @@ pub(crate) fn in_key(error: Error, user_key: &[u8]) -> Error {
     error.context(format!("key '{}'", user_key.escape_ascii()))
 }
 
-/// Merges operands, oldest first, over a stored base. Over an entity it returns the new default column.
+/// Merges operands, oldest first, over a stored base. Over an entity it returns the new default
+/// column.
 pub(crate) fn merge_over(
     user_key: &[u8],
     base: Option<(ValueType, &[u8])>,

@@ -2,18 +2,23 @@
 //!
 //! The children's current keys play a knock-out tournament, kept as a loser tree:
 //!
-//! 1. Node `i` (from 1) of the tree holds the loser of the match between its two subtrees; node 0 holds the winner of
-//!    all. Child `c` enters at the leaf `c + n`, whose parent is node `(c + n) / 2`.
-//! 2. When the winner has moved, it replays the matches on its way up: one comparison per level of the tree.
-//! 3. Matches compare the first eight bytes of the user keys as integers, and whole keys only when these are equal.
-//! 4. Equal keys are won by the newer source when moving forward, and by the older one when moving back.
-//! 5. To change direction, all children but the winner seek to the winner's key and step over it if need be.
+//! 1. Node `i` (from 1) of the tree holds the loser of the match between its two subtrees; node 0
+//!    holds the winner of all. Child `c` enters at the leaf `c + n`, whose parent is node `(c + n)
+//!    / 2`.
+//! 2. When the winner has moved, it replays the matches on its way up: one comparison per level of
+//!    the tree.
+//! 3. Matches compare the first eight bytes of the user keys as integers, and whole keys only when
+//!    these are equal.
+//! 4. Equal keys are won by the newer source when moving forward, and by the older one when moving
+//!    back.
+//! 5. To change direction, all children but the winner seek to the winner's key and step over it if
+//!    need be.
 
 use std::cmp::Ordering;
 
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, PinnedValue,
-    Result, SequenceNumber,
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    PinnedValue, Result, SequenceNumber,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +60,8 @@ impl Head {
 
 /// A cursor over the union of its children, in internal-key order.
 ///
-/// Children are given newest source first. Once a child fails the cursor is invalid, since the others alone would show
-/// keys that the failed one hides.
+/// Children are given newest source first. Once a child fails the cursor is invalid, since the
+/// others alone would show keys that the failed one hides.
 pub struct MergingIterator<I> {
     comparator: InternalKeyComparator,
     children: Vec<I>,
@@ -107,7 +112,8 @@ impl<I: InternalIterator> MergingIterator<I> {
         &self.heads[self.tree[0]]
     }
 
-    /// Moves the children from `first` on to `target`, those that stand before it. The cursor must move forward.
+    /// Moves the children from `first` on to `target`, those that stand before it. The cursor must
+    /// move forward.
     pub(super) fn skip_to(&mut self, first: usize, target: InternalKey<'_>) {
         assert!(self.direction == Direction::Forward, "children leap in the direction of the scan");
         let mut moved = false;
@@ -124,9 +130,13 @@ impl<I: InternalIterator> MergingIterator<I> {
         }
     }
 
-    /// Moves the children from `first` on back to `target`, those that stand after it. The cursor must move back.
+    /// Moves the children from `first` on back to `target`, those that stand after it. The cursor
+    /// must move back.
     pub(super) fn skip_back_to(&mut self, first: usize, target: InternalKey<'_>) {
-        assert!(self.direction == Direction::Backward, "children leap in the direction of the scan");
+        assert!(
+            self.direction == Direction::Backward,
+            "children leap in the direction of the scan"
+        );
         let mut moved = false;
         for index in first..self.children.len() {
             let child = &mut self.children[index];
@@ -171,13 +181,15 @@ impl<I: InternalIterator> MergingIterator<I> {
         let order = head_a.prefix.cmp(&head_b.prefix).then_with(|| {
             self.comparator.compare(self.children[a].key(), self.children[b].key()).then(a.cmp(&b))
         });
-        order == if self.direction == Direction::Forward { Ordering::Less } else { Ordering::Greater }
+        order
+            == if self.direction == Direction::Forward { Ordering::Less } else { Ordering::Greater }
     }
 
     /// Plays the whole tournament.
     fn rebuild(&mut self) {
         let count = self.children.len();
-        // Each child climbs until it loses to nobody waiting: an unplayed node (`count`) makes it wait there.
+        // Each child climbs until it loses to nobody waiting: an unplayed node (`count`) makes it
+        // wait there.
         self.tree.fill(count);
         for child in 0..count {
             let mut climber = child;

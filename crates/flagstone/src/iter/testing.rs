@@ -5,13 +5,14 @@
 //! tombstone = "[" start "," end ")@" sequence
 //! ```
 //!
-//! A value in an `ENTITY` is its default column; a `TIMED` value ends with `/` and its preferred sequence number.
+//! A value in an `ENTITY` is its default column; a `TIMED` value ends with `/` and its preferred
+//! sequence number.
 
 use super::entity;
 use crate::base::range_tombstone::RangeTombstone;
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Result,
-    SequenceNumber, ValueType,
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    Result, SequenceNumber, ValueType,
 };
 
 pub(crate) type Entry = (InternalKeyBuf, Vec<u8>);
@@ -33,7 +34,8 @@ const KINDS: [(&str, ValueType); 7] = [
 pub(crate) fn parse_entry(text: &str) -> Entry {
     let (key, rest) = text.split_once('@').expect(text);
     let (sequence, rest) = rest.split_once(':').expect(text);
-    let (kind, value) = rest.strip_suffix(')').and_then(|rest| rest.split_once('(')).unwrap_or((rest, ""));
+    let (kind, value) =
+        rest.strip_suffix(')').and_then(|rest| rest.split_once('(')).unwrap_or((rest, ""));
     let (_, kind) = *KINDS.iter().find(|(name, _)| *name == kind).expect(text);
     let value = match kind {
         ValueType::WideColumnEntity => entity::encode(&[(b"", value.as_bytes()), (b"col", b"1")]),
@@ -69,9 +71,14 @@ pub(crate) fn show_entry(key: InternalKey<'_>, value: &[u8]) -> String {
 
 pub(crate) fn parse_tombstones(text: &str) -> Vec<RangeTombstone> {
     let parse = |text: &str| {
-        let (range, sequence) = text.strip_prefix('[').and_then(|text| text.split_once(")@")).expect(text);
+        let (range, sequence) =
+            text.strip_prefix('[').and_then(|text| text.split_once(")@")).expect(text);
         let (start, end) = range.split_once(',').expect(text);
-        RangeTombstone { start: start.into(), end: end.into(), sequence: sequence.parse().expect(text) }
+        RangeTombstone {
+            start: start.into(),
+            end: end.into(),
+            sequence: sequence.parse().expect(text),
+        }
     };
     text.split_whitespace().map(parse).collect()
 }
@@ -97,7 +104,8 @@ pub(crate) struct VecIterator {
 
 impl VecIterator {
     pub(crate) fn new(comparator: InternalKeyComparator, entries: Vec<Entry>) -> Self {
-        let sorted = entries.is_sorted_by(|a, b| comparator.compare(a.0.as_key(), b.0.as_key()).is_lt());
+        let sorted =
+            entries.is_sorted_by(|a, b| comparator.compare(a.0.as_key(), b.0.as_key()).is_lt());
         assert!(sorted, "entries are in order");
         Self { comparator, entries, at: None, fails_at: None, failed: false, seeks: 0, steps: 0 }
     }

@@ -1,8 +1,9 @@
 //! The range tombstones of all sources, asked along a scan.
 //!
-//! 1. Around the key asked last, each source remembers a stretch of places (from, until) over which its answer is the
-//!    same: a fragment of its tombstones, or a gap between two.
-//! 2. The view remembers the stretch common to all sources, so a scan compares each key with one end of one stretch.
+//! 1. Around the key asked last, each source remembers a stretch of places (from, until) over which
+//!    its answer is the same: a fragment of its tombstones, or a gap between two.
+//! 2. The view remembers the stretch common to all sources, so a scan compares each key with one
+//!    end of one stretch.
 //! 3. A key outside makes those sources look again whose own stretch it left.
 
 use std::cmp::Ordering;
@@ -11,7 +12,8 @@ use super::SortedFiles;
 use super::level::partition_point;
 use crate::base::range_tombstone::BoundRef;
 use crate::base::{
-    Comparator, InternalKey, InternalKeyBuf, Result, SequenceNumber, TruncatedRangeTombstones, ValueType,
+    Comparator, InternalKey, InternalKeyBuf, Result, SequenceNumber, TruncatedRangeTombstones,
+    ValueType,
 };
 
 /// The range tombstones of a level's files, read when a scan comes to them.
@@ -107,8 +109,8 @@ impl Stretch {
 }
 
 impl TombstoneView {
-    /// A view of `sources`, each with the index of the merging iterator's child whose tombstones they are. Sources
-    /// without tombstones are best left out.
+    /// A view of `sources`, each with the index of the merging iterator's child whose tombstones
+    /// they are. Sources without tombstones are best left out.
     pub fn new(
         comparator: Comparator,
         snapshot: SequenceNumber,
@@ -141,13 +143,19 @@ impl TombstoneView {
         self.last = None;
     }
 
-    /// The newest tombstone over `key` that the snapshot sees: its sequence number, or 0. Unless reset in between, a
-    /// question in the same direction as the last one must not be about an earlier place in that direction.
+    /// The newest tombstone over `key` that the snapshot sees: its sequence number, or 0. Unless
+    /// reset in between, a question in the same direction as the last one must not be about an
+    /// earlier place in that direction.
     #[inline]
-    pub(super) fn covering(&mut self, key: InternalKey<'_>, towards: Towards) -> Result<SequenceNumber> {
+    pub(super) fn covering(
+        &mut self,
+        key: InternalKey<'_>,
+        towards: Towards,
+    ) -> Result<SequenceNumber> {
         let place = BoundRef::from(key);
-        let before_end =
-            || self.until.is_none_or(|i| self.sources[i].stretch.ends_after(place, &self.comparator));
+        let before_end = || {
+            self.until.is_none_or(|i| self.sources[i].stretch.ends_after(place, &self.comparator))
+        };
         let after_start =
             || self.from.is_none_or(|i| self.sources[i].stretch.starts_by(place, &self.comparator));
         let inside = match (self.last, towards) {
@@ -175,14 +183,19 @@ impl TombstoneView {
                 source.has_looked = true;
             }
         }
-        self.sequence = self.sources.iter().map(|source| source.stretch.sequence).max().unwrap_or(0);
+        self.sequence =
+            self.sources.iter().map(|source| source.stretch.sequence).max().unwrap_or(0);
         self.until = self.outermost(|stretch| stretch.until.place(), Ordering::Less);
         self.from = self.outermost(|stretch| stretch.from.place(), Ordering::Greater);
         Ok(())
     }
 
     /// The source whose edge comes first (`Less`) or last (`Greater`) of those that have one.
-    fn outermost(&self, edge: fn(&Stretch) -> Option<BoundRef<'_>>, wanted: Ordering) -> Option<usize> {
+    fn outermost(
+        &self,
+        edge: fn(&Stretch) -> Option<BoundRef<'_>>,
+        wanted: Ordering,
+    ) -> Option<usize> {
         let mut best: Option<(usize, BoundRef<'_>)> = None;
         for (index, source) in self.sources.iter().enumerate() {
             let Some(place) = edge(&source.stretch) else { continue };
@@ -193,8 +206,9 @@ impl TombstoneView {
         best.map(|(index, _)| index)
     }
 
-    /// Which children may skip ahead, and to where: those older than the newest source whose tombstone covers the key
-    /// asked last, to that tombstone's end in the given direction. All that they hold up to there is deleted.
+    /// Which children may skip ahead, and to where: those older than the newest source whose
+    /// tombstone covers the key asked last, to that tombstone's end in the given direction. All
+    /// that they hold up to there is deleted.
     pub(super) fn skip(&mut self, towards: Towards) -> Option<(usize, InternalKey<'_>)> {
         let covering = self.sources.iter().filter(|source| source.stretch.sequence > 0);
         let source = covering.min_by_key(|source| source.child)?;
@@ -279,7 +293,8 @@ fn locate_in_level(
 ) -> Result<()> {
     let largest = |index| BoundRef::from(level.largest(index));
     let smallest = |index| BoundRef::from(level.smallest(index));
-    let index = partition_point(level.len(), |index| largest(index).compare(&place, comparator).is_lt());
+    let index =
+        partition_point(level.len(), |index| largest(index).compare(&place, comparator).is_lt());
     let inside = index < level.len() && smallest(index).compare(&place, comparator).is_le();
     if inside && loaded.as_ref().is_none_or(|(of, _)| *of != index) {
         // Before the stretch changes: half of one would be taken for an answer after an error.
@@ -295,7 +310,9 @@ fn locate_in_level(
         if index > 0 {
             // The largest key itself still belongs to the file.
             let BoundRef { user_key, packed } = largest(index - 1);
-            stretch.from.set(packed.checked_sub(1).map_or(place, |packed| BoundRef { user_key, packed }));
+            stretch
+                .from
+                .set(packed.checked_sub(1).map_or(place, |packed| BoundRef { user_key, packed }));
         }
         return Ok(());
     }

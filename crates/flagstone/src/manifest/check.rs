@@ -1,7 +1,8 @@
 //! Checking a MANIFEST: every edit, also what an opening passes over.
 //!
-//! Something that is no record is damage where an intact one follows. Where none does, and it is what an opening takes for the
-//! last record as a power loss leaves it (see `record`), it is a torn end.
+//! Something that is no record is damage where an intact one follows. Where none does, and it is
+//! what an opening takes for the last record as a power loss leaves it (see `record`), it is a torn
+//! end.
 
 use std::sync::Arc;
 

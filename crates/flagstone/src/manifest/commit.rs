@@ -1,19 +1,23 @@
 //! Changes of the set of files, made durable before they become visible.
 //!
-//! 1. The edits are completed and the new versions built and checked; an error here changes nothing.
-//! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full state. Also if there are
-//!    several edits: of such a write, torn by a power loss, a later one may be left without an earlier. But the edits of an
-//!    atomic group are appended, which takes less: a few, each synced before the next; more, with a sync before the last and
-//!    around each that begins in one block of the file and ends in another. Of those between, which lie in one block, a power
-//!    loss may leave some without those before, but no whole group, and what is left is no damage ([`super::record`]).
-//!    (RocksDB syncs its groups once, behind the last edit, wherever they lie.)
+//! 1. The edits are completed and the new versions built and checked; an error here changes
+//!    nothing.
+//! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full
+//!    state. Also if there are several edits: of such a write, torn by a power loss, a later one
+//!    may be left without an earlier. But the edits of an atomic group are appended, which takes
+//!    less: a few, each synced before the next; more, with a sync before the last and around each
+//!    that begins in one block of the file and ends in another. Of those between, which lie in one
+//!    block, a power loss may leave some without those before, but no whole group, and what is left
+//!    is no damage ([`super::record`]). (RocksDB syncs its groups once, behind the last edit,
+//!    wherever they lie.)
 //! 3. The edits are appended; one sync for all of them, except for such a group.
 //! 4. A new MANIFEST is then named in CURRENT, which makes it count.
 //! 5. The new versions become current, files that are in none of them obsolete.
 //!
-//! If 2-4 fail, what a reopening would find is unknown: either state. Nothing changes in memory, and all later changes are
-//! refused until [`VersionSet::resume`]; the failed file is never written or synced again, the next change begins a new
-//! MANIFEST. (A sync that failed once may succeed the second time although the data is lost.)
+//! If 2-4 fail, what a reopening would find is unknown: either state. Nothing changes in memory,
+//! and all later changes are refused until [`VersionSet::resume`]; the failed file is never written
+//! or synced again, the next change begins a new MANIFEST. (A sync that failed once may succeed the
+//! second time although the data is lost.)
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -28,11 +32,12 @@ use super::record::Writer;
 use super::version::Version;
 use super::version_builder::VersionBuilder;
 use super::version_set::{
-    Family, FamilySpec, FileNumbers, Identity, Manifest, ManifestSettings, ManifestState, VersionSet,
+    Family, FamilySpec, FileNumbers, Identity, Manifest, ManifestSettings, ManifestState,
+    VersionSet,
 };
 use crate::base::{
-    Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Mutant,
-    Result, Sometimes, SubCode, file_name,
+    Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator,
+    Mutant, Result, Sometimes, SubCode, file_name,
 };
 use crate::env::{Env, Names, NewNames, OpenMode};
 use crate::wal::BLOCK_SIZE;
@@ -51,7 +56,8 @@ struct Successor {
 }
 
 impl VersionSet {
-    /// Makes a new database with the one family `default`: IDENTITY, MANIFEST-000001, CURRENT. The directory exists.
+    /// Makes a new database with the one family `default`: IDENTITY, MANIFEST-000001, CURRENT. The
+    /// directory exists.
     ///
     /// # Errors
     /// `IoError`; `InvalidArgument` if there is a CURRENT already, or the family has another name.
@@ -66,7 +72,8 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// [`VersionSet::create`], but that there is no database before [`VersionSet::name_in_current`] was called.
+    /// [`VersionSet::create`], but that there is no database before [`VersionSet::name_in_current`]
+    /// was called.
     ///
     /// # Errors
     /// As there.
@@ -82,7 +89,9 @@ impl VersionSet {
         }
         let current = file_name::current(directory);
         match env.fs.metadata(&current) {
-            Ok(_) => return Err(Error::invalid_argument("there is a database already").at(&current)),
+            Ok(_) => {
+                return Err(Error::invalid_argument("there is a database already").at(&current));
+            }
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
@@ -104,27 +113,32 @@ impl VersionSet {
             max_column_family: ColumnFamilyId::DEFAULT,
             manifest: ManifestState::new(FileNumber(0), false),
         };
-        // Of an attempt that failed there may be files, of which nobody knows what a power loss leaves.
+        // Of an attempt that failed there may be files, of which nobody knows what a power loss
+        // leaves.
         versions.mark_listed_numbers()?;
         versions.write(&mut [])?;
         Ok(versions)
     }
 
-    /// Makes edits durable in the MANIFEST, then visible in [`VersionSet::family`]. One sync for all of them; after a
-    /// crash a prefix of them may have taken place.
+    /// Makes edits durable in the MANIFEST, then visible in [`VersionSet::family`]. One sync for
+    /// all of them; after a crash a prefix of them may have taken place.
     ///
-    /// PrevLogNumber, NextFileNumber and LastSequence are added to each. A new file whose `epoch_number` is 0 gets the
-    /// smallest epoch of the files that its edit deletes (a compaction), or else the family's next one (a flush).
+    /// PrevLogNumber, NextFileNumber and LastSequence are added to each. A new file whose
+    /// `epoch_number` is 0 gets the smallest epoch of the files that its edit deletes (a
+    /// compaction), or else the family's next one (a flush).
     ///
     /// # Errors
-    /// - `Corruption`, `ColumnFamilyDropped`, `InvalidArgument` if an edit does not fit: nothing has changed.
-    /// - `IoError`: whether the edits are in the MANIFEST is unknown, so the files that they add must be kept; nothing
-    ///   changes in memory, and further changes are refused (subcode `Poisoned`) until [`VersionSet::resume`].
+    /// - `Corruption`, `ColumnFamilyDropped`, `InvalidArgument` if an edit does not fit: nothing
+    ///   has changed.
+    /// - `IoError`: whether the edits are in the MANIFEST is unknown, so the files that they add
+    ///   must be kept; nothing changes in memory, and further changes are refused (subcode
+    ///   `Poisoned`) until [`VersionSet::resume`].
     pub fn log_and_apply(&mut self, edits: Vec<VersionEdit>) -> Result<()> {
         self.commit(edits)
     }
 
-    /// As [`VersionSet::log_and_apply`], and after a crash either all edits or none have taken place.
+    /// As [`VersionSet::log_and_apply`], and after a crash either all edits or none have taken
+    /// place.
     ///
     /// # Errors
     /// See [`VersionSet::log_and_apply`].
@@ -137,7 +151,8 @@ impl VersionSet {
         self.commit(edits)
     }
 
-    /// Adds a family, durably. `log_number` is the WAL being written: older ones hold nothing of it.
+    /// Adds a family, durably. `log_number` is the WAL being written: older ones hold nothing of
+    /// it.
     ///
     /// # Errors
     /// `InvalidArgument` if the name is taken; see [`VersionSet::log_and_apply`].
@@ -149,7 +164,8 @@ impl VersionSet {
         Ok(self.create_column_families(vec![spec], log_number)?[0])
     }
 
-    /// [`VersionSet::create_column_family`] for several: all of them, or none. With more than one, a new MANIFEST is begun.
+    /// [`VersionSet::create_column_family`] for several: all of them, or none. With more than one,
+    /// a new MANIFEST is begun.
     ///
     /// # Errors
     /// As [`VersionSet::create_column_family`].
@@ -160,12 +176,15 @@ impl VersionSet {
     ) -> Result<Vec<ColumnFamilyId>> {
         self.check_writable()?;
         specs.iter().try_for_each(FamilySpec::check)?;
-        let taken = |name: &str| Error::invalid_argument(format!("column family '{name}' exists already"));
+        let taken =
+            |name: &str| Error::invalid_argument(format!("column family '{name}' exists already"));
         let mut names = HashSet::new();
         if let Some(twice) = specs.iter().find(|spec| !names.insert(spec.name.as_str())) {
             return Err(taken(&twice.name));
         }
-        if let Some(there) = self.families.values().find(|family| names.contains(family.name.as_str())) {
+        if let Some(there) =
+            self.families.values().find(|family| names.contains(family.name.as_str()))
+        {
             return Err(taken(&there.name));
         }
         let newest = self.families.keys().last().filter(|_| Mutant::ReuseFamilyId.is_on());
@@ -180,7 +199,8 @@ impl VersionSet {
             ..VersionEdit::new(*id)
         };
         let mut edits: Vec<_> = ids.iter().zip(&specs).map(added).collect();
-        let edits_at_once = if Mutant::CreateFamiliesApart.is_on() { 1 } else { edits.len().max(1) };
+        let edits_at_once =
+            if Mutant::CreateFamiliesApart.is_on() { 1 } else { edits.len().max(1) };
         edits.chunks_mut(edits_at_once).try_for_each(|edits| self.write(edits))?;
         for (id, spec) in ids.iter().zip(specs) {
             let comparator = InternalKeyComparator::new(spec.comparator);
@@ -191,7 +211,8 @@ impl VersionSet {
         Ok(ids)
     }
 
-    /// Removes a family, durably; its files become obsolete when the last version that has them is dropped.
+    /// Removes a family, durably; its files become obsolete when the last version that has them is
+    /// dropped.
     ///
     /// # Errors
     /// `InvalidArgument` for the family `default`; see [`VersionSet::log_and_apply`].
@@ -216,19 +237,21 @@ impl VersionSet {
         Ok(())
     }
 
-    /// Whether a change may be in the MANIFEST that has not taken place here: until the next one, which begins a new MANIFEST.
+    /// Whether a change may be in the MANIFEST that has not taken place here: until the next one,
+    /// which begins a new MANIFEST.
     pub fn is_in_doubt(&self) -> bool {
         self.manifest.open.is_none()
     }
 
-    /// Allows changes again after one could not be made durable; the next begins a new MANIFEST with the full state.
+    /// Allows changes again after one could not be made durable; the next begins a new MANIFEST
+    /// with the full state.
     pub fn resume(&mut self) {
         Sometimes::ManifestReplaced.reached();
         self.manifest.poison = None;
     }
 
-    /// Lets go of the MANIFEST, and of what is reserved for it, while the directory is still this process's: nothing is to be
-    /// changed any more.
+    /// Lets go of the MANIFEST, and of what is reserved for it, while the directory is still this
+    /// process's: nothing is to be changed any more.
     pub fn end(&mut self) {
         self.manifest.open = None;
     }
@@ -237,7 +260,9 @@ impl VersionSet {
         self.check_writable()?;
         for edit in &mut edits {
             if edit.family_added.is_some() || edit.family_dropped {
-                return Err(Error::invalid_argument("column families are not created or dropped by an edit"));
+                return Err(Error::invalid_argument(
+                    "column families are not created or dropped by an edit",
+                ));
             }
             self.open_family(edit.family)?;
         }
@@ -255,7 +280,9 @@ impl VersionSet {
 
     fn check_writable(&self) -> Result<()> {
         if self.read_only {
-            return Err(Error::not_supported("the database is open for reading only").at(&self.directory));
+            return Err(
+                Error::not_supported("the database is open for reading only").at(&self.directory)
+            );
         }
         match &self.manifest.poison {
             None => Ok(()),
@@ -268,7 +295,10 @@ impl VersionSet {
 
     fn open_family(&self, id: ColumnFamilyId) -> Result<&Family> {
         let dropped = || {
-            Error::new(Code::ColumnFamilyDropped, format!("column family {id} is not open or was dropped"))
+            Error::new(
+                Code::ColumnFamilyDropped,
+                format!("column family {id} is not open or was dropped"),
+            )
         };
         self.families.get(&id).ok_or_else(dropped)
     }
@@ -290,7 +320,10 @@ impl VersionSet {
         for (id, builder) in builders {
             let (version, removed_tables) = builder.build_and_removed()?;
             let base = &self.open_family(id)?.current;
-            let gone = base.blob_files.iter().filter(|(number, _)| !version.blob_files.contains_key(number));
+            let gone = base
+                .blob_files
+                .iter()
+                .filter(|(number, _)| !version.blob_files.contains_key(number));
             let removed_blob_files = gone.map(|(_, blob)| blob.file.clone()).collect();
             successors.insert(id, Successor { version, removed_tables, removed_blob_files });
         }
@@ -299,7 +332,8 @@ impl VersionSet {
 
     /// Steps 2 to 4; poisons the set if one fails.
     fn write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
-        let newest = edits.iter().flat_map(|edit| &edit.new_files).map(|(_, file)| file.largest_seqno).max();
+        let newest =
+            edits.iter().flat_map(|edit| &edit.new_files).map(|(_, file)| file.largest_seqno).max();
         self.last_sequence = self.last_sequence.max(newest.unwrap_or(0));
         let result = self.try_write(edits);
         if let Err(error) = &result {
@@ -312,7 +346,9 @@ impl VersionSet {
     fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
         let name = self.names.before_making(&self.directory);
         let mut manifest = match self.manifest.open.take() {
-            Some(manifest) if manifest.size() < manifest.size_max && may_be_appended(edits) => manifest,
+            Some(manifest) if manifest.size() < manifest.size_max && may_be_appended(edits) => {
+                manifest
+            }
             full => {
                 if full.is_some() {
                     Sometimes::ManifestRolled.reached();
@@ -354,14 +390,17 @@ impl VersionSet {
                 edit.atomic_group_remaining = None;
             }
             edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
-            edit.blob_file_additions.iter().for_each(|blob| self.file_numbers.mark_used(blob.number));
+            edit.blob_file_additions
+                .iter()
+                .for_each(|blob| self.file_numbers.mark_used(blob.number));
             self.complete(edit);
             if Mutant::ForgetOneEdit.is_on() && !edit.deleted_files.is_empty() {
                 continue;
             }
             let record = encoded(edit);
             let goes_across = !manifest.writer.has_room_in_block(&record);
-            let is_apart = count <= SYNCED_ONE_BY_ONE || index + 1 == count || goes_across || is_across;
+            let is_apart =
+                count <= SYNCED_ONE_BY_ONE || index + 1 == count || goes_across || is_across;
             if index > 0 && is_apart && new_name.is_none() && !Mutant::SkipManifestSync.is_on() {
                 manifest.writer.sync()?;
             }
@@ -404,7 +443,8 @@ impl VersionSet {
         begin().inspect_err(|_| self.remove_manifest(number))
     }
 
-    /// Removes a MANIFEST that CURRENT surely does not name: on a full disk a change is tried again and again.
+    /// Removes a MANIFEST that CURRENT surely does not name: on a full disk a change is tried again
+    /// and again.
     fn remove_manifest(&self, number: FileNumber) {
         let _ = self.env.fs.remove(&file_name::manifest(&self.directory, number));
     }
@@ -441,8 +481,10 @@ impl VersionSet {
 
     /// The edits from which the present state can be read back, in RocksDB's order.
     pub(super) fn full_state(&self) -> Vec<VersionEdit> {
-        let mut edits =
-            vec![VersionEdit { db_id: Some(self.identity.db_id.clone()), ..VersionEdit::default() }];
+        let mut edits = vec![VersionEdit {
+            db_id: Some(self.identity.db_id.clone()),
+            ..VersionEdit::default()
+        }];
         for family in self.families.values() {
             let is_default = family.id == ColumnFamilyId::DEFAULT;
             edits.push(VersionEdit {
@@ -470,9 +512,11 @@ impl VersionSet {
             edit.next_file_number = Some(self.file_numbers.next());
             // Without it, the id of the last family that was dropped would be given out again.
             edit.max_column_family = Some(self.max_column_family).filter(|id| id.0 != 0);
-            edit.min_log_number_to_keep = Some(self.min_log_number_to_keep).filter(|number| number.0 != 0);
+            edit.min_log_number_to_keep =
+                Some(self.min_log_number_to_keep).filter(|number| number.0 != 0);
         }
-        edit.new_files = family.current.files().map(|(level, file)| (level, file.meta.clone())).collect();
+        edit.new_files =
+            family.current.files().map(|(level, file)| (level, file.meta.clone())).collect();
         for (&number, state) in &family.current.blob_files {
             edit.blob_file_additions.push(BlobFileAddition { number, ..state.file.meta.clone() });
             let (count, bytes) = (state.garbage_count, state.garbage_bytes);
@@ -497,7 +541,8 @@ impl VersionSet {
                 file.mark_obsolete();
             }
             family.current = Arc::new(successor.version);
-            family.next_epoch_number = family.next_epoch_number.max(epochs.get(&id).copied().unwrap_or(0));
+            family.next_epoch_number =
+                family.next_epoch_number.max(epochs.get(&id).copied().unwrap_or(0));
         }
         for edit in edits {
             if let Some(family) = self.families.get_mut(&edit.family) {
@@ -523,7 +568,8 @@ impl VersionEdit {
 fn may_be_appended(edits: &[VersionEdit]) -> bool {
     let is_group = || edits.iter().all(|edit| edit.atomic_group_remaining.is_some());
     let bytes = || edits.iter().map(|edit| encoded(edit).len()).sum::<usize>();
-    edits.len() <= 1 || is_group() && (edits.len() <= SYNCED_ONE_BY_ONE || bytes() <= APPENDED_BYTES_MAX)
+    edits.len() <= 1
+        || is_group() && (edits.len() <= SYNCED_ONE_BY_ONE || bytes() <= APPENDED_BYTES_MAX)
 }
 
 pub(super) fn encoded(edit: &VersionEdit) -> Vec<u8> {
@@ -534,7 +580,8 @@ pub(super) fn encoded(edit: &VersionEdit) -> Vec<u8> {
 
 /// Gives epochs to new files without one; the family's next epoch after that.
 fn assign_epochs(edit: &mut VersionEdit, base: &Version, mut next_epoch: u64) -> u64 {
-    let deleted = |file: &TableFile| edit.deleted_files.iter().any(|&(_, number)| number == file.number());
+    let deleted =
+        |file: &TableFile| edit.deleted_files.iter().any(|&(_, number)| number == file.number());
     let inherited = if edit.new_files.iter().any(|(_, file)| file.epoch_number == 0) {
         base.files().filter(|(_, file)| deleted(file)).map(|(_, file)| file.meta.epoch_number).min()
     } else {

@@ -28,7 +28,8 @@ impl VersionSet {
 }
 
 impl StateCopy {
-    /// Writes and syncs the MANIFEST in `directory`; it counts once CURRENT names it, which is left to the caller.
+    /// Writes and syncs the MANIFEST in `directory`; it counts once CURRENT names it, which is left
+    /// to the caller.
     ///
     /// # Errors
     /// `IoError`.

@@ -2,10 +2,12 @@
 
 use super::edit::{CompactCursor, VersionEdit, WalAddition};
 use super::format::{
-    BLOB_TERMINATE, CUSTOM_MUST_UNDERSTAND, MAX_FILE_NUMBER, MAX_LEVEL, MAX_PATH_ID, WAL_SYNCED_SIZE,
-    WAL_TERMINATE, file_tag, tag,
+    BLOB_TERMINATE, CUSTOM_MUST_UNDERSTAND, MAX_FILE_NUMBER, MAX_LEVEL, MAX_PATH_ID,
+    WAL_SYNCED_SIZE, WAL_TERMINATE, file_tag, tag,
 };
-use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
+use super::metadata::{
+    BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata,
+};
 use crate::base::coding::Decoder;
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
@@ -16,7 +18,8 @@ impl VersionEdit {
     /// Reads an edit that takes up all of `bytes`.
     ///
     /// # Errors
-    /// `Corruption` that names the field, `NotSupported` for names that are not UTF-8; the caller adds file and offset.
+    /// `Corruption` that names the field, `NotSupported` for names that are not UTF-8; the caller
+    /// adds file and offset.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut edit = Self::default();
         let mut fields = Fields(Decoder::new(bytes));
@@ -39,8 +42,12 @@ impl VersionEdit {
         match tag {
             tag::COMPARATOR => self.comparator = Some(fields.text("comparator name")?),
             tag::LOG_NUMBER => self.log_number = Some(fields.number("log number")?),
-            tag::PREV_LOG_NUMBER => self.prev_log_number = Some(fields.number("previous log number")?),
-            tag::NEXT_FILE_NUMBER => self.next_file_number = Some(fields.number("next file number")?),
+            tag::PREV_LOG_NUMBER => {
+                self.prev_log_number = Some(fields.number("previous log number")?)
+            }
+            tag::NEXT_FILE_NUMBER => {
+                self.next_file_number = Some(fields.number("next file number")?)
+            }
             tag::LAST_SEQUENCE => self.last_sequence = Some(fields.sequence("last sequence")?),
             tag::MIN_LOG_NUMBER_TO_KEEP => {
                 self.min_log_number_to_keep = Some(fields.number("min log number to keep")?);
@@ -62,7 +69,8 @@ impl VersionEdit {
         match tag {
             tag::COMPACT_CURSOR => {
                 let level = fields.level("compact cursor")?;
-                self.compact_cursors.push(CompactCursor { level, key: fields.key("compact cursor")? });
+                self.compact_cursors
+                    .push(CompactCursor { level, key: fields.key("compact cursor")? });
             }
             tag::DELETED_FILE => {
                 let level = fields.level("deleted file")?;
@@ -100,7 +108,8 @@ impl VersionEdit {
             }
             tag::PERSIST_USER_TIMESTAMPS => {
                 let flag = fields.lps("persist user timestamps")?;
-                self.persist_user_timestamps = Some(one_byte(flag, "persist user timestamps")? != 0);
+                self.persist_user_timestamps =
+                    Some(one_byte(flag, "persist user timestamps")? != 0);
             }
             _ => return Ok(false),
         }
@@ -109,7 +118,8 @@ impl VersionEdit {
 
     fn decode_file(&mut self, fields: &mut Fields<'_>) -> Result<(usize, FileMetadata)> {
         let level = fields.level("new file")?;
-        let mut file = FileMetadata { number: fields.number("new file")?, ..FileMetadata::default() };
+        let mut file =
+            FileMetadata { number: fields.number("new file")?, ..FileMetadata::default() };
         file.size = fields.v64("file size")?;
         decode_bounds(fields, &mut file)?;
         decode_seqnos(fields, &mut file)?;
@@ -120,8 +130,9 @@ impl VersionEdit {
             }
             let value = fields.lps("custom field of a new file")?;
             if tag == file_tag::MIN_LOG_NUMBER_TO_KEEP {
-                let number =
-                    Decoder::new(value).fixed64().ok_or_else(|| malformed("min log number to keep"))?;
+                let number = Decoder::new(value)
+                    .fixed64()
+                    .ok_or_else(|| malformed("min log number to keep"))?;
                 self.min_log_number_to_keep = Some(file_number(number, "min log number to keep")?);
             } else {
                 decode_custom_field(&mut file, tag, value)?;
@@ -138,8 +149,9 @@ fn decode_old_file(tag: u32, fields: &mut Fields<'_>) -> Result<(usize, FileMeta
     }
     file.size = fields.v64("file size")?;
     decode_bounds(fields, &mut file)?;
-    // LevelDB records no seqnos. With none, level 0 is ordered by file number, as LevelDB and RocksDB read it; those of the
-    // bounding keys say nothing of the keys between, and RocksDB would not open what they order otherwise.
+    // LevelDB records no seqnos. With none, level 0 is ordered by file number, as LevelDB and
+    // RocksDB read it; those of the bounding keys say nothing of the keys between, and RocksDB
+    // would not open what they order otherwise.
     if tag != tag::NEW_FILE {
         decode_seqnos(fields, &mut file)?;
     }
@@ -167,16 +179,26 @@ fn decode_seqnos(fields: &mut Fields<'_>, file: &mut FileMetadata) -> Result<()>
 
 fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Result<()> {
     match tag {
-        file_tag::NEED_COMPACTION => file.marked_for_compaction = one_byte(value, "need compaction")? == 1,
+        file_tag::NEED_COMPACTION => {
+            file.marked_for_compaction = one_byte(value, "need compaction")? == 1
+        }
         file_tag::OLDEST_BLOB_FILE => {
             let number = file_number(one_v64(value, "oldest blob file")?, "oldest blob file")?;
             file.oldest_blob_file = (number.0 != 0).then_some(number);
         }
-        file_tag::OLDEST_ANCESTOR_TIME => file.oldest_ancestor_time = one_v64(value, "oldest ancestor time")?,
-        file_tag::FILE_CREATION_TIME => file.file_creation_time = one_v64(value, "file creation time")?,
+        file_tag::OLDEST_ANCESTOR_TIME => {
+            file.oldest_ancestor_time = one_v64(value, "oldest ancestor time")?
+        }
+        file_tag::FILE_CREATION_TIME => {
+            file.file_creation_time = one_v64(value, "file creation time")?
+        }
         file_tag::FILE_CHECKSUM => file.file_checksum = value.to_vec(),
-        file_tag::FILE_CHECKSUM_FUNCTION => file.file_checksum_function = text(value, "checksum function")?,
-        file_tag::TEMPERATURE => file.temperature = Temperature::from_byte(one_byte(value, "temperature")?),
+        file_tag::FILE_CHECKSUM_FUNCTION => {
+            file.file_checksum_function = text(value, "checksum function")?
+        }
+        file_tag::TEMPERATURE => {
+            file.temperature = Temperature::from_byte(one_byte(value, "temperature")?)
+        }
         file_tag::MIN_TIMESTAMP => file.min_timestamp = value.to_vec(),
         file_tag::MAX_TIMESTAMP => file.max_timestamp = value.to_vec(),
         file_tag::UNIQUE_ID => {
@@ -186,7 +208,8 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
         }
         file_tag::EPOCH_NUMBER => file.epoch_number = one_v64(value, "epoch number")?,
         file_tag::COMPENSATED_RANGE_DELETION_SIZE => {
-            file.compensated_range_deletion_size = one_v64(value, "compensated range deletion size")?;
+            file.compensated_range_deletion_size =
+                one_v64(value, "compensated range deletion size")?;
         }
         file_tag::TAIL_SIZE => file.tail_size = one_v64(value, "tail size")?,
         file_tag::USER_TIMESTAMPS_PERSISTED => {
@@ -196,7 +219,9 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
         file_tag::ENTRY_STATS => file.entry_stats = Some(entry_stats(value)?),
         file_tag::PATH_ID => file.path_id = path_id(u32::from(one_byte(value, "path id")?))?,
         _ if tag & CUSTOM_MUST_UNDERSTAND != 0 => {
-            return Err(Error::corruption(format!("version edit: new file with unknown custom field {tag}")));
+            return Err(Error::corruption(format!(
+                "version edit: new file with unknown custom field {tag}"
+            )));
         }
         _ => {}
     }
@@ -216,14 +241,17 @@ fn entry_stats(payload: &[u8]) -> Result<EntryStats> {
 
 fn blob_references(payload: &[u8]) -> Result<Option<BlobReferences>> {
     let mut decoder = Decoder::new(payload);
-    let number = |decoder: &mut Decoder<'_>| decoder.varint64().ok_or_else(|| malformed("blob references"));
+    let number =
+        |decoder: &mut Decoder<'_>| decoder.varint64().ok_or_else(|| malformed("blob references"));
     let others = number(&mut decoder)?;
     let (mut files, mut before) = (Vec::new(), 0u64);
     while !decoder.is_empty() {
         let (step, bytes) = (number(&mut decoder)?, number(&mut decoder)?);
         // Each has its place after the one before.
-        let next =
-            before.checked_add(step).filter(|_| step > 0).ok_or_else(|| malformed("blob references"))?;
+        let next = before
+            .checked_add(step)
+            .filter(|_| step > 0)
+            .ok_or_else(|| malformed("blob references"))?;
         files.push((file_number(next, "blob references")?, bytes));
         before = next;
     }
@@ -273,7 +301,11 @@ fn decode_wal_addition(fields: &mut Fields<'_>) -> Result<WalAddition> {
         match fields.v32("tag of a WAL addition")? {
             WAL_TERMINATE => return Ok(wal),
             WAL_SYNCED_SIZE => wal.synced_size = Some(fields.v64("synced size of a WAL")?),
-            other => return Err(Error::corruption(format!("version edit: WAL with unknown field {other}"))),
+            other => {
+                return Err(Error::corruption(format!(
+                    "version edit: WAL with unknown field {other}"
+                )));
+            }
         }
     }
 }
@@ -339,7 +371,11 @@ impl<'a> Fields<'a> {
     }
 
     fn level(&mut self, what: &str) -> Result<usize> {
-        self.v32(what).ok().filter(|&l| l < MAX_LEVEL).map(|l| l as usize).ok_or_else(|| malformed(what))
+        self.v32(what)
+            .ok()
+            .filter(|&l| l < MAX_LEVEL)
+            .map(|l| l as usize)
+            .ok_or_else(|| malformed(what))
     }
 
     fn key(&mut self, what: &str) -> Result<InternalKeyBuf> {

@@ -22,7 +22,11 @@ impl fmt::Display for VersionEdit {
         line(f, "last sequence", self.last_sequence)?;
         line(f, "min log number to keep", self.min_log_number_to_keep.map(|n| n.0))?;
         line(f, "max column family", self.max_column_family)?;
-        line(f, "full history timestamp low", self.full_history_ts_low.as_deref().map(<[u8]>::escape_ascii))?;
+        line(
+            f,
+            "full history timestamp low",
+            self.full_history_ts_low.as_deref().map(<[u8]>::escape_ascii),
+        )?;
         for cursor in &self.compact_cursors {
             write!(f, "\n  compact cursor: level {}, after {}", cursor.level, Key(&cursor.key))?;
         }
@@ -34,7 +38,12 @@ impl fmt::Display for VersionEdit {
         }
         for blob in &self.blob_file_additions {
             let (count, bytes) = (blob.total_count, blob.total_bytes);
-            write!(f, "\n  new blob file: {}.blob, {}, {bytes} bytes", blob.number, counted(count, "blob"))?;
+            write!(
+                f,
+                "\n  new blob file: {}.blob, {}, {bytes} bytes",
+                blob.number,
+                counted(count, "blob")
+            )?;
         }
         for garbage in &self.blob_file_garbages {
             let (count, bytes) = (counted(garbage.count, "blob"), garbage.bytes);
@@ -42,7 +51,9 @@ impl fmt::Display for VersionEdit {
         }
         for wal in &self.wal_additions {
             match wal.synced_size {
-                Some(size) => write!(f, "\n  tracked WAL: {}.log, {size} bytes synced", wal.number)?,
+                Some(size) => {
+                    write!(f, "\n  tracked WAL: {}.log, {size} bytes synced", wal.number)?
+                }
                 None => write!(f, "\n  tracked WAL: {}.log", wal.number)?,
             }
         }
@@ -67,8 +78,16 @@ impl fmt::Display for FileMetadata {
             Key(&self.smallest),
             Key(&self.largest)
         )?;
-        write!(f, ", seqnos {}..{}, epoch {}", self.smallest_seqno, self.largest_seqno, self.epoch_number)?;
-        write!(f, ", ancestor {} s, created {} s", self.oldest_ancestor_time, self.file_creation_time)?;
+        write!(
+            f,
+            ", seqnos {}..{}, epoch {}",
+            self.smallest_seqno, self.largest_seqno, self.epoch_number
+        )?;
+        write!(
+            f,
+            ", ancestor {} s, created {} s",
+            self.oldest_ancestor_time, self.file_creation_time
+        )?;
         if let Some(blob) = self.oldest_blob_file {
             write!(f, ", oldest blob file {blob}")?;
         }

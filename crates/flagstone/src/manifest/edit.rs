@@ -81,9 +81,10 @@ impl VersionEdit {
         self.new_files.push((level, file));
     }
 
-    /// What of the WALs is there, if the edit tells: this one or a newer one. An edit that does no more than raise the family's
-    /// log number may name a WAL that never was. RocksDB 11.8 notes the number behind its last WAL so when it closes a database
-    /// and the family's memtable is empty (`optimize_manifest_for_recovery`), and when it opens one.
+    /// What of the WALs is there, if the edit tells: this one or a newer one. An edit that does no
+    /// more than raise the family's log number may name a WAL that never was. RocksDB 11.8 notes
+    /// the number behind its last WAL so when it closes a database and the family's memtable is
+    /// empty (`optimize_manifest_for_recovery`), and when it opens one.
     pub fn known_wal(&self) -> Option<FileNumber> {
         let number = self.log_number?;
         let is_alone = self.family_added.is_none()

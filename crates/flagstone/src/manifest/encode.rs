@@ -2,7 +2,9 @@
 
 use super::edit::VersionEdit;
 use super::format::{BLOB_TERMINATE, WAL_SYNCED_SIZE, WAL_TERMINATE, file_tag, tag};
-use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
+use super::metadata::{
+    BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata,
+};
 use crate::base::coding::{put_lps, put_varint32, put_varint64};
 
 impl VersionEdit {
@@ -115,7 +117,11 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
     put_number(out, file_tag::EPOCH_NUMBER, file.epoch_number);
     if !file.file_checksum.is_empty() || !file.file_checksum_function.is_empty() {
         put_text(out, file_tag::FILE_CHECKSUM, Some(&file.file_checksum));
-        put_text(out, file_tag::FILE_CHECKSUM_FUNCTION, Some(file.file_checksum_function.as_bytes()));
+        put_text(
+            out,
+            file_tag::FILE_CHECKSUM_FUNCTION,
+            Some(file.file_checksum_function.as_bytes()),
+        );
     }
     if file.path_id != 0 {
         put_text(out, file_tag::PATH_ID, Some(&[file.path_id as u8]));
@@ -137,7 +143,11 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
     }
     put_text(out, file_tag::UNIQUE_ID, file.unique_id.as_ref().map(|id| id.0.as_slice()));
     if file.compensated_range_deletion_size != 0 {
-        put_number(out, file_tag::COMPENSATED_RANGE_DELETION_SIZE, file.compensated_range_deletion_size);
+        put_number(
+            out,
+            file_tag::COMPENSATED_RANGE_DELETION_SIZE,
+            file.compensated_range_deletion_size,
+        );
     }
     if file.tail_size != 0 {
         put_number(out, file_tag::TAIL_SIZE, file.tail_size);

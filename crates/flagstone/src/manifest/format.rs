@@ -107,5 +107,6 @@ pub(super) const MAX_FILE_NUMBER: u64 = (1 << 62) - 1;
 /// The largest index of a directory that a table can lie in.
 pub(super) const MAX_PATH_ID: u32 = 3;
 
-/// A bound for the level in an edit, far above any real tree, so that no table of levels is sized by hostile input.
+/// A bound for the level in an edit, far above any real tree, so that no table of levels is sized
+/// by hostile input.
 pub(super) const MAX_LEVEL: u32 = 1 << 10;

@@ -1,10 +1,12 @@
 //! What of a blob file has been given back to the file system, and what is known of the rest.
 //!
-//! The MANIFEST says nothing of holes: how much of a file is on the disk is what the disk says, when the database is opened and
-//! after each punch. On a file system that compresses this is less than what was written, and counts the same.
+//! The MANIFEST says nothing of holes: how much of a file is on the disk is what the disk says,
+//! when the database is opened and after each punch. On a file system that compresses this is less
+//! than what was written, and counts the same.
 //!
-//! **Thread safety.** One thread at a time changes the holes of a file: it surveys or punches, while others look, with the state
-//! lock or without. What they read of two of these numbers may be of two moments.
+//! **Thread safety.** One thread at a time changes the holes of a file: it surveys or punches,
+//! while others look, with the state lock or without. What they read of two of these numbers may be
+//! of two moments.
 
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,9 +15,11 @@ use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 pub struct Holes {
     /// Bytes that are not on the disk.
     punched: AtomicU64,
-    /// Bytes that will go when the last reader does who began before they were garbage, 0 once it has.
+    /// Bytes that will go when the last reader does who began before they were garbage, 0 once it
+    /// has.
     promised: AtomicU64,
-    /// Bytes that will not be on the disk when all holes are punched that are being punched; 0 while none are.
+    /// Bytes that will not be on the disk when all holes are punched that are being punched; 0
+    /// while none are.
     expected: AtomicU64,
     /// Its bytes of garbage when its live records were looked up last.
     surveyed: AtomicU64,
@@ -62,7 +66,8 @@ impl Holes {
         self.promised.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that will not be on the disk when the holes are punched that are being punched; 0 while none are.
+    /// Bytes that will not be on the disk when the holes are punched that are being punched; 0
+    /// while none are.
     pub fn expected(&self) -> u64 {
         self.expected.load(Ordering::Relaxed)
     }

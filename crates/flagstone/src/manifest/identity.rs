@@ -1,4 +1,5 @@
-//! A database's identity: a UUID that the MANIFEST and the file IDENTITY hold, so that copies can be told apart.
+//! A database's identity: a UUID that the MANIFEST and the file IDENTITY hold, so that copies can
+//! be told apart.
 
 use std::path::Path;
 
@@ -6,7 +7,10 @@ use crate::base::{Result, file_name};
 use crate::env::{FileSystem, Random, read_file};
 
 /// The content of IDENTITY, and whether it has to be written.
-pub(super) fn read_identity(fs: &dyn FileSystem, directory: &Path) -> Result<(Option<String>, bool)> {
+pub(super) fn read_identity(
+    fs: &dyn FileSystem,
+    directory: &Path,
+) -> Result<(Option<String>, bool)> {
     match read_file(fs, &file_name::identity(directory), 4096) {
         Ok(bytes) => {
             let text = String::from_utf8_lossy(&bytes).trim().to_string();

@@ -1,15 +1,21 @@
-//! Files in use: what the versions of a family share, and how a file is noticed that nobody uses any longer.
+//! Files in use: what the versions of a family share, and how a file is noticed that nobody uses
+//! any longer.
 //!
 //! **Invariants**
-//! - A table or blob file has one [`Claim`] on its name. Normally one `Arc<TableFile>` or `Arc<BlobFile>`, shared by all
-//!   versions, holds it; when an edit changes what is recorded of a table, the old and the new `TableFile` share it.
-//! - A claim is marked obsolete once the newest version no longer contains the file and that is durable.
-//! - A blob file that is written before an edit adds it has its claim from then on ([`BlobFileClaim`]): whoever reads it by
-//!   way of a memtable, without a version that has it, keeps it as well.
-//! - When the last owner of a marked claim lets go (an old version, an iterator), the file is pushed to the
-//!   [`ObsoleteFiles`] queue, once; the database's purger then removes it from the disk.
+//! - A table or blob file has one [`Claim`] on its name. Normally one `Arc<TableFile>` or
+//!   `Arc<BlobFile>`, shared by all versions, holds it; when an edit changes what is recorded of a
+//!   table, the old and the new `TableFile` share it.
+//! - A claim is marked obsolete once the newest version no longer contains the file and that is
+//!   durable.
+//! - A blob file that is written before an edit adds it has its claim from then on
+//!   ([`BlobFileClaim`]): whoever reads it by way of a memtable, without a version that has it,
+//!   keeps it as well.
+//! - When the last owner of a marked claim lets go (an old version, an iterator), the file is
+//!   pushed to the [`ObsoleteFiles`] queue, once; the database's purger then removes it from the
+//!   disk.
 //!
-//! **Thread safety**: everything is shared and dropped freely across threads; only the holder of the version set marks.
+//! **Thread safety**: everything is shared and dropped freely across threads; only the holder of
+//! the version set marks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +24,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
-use crate::base::{DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, SequenceNumber, file_name};
+use crate::base::{
+    DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, SequenceNumber, file_name,
+};
 use crate::sst::Table;
 
 /// A file that nothing refers to any longer.
@@ -75,7 +83,8 @@ pub struct ObsoleteFiles {
 }
 
 impl ObsoleteFiles {
-    /// Takes so many at most of those that have gathered, the oldest; [`ObsoleteFiles::put_back`] says what became of them.
+    /// Takes so many at most of those that have gathered, the oldest; [`ObsoleteFiles::put_back`]
+    /// says what became of them.
     pub fn take(&self, at_most: usize) -> Vec<ObsoleteFile> {
         let mut queue = self.queue.lock();
         let count = at_most.min(queue.len());
@@ -84,7 +93,8 @@ impl ObsoleteFiles {
         taken
     }
 
-    /// Of this many that were taken, all but `failed` are removed. How many have gathered meanwhile.
+    /// Of this many that were taken, all but `failed` are removed. How many have gathered
+    /// meanwhile.
     pub fn put_back(&self, taken: usize, failed: Vec<ObsoleteFile>) -> usize {
         let mut queue = self.queue.lock();
         let gathered = queue.len();
@@ -106,8 +116,8 @@ impl ObsoleteFiles {
         (queue.len(), self.taken.load(Ordering::Relaxed))
     }
 
-    /// Frees what memory holds of the obsolete tables that were open. Whoever comes while another does it waits: when the call
-    /// returns, nothing is left of what was obsolete before.
+    /// Frees what memory holds of the obsolete tables that were open. Whoever comes while another
+    /// does it waits: when the call returns, nothing is left of what was obsolete before.
     pub fn uncache_retired(&self) {
         let _one_at_a_time = self.uncaching.lock();
         let retired = std::mem::take(&mut *self.retired.lock());
@@ -169,25 +179,28 @@ pub struct TableFile {
     pub meta: FileMetadata,
     /// Whether a running compaction has it as input; set and cleared under the database's lock.
     pub being_compacted: AtomicBool,
-    /// Whether it stays as it is: until the next opening, since it, or a blob file that it refers to, could not be read; or until
-    /// the snapshots are gone that need more range deletions than a table holds.
+    /// Whether it stays as it is: until the next opening, since it, or a blob file that it refers
+    /// to, could not be read; or until the snapshots are gone that need more range deletions than a
+    /// table holds.
     pub set_aside: AtomicBool,
     /// Whether somebody suggested that it be compacted.
     pub suggested: AtomicBool,
-    /// Whether a compaction at the bottom has left it with sequence numbers that all snapshots see: those of operands that the
-    /// merge operator refuses. Another one would leave them, too.
+    /// Whether a compaction at the bottom has left it with sequence numbers that all snapshots see:
+    /// those of operands that the merge operator refuses. Another one would leave them, too.
     pub settled: AtomicBool,
     /// See [`TableFile::keep_apart`]; 0 if it need not be.
     apart_under: AtomicU64,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
-    /// Held by whoever opens it. What is read for that is as large as index and filter: others wait, instead of reading it, too.
+    /// Held by whoever opens it. What is read for that is as large as index and filter: others
+    /// wait, instead of reading it, too.
     pub opening: Mutex<()>,
     /// All that the open table has, if those are many range deletions within the bounds of `meta`.
     deletions_only: OnceLock<Arc<FragmentedRangeTombstones>>,
     /// Whether it lies under LevelDB's name for a table, `NNNNNN.ldb`.
     has_leveldb_name: AtomicBool,
-    /// Declared last, so that the table is closed, or among the retired, before its file may be removed.
+    /// Declared last, so that the table is closed, or among the retired, before its file may be
+    /// removed.
     claim: Arc<Claim>,
 }
 
@@ -215,8 +228,8 @@ impl TableFile {
         self.meta.marked_for_compaction || self.suggested.load(Ordering::Relaxed)
     }
 
-    /// Together with its neighbours in level 0 it has more range deletions than a table can hold, as long as the oldest snapshot
-    /// is this one, or none: to merge them there is in vain.
+    /// Together with its neighbours in level 0 it has more range deletions than a table can hold,
+    /// as long as the oldest snapshot is this one, or none: to merge them there is in vain.
     pub fn keep_apart(&self, oldest_snapshot: SequenceNumber) {
         self.apart_under.store(oldest_snapshot.max(1), Ordering::Relaxed);
     }
@@ -227,7 +240,8 @@ impl TableFile {
         under > 0 && oldest_snapshot <= under
     }
 
-    /// Whether the file is obsolete and this its last owner. Two that let go at once may both not be.
+    /// Whether the file is obsolete and this its last owner. Two that let go at once may both not
+    /// be.
     fn is_last(&self) -> bool {
         self.claim.obsolete.load(Ordering::Acquire) && Arc::strong_count(&self.claim) == 1
     }
@@ -263,7 +277,8 @@ impl TableFile {
         table
     }
 
-    /// All that the open table has, if it is known to be many range deletions, none of a key beyond the file's bounds.
+    /// All that the open table has, if it is known to be many range deletions, none of a key beyond
+    /// the file's bounds.
     #[inline]
     pub fn deletions_only(&self) -> Option<&FragmentedRangeTombstones> {
         self.deletions_only.get().map(|deletions| &**deletions)
@@ -271,7 +286,9 @@ impl TableFile {
 
     fn contains(&self, deletions: &FragmentedRangeTombstones) -> bool {
         let order = deletions.comparator();
-        let ends = deletions.get(0).zip(deletions.len().checked_sub(1).and_then(|last| deletions.get(last)));
+        let ends = deletions
+            .get(0)
+            .zip(deletions.len().checked_sub(1).and_then(|last| deletions.get(last)));
         ends.is_some_and(|(first, last)| {
             order.compare(self.meta.smallest.user_key(), first.start).is_le()
                 && order.compare(last.end, self.meta.largest.user_key()).is_le()
@@ -287,7 +304,11 @@ impl TableFile {
     /// Its name: LevelDB's, once it was found under that.
     pub fn path(&self) -> PathBuf {
         let path = self.claim.file.path();
-        if self.has_leveldb_name.load(Ordering::Relaxed) { path.with_extension("ldb") } else { path }
+        if self.has_leveldb_name.load(Ordering::Relaxed) {
+            path.with_extension("ldb")
+        } else {
+            path
+        }
     }
 
     /// It was found under LevelDB's name.

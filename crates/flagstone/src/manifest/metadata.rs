@@ -24,7 +24,8 @@ pub struct FileMetadata {
     pub marked_for_compaction: bool,
     /// The smallest number of a blob file that an entry refers to.
     pub oldest_blob_file: Option<FileNumber>,
-    /// What its entries have to do with blob files, if that is known: of a table that RocksDB wrote it is not.
+    /// What its entries have to do with blob files, if that is known: of a table that RocksDB wrote
+    /// it is not.
     pub blob_references: Option<BlobReferences>,
     /// When its oldest key was written, in seconds since 1970; 0 if unknown.
     pub oldest_ancestor_time: u64,
@@ -46,7 +47,8 @@ pub struct FileMetadata {
     pub unique_id: Option<UniqueId>,
     /// Bytes in deeper levels that its range tombstones cover.
     pub compensated_range_deletion_size: u64,
-    /// What its entries are, if that is known: of a table that RocksDB wrote the MANIFEST does not say it.
+    /// What its entries are, if that is known: of a table that RocksDB wrote the MANIFEST does not
+    /// say it.
     pub entry_stats: Option<EntryStats>,
     /// Bytes from the first block after the data blocks to the end; 0 if unknown.
     pub tail_size: u64,
@@ -112,11 +114,12 @@ impl EntryStats {
     }
 }
 
-/// What a table's entries have to do with blob files. RocksDB records the oldest file alone; to empty any other, one must
-/// know which tables refer to it.
+/// What a table's entries have to do with blob files. RocksDB records the oldest file alone; to
+/// empty any other, one must know which tables refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlobReferences {
-    /// Entries that refer to none, such as deletions: each may hide a blob that an older table refers to.
+    /// Entries that refer to none, such as deletions: each may hide a blob that an older table
+    /// refers to.
     pub others: u64,
     /// Bytes of the records that the entries refer to, by file, ascending.
     files: Vec<(FileNumber, u64)>,
@@ -125,7 +128,8 @@ pub struct BlobReferences {
 }
 
 impl BlobReferences {
-    /// `files` ascending, with the bytes of the records referred to; `None` if there is nothing to say.
+    /// `files` ascending, with the bytes of the records referred to; `None` if there is nothing to
+    /// say.
     pub fn new(others: u64, files: Vec<(FileNumber, u64)>) -> Option<Self> {
         let bytes = files.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
         (others > 0 || !files.is_empty()).then_some(Self { others, files, bytes })
@@ -143,7 +147,9 @@ impl BlobReferences {
 
     /// Bytes of the records of `file` that are referred to.
     pub fn bytes_in(&self, file: FileNumber) -> u64 {
-        self.files.binary_search_by_key(&file, |(number, _)| *number).map_or(0, |at| self.files[at].1)
+        self.files
+            .binary_search_by_key(&file, |(number, _)| *number)
+            .map_or(0, |at| self.files[at].1)
     }
 }
 

@@ -1,13 +1,15 @@
 //! Which files make up the database: version edits, versions, the MANIFEST.
 //!
-//! - `format`: the grammar of an edit and its tags; `edit`, `encode`, `decode`, `display`: one [`VersionEdit`]
+//! - `format`: the grammar of an edit and its tags; `edit`, `encode`, `decode`, `display`: one
+//!   [`VersionEdit`]
 //! - `metadata`: what the MANIFEST says of a file; `live`: the same while the file is in use
 //! - `holes`: what of a blob file is not on the disk any longer
-//! - `version`: the immutable set of files of one column family; `version_builder`: edits applied to one
-//! - `record`: the framing of edits in a MANIFEST; `dump`: a MANIFEST edit by edit; `check`: what is
-//!   damaged in one
-//! - `version_set`: all families and the MANIFEST being written; `commit`: changing it; `recover`: reading it back;
-//!   `copy`: the MANIFEST of a copy of the database
+//! - `version`: the immutable set of files of one column family; `version_builder`: edits applied
+//!   to one
+//! - `record`: the framing of edits in a MANIFEST; `dump`: a MANIFEST edit by edit; `check`: what
+//!   is damaged in one
+//! - `version_set`: all families and the MANIFEST being written; `commit`: changing it; `recover`:
+//!   reading it back; `copy`: the MANIFEST of a copy of the database
 
 mod check;
 mod commit;
@@ -39,7 +41,8 @@ pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats
 pub use record::{awaits_others, is_torn_end, reader_options};
 pub(crate) use recover::advised;
 pub use recover::{
-    FamilyListing, RecoverOptions, check_files, find_holes, list_column_families, read_current, with_current,
+    FamilyListing, RecoverOptions, check_files, find_holes, list_column_families, read_current,
+    with_current,
 };
 pub use version::{BlobFileState, Version};
 pub use version_builder::VersionBuilder;

@@ -1,11 +1,13 @@
-//! Edits as records of a log: the framing is the WAL's, with headers that do not carry the file's number.
+//! Edits as records of a log: the framing is the WAL's, with headers that do not carry the file's
+//! number.
 //!
-//! A MANIFEST is read strictly: only its last record may be incomplete, as a power loss leaves it, and is then ignored. Each
-//! write is synced before the next begins, so that a damaged record with an intact one behind it was whole once; and a write
-//! of which only parts reached the disk ([`is_torn_end`]) has zeros in the place of the others, for a MANIFEST only grows.
+//! A MANIFEST is read strictly: only its last record may be incomplete, as a power loss leaves it,
+//! and is then ignored. Each write is synced before the next begins, so that a damaged record with
+//! an intact one behind it was whole once; and a write of which only parts reached the disk
+//! ([`is_torn_end`]) has zeros in the place of the others, for a MANIFEST only grows.
 //!
-//! One write may be several records: those of an atomic group that lie within one block, but for the last. What is left of them
-//! does not make the group whole, and is ignored, too.
+//! One write may be several records: those of an atomic group that lie within one block, but for
+//! the last. What is left of them does not make the group whole, and is ignored, too.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +20,12 @@ use crate::wal::{self, Damage, DamageKind, Event, ReaderOptions, WriterOptions};
 /// The number by which a log's headers would know their file; a MANIFEST's do not.
 const NO_NUMBER: FileNumber = FileNumber(0);
 
-/// The least that any storage writes as a whole: persistent memory does, in aligned pieces. Disks write 512 bytes and more.
+/// The least that any storage writes as a whole: persistent memory does, in aligned pieces. Disks
+/// write 512 bytes and more.
 const PIECE: usize = 8;
 
-/// How a MANIFEST is read. Nobody is known to compress one, though a log may be: a few bytes must not become gigabytes.
+/// How a MANIFEST is read. Nobody is known to compress one, though a log may be: a few bytes must
+/// not become gigabytes.
 pub fn reader_options() -> ReaderOptions {
     ReaderOptions { decompressed_size_max: 64 << 20, ..ReaderOptions::default() }
 }
@@ -42,8 +46,8 @@ impl Writer {
         Ok(Self { records, step: 0, reserved: 0 })
     }
 
-    /// From now on reserves space, so many bytes at a time, without changing the file's size; what is left over is given back
-    /// when the writer is dropped.
+    /// From now on reserves space, so many bytes at a time, without changing the file's size; what
+    /// is left over is given back when the writer is dropped.
     pub fn reserving(mut self, step: u64) -> Self {
         self.step = step;
         self
@@ -65,7 +69,8 @@ impl Writer {
         added
     }
 
-    /// A file system that cannot, or has too little space, is no reason to fail: that shows where space is used.
+    /// A file system that cannot, or has too little space, is no reason to fail: that shows where
+    /// space is used.
     fn reserve(&mut self, end: u64) {
         let length = end.next_multiple_of(self.step);
         match self.records.file().allocate(length, true) {
@@ -91,7 +96,8 @@ impl Writer {
 
     /// Whether a record would begin and end in the present block.
     pub fn has_room_in_block(&self, record: &[u8]) -> bool {
-        self.size() as usize % wal::BLOCK_SIZE + wal::LEGACY_HEADER_SIZE + record.len() <= wal::BLOCK_SIZE
+        self.size() as usize % wal::BLOCK_SIZE + wal::LEGACY_HEADER_SIZE + record.len()
+            <= wal::BLOCK_SIZE
     }
 
     /// The file's size in bytes.
@@ -124,7 +130,8 @@ impl Reader {
         Ok(Self(wal::Reader::with_options(fs.open(path, OpenMode::Read)?, NO_NUMBER, options)))
     }
 
-    /// The next record and the offset at which it starts; `None` at the end, also if the last record is incomplete.
+    /// The next record and the offset at which it starts; `None` at the end, also if the last
+    /// record is incomplete.
     pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         let damage = match self.0.next_event()? {
             Event::Record(_) => return Ok(Some((self.0.record_offset(), self.0.record()))),
@@ -174,8 +181,8 @@ impl Reader {
     }
 }
 
-/// Whether this may be what a power loss leaves of the last record, if no intact one follows in the blocks behind: it is cut
-/// off, or parts of it are missing.
+/// Whether this may be what a power loss leaves of the last record, if no intact one follows in the
+/// blocks behind: it is cut off, or parts of it are missing.
 ///
 /// # Errors
 /// `IoError`.
@@ -188,10 +195,13 @@ pub fn is_torn_end(file: &dyn File, damage: &Damage) -> Result<bool> {
         return Ok(true);
     }
     let may_be_torn = (is_cut || has_hole(damage.offset, &rest)) && !holds_records(&rest);
-    Ok(may_be_torn && !wal::has_unknown_type(&rest) && !is_whole_but_for_a_bit(damage.offset, &rest))
+    Ok(may_be_torn
+        && !wal::has_unknown_type(&rest)
+        && !is_whole_but_for_a_bit(damage.offset, &rest))
 }
 
-/// Whether the record at the front of these bytes lacks no piece: one bit is wrong, and not where zeros stand in place of others.
+/// Whether the record at the front of these bytes lacks no piece: one bit is wrong, and not where
+/// zeros stand in place of others.
 fn is_whole_but_for_a_bit(offset: u64, bytes: &[u8]) -> bool {
     wal::byte_with_wrong_bit(bytes).is_some_and(|at| {
         let before = (offset as usize + at) % PIECE;
@@ -223,7 +233,8 @@ fn has_hole(offset: u64, bytes: &[u8]) -> bool {
     is_missing(first) || others.chunks(PIECE).any(is_missing)
 }
 
-/// Whether there is an intact record within these bytes of a block, other than those of an atomic group whose end is not there.
+/// Whether there is an intact record within these bytes of a block, other than those of an atomic
+/// group whose end is not there.
 fn holds_records(bytes: &[u8]) -> bool {
     !wal::records_within(bytes).all(|(_, record)| record.is_some_and(awaits_others))
 }

@@ -1,10 +1,11 @@
 //! Reading a MANIFEST back.
 //!
-//! 1. CURRENT names the MANIFEST. Its edits are applied in order; those of an atomic group together, once all are there.
-//! 2. Families come and go with the edits. Each collects its file changes in a version builder; a family that nobody asked
-//!    for collects nothing.
-//! 3. At the end every family must have been asked for (unless nothing will be written), the counters must have appeared,
-//!    and the builders' versions must be consistent.
+//! 1. CURRENT names the MANIFEST. Its edits are applied in order; those of an atomic group
+//!    together, once all are there.
+//! 2. Families come and go with the edits. Each collects its file changes in a version builder; a
+//!    family that nobody asked for collects nothing.
+//! 3. At the end every family must have been asked for (unless nothing will be written), the
+//!    counters must have appeared, and the builders' versions must be consistent.
 //! 4. File numbers are handed out above every number seen, also in the directory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -22,8 +23,8 @@ use super::version_set::{
 };
 use crate::base::file_name::FileKind;
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Remedy,
-    Result, SequenceNumber, file_name,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber,
+    InternalKeyComparator, Remedy, Result, SequenceNumber, file_name,
 };
 use crate::env::{Env, FileSystem, Names, read_file};
 
@@ -55,12 +56,14 @@ pub struct FamilyListing {
 /// The path of the MANIFEST that CURRENT names.
 ///
 /// # Errors
-/// `IoError` (subcode `PathNotFound` if there is no database), `Corruption` if CURRENT is malformed.
+/// `IoError` (subcode `PathNotFound` if there is no database), `Corruption` if CURRENT is
+/// malformed.
 pub fn read_current(fs: &dyn FileSystem, directory: &Path) -> Result<PathBuf> {
     Ok(file_name::manifest(directory, current_manifest(fs, directory)?))
 }
 
-/// Reads the MANIFEST that CURRENT names. Where a writer has replaced it before it was opened, the next one is read.
+/// Reads the MANIFEST that CURRENT names. Where a writer has replaced it before it was opened, the
+/// next one is read.
 ///
 /// # Errors
 /// As [`read_current`], and those of `read`.
@@ -116,13 +119,15 @@ pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyLis
 }
 
 impl VersionSet {
-    /// Reads the MANIFEST that CURRENT names. Writes nothing; the first change then begins a new MANIFEST.
+    /// Reads the MANIFEST that CURRENT names. Writes nothing; the first change then begins a new
+    /// MANIFEST.
     ///
     /// Whether the listed files exist is for [`check_files`] to say.
     ///
     /// # Errors
-    /// - `InvalidArgument`: families in the MANIFEST that `options` does not name (unless `read_only`), families
-    ///   named that are not there, another comparator than stored, too few levels.
+    /// - `InvalidArgument`: families in the MANIFEST that `options` does not name (unless
+    ///   `read_only`), families named that are not there, another comparator than stored, too few
+    ///   levels.
     /// - `Corruption`, `IoError`.
     pub fn recover(env: Env, directory: &Path, options: RecoverOptions) -> Result<Self> {
         if !options.families.iter().any(|spec| spec.name == DEFAULT_COLUMN_FAMILY_NAME) {
@@ -179,7 +184,8 @@ impl VersionSet {
     /// Gives out no number that a file in the directory, or in one of the families', has.
     pub(super) fn mark_listed_numbers(&self) -> Result<()> {
         let mut directories: Vec<&Path> = vec![&self.directory];
-        let of_families = self.families.values().flat_map(|family| family.current.paths.directories());
+        let of_families =
+            self.families.values().flat_map(|family| family.current.paths.directories());
         directories.extend(of_families.map(AsRef::as_ref));
         directories.sort_unstable();
         directories.dedup();
@@ -274,7 +280,9 @@ impl<'a> Replay<'a> {
             Some(remaining) => {
                 self.group.push(edit);
                 match remaining {
-                    0 => std::mem::take(&mut self.group).iter().try_for_each(|edit| self.apply(edit)),
+                    0 => {
+                        std::mem::take(&mut self.group).iter().try_for_each(|edit| self.apply(edit))
+                    }
                     _ => Ok(()),
                 }
             }
@@ -290,13 +298,19 @@ impl<'a> Replay<'a> {
         }
         if let Some(name) = &edit.family_added {
             if self.families.contains_key(&edit.family) {
-                return Err(Error::corruption(format!("column family {} is added twice", edit.family)));
+                return Err(Error::corruption(format!(
+                    "column family {} is added twice",
+                    edit.family
+                )));
             }
             self.add_family(edit.family, name.clone());
         } else if edit.family_dropped {
             return match self.families.remove(&edit.family) {
                 Some(_) if edit.family != ColumnFamilyId::DEFAULT => Ok(()),
-                _ => Err(Error::corruption(format!("column family {} is dropped but unknown", edit.family))),
+                _ => Err(Error::corruption(format!(
+                    "column family {} is dropped but unknown",
+                    edit.family
+                ))),
             };
         }
         self.apply_numbers(edit);
@@ -336,7 +350,8 @@ impl<'a> Replay<'a> {
             let unnamed = format!("Column families not opened: {}", closed.join(", "));
             return Err(Error::invalid_argument(unnamed).advise(Remedy::NameAllFamilies));
         }
-        let known: HashSet<&str> = self.families.values().map(|family| family.name.as_str()).collect();
+        let known: HashSet<&str> =
+            self.families.values().map(|family| family.name.as_str()).collect();
         match options.families.iter().find(|spec| !known.contains(spec.name.as_str())) {
             Some(missing) => {
                 Err(Error::invalid_argument(format!("Column family not found: {}", missing.name))
@@ -361,11 +376,15 @@ impl<'a> Replay<'a> {
         let mut families = BTreeMap::new();
         for (id, family) in self.families {
             let Some(OpenFamily { builder, facts, .. }) = family.open else { continue };
-            let version =
-                builder.build().map_err(|error| error.context(format!("column family '{}'", facts.name)))?;
-            let Family { name, log_number, known_wal, compact_cursors, full_history_ts_low, .. } = facts;
+            let version = builder
+                .build()
+                .map_err(|error| error.context(format!("column family '{}'", facts.name)))?;
+            let Family {
+                name, log_number, known_wal, compact_cursors, full_history_ts_low, ..
+            } = facts;
             let opened = Family::new(id, name, version, log_number);
-            families.insert(id, Family { known_wal, compact_cursors, full_history_ts_low, ..opened });
+            families
+                .insert(id, Family { known_wal, compact_cursors, full_history_ts_low, ..opened });
         }
         Ok(families)
     }
@@ -408,7 +427,8 @@ fn list_if_there(fs: &dyn FileSystem, directory: &Path) -> Result<Vec<String>> {
     }
 }
 
-/// Tells whom a damaged MANIFEST or CURRENT keeps from a database, or a MANIFEST that is missing, how to go on.
+/// Tells whom a damaged MANIFEST or CURRENT keeps from a database, or a MANIFEST that is missing,
+/// how to go on.
 pub(crate) fn advised(error: Error) -> Error {
     let is_manifest = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -419,7 +439,8 @@ pub(crate) fn advised(error: Error) -> Error {
     if error.is_corruption() || is_missing { error.advise(Remedy::RestoreManifest) } else { error }
 }
 
-/// Checks that every table and blob file of the open families exists, tables with exactly the recorded size; tells of each.
+/// Checks that every table and blob file of the open families exists, tables with exactly the
+/// recorded size; tells of each.
 ///
 /// # Errors
 /// `Corruption` naming the first file that is missing or has another size; `IoError`.
@@ -474,7 +495,8 @@ pub fn find_holes(versions: &VersionSet) -> Result<()> {
     Ok(())
 }
 
-/// A table that is missing may lie in a directory that was not named: where others do by their path ids, it is that.
+/// A table that is missing may lie in a directory that was not named: where others do by their path
+/// ids, it is that.
 fn check_path_ids(version: &Version, fs: &dyn FileSystem, path: &Path) -> Result<()> {
     let named = version.paths.directories().len();
     let path_id = version.files().map(|(_, file)| file.meta.path_id).max().unwrap_or(0);

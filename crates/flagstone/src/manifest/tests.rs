@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::base::{
-    Code, ColumnFamilyId, Comparator, DataPaths, FileNumber, InternalKeyBuf, SubCode, ValueType, file_name,
+    Code, ColumnFamilyId, Comparator, DataPaths, FileNumber, InternalKeyBuf, SubCode, ValueType,
+    file_name,
 };
 use crate::env::{Env, OpenMode, read_file};
 
@@ -32,8 +33,13 @@ fn options(names: &[&str]) -> RecoverOptions {
 fn new_database() -> (Env, VersionSet) {
     let env = Env::memory();
     env.fs.create_directory(Path::new(DB)).unwrap();
-    let versions =
-        VersionSet::create(env.clone(), Path::new(DB), spec("default"), ManifestSettings::default()).unwrap();
+    let versions = VersionSet::create(
+        env.clone(),
+        Path::new(DB),
+        spec("default"),
+        ManifestSettings::default(),
+    )
+    .unwrap();
     (env, versions)
 }
 
@@ -60,7 +66,12 @@ fn with_blob(table: FileMetadata, oldest: u64) -> FileMetadata {
 
 fn blob(number: u64, total_count: u64) -> BlobFileAddition {
     let number = FileNumber(number);
-    BlobFileAddition { number, total_count, total_bytes: total_count * 100, ..BlobFileAddition::default() }
+    BlobFileAddition {
+        number,
+        total_count,
+        total_bytes: total_count * 100,
+        ..BlobFileAddition::default()
+    }
 }
 
 fn garbage(number: u64, count: u64) -> BlobFileGarbage {
@@ -103,7 +114,12 @@ fn a_new_database_is_empty_and_has_an_identity() {
     assert_eq!((id.len(), &id[14..15], versions.db_id().as_bytes()), (36, &b"4"[..], &id[..]));
     let current = read_file(&*env.fs, &Path::new(DB).join("CURRENT"), 100).unwrap();
     assert_eq!(current, b"MANIFEST-000001\n");
-    let again = VersionSet::create(env.clone(), Path::new(DB), spec("default"), ManifestSettings::default());
+    let again = VersionSet::create(
+        env.clone(),
+        Path::new(DB),
+        spec("default"),
+        ManifestSettings::default(),
+    );
     assert_eq!(again.err().unwrap().code(), Code::InvalidArgument);
     let reopened = reopen(&env);
     assert_eq!((default_layout(&reopened), reopened.db_id()), (String::new(), versions.db_id()));
@@ -156,14 +172,21 @@ fn changes_survive_reopening() {
 #[test]
 fn removed_files_are_queued_when_the_last_version_goes() {
     let (_, mut versions) = new_database();
-    versions.log_and_apply(vec![edit(&[(0, with_blob(table(10, ("a", "m"), (1, 5)), 9))], &[])]).unwrap_err();
+    versions
+        .log_and_apply(vec![edit(&[(0, with_blob(table(10, ("a", "m"), (1, 5)), 9))], &[])])
+        .unwrap_err();
     let mut flush = edit(&[(0, with_blob(table(10, ("a", "m"), (1, 5)), 9))], &[]);
     flush.blob_file_additions.push(blob(9, 4));
     versions.log_and_apply(vec![flush]).unwrap();
     let snapshot = versions.family(DEFAULT).unwrap().current.clone();
 
-    versions.log_and_apply(vec![edit(&[(3, snapshot.levels[0][0].meta.clone())], &[(0, 10)])]).unwrap();
-    assert!(Arc::ptr_eq(&snapshot.levels[0][0], &versions.family(DEFAULT).unwrap().current.levels[3][0]));
+    versions
+        .log_and_apply(vec![edit(&[(3, snapshot.levels[0][0].meta.clone())], &[(0, 10)])])
+        .unwrap();
+    assert!(Arc::ptr_eq(
+        &snapshot.levels[0][0],
+        &versions.family(DEFAULT).unwrap().current.levels[3][0]
+    ));
     let mut compaction = edit(&[], &[(3, 10)]);
     compaction.blob_file_garbages.push(garbage(9, 4));
     versions.log_and_apply(vec![compaction]).unwrap();
@@ -182,7 +205,8 @@ fn edits_that_do_not_fit_change_nothing() {
     flush_twice_and_compact(&mut versions);
     let blob_twice =
         VersionEdit { blob_file_additions: vec![blob(9, 1), blob(9, 1)], ..VersionEdit::default() };
-    let unknown_garbage = VersionEdit { blob_file_garbages: vec![garbage(8, 1)], ..VersionEdit::default() };
+    let unknown_garbage =
+        VersionEdit { blob_file_garbages: vec![garbage(8, 1)], ..VersionEdit::default() };
     for (wrong, why) in [
         (edit(&[], &[(5, 12)]), "it is on level 6"),
         (edit(&[], &[(6, 99)]), "not in the LSM tree"),
@@ -204,8 +228,10 @@ fn edits_that_do_not_fit_change_nothing() {
 
 #[test]
 fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
-    let at =
-        |number, keys, seqnos, epoch_number| FileMetadata { epoch_number, ..table(number, keys, seqnos) };
+    let at = |number, keys, seqnos, epoch_number| FileMetadata {
+        epoch_number,
+        ..table(number, keys, seqnos)
+    };
     // With an entry for each of its sequence numbers.
     let dense = |table: FileMetadata| {
         let entries = table.largest_seqno - table.smallest_seqno + 1;
@@ -240,12 +266,16 @@ fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
     }
 }
 
-/// What is merged of level 0 may have sequence numbers around those of what was not, but nothing may change places.
+/// What is merged of level 0 may have sequence numbers around those of what was not, but nothing
+/// may change places.
 #[test]
 fn what_is_merged_takes_the_place_of_tables_that_were_next_to_each_other() {
-    let at =
-        |number, epoch_number| FileMetadata { epoch_number, ..table(number, ("a", "c"), (number, number)) };
-    let merged = |seqnos, epoch_number| FileMetadata { epoch_number, ..table(20, ("a", "c"), seqnos) };
+    let at = |number, epoch_number| FileMetadata {
+        epoch_number,
+        ..table(number, ("a", "c"), (number, number))
+    };
+    let merged =
+        |seqnos, epoch_number| FileMetadata { epoch_number, ..table(20, ("a", "c"), seqnos) };
     for (inputs, output, layout) in [
         ([12, 11], merged((11, 12), 2), Some("L0: 13 20 10")),
         ([11, 10], merged((10, 13), 1), Some("L0: 13 12 20")),
@@ -256,7 +286,8 @@ fn what_is_merged_takes_the_place_of_tables_that_were_next_to_each_other() {
         for number in 10..14 {
             versions.log_and_apply(vec![edit(&[(0, at(number, number - 9))], &[])]).unwrap();
         }
-        let result = versions.log_and_apply(vec![edit(&[(0, output)], &inputs.map(|number| (0, number)))]);
+        let result =
+            versions.log_and_apply(vec![edit(&[(0, output)], &inputs.map(|number| (0, number)))]);
         match layout {
             Some(layout) => assert_eq!(result.map(|()| default_layout(&versions)).unwrap(), layout),
             None => assert!(result.unwrap_err().message().contains("seqnos"), "{inputs:?}"),
@@ -287,7 +318,10 @@ fn missing_epochs_are_inferred_from_seqnos() {
 fn blob_files_go_when_nothing_links_to_them() {
     let (env, mut versions) = new_database();
     let mut flush = edit(
-        &[(0, with_blob(table(10, ("a", "b"), (1, 5)), 5)), (0, with_blob(table(11, ("c", "d"), (6, 9)), 7))],
+        &[
+            (0, with_blob(table(10, ("a", "b"), (1, 5)), 5)),
+            (0, with_blob(table(11, ("c", "d"), (6, 9)), 7)),
+        ],
         &[],
     );
     flush.blob_file_additions = vec![blob(5, 2), blob(6, 2), blob(7, 2), blob(8, 2)];
@@ -322,7 +356,8 @@ fn blob_files_go_when_nothing_links_to_them() {
     // In a MANIFEST that is read back it is damage.
     let version = &versions.family(DEFAULT).unwrap().current;
     for (count, why) in [(1, "consists entirely of garbage"), (2, "exceeds")] {
-        let edit = VersionEdit { blob_file_garbages: vec![garbage(7, count)], ..VersionEdit::default() };
+        let edit =
+            VersionEdit { blob_file_garbages: vec![garbage(7, count)], ..VersionEdit::default() };
         let mut builder = VersionBuilder::new(version, versions.obsolete_files().clone());
         let error = builder.apply(&edit).and_then(|()| builder.build()).unwrap_err();
         assert!(error.message().contains(why), "{error}");
@@ -342,14 +377,18 @@ fn families_come_and_go() {
     versions.log_and_apply(vec![flush]).unwrap();
 
     let listed = list_column_families(&env, Path::new(DB)).unwrap();
-    let listed: Vec<_> = listed.iter().map(|l| (l.id.0, l.name.as_str(), l.comparator.as_deref())).collect();
-    let (bytewise, reverse) = (Some("leveldb.BytewiseComparator"), Some("rocksdb.ReverseBytewiseComparator"));
-    assert_eq!(listed, [(0, "default", bytewise), (1, "users", bytewise), (2, "reversed", reverse)]);
+    let listed: Vec<_> =
+        listed.iter().map(|l| (l.id.0, l.name.as_str(), l.comparator.as_deref())).collect();
+    let (bytewise, reverse) =
+        (Some("leveldb.BytewiseComparator"), Some("rocksdb.ReverseBytewiseComparator"));
+    assert_eq!(
+        listed,
+        [(0, "default", bytewise), (1, "users", bytewise), (2, "reversed", reverse)]
+    );
 
     let open = |options| VersionSet::recover(env.clone(), Path::new(DB), options);
     let why = |options| open(options).err().unwrap().message().to_string();
-    let unnamed =
-        "Column families not opened: users, reversed; name all, or open with `Db::open`, which does";
+    let unnamed = "Column families not opened: users, reversed; name all, or open with `Db::open`, which does";
     assert_eq!(why(options(&["default"])), unnamed);
     assert!(why(options(&["users"])).contains("'default' must be opened"));
     assert!(why(options(&["default", "users", "reversed"])).contains(
@@ -394,12 +433,14 @@ fn an_atomic_group_is_read_whole_or_not_at_all() {
     let one = edit(&[(0, table(10, ("a", "b"), (1, 5)))], &[]);
     let two = VersionEdit { family: users, ..edit(&[(0, table(11, ("a", "b"), (1, 5)))], &[]) };
     versions.log_and_apply_atomically(vec![one, two]).unwrap();
-    let file = env.fs.open(&file_name::manifest(Path::new(DB), FileNumber(1)), OpenMode::Update).unwrap();
+    let file =
+        env.fs.open(&file_name::manifest(Path::new(DB), FileNumber(1)), OpenMode::Update).unwrap();
     let bytes = read_file(&*env.fs, file.path(), 1 << 20).unwrap();
     for size in (before..=bytes.len() as u64).rev() {
         file.truncate(size).unwrap();
         let versions =
-            VersionSet::recover(env.clone(), Path::new(DB), options(&["default", "users"])).unwrap();
+            VersionSet::recover(env.clone(), Path::new(DB), options(&["default", "users"]))
+                .unwrap();
         let layouts: Vec<_> = versions.families().map(|family| layout(&family.current)).collect();
         if size == bytes.len() as u64 {
             assert_eq!(layouts, ["L0: 10", "L0: 11"])
@@ -409,8 +450,8 @@ fn an_atomic_group_is_read_whole_or_not_at_all() {
     }
 }
 
-/// With atomic_flush and more than four families each flush began a new MANIFEST with the full state; then those did that had
-/// no room in the rest of a block.
+/// With atomic_flush and more than four families each flush began a new MANIFEST with the full
+/// state; then those did that had no room in the rest of a block.
 #[test]
 fn large_groups_are_appended_wherever_blocks_end() {
     let (env, mut versions) = new_database();
@@ -439,7 +480,8 @@ fn a_large_manifest_is_rewritten_but_not_over_and_over() {
     let env = Env::memory();
     env.fs.create_directory(Path::new(DB)).unwrap();
     let settings = ManifestSettings { max_manifest_file_size: 1, ..ManifestSettings::default() };
-    let mut versions = VersionSet::create(env.clone(), Path::new(DB), spec("default"), settings).unwrap();
+    let mut versions =
+        VersionSet::create(env.clone(), Path::new(DB), spec("default"), settings).unwrap();
     let mut manifests = 0;
     for number in 10..60 {
         let before = versions.manifest_number();
@@ -507,15 +549,21 @@ fn nonsense_under_a_right_checksum_never_panics() {
             let at = random.usize(..record.len());
             record[at] = random.u8(..);
         }
-        let mut writer = record::Writer::new(env.fs.open(&path, OpenMode::Create).unwrap()).unwrap();
+        let mut writer =
+            record::Writer::new(env.fs.open(&path, OpenMode::Create).unwrap()).unwrap();
         damaged.iter().for_each(|record| writer.add(record).unwrap());
         writer.sync().unwrap();
         if let Ok(mut versions) =
             VersionSet::recover(env.clone(), Path::new(DB), options(&["default", "users"]))
         {
-            let _ = versions.log_and_apply(vec![edit(&[(0, table(50, ("a", "z"), (80, 90)))], &[])]);
+            let _ =
+                versions.log_and_apply(vec![edit(&[(0, table(50, ("a", "z"), (80, 90)))], &[])]);
             let current = Path::new(DB).join("CURRENT");
-            env.fs.open(&current, OpenMode::Create).unwrap().write_at(0, b"MANIFEST-000001\n").unwrap();
+            env.fs
+                .open(&current, OpenMode::Create)
+                .unwrap()
+                .write_at(0, b"MANIFEST-000001\n")
+                .unwrap();
         }
     }
 }
@@ -538,11 +586,15 @@ fn a_malformed_current_is_corruption() {
     assert!(read_current(&*env.fs, Path::new(DB)).unwrap_err().is_not_found());
 }
 
-/// A checksum without the name of its function was decoded, but lost when a new MANIFEST was written.
+/// A checksum without the name of its function was decoded, but lost when a new MANIFEST was
+/// written.
 #[test]
 fn a_file_checksum_without_a_function_survives() {
     let mut edit = VersionEdit::default();
-    edit.add_file(0, FileMetadata { file_checksum: b"checksum".to_vec(), ..table(7, ("a", "b"), (1, 2)) });
+    edit.add_file(
+        0,
+        FileMetadata { file_checksum: b"checksum".to_vec(), ..table(7, ("a", "b"), (1, 2)) },
+    );
     let mut bytes = Vec::new();
     edit.encode(&mut bytes);
     assert_eq!(VersionEdit::decode(&bytes).unwrap(), edit);

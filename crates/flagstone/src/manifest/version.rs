@@ -2,7 +2,8 @@
 //!
 //! **Invariants** (checked by the version builder)
 //! - Level 0 is ordered newest first; its tables may overlap.
-//! - Deeper levels ascend by key, and a table's largest key is below the next one's smallest, as internal keys.
+//! - Deeper levels ascend by key, and a table's largest key is below the next one's smallest, as
+//!   internal keys.
 //! - A blob file's links are exactly the tables that name it as their oldest.
 //!
 //! A version never changes: readers share it by `Arc` and need no lock.
@@ -68,14 +69,18 @@ pub struct Version {
     /// The blob files, by number.
     pub blob_files: BTreeMap<FileNumber, BlobFileState>,
     level_bytes: Vec<u64>,
-    /// For each level from 1 on, the first eight bytes of each table's largest user key, so that a search touches one
-    /// array and not the tables. Empty unless keys are ordered by their bytes.
+    /// For each level from 1 on, the first eight bytes of each table's largest user key, so that a
+    /// search touches one array and not the tables. Empty unless keys are ordered by their bytes.
     largest_prefixes: Vec<Vec<u64>>,
 }
 
 impl Version {
     /// No files, in `num_levels` levels.
-    pub fn empty(comparator: InternalKeyComparator, paths: Arc<DataPaths>, num_levels: usize) -> Self {
+    pub fn empty(
+        comparator: InternalKeyComparator,
+        paths: Arc<DataPaths>,
+        num_levels: usize,
+    ) -> Self {
         Self::new(comparator, paths, vec![Vec::new(); num_levels], BTreeMap::new())
     }
 
@@ -94,27 +99,30 @@ impl Version {
         if comparator.user.is_bytewise() {
             for (level, files) in levels.iter().enumerate() {
                 let searched = if level == 0 { &[][..] } else { &files[..] };
-                largest_prefixes
-                    .push(searched.iter().map(|file| key_prefix(file.meta.largest.user_key())).collect());
+                largest_prefixes.push(
+                    searched.iter().map(|file| key_prefix(file.meta.largest.user_key())).collect(),
+                );
             }
         }
         Self { comparator, paths, levels, blob_files, level_bytes, largest_prefixes }
     }
 
-    /// The position in `level` (1 or deeper) of the only table that can hold `key`: the first whose largest key is not smaller.
-    /// The table may still start after `key`. The level's length if there is none.
+    /// The position in `level` (1 or deeper) of the only table that can hold `key`: the first whose
+    /// largest key is not smaller. The table may still start after `key`. The level's length if
+    /// there is none.
     ///
     /// Logarithmic in the number of tables of the level.
     pub fn file_index_for_key(&self, level: usize, key: InternalKey<'_>) -> usize {
         let files = &self.levels[level];
         let unsure = self.unsure_range(level, key.user_key());
-        let ends_before =
-            |file: &Arc<TableFile>| self.comparator.compare(file.meta.largest.as_key(), key).is_lt();
+        let ends_before = |file: &Arc<TableFile>| {
+            self.comparator.compare(file.meta.largest.as_key(), key).is_lt()
+        };
         unsure.start + files[unsure.clone()].partition_point(ends_before)
     }
 
-    /// The tables of a level that the prefixes alone cannot place before or after `user_key`; those in front end before
-    /// it, those behind end after it.
+    /// The tables of a level that the prefixes alone cannot place before or after `user_key`; those
+    /// in front end before it, those behind end after it.
     fn unsure_range(&self, level: usize, user_key: &[u8]) -> Range<usize> {
         let Some(prefixes) = self.largest_prefixes.get(level) else {
             return 0..self.levels[level].len();
@@ -126,22 +134,31 @@ impl Version {
         start..start + equal
     }
 
-    /// Which tables of `level` (1 or deeper) overlap the user keys `begin..=end`; `None` is unbounded.
-    pub fn overlapping_range(&self, level: usize, begin: Option<&[u8]>, end: Option<&[u8]>) -> Range<usize> {
+    /// Which tables of `level` (1 or deeper) overlap the user keys `begin..=end`; `None` is
+    /// unbounded.
+    pub fn overlapping_range(
+        &self,
+        level: usize,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Range<usize> {
         let files = &self.levels[level];
         let user = &self.comparator.user;
         let start = begin.map_or(0, |begin| {
             files.partition_point(|file| user.compare(file.meta.largest.user_key(), begin).is_lt())
         });
         let count = end.map_or(files.len() - start, |end| {
-            files[start..].partition_point(|file| user.compare(file.meta.smallest.user_key(), end).is_le())
+            files[start..]
+                .partition_point(|file| user.compare(file.meta.smallest.user_key(), end).is_le())
         });
         start..start + count
     }
 
-    /// The tables of `level` that overlap the user keys `begin..=end`, in the level's order; `None` is unbounded.
+    /// The tables of `level` that overlap the user keys `begin..=end`, in the level's order; `None`
+    /// is unbounded.
     ///
-    /// In level 0 every table is looked at on its own: tables that overlap only through others are not added.
+    /// In level 0 every table is looked at on its own: tables that overlap only through others are
+    /// not added.
     pub fn files_overlapping(
         &self,
         level: usize,
@@ -171,8 +188,8 @@ impl Version {
         self.level_bytes.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes))
     }
 
-    /// The bytes of tables from the deepest level up, without those that overlap one taken before: what newer tables hold are
-    /// mostly newer versions of the same keys.
+    /// The bytes of tables from the deepest level up, without those that overlap one taken before:
+    /// what newer tables hold are mostly newer versions of the same keys.
     pub fn disjoint_table_bytes(&self) -> u64 {
         // In the order of their keys.
         let mut chosen: Vec<&FileMetadata> = Vec::with_capacity(self.num_files());
@@ -201,7 +218,10 @@ impl Version {
 
     /// All tables with their levels, level 0 first.
     pub fn files(&self) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
-        self.levels.iter().enumerate().flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
+        self.levels
+            .iter()
+            .enumerate()
+            .flat_map(|(level, files)| files.iter().map(move |file| (level, file)))
     }
 
     /// The deepest level that has a table.
@@ -215,7 +235,8 @@ impl Version {
     }
 }
 
-/// The first eight bytes of a key as a number, zeros appended: a smaller number means a smaller key.
+/// The first eight bytes of a key as a number, zeros appended: a smaller number means a smaller
+/// key.
 fn key_prefix(user_key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = user_key.len().min(8);

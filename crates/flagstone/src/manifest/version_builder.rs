@@ -1,16 +1,18 @@
 //! Edits applied to a version.
 //!
-//! 1. Within one edit: blob additions, blob garbage, deleted tables, new tables. A table deleted and added again moves.
-//! 2. If any table's epoch is unknown in what is read back, all are inferred: the deepest level is the
-//!    oldest, then upwards; level 0 by seqno.
+//! 1. Within one edit: blob additions, blob garbage, deleted tables, new tables. A table deleted
+//!    and added again moves.
+//! 2. If any table's epoch is unknown in what is read back, all are inferred: the deepest level is
+//!    the oldest, then upwards; level 0 by seqno.
 //! 3. Level 0 is ordered by epoch, deeper levels by key.
-//! 4. Blob files older than every linked one go, and so do those without links that are all garbage.
-//! 5. What comes out is checked. RocksDB opens a family *empty* and deletes its tables if these rules are broken, so a
-//!    change that breaks them must fail here, before it is written.
+//! 4. Blob files older than every linked one go, and so do those without links that are all
+//!    garbage.
+//! 5. What comes out is checked. RocksDB opens a family *empty* and deletes its tables if these
+//!    rules are broken, so a change that breaks them must fail here, before it is written.
 //!
-//! A change that we write must satisfy both RocksDB 11, which orders level 0 by epoch, and 7.8, which orders it by seqno, where
-//! history allows that: tables that were taken in may have been merged. What an existing MANIFEST says is held only to RocksDB
-//! 11's rules.
+//! A change that we write must satisfy both RocksDB 11, which orders level 0 by epoch, and 7.8,
+//! which orders it by seqno, where history allows that: tables that were taken in may have been
+//! merged. What an existing MANIFEST says is held only to RocksDB 11's rules.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -113,21 +115,26 @@ impl VersionBuilder {
             return Err(Error::corruption(format!("blob file #{number} is added twice")));
         }
         let file = Arc::new(BlobFile::new(addition.clone(), &self.paths, self.queue.clone()));
-        let state =
-            BlobFileState { file, garbage_count: 0, garbage_bytes: 0, linked_tables: BTreeSet::new() };
+        let state = BlobFileState {
+            file,
+            garbage_count: 0,
+            garbage_bytes: 0,
+            linked_tables: BTreeSet::new(),
+        };
         self.blob_files.insert(number, state);
         Ok(())
     }
 
     fn add_garbage(&mut self, garbage: &BlobFileGarbage) -> Result<()> {
         let number = garbage.number;
-        let state = self
-            .blob_files
-            .get_mut(&number)
-            .ok_or_else(|| Error::corruption(format!("garbage in blob file #{number}, which is unknown")))?;
+        let state = self.blob_files.get_mut(&number).ok_or_else(|| {
+            Error::corruption(format!("garbage in blob file #{number}, which is unknown"))
+        })?;
         let (total_count, total_bytes) = (state.file.meta.total_count, state.file.meta.total_bytes);
-        let count = state.garbage_count.checked_add(garbage.count).filter(|&count| count <= total_count);
-        let bytes = state.garbage_bytes.checked_add(garbage.bytes).filter(|&bytes| bytes <= total_bytes);
+        let count =
+            state.garbage_count.checked_add(garbage.count).filter(|&count| count <= total_count);
+        let bytes =
+            state.garbage_bytes.checked_add(garbage.bytes).filter(|&bytes| bytes <= total_bytes);
         let (Some(count), Some(bytes)) = (count, bytes) else {
             return Err(Error::corruption(format!(
                 "garbage in blob file #{number} exceeds its {} or {total_bytes} bytes",
@@ -138,21 +145,26 @@ impl VersionBuilder {
         Ok(())
     }
 
-    /// Lowers the garbage that an edit of ours counts to what is left of the file's records, without one if the file stays in
-    /// use. Whoever wrote the MANIFEST may have counted too much: nobody, RocksDB neither, accepts more than there is, and a file
-    /// that seems to be nothing but garbage is removed.
+    /// Lowers the garbage that an edit of ours counts to what is left of the file's records,
+    /// without one if the file stays in use. Whoever wrote the MANIFEST may have counted too much:
+    /// nobody, RocksDB neither, accepts more than there is, and a file that seems to be nothing but
+    /// garbage is removed.
     pub(super) fn bound_garbage(&self, edit: &mut VersionEdit) {
         let mut garbages = std::mem::take(&mut edit.blob_file_garbages);
         let mut counted: HashMap<FileNumber, (u64, u64)> = HashMap::new();
         for garbage in &mut garbages {
             let Some(state) = self.blob_files.get(&garbage.number) else { continue };
-            let (total_count, total_bytes) = (state.file.meta.total_count, state.file.meta.total_bytes);
-            let sum = counted.entry(garbage.number).or_insert((state.garbage_count, state.garbage_bytes));
-            let (count, bytes) = (total_count.saturating_sub(sum.0), total_bytes.saturating_sub(sum.1));
+            let (total_count, total_bytes) =
+                (state.file.meta.total_count, state.file.meta.total_bytes);
+            let sum =
+                counted.entry(garbage.number).or_insert((state.garbage_count, state.garbage_bytes));
+            let (count, bytes) =
+                (total_count.saturating_sub(sum.0), total_bytes.saturating_sub(sum.1));
             let stays = garbage.count >= count && self.will_be_used(garbage.number, edit);
             if garbage.count > count - u64::from(stays && count > 0) || garbage.bytes > bytes {
                 tracing::warn!(?garbage, left = ?(count, bytes), "more garbage in a blob file than it can have");
-                let (one, its_bytes) = if stays { (1, total_bytes / total_count.max(1)) } else { (0, 0) };
+                let (one, its_bytes) =
+                    if stays { (1, total_bytes / total_count.max(1)) } else { (0, 0) };
                 garbage.count = garbage.count.min(count.saturating_sub(one));
                 garbage.bytes = garbage.bytes.min(bytes.saturating_sub(its_bytes));
             }
@@ -210,7 +222,9 @@ impl VersionBuilder {
             )));
         }
         if self.for_writing && meta.epoch_number == 0 {
-            return Err(Error::invalid_argument(format!("table file #{number} has no epoch number")));
+            return Err(Error::invalid_argument(format!(
+                "table file #{number} has no epoch number"
+            )));
         }
         if self.comparator.compare(meta.smallest.as_key(), meta.largest.as_key()).is_gt() {
             return Err(Error::corruption(format!(
@@ -229,7 +243,8 @@ impl VersionBuilder {
     /// The resulting version, in order and checked.
     ///
     /// # Errors
-    /// `Corruption` if the files contradict each other; `InvalidArgument` if there are more levels than the family has.
+    /// `Corruption` if the files contradict each other; `InvalidArgument` if there are more levels
+    /// than the family has.
     pub fn build(mut self) -> Result<Version> {
         self.build_version()
     }
@@ -262,7 +277,8 @@ impl VersionBuilder {
         }
         self.link_blob_files(&levels)?;
         self.drop_blob_files()?;
-        let levels = levels.into_iter().map(|files| files.into_iter().map(|s| self.share(s)).collect());
+        let levels =
+            levels.into_iter().map(|files| files.into_iter().map(|s| self.share(s)).collect());
         let (comparator, paths) = (self.comparator.clone(), self.paths.clone());
         Ok(Version::new(comparator, paths, levels.collect(), std::mem::take(&mut self.blob_files)))
     }
@@ -285,10 +301,17 @@ impl VersionBuilder {
     fn check_level_zero(&self, files: &[Source]) -> Result<()> {
         for same_epoch in files.chunk_by(|a, b| a.meta().epoch_number == b.meta().epoch_number) {
             let mut by_key: Vec<_> = same_epoch.iter().map(Source::meta).collect();
-            by_key.sort_unstable_by(|a, b| self.comparator.compare(a.smallest.as_key(), b.smallest.as_key()));
+            by_key.sort_unstable_by(|a, b| {
+                self.comparator.compare(a.smallest.as_key(), b.smallest.as_key())
+            });
             for pair in by_key.windows(2) {
                 if user_keys_overlap(&self.comparator.user, pair[0], pair[1]) {
-                    return Err(inconsistent(0, pair[0], pair[1], "overlap and have the same epoch number"));
+                    return Err(inconsistent(
+                        0,
+                        pair[0],
+                        pair[1],
+                        "overlap and have the same epoch number",
+                    ));
                 }
             }
         }
@@ -306,31 +329,40 @@ impl VersionBuilder {
         })
     }
 
-    /// Whether level 0 stays in the order of history, although sequence numbers do not tell it. Readers take what they find first
-    /// by epoch, so of two tables that overlap the one with the higher epoch must be the newer, key by key.
+    /// Whether level 0 stays in the order of history, although sequence numbers do not tell it.
+    /// Readers take what they find first by epoch, so of two tables that overlap the one with the
+    /// higher epoch must be the newer, key by key.
     ///
-    /// - What gets an epoch above all others is flushed. Memtables are flushed in their order, so it is newer than what came by
-    ///   way of other memtables. What RocksDB took in since the memtable began has no key of what the memtable held then, or that
-    ///   would have been flushed first; and what came later is newer. So it is newer than that, too, whatever that was merged
-    ///   with. Each write has a number of its own: if one is in an older table also, a write was flushed twice. Where what is
-    ///   flushed has as many entries as numbers, it has each of these; else nothing tells whether one of them was taken in.
-    /// - What has no higher epoch was merged, and has the lowest epoch of its inputs. Nothing that stays may have been older than
-    ///   an input and be newer than the result, or the reverse.
+    /// - What gets an epoch above all others is flushed. Memtables are flushed in their order, so
+    ///   it is newer than what came by way of other memtables. What RocksDB took in since the
+    ///   memtable began has no key of what the memtable held then, or that would have been flushed
+    ///   first; and what came later is newer. So it is newer than that, too, whatever that was
+    ///   merged with. Each write has a number of its own: if one is in an older table also, a write
+    ///   was flushed twice. Where what is flushed has as many entries as numbers, it has each of
+    ///   these; else nothing tells whether one of them was taken in.
+    /// - What has no higher epoch was merged, and has the lowest epoch of its inputs. Nothing that
+    ///   stays may have been older than an input and be newer than the result, or the reverse.
     fn keeps_history(&self, files: &[&FileMetadata], added: &[bool]) -> bool {
-        let overlap = |a: &FileMetadata, b: &FileMetadata| user_keys_overlap(&self.comparator.user, a, b);
+        let overlap =
+            |a: &FileMetadata, b: &FileMetadata| user_keys_overlap(&self.comparator.user, a, b);
         let highest = self.level_zero.iter().map(|file| file.meta.epoch_number).max().unwrap_or(0);
         let base = self.level_zero.iter().map(|file| &file.meta);
         let gone: Vec<_> = base.filter(|meta| self.removed.contains_key(&meta.number)).collect();
-        let new = || files.iter().copied().zip(added).filter(|(_, added)| **added).map(|(file, _)| file);
-        let kept = || files.iter().copied().zip(added).filter(|(_, added)| !**added).map(|(file, _)| file);
+        let new =
+            || files.iter().copied().zip(added).filter(|(_, added)| **added).map(|(file, _)| file);
+        let kept =
+            || files.iter().copied().zip(added).filter(|(_, added)| !**added).map(|(file, _)| file);
         let has = |file: &FileMetadata, seqno| {
             seqno > 0 && [file.smallest_seqno, file.largest_seqno].contains(&seqno)
         };
-        let shares = |a: &FileMetadata, b: &FileMetadata| has(a, b.smallest_seqno) || has(a, b.largest_seqno);
+        let shares = |a: &FileMetadata, b: &FileMetadata| {
+            has(a, b.smallest_seqno) || has(a, b.largest_seqno)
+        };
         let is_dense = |file: &FileMetadata| {
             // Pieces of a range deletion have the number of the whole.
             let numbers = file.largest_seqno.saturating_sub(file.smallest_seqno).saturating_add(1);
-            file.entry_stats.is_some_and(|of| of.entries.saturating_sub(of.range_deletions) >= numbers)
+            file.entry_stats
+                .is_some_and(|of| of.entries.saturating_sub(of.range_deletions) >= numbers)
         };
         let reaches_into = |a: &FileMetadata, b: &FileMetadata| {
             let within = b.smallest_seqno.max(1)..=b.largest_seqno;
@@ -340,37 +372,43 @@ impl VersionBuilder {
             let follows = |older: &FileMetadata| {
                 older.epoch_number >= file.epoch_number || older.largest_seqno < file.smallest_seqno
             };
-            let is_twice =
-                |other: &FileMetadata| shares(file, other) || is_dense(file) && reaches_into(other, file);
+            let is_twice = |other: &FileMetadata| {
+                shares(file, other) || is_dense(file) && reaches_into(other, file)
+            };
             !kept().any(|other| overlap(file, other) && is_twice(other))
                 && new().all(|older| follows(older) || !overlap(file, older))
         };
         let is_in_place = |file: &FileMetadata| {
             let passes = |input: &FileMetadata, other: &FileMetadata| {
                 let epochs = [file.epoch_number, input.epoch_number];
-                let is_between =
-                    |epoch| epochs.iter().any(|one| *one < epoch) && epochs.iter().any(|one| *one > epoch);
+                let is_between = |epoch| {
+                    epochs.iter().any(|one| *one < epoch) && epochs.iter().any(|one| *one > epoch)
+                };
                 is_between(other.epoch_number) && overlap(input, other)
             };
             !gone.is_empty() && !kept().any(|other| gone.iter().any(|input| passes(input, other)))
         };
-        new().all(|file| if file.epoch_number > highest { is_flushed_once(file) } else { is_in_place(file) })
+        new().all(|file| {
+            if file.epoch_number > highest { is_flushed_once(file) } else { is_in_place(file) }
+        })
     }
 
-    /// RocksDB 7.8 knows no epochs: it must find the same order among overlapping tables by their seqnos, and refuses to open
-    /// tables whose seqnos interleave. Only what was added is checked: the rest may come from RocksDB 11, which may have taken in
-    /// the older of two tables while what is in the newer one was in a memtable, without a flush: they share no key.
+    /// RocksDB 7.8 knows no epochs: it must find the same order among overlapping tables by their
+    /// seqnos, and refuses to open tables whose seqnos interleave. Only what was added is checked:
+    /// the rest may come from RocksDB 11, which may have taken in the older of two tables while
+    /// what is in the newer one was in a memtable, without a flush: they share no key.
     fn check_level_zero_by_seqno(&self, files: &[&FileMetadata], added: &[bool]) -> Result<()> {
         for (at, file) in files.iter().enumerate().filter(|(at, _)| added[*at]) {
             for (other_at, other) in files.iter().enumerate() {
                 let (newer, older) = if at <= other_at { (file, other) } else { (other, file) };
-                let is_taken_in =
-                    older.smallest_seqno == older.largest_seqno && newer.largest_seqno < older.smallest_seqno;
+                let is_taken_in = older.smallest_seqno == older.largest_seqno
+                    && newer.largest_seqno < older.smallest_seqno;
                 if newest_by_seqno(newer, older).is_gt()
                     && !is_taken_in
                     && user_keys_overlap(&self.comparator.user, newer, older)
                 {
-                    let why = "overlap, but the one with the higher epoch number has the lower seqnos";
+                    let why =
+                        "overlap, but the one with the higher epoch number has the lower seqnos";
                     return Err(inconsistent(0, newer, older, why));
                 }
             }
@@ -456,7 +494,8 @@ impl VersionBuilder {
     }
 }
 
-/// One epoch for each level from the deepest up, then one for each table of level 0 from the oldest on.
+/// One epoch for each level from the deepest up, then one for each table of level 0 from the oldest
+/// on.
 fn infer_epochs(levels: &mut [Vec<Source>]) {
     let mut epoch = 0;
     let (level_zero, deeper) = levels.split_at_mut(1);

@@ -2,8 +2,8 @@
 //!
 //! This file holds the state and what is read of it; `commit` changes it, `recover` reads it back.
 //!
-//! **Thread safety**: whoever owns the set serialises changes. Versions, file numbers and the queue of obsolete files are
-//! shared by `Arc` and used without it.
+//! **Thread safety**: whoever owns the set serialises changes. Versions, file numbers and the queue
+//! of obsolete files are shared by `Arc` and used without it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::RangeInclusive;
@@ -17,14 +17,16 @@ use super::record::Writer;
 use super::version::Version;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
-    ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber,
+    ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Result,
+    SequenceNumber,
 };
 use crate::env::{Env, Names};
 
 /// Of the MANIFEST writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ManifestSettings {
-    /// Bytes from which on a new MANIFEST with the full state is begun (or twice the full state, if that is more).
+    /// Bytes from which on a new MANIFEST with the full state is begun (or twice the full state, if
+    /// that is more).
     pub max_manifest_file_size: u64,
     /// Bytes that are reserved at a time; 0 for none.
     pub preallocation_size: u64,
@@ -38,7 +40,8 @@ impl Default for ManifestSettings {
     }
 }
 
-/// The counter that WAL, table, blob, MANIFEST, OPTIONS and temporary files share; usable without a lock.
+/// The counter that WAL, table, blob, MANIFEST, OPTIONS and temporary files share; usable without a
+/// lock.
 #[derive(Debug)]
 pub struct FileNumbers(AtomicU64);
 
@@ -82,7 +85,10 @@ pub struct FamilySpec {
 impl FamilySpec {
     pub(super) fn check(&self) -> Result<()> {
         match self.num_levels {
-            0 => Err(Error::invalid_argument(format!("column family '{}' must have a level", self.name))),
+            0 => Err(Error::invalid_argument(format!(
+                "column family '{}' must have a level",
+                self.name
+            ))),
             _ => Ok(()),
         }
     }
@@ -216,15 +222,18 @@ impl VersionSet {
         self.min_log_number_to_keep
     }
 
-    /// The oldest WAL that holds unflushed data: older ones need not be replayed and may be removed.
+    /// The oldest WAL that holds unflushed data: older ones need not be replayed and may be
+    /// removed.
     pub fn oldest_log_number(&self) -> FileNumber {
-        let oldest = self.families.values().map(|family| family.log_number).min().unwrap_or_default();
+        let oldest =
+            self.families.values().map(|family| family.log_number).min().unwrap_or_default();
         oldest.max(self.min_log_number_to_keep)
     }
 
-    /// The newest WAL that the edits of any family tell of, and the newest that they name: one of these is there even if it is
-    /// empty, or a newer one. Only RocksDB's copies may have none. None if all that families name are older than those that are
-    /// needed: of a family that is dropped.
+    /// The newest WAL that the edits of any family tell of, and the newest that they name: one of
+    /// these is there even if it is empty, or a newer one. Only RocksDB's copies may have none.
+    /// None if all that families name are older than those that are needed: of a family that is
+    /// dropped.
     pub fn newest_wal(&self) -> Option<RangeInclusive<FileNumber>> {
         let newest = self.families.values().map(|family| family.log_number).max()?;
         let known = self.families.values().map(|family| family.known_wal).max()?;
@@ -236,7 +245,8 @@ impl VersionSet {
         &self.identity.db_id
     }
 
-    /// The MANIFEST that CURRENT names. Older ones may be removed; so may newer ones, but only before the first change.
+    /// The MANIFEST that CURRENT names. Older ones may be removed; so may newer ones, but only
+    /// before the first change.
     pub fn manifest_number(&self) -> FileNumber {
         self.manifest.current
     }
@@ -246,13 +256,15 @@ impl VersionSet {
         &self.env
     }
 
-    /// Why changes are refused: an earlier one could not be made durable. See [`VersionSet::resume`].
+    /// Why changes are refused: an earlier one could not be made durable. See
+    /// [`VersionSet::resume`].
     pub fn poison(&self) -> Option<&Error> {
         self.manifest.poison.as_ref()
     }
 
-    /// The tables and blob files of the newest versions. For a purge of the directory at open, before older versions are
-    /// around; later, the queue of obsolete files says what may be removed.
+    /// The tables and blob files of the newest versions. For a purge of the directory at open,
+    /// before older versions are around; later, the queue of obsolete files says what may be
+    /// removed.
     pub fn live_files(&self) -> HashSet<FileNumber> {
         let mut live = HashSet::new();
         for version in self.families.values().map(|family| &family.current) {
@@ -265,7 +277,12 @@ impl VersionSet {
 
 impl Family {
     /// A family whose files are those of `current`.
-    pub(super) fn new(id: ColumnFamilyId, name: String, current: Version, log_number: FileNumber) -> Self {
+    pub(super) fn new(
+        id: ColumnFamilyId,
+        name: String,
+        current: Version,
+        log_number: FileNumber,
+    ) -> Self {
         let newest = current.files().map(|(_, file)| file.meta.epoch_number).max().unwrap_or(0);
         Self {
             id,

@@ -4,9 +4,10 @@
 //! 1. A piece is never moved, reused or freed before the arena is dropped.
 //! 2. Pieces do not overlap, are aligned to eight bytes, and hold whatever was there before.
 //!
-//! The first use of memory costs more than an insertion (the kernel clears it page by page), so chunks of the full block
-//! size go back to an [`ArenaPool`] and serve the next memtable. Blocks of 2 MiB or a multiple are aligned to huge pages,
-//! and the kernel is asked for such: random access then misses fewer address translations.
+//! The first use of memory costs more than an insertion (the kernel clears it page by page), so
+//! chunks of the full block size go back to an [`ArenaPool`] and serve the next memtable. Blocks of
+//! 2 MiB or a multiple are aligned to huge pages, and the kernel is asked for such: random access
+//! then misses fewer address translations.
 #![expect(unsafe_code, reason = "raw memory whose pieces live as long as the whole")]
 
 use std::fmt;
@@ -24,7 +25,8 @@ pub(super) const ALIGNMENT: usize = chunk::ALIGNMENT;
 /// The size of the first chunk; each following one is twice as large, up to the block size.
 const FIRST_CHUNK_SIZE: usize = 4 << 10;
 
-/// How many bytes after the piece handed out the memory is fetched, so that later pieces are written without waiting.
+/// How many bytes after the piece handed out the memory is fetched, so that later pieces are
+/// written without waiting.
 const AHEAD: usize = 512;
 
 /// Keeps the memory of dropped memtables for the next ones.
@@ -107,7 +109,10 @@ impl ArenaPool {
 impl fmt::Debug for ArenaPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let capacity = self.capacity.load(Ordering::Relaxed);
-        f.debug_struct("ArenaPool").field("kept", &self.kept()).field("capacity", &capacity).finish()
+        f.debug_struct("ArenaPool")
+            .field("kept", &self.kept())
+            .field("capacity", &capacity)
+            .finish()
     }
 }
 
@@ -128,7 +133,8 @@ pub(super) struct Arena {
 unsafe impl Send for Arena {}
 
 impl Arena {
-    /// An arena that asks for `block_size` bytes at a time once it has grown; it asks for nothing yet.
+    /// An arena that asks for `block_size` bytes at a time once it has grown; it asks for nothing
+    /// yet.
     pub(super) fn new(block_size: usize, pool: Option<Arc<ArenaPool>>) -> Self {
         let block_size = block_size.clamp(FIRST_CHUNK_SIZE, 1 << 30).next_multiple_of(ALIGNMENT);
         Self {

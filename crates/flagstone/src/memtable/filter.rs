@@ -1,11 +1,13 @@
-//! A Bloom filter over the keys and prefixes of one memtable: a lookup or prefix seek that would find nothing ends there.
+//! A Bloom filter over the keys and prefixes of one memtable: a lookup or prefix seek that would
+//! find nothing ends there.
 //!
-//! As in tables, all probes of a key fall into one line of 64 bytes: at most one is fetched. The high half of the hash's product
-//! with the number of lines is the line; the low half of the hash, multiplied by the golden ratio for each next probe, has the
-//! bits in its top nine.
+//! As in tables, all probes of a key fall into one line of 64 bytes: at most one is fetched. The
+//! high half of the hash's product with the number of lines is the line; the low half of the hash,
+//! multiplied by the golden ratio for each next probe, has the bits in its top nine.
 //!
-//! **Thread safety** One thread adds at a time, any number ask meanwhile, and none takes a lock. Bits are only ever set, those of
-//! an entry before it is inserted: whoever must see the entry sees them.
+//! **Thread safety** One thread adds at a time, any number ask meanwhile, and none takes a lock.
+//! Bits are only ever set, those of an entry before it is inserted: whoever must see the entry sees
+//! them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -146,7 +148,8 @@ fn probe(line: &Line, h: u32) -> (&AtomicU64, u64) {
     (&line.0[bit as usize >> 6], 1 << (bit & 63))
 }
 
-/// A cursor that, while it is confined to prefixes, asks the filter before it seeks. It keeps its memtable's entries alive.
+/// A cursor that, while it is confined to prefixes, asks the filter before it seeks. It keeps its
+/// memtable's entries alive.
 pub struct FilteredCursor<C> {
     entries: C,
     filter: Arc<MemTableFilter>,

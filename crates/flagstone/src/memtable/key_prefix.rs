@@ -63,7 +63,14 @@ impl<'a> Target<'a> {
 
     /// How `key` stands to this place.
     #[inline]
-    pub(super) fn compared_by(&self, order: &InternalKeyComparator, key: InternalKey<'_>) -> Ordering {
-        order.user.compare(key.user_key(), self.user_key).then_with(|| self.packed.cmp(&key.packed()))
+    pub(super) fn compared_by(
+        &self,
+        order: &InternalKeyComparator,
+        key: InternalKey<'_>,
+    ) -> Ordering {
+        order
+            .user
+            .compare(key.user_key(), self.user_key)
+            .then_with(|| self.packed.cmp(&key.packed()))
     }
 }

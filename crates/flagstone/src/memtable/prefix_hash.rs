@@ -1,9 +1,12 @@
-//! Many small lists, found by a hash of the key's prefix: for keys of many prefixes, a few entries each.
+//! Many small lists, found by a hash of the key's prefix: for keys of many prefixes, a few entries
+//! each.
 //!
-//! 1. A key with a prefix is in the list of the prefix's hash, any other in that of its own; a list may serve several
-//!    prefixes. Lookups and insertions touch one list.
-//! 2. All entries are also noted in a vector: cursors that need the whole order walk over its sorted views.
-//! 3. A cursor that is confined to one prefix ([`PrefixCursor`]) walks over a list instead, and needs nothing sorted.
+//! 1. A key with a prefix is in the list of the prefix's hash, any other in that of its own; a list
+//!    may serve several prefixes. Lookups and insertions touch one list.
+//! 2. All entries are also noted in a vector: cursors that need the whole order walk over its
+//!    sorted views.
+//! 3. A cursor that is confined to one prefix ([`PrefixCursor`]) walks over a list instead, and
+//!    needs nothing sorted.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +19,8 @@ use super::record::{Entry, Record};
 use super::skiplist::{Head, List, ListCursor, ListOrder, Lists, height_from};
 use super::vector::{Vector, VectorCursor, VectorWriter};
 use crate::base::{
-    InternalIterator, InternalKey, InternalKeyComparator, PrefixExtractor, Result, SequenceNumber, ValueType,
+    InternalIterator, InternalKey, InternalKeyComparator, PrefixExtractor, Result, SequenceNumber,
+    ValueType,
 };
 use crate::cache::{Held, MemoryAccount, MemoryKind};
 
@@ -75,7 +79,8 @@ impl PrefixHash {
         self.buckets.get().map_or(0, |buckets| size_of_val(&*buckets.heads))
     }
 
-    /// A cursor that, while it is confined, need be right only among keys of the prefix that it is sent to.
+    /// A cursor that, while it is confined, need be right only among keys of the prefix that it is
+    /// sent to.
     pub(super) fn prefix_cursor(self: &Arc<Self>) -> PrefixCursor {
         let list = ListCursor::new(Arc::clone(self));
         PrefixCursor { table: Arc::clone(self), list, whole: None, confined: false }
@@ -147,8 +152,9 @@ impl IndexWriter for PrefixHashWriter<'_> {
     }
 }
 
-/// A cursor that, while it is confined, shows of the keys with the prefix of the last target all and in order, of others some. It
-/// goes over to the whole order where a list does not suffice. It keeps its table alive.
+/// A cursor that, while it is confined, shows of the keys with the prefix of the last target all
+/// and in order, of others some. It goes over to the whole order where a list does not suffice. It
+/// keeps its table alive.
 pub struct PrefixCursor {
     table: Arc<PrefixHash>,
     list: ListCursor<PrefixHash>,

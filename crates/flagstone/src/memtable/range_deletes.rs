@@ -1,17 +1,21 @@
 //! The range tombstones of a memtable.
 //!
 //! 1. An addition goes to the end of a list, and nothing else happens.
-//! 2. A reader who is to see it makes a run of all that is new: fragments with the newest sequence number of each place.
-//! 3. A run at least half as large as the one before it is merged with that. So there are few runs, each at least twice as
-//!    large as the next, and a tombstone is merged only so often: where reads and deletions take turns, none sorts everything.
-//! 4. Readers count what it costs them to ask several runs. Once that is as much as merging them would be, they are merged.
-//! 5. A reader who is a little behind asks the runs as they were before. A snapshot that sees only some of a run asks fragments
-//!    of these; they are kept for the few snapshots that asked last.
+//! 2. A reader who is to see it makes a run of all that is new: fragments with the newest sequence
+//!    number of each place.
+//! 3. A run at least half as large as the one before it is merged with that. So there are few runs,
+//!    each at least twice as large as the next, and a tombstone is merged only so often: where
+//!    reads and deletions take turns, none sorts everything.
+//! 4. Readers count what it costs them to ask several runs. Once that is as much as merging them
+//!    would be, they are merged.
+//! 5. A reader who is a little behind asks the runs as they were before. A snapshot that sees only
+//!    some of a run asks fragments of these; they are kept for the few snapshots that asked last.
 //!
-//! **Thread safety.** `runs` is changed by who holds `making`, and read without it. Runs are made without the list's lock, for
-//! which a writer may wait: only what is new is taken from the list under it. `unread` is lowered after a deletion is in the
-//! list, and raised after it is in a run, both under the list's lock: a reader who sees it above its sequence number finds all
-//! it must see in the runs. Whoever takes both locks takes `making` first.
+//! **Thread safety.** `runs` is changed by who holds `making`, and read without it. Runs are made
+//! without the list's lock, for which a writer may wait: only what is new is taken from the list
+//! under it. `unread` is lowered after a deletion is in the list, and raised after it is in a run,
+//! both under the list's lock: a reader who sees it above its sequence number finds all it must see
+//! in the runs. Whoever takes both locks takes `making` first.
 
 use std::sync::Arc;
 
@@ -105,7 +109,8 @@ pub enum RangeLook {
 }
 
 impl Runs {
-    /// The newest state of which `snapshot` sees all, if it sees all that came before the next; else the present one.
+    /// The newest state of which `snapshot` sees all, if it sees all that came before the next;
+    /// else the present one.
     fn seen_by(&self, snapshot: SequenceNumber) -> &Generation {
         let mut later = &self.now;
         for generation in &self.older {
@@ -117,7 +122,8 @@ impl Runs {
         if later.last <= snapshot { later } else { &self.now }
     }
 
-    /// Counts that the present runs were asked for a key; whether to merge them would have cost less than all that were.
+    /// Counts that the present runs were asked for a key; whether to merge them would have cost
+    /// less than all that were.
     fn are_dear(&self) -> bool {
         let runs = &self.now.runs;
         if runs.len() < 2 {
@@ -135,7 +141,8 @@ impl Run {
         (first, last): (SequenceNumber, SequenceNumber),
         tombstones: &mut dyn Iterator<Item = RangeTombstoneRef<'_>>,
     ) -> Arc<Self> {
-        let newest = Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones));
+        let newest =
+            Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones));
         Arc::new(Self { from, to, first, last, newest, parts: Mutex::default() })
     }
 
@@ -208,7 +215,8 @@ impl RangeDeletes {
         covering
     }
 
-    /// Begins to look for what `snapshot` sees over `user_key`: the memory that the rest will wait for is on its way.
+    /// Begins to look for what `snapshot` sees over `user_key`: the memory that the rest will wait
+    /// for is on its way.
     #[inline]
     pub(super) fn seek(&self, user_key: &[u8], snapshot: SequenceNumber) -> RangeLook {
         if self.unread.load(Ordering::Acquire) <= snapshot {
@@ -223,7 +231,8 @@ impl RangeDeletes {
                 None => RangeLook::Uncovered,
             };
         }
-        // Where no run covers the key, nothing does that the snapshot sees. All are asked: memory is fetched for each.
+        // Where no run covers the key, nothing does that the snapshot sees. All are asked: memory
+        // is fetched for each.
         match runs.now.runs.iter().filter(|run| run.newest.seek(user_key).is_some()).count() {
             // Who asks them all merges them.
             0 if runs.are_dear() => RangeLook::Unknown,
@@ -253,11 +262,13 @@ impl RangeDeletes {
     ) -> Option<Arc<FragmentedRangeTombstones>> {
         let all = self.all.lock();
         let tombstones = all.iter().map(|one| RangeTombstoneRef::from(&**one));
-        let needed = || FragmentedRangeTombstones::keeping(Keep::Needed(snapshots), comparator, tombstones);
+        let needed =
+            || FragmentedRangeTombstones::keeping(Keep::Needed(snapshots), comparator, tombstones);
         (!all.is_empty()).then(|| Arc::new(needed()))
     }
 
-    /// Shows `ask` what `snapshot` sees, newest first, with the largest sequence number that there may be.
+    /// Shows `ask` what `snapshot` sees, newest first, with the largest sequence number that there
+    /// may be.
     fn ask(
         &self,
         comparator: &Comparator,
@@ -291,8 +302,10 @@ impl RangeDeletes {
         let new = {
             let all = self.all.lock();
             // What is newer is not read before it must be: then all of the run is seen.
-            let seen = all[from..].iter().take_while(|tombstone| tombstone.sequence <= snapshot).count();
-            // Another reader may have been here first; or what is to be seen comes late in the list, as it does in no database.
+            let seen =
+                all[from..].iter().take_while(|tombstone| tombstone.sequence <= snapshot).count();
+            // Another reader may have been here first; or what is to be seen comes late in the
+            // list, as it does in no database.
             let to = if seen > 0 { from + seen } else { all.len() };
             all[from..to].to_vec()
         };
@@ -344,7 +357,8 @@ impl RangeDeletes {
         snapshot: SequenceNumber,
     ) -> Arc<FragmentedRangeTombstones> {
         let mut parts = run.parts.lock();
-        if let Some(at) = parts.iter().position(|part| (part.from..part.until).contains(&snapshot)) {
+        if let Some(at) = parts.iter().position(|part| (part.from..part.until).contains(&snapshot))
+        {
             let found = parts.remove(at);
             parts.push(found.clone());
             return found.newest;
@@ -352,11 +366,16 @@ impl RangeDeletes {
         let all = self.all.lock()[run.from..run.to].to_vec();
         let (mut from, mut until) = (0, SequenceNumber::MAX);
         for sequence in all.iter().map(|tombstone| tombstone.sequence) {
-            if sequence <= snapshot { from = sequence.max(from) } else { until = sequence.min(until) }
+            if sequence <= snapshot {
+                from = sequence.max(from)
+            } else {
+                until = sequence.min(until)
+            }
         }
         let seen = all.iter().filter(|tombstone| tombstone.sequence <= snapshot);
         let tombstones = seen.map(|one| RangeTombstoneRef::from(&**one));
-        let newest = Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones));
+        let newest =
+            Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones));
         if parts.len() == PARTS_MAX {
             parts.remove(0);
         }

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! **Invariants**
-//! 1. A record never moves and never changes from when [`Record::write_to`] has returned until its arena is dropped.
+//! 1. A record never moves and never changes from when [`Record::write_to`] has returned until its
+//!    arena is dropped.
 //! 2. A `Record<'a>` exists only while its arena is borrowed for `'a`, or kept alive for as long.
 #![expect(unsafe_code, reason = "records in an arena, reached by pointers")]
 
@@ -18,7 +19,8 @@ use crate::base::{InternalKey, PACKED_SIZE, prefetch};
 
 /// Bytes of a record that are fetched when it is near.
 const FRONT: usize = 2 * 64;
-/// Of a long one the processor fetches the rest by itself, once it sees that one line after the other is wanted.
+/// Of a long one the processor fetches the rest by itself, once it sees that one line after the
+/// other is wanted.
 const FETCHED_MAX: usize = 1 << 10;
 
 /// What stands before a record's key and value.
@@ -71,12 +73,14 @@ impl<'a> Record<'a> {
     /// If key or value is 4 GiB or longer.
     ///
     /// # Safety
-    /// At `at` there must be [`Entry::record_size`] bytes, aligned for the header, that nobody else knows yet.
+    /// At `at` there must be [`Entry::record_size`] bytes, aligned for the header, that nobody else
+    /// knows yet.
     #[inline]
     pub(super) unsafe fn write_to(at: NonNull<RecordHeader>, entry: &Entry<'_>) {
         let Entry { user_key, packed, value } = *entry;
         let header = RecordHeader {
-            key_size: u32::try_from(user_key.len() + PACKED_SIZE).expect("a key is shorter than 4 GiB"),
+            key_size: u32::try_from(user_key.len() + PACKED_SIZE)
+                .expect("a key is shorter than 4 GiB"),
             value_size: u32::try_from(value.len()).expect("a value is shorter than 4 GiB"),
         };
         // SAFETY: the caller's promise; the parts add up to `record_size`.
@@ -112,7 +116,9 @@ impl<'a> Record<'a> {
     pub(super) fn key(self) -> InternalKey<'a> {
         let size = self.header().key_size as usize;
         // SAFETY: `key_size` bytes follow the header, and never change.
-        InternalKey::from_checked(unsafe { slice::from_raw_parts(self.at.add(1).cast().as_ptr(), size) })
+        InternalKey::from_checked(unsafe {
+            slice::from_raw_parts(self.at.add(1).cast().as_ptr(), size)
+        })
     }
 
     #[inline]
@@ -136,7 +142,8 @@ impl<'a> Record<'a> {
         prefetch(self.at.as_ptr(), FRONT / 64);
     }
 
-    /// Asks for more of the value, where [`Record::prefetch`] was not all. The front should be there by now, as it says how much.
+    /// Asks for more of the value, where [`Record::prefetch`] was not all. The front should be
+    /// there by now, as it says how much.
     #[inline]
     pub(super) fn prefetch_rest(self) {
         let RecordHeader { key_size, value_size } = *self.header();

@@ -14,8 +14,8 @@ use super::skiplist::{ListCursor, SkipList, SkipListWriter};
 use super::vector::{Vector, VectorCursor, VectorWriter};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
-    FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator, PrefixExtractor,
-    RangeTombstone, Result, SequenceNumber, ValueType, pack_sequence_and_type,
+    FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator,
+    PrefixExtractor, RangeTombstone, Result, SequenceNumber, ValueType, pack_sequence_and_type,
 };
 
 /// Which structure holds the entries.
@@ -26,10 +26,11 @@ pub enum MemTableKind {
     BTree,
     /// A skip list, for any order.
     SkipList,
-    /// Unsorted until somebody reads: insertions are as cheap as can be, reads of what is being written are not.
+    /// Unsorted until somebody reads: insertions are as cheap as can be, reads of what is being
+    /// written are not.
     Vector,
-    /// Small lists found by a hash of the key's prefix, for lookups and for cursors within a prefix. A cursor over
-    /// everything sorts a copy first.
+    /// Small lists found by a hash of the key's prefix, for lookups and for cursors within a
+    /// prefix. A cursor over everything sorts a copy first.
     PrefixHash {
         /// Finds the prefix.
         extractor: PrefixExtractor,
@@ -43,10 +44,11 @@ pub enum MemTableKind {
 pub struct MemTableSettings {
     /// The structure.
     pub kind: MemTableKind,
-    /// How many bytes to ask of the allocator at a time, once the memtable has grown; it starts with less. With
-    /// 2 MiB or a multiple, huge pages are used.
+    /// How many bytes to ask of the allocator at a time, once the memtable has grown; it starts
+    /// with less. With 2 MiB or a multiple, huge pages are used.
     pub arena_block_size: usize,
-    /// Where the memory goes when the memtable is dropped, and comes from; one pool serves all families.
+    /// Where the memory goes when the memtable is dropped, and comes from; one pool serves all
+    /// families.
     pub arena_pool: Option<Arc<ArenaPool>>,
     /// A Bloom filter over the entries, if there is one.
     pub filter: Option<MemTableFilterSettings>,
@@ -54,14 +56,20 @@ pub struct MemTableSettings {
 
 impl Default for MemTableSettings {
     fn default() -> Self {
-        Self { kind: MemTableKind::default(), arena_block_size: 1 << 20, arena_pool: None, filter: None }
+        Self {
+            kind: MemTableKind::default(),
+            arena_block_size: 1 << 20,
+            arena_pool: None,
+            filter: None,
+        }
     }
 }
 
 /// The writes of one column family since its last switch, sorted.
 ///
-/// One thread writes at a time (others wait for it); any number read meanwhile, without locks. A reader sees every
-/// entry whose addition happened before its call, and may see later ones: it filters by sequence number.
+/// One thread writes at a time (others wait for it); any number read meanwhile, without locks. A
+/// reader sees every entry whose addition happened before its call, and may see later ones: it
+/// filters by sequence number.
 pub struct MemTable {
     comparator: InternalKeyComparator,
     index: AnyIndex,
@@ -117,7 +125,9 @@ impl MemTable {
         let arena = Arena::new(settings.arena_block_size, settings.arena_pool.clone());
         let order = comparator.clone();
         let index = match &settings.kind {
-            MemTableKind::BTree if order.user.is_bytewise() => AnyIndex::BTree(Arc::new(BTree::new(arena))),
+            MemTableKind::BTree if order.user.is_bytewise() => {
+                AnyIndex::BTree(Arc::new(BTree::new(arena)))
+            }
             MemTableKind::BTree | MemTableKind::SkipList => {
                 AnyIndex::SkipList(Arc::new(SkipList::new(order, arena)))
             }
@@ -134,7 +144,8 @@ impl MemTable {
             largest_sequence: AtomicU64::new(0),
         };
         let filter = settings.filter.clone();
-        let filter = filter.map(|filter| Arc::new(MemTableFilter::new(filter, settings.arena_pool.clone())));
+        let filter =
+            filter.map(|filter| Arc::new(MemTableFilter::new(filter, settings.arena_pool.clone())));
         let account = settings.arena_pool.as_ref().map(|pool| pool.account().clone());
         Self { comparator, index, range_deletes: RangeDeletes::new(account), filter, counts }
     }
@@ -156,7 +167,13 @@ impl MemTable {
     }
 
     /// Adds one entry; see [`MemTableWriter::add`].
-    pub fn add(&self, sequence: SequenceNumber, value_type: ValueType, user_key: &[u8], value: &[u8]) {
+    pub fn add(
+        &self,
+        sequence: SequenceNumber,
+        value_type: ValueType,
+        user_key: &[u8],
+        value: &[u8],
+    ) {
         self.writer().add(sequence, value_type, user_key, value);
     }
 
@@ -165,8 +182,8 @@ impl MemTable {
         self.writer().add_range_tombstone(sequence, start, end);
     }
 
-    /// Shows the versions of `user_key` that `snapshot` sees, newest first, until `visit` breaks. Range tombstones are
-    /// not applied here.
+    /// Shows the versions of `user_key` that `snapshot` sees, newest first, until `visit` breaks.
+    /// Range tombstones are not applied here.
     pub fn get<'a>(
         &'a self,
         user_key: &[u8],
@@ -179,8 +196,8 @@ impl MemTable {
         each_kind!(&self.index, AnyIndex, index => index.get(user_key, snapshot, visit));
     }
 
-    /// A cursor over the point entries; it keeps them alive after the memtable is dropped. It shows at least what was
-    /// added before it was made.
+    /// A cursor over the point entries; it keeps them alive after the memtable is dropped. It shows
+    /// at least what was added before it was made.
     pub fn iter(&self) -> MemTableIterator {
         match &self.index {
             AnyIndex::BTree(index) => MemTableIterator::BTree(index.cursor()),
@@ -190,21 +207,24 @@ impl MemTable {
         }
     }
 
-    /// The same for who at times only wants keys with the prefix of the key sought ([`InternalIterator::confine`]).
+    /// The same for who at times only wants keys with the prefix of the key sought
+    /// ([`InternalIterator::confine`]).
     pub fn prefix_iter(&self) -> MemTableIterator {
         let entries = match &self.index {
             AnyIndex::PrefixHash(index) => MemTableIterator::PrefixHash(index.prefix_cursor()),
             _ => self.iter(),
         };
         match self.filter.as_ref().filter(|filter| filter.has_prefixes()) {
-            Some(filter) => {
-                MemTableIterator::Filtered(Box::new(FilteredCursor::new(entries, Arc::clone(filter))))
-            }
+            Some(filter) => MemTableIterator::Filtered(Box::new(FilteredCursor::new(
+                entries,
+                Arc::clone(filter),
+            ))),
             None => entries,
         }
     }
 
-    /// The newest range tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.
+    /// The newest range tombstone over `user_key` that `snapshot` sees: its sequence number, or 0
+    /// if there is none.
     #[inline]
     pub fn covering_sequence(&self, user_key: &[u8], snapshot: SequenceNumber) -> SequenceNumber {
         match self.range_deletes.count() {
@@ -219,12 +239,17 @@ impl MemTable {
         self.range_deletes.seek(user_key, snapshot)
     }
 
-    /// The range tombstones that `snapshot` sees, as far as they were added before this call, in parts that may overlap.
-    pub fn range_tombstones(&self, snapshot: SequenceNumber) -> Vec<Arc<FragmentedRangeTombstones>> {
+    /// The range tombstones that `snapshot` sees, as far as they were added before this call, in
+    /// parts that may overlap.
+    pub fn range_tombstones(
+        &self,
+        snapshot: SequenceNumber,
+    ) -> Vec<Arc<FragmentedRangeTombstones>> {
         self.range_deletes.visible(&self.comparator.user, snapshot)
     }
 
-    /// The range tombstones that the present or one of `snapshots`, ascending, sees first, if there are any.
+    /// The range tombstones that the present or one of `snapshots`, ascending, sees first, if there
+    /// are any.
     pub fn needed_range_tombstones(
         &self,
         snapshots: &[SequenceNumber],
@@ -274,7 +299,8 @@ impl MemTable {
 
     /// The smallest sequence number, if anything was added.
     pub fn first_sequence(&self) -> Option<SequenceNumber> {
-        Some(self.counts.first_sequence.load(Ordering::Relaxed)).filter(|&sequence| sequence != u64::MAX)
+        Some(self.counts.first_sequence.load(Ordering::Relaxed))
+            .filter(|&sequence| sequence != u64::MAX)
     }
 
     /// The largest sequence number, if anything was added.
@@ -289,13 +315,20 @@ impl MemTable {
 }
 
 impl MemTableWriter<'_> {
-    /// Adds one entry; a [`ValueType::RangeDeletion`] becomes a range tombstone from `user_key` to `value`.
+    /// Adds one entry; a [`ValueType::RangeDeletion`] becomes a range tombstone from `user_key` to
+    /// `value`.
     ///
     /// The pair of key and sequence number must be new, or at least differ in type.
     ///
     /// # Panics
     /// If key or value is 4 GiB or longer; a write batch cannot hold one.
-    pub fn add(&mut self, sequence: SequenceNumber, value_type: ValueType, user_key: &[u8], value: &[u8]) {
+    pub fn add(
+        &mut self,
+        sequence: SequenceNumber,
+        value_type: ValueType,
+        user_key: &[u8],
+        value: &[u8],
+    ) {
         if value_type == ValueType::RangeDeletion {
             return self.add_range_tombstone(sequence, user_key, value);
         }
@@ -316,9 +349,14 @@ impl MemTableWriter<'_> {
         self.note_sequence(sequence);
     }
 
-    /// Deletes the keys of `[start, end)` that are older than `sequence`; an empty range counts, but deletes nothing.
+    /// Deletes the keys of `[start, end)` that are older than `sequence`; an empty range counts,
+    /// but deletes nothing.
     pub fn add_range_tombstone(&mut self, sequence: SequenceNumber, start: &[u8], end: &[u8]) {
-        self.table.range_deletes.add(RangeTombstone { start: start.to_vec(), end: end.to_vec(), sequence });
+        self.table.range_deletes.add(RangeTombstone {
+            start: start.to_vec(),
+            end: end.to_vec(),
+            sequence,
+        });
         self.note_sequence(sequence);
     }
 

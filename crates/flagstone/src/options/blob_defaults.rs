@@ -1,4 +1,5 @@
-//! The settings of blob files that follow from others where they are not set, and how an OPTIONS file keeps that they are not.
+//! The settings of blob files that follow from others where they are not set, and how an OPTIONS
+//! file keeps that they are not.
 
 use crate::base::compression::CompressionType;
 
@@ -10,7 +11,8 @@ use super::value::NOT_SET;
 /// The settings that may be left open. The first one decides what the others are by default.
 const LEFT_OPEN: [&str; 3] = ["enable_blob_files", "min_blob_size", "blob_compression_type"];
 
-/// The name of the line of an OPTIONS file that says which are. An older version knows no such option, and passes over it.
+/// The name of the line of an OPTIONS file that says which are. An older version knows no such
+/// option, and passes over it.
 const NOTE: &str = "left_open";
 
 impl CfSettings {
@@ -31,8 +33,9 @@ impl CfSettings {
         self.blob_compression_type.unwrap_or(by_default)
     }
 
-    /// How many times the bytes of live values blob files may take before writers are delayed; 0 for any. It is
-    /// `burst_space_amplification`, or `max_space_amplification` where that allows more, or anything.
+    /// How many times the bytes of live values blob files may take before writers are delayed; 0
+    /// for any. It is `burst_space_amplification`, or `max_space_amplification` where that allows
+    /// more, or anything.
     pub fn space_in_bursts(&self) -> f64 {
         match self.max_space_amplification {
             most if most > 0.0 => most.max(self.burst_space_amplification),
@@ -60,14 +63,15 @@ impl CfSettings {
         LEFT_OPEN.into_iter().zip(is_open).filter_map(|(name, is_open)| is_open.then_some(name))
     }
 
-    /// What an OPTIONS file says of those that are left open, in a line of ours behind what is in force.
+    /// What an OPTIONS file says of those that are left open, in a line of ours behind what is in
+    /// force.
     pub(super) fn noted(&self) -> Option<(&'static str, String)> {
         let names: Vec<_> = self.left_open().collect();
         (!names.is_empty()).then(|| (NOTE, names.join(":")))
     }
 
-    /// Leaves those named open again whose values are what would be in force then: whoever has changed one since it was written
-    /// has decided.
+    /// Leaves those named open again whose values are what would be in force then: whoever has
+    /// changed one since it was written has decided.
     fn open_again(&mut self, names: &[String]) {
         for name in LEFT_OPEN.into_iter().filter(|name| names.iter().any(|noted| noted == name)) {
             let mut open = self.clone();
@@ -81,7 +85,8 @@ impl CfSettings {
     }
 }
 
-/// What an OPTIONS file says of a family's blob files beside the values in force, for when all of these are known.
+/// What an OPTIONS file says of a family's blob files beside the values in force, for when all of
+/// these are known.
 #[derive(Default)]
 pub(super) struct BlobNotes {
     left_open: Vec<String>,

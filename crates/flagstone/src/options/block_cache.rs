@@ -6,11 +6,12 @@ use std::sync::Arc;
 use crate::cache::{CacheSettings, CacheStatistics};
 use crate::sst;
 
-/// Blocks of tables and values of blob files, of all databases whose options hold it: RocksDB's `block_cache`, and its
-/// `blob_cache`.
+/// Blocks of tables and values of blob files, of all databases whose options hold it: RocksDB's
+/// `block_cache`, and its `blob_cache`.
 ///
-/// Each database has entries of its own, even of a file that another has, too (a checkpoint's tables are links). They leave the
-/// cache when the database is closed and no iterator or value is left.
+/// Each database has entries of its own, even of a file that another has, too (a checkpoint's
+/// tables are links). They leave the cache when the database is closed and no iterator or value is
+/// left.
 #[derive(Clone)]
 pub struct BlockCache(Arc<sst::BlockCache>);
 
@@ -35,7 +36,8 @@ impl BlockCache {
         self.0.usage()
     }
 
-    /// What it takes to find all that and to know which goes first, in bytes. It stays when the entries go.
+    /// What it takes to find all that and to know which goes first, in bytes. It stays when the
+    /// entries go.
     pub fn overhead(&self) -> usize {
         self.0.overhead()
     }

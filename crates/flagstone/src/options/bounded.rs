@@ -3,8 +3,8 @@
 use super::assembled::ColumnFamilyOptions;
 use super::memtable_factory::MemTableFactory;
 
-/// What was asked for where [`ColumnFamilyOptions::sanitized`] puts something else in force for the sake of another setting: that
-/// one may change while the database is open, and change back.
+/// What was asked for where [`ColumnFamilyOptions::sanitized`] puts something else in force for the
+/// sake of another setting: that one may change while the database is open, and change back.
 pub(crate) struct BoundedSettings {
     level0_slowdown_writes_trigger: i32,
     level0_stop_writes_trigger: i32,
@@ -36,7 +36,8 @@ impl BoundedSettings {
         settings.soft_pending_compaction_bytes_limit = self.soft_pending_compaction_bytes_limit;
         settings.min_write_buffer_number_to_merge = self.min_write_buffer_number_to_merge;
         settings.memtable_factory = self.memtable_factory;
-        let compressions = [&mut settings.compression_opts, &mut settings.bottommost_compression_opts];
+        let compressions =
+            [&mut settings.compression_opts, &mut settings.bottommost_compression_opts];
         for (compression, bytes) in compressions.into_iter().zip(self.zstd_max_train_bytes) {
             compression.zstd_max_train_bytes = bytes;
         }

@@ -14,11 +14,13 @@ use super::text::{null_text, pairs, without_braces};
 use crate::base::{Comparator, Error, PrefixExtractor, Result};
 
 impl ColumnFamilyOptions {
-    /// Sets the option called `name`, a setting of the family or its tables or a built-in component. `name` may be
-    /// dotted (`compression_opts.level`) and `block_based_table_factory` takes `{name=value;...}`.
+    /// Sets the option called `name`, a setting of the family or its tables or a built-in
+    /// component. `name` may be dotted (`compression_opts.level`) and `block_based_table_factory`
+    /// takes `{name=value;...}`.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown name or a wrong value, `NotSupported` for what the engine does not do yet.
+    /// `InvalidArgument` for an unknown name or a wrong value, `NotSupported` for what the engine
+    /// does not do yet.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         self.try_set(name, value).unwrap_or_else(|| Err(unknown_name(name)))
     }
@@ -27,9 +29,11 @@ impl ColumnFamilyOptions {
     pub fn get(&self, name: &str) -> Option<String> {
         match name {
             "comparator" => Some(self.comparator.name().to_string()),
-            "merge_operator" => {
-                Some(self.merge_operator.as_ref().map_or_else(null_text, |operator| operator.option_text()))
-            }
+            "merge_operator" => Some(
+                self.merge_operator
+                    .as_ref()
+                    .map_or_else(null_text, |operator| operator.option_text()),
+            ),
             "prefix_extractor" => Some(
                 self.prefix_extractor
                     .as_ref()
@@ -68,13 +72,16 @@ impl ColumnFamilyOptions {
                 "one cache of values is the database's, for all its column families: set it there",
             )),
             "comparator" => Comparator::from_name(value).map(|found| self.comparator = found),
-            "merge_operator" => super::ttl::merge_operator(value).map(|found| self.merge_operator = found),
+            "merge_operator" => {
+                super::ttl::merge_operator(value).map(|found| self.merge_operator = found)
+            }
             "prefix_extractor" => {
                 PrefixExtractor::from_option_text(value).map(|found| self.prefix_extractor = found)
             }
             FILTER | FILTER_FACTORY => self.set_filter(name, value),
             _ => {
-                let assigned = self.settings.assign(name, value).or_else(|| self.table.assign(name, value));
+                let assigned =
+                    self.settings.assign(name, value).or_else(|| self.table.assign(name, value));
                 match assigned {
                     Some(result) => result,
                     None => known::find(name)
@@ -104,7 +111,9 @@ impl ColumnFamilyOptions {
                 "table factory '{value}': only BlockBasedTable is supported, also as {{name=value;...}}"
             )));
         }
-        pairs(without_braces(value))?.into_iter().try_for_each(|(name, value)| self.set_table(name, value))
+        pairs(without_braces(value))?
+            .into_iter()
+            .try_for_each(|(name, value)| self.set_table(name, value))
     }
 
     fn set_table(&mut self, name: &str, value: &str) -> Result<()> {
@@ -123,14 +132,15 @@ impl ColumnFamilyOptions {
 }
 
 impl Options {
-    /// Sets the option called `name`: a setting of the database, of its default column family or that family's
-    /// tables, or a built-in component. See [`ColumnFamilyOptions::set`] for the forms of names; `block_cache` takes
-    /// a size in bytes, or RocksDB's `{capacity=...;num_shard_bits=...;high_pri_pool_ratio=...;secondary_cache=...}`, and
+    /// Sets the option called `name`: a setting of the database, of its default column family or
+    /// that family's tables, or a built-in component. See [`ColumnFamilyOptions::set`] for the
+    /// forms of names; `block_cache` takes a size in bytes, or RocksDB's
+    /// `{capacity=...;num_shard_bits=...;high_pri_pool_ratio=...;secondary_cache=...}`, and
     /// `blob_cache` the same without a secondary cache, or `nullptr`.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown name (with the nearest known one) or a wrong value, `NotSupported` for what
-    /// the engine does not do yet.
+    /// `InvalidArgument` for an unknown name (with the nearest known one) or a wrong value,
+    /// `NotSupported` for what the engine does not do yet.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let plain = name.strip_prefix("db.").unwrap_or(name);
         let result = match (self.db.assign(plain, value), known::find(plain)) {
@@ -142,7 +152,9 @@ impl Options {
                 secondary_cache(value).map(|bytes| self.db.compressed_secondary_cache_size = bytes)
             }
             _ if [RATE_LIMITER, AUTO_TUNED].contains(&plain) => self.set_rate_limiter(plain, value),
-            _ if TABLE_FACTORY_NAMES.contains(&plain) => return self.set_table_factory(plain, value),
+            _ if TABLE_FACTORY_NAMES.contains(&plain) => {
+                return self.set_table_factory(plain, value);
+            }
             _ => return self.cf.set(name, value),
         };
         result.map_err(|error| error.context(format!("option '{plain}'")))?;
@@ -165,14 +177,16 @@ impl Options {
         Ok(())
     }
 
-    /// Sets a setting of the database for one opening: the OPTIONS file that the opening writes keeps the value that the setting
-    /// has now. This is for settings that pass over damage, which should not pass over later damage unnoticed.
+    /// Sets a setting of the database for one opening: the OPTIONS file that the opening writes
+    /// keeps the value that the setting has now. This is for settings that pass over damage, which
+    /// should not pass over later damage unnoticed.
     ///
     /// # Errors
     /// As [`Options::set`]; `InvalidArgument` for a name that is not a setting of the database.
     pub fn set_for_one_opening(&mut self, name: &str, value: &str) -> Result<()> {
         let name = name.strip_prefix("db.").unwrap_or(name);
-        let known = self.kept_values.iter().find(|(known, _)| known == name).map(|(_, kept)| kept.clone());
+        let known =
+            self.kept_values.iter().find(|(known, _)| known == name).map(|(_, kept)| kept.clone());
         let kept = known.or_else(|| self.db.text(name)).ok_or_else(|| unknown_name(name))?;
         self.set(name, value)?;
         self.kept_values.push((name.to_string(), kept));
@@ -203,7 +217,8 @@ impl Options {
             self.set(&name, &value)?;
             if name != BLOB_CACHE {
                 let each = families.iter_mut();
-                each.filter_map(|(_, family)| family.try_set(&name, &value)).collect::<Result<()>>()?;
+                each.filter_map(|(_, family)| family.try_set(&name, &value))
+                    .collect::<Result<()>>()?;
             }
         }
         Ok(())

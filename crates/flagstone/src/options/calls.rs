@@ -14,31 +14,35 @@ pub struct ReadOptions {
     pub snapshot: Option<Snapshot>,
     /// Checks the checksum of every block that is read from a file (default: true).
     pub verify_checksums: bool,
-    /// Keeps the blocks read in the cache (default: true); turn it off for scans of data that is not used again.
+    /// Keeps the blocks read in the cache (default: true); turn it off for scans of data that is
+    /// not used again.
     pub fill_cache: bool,
-    /// Reads no file: what is neither in a memtable nor in the cache gives `Incomplete` (RocksDB's `kBlockCacheTier`).
+    /// Reads no file: what is neither in a memtable nor in the cache gives `Incomplete` (RocksDB's
+    /// `kBlockCacheTier`).
     #[doc(alias = "read_tier")]
     pub cache_only: bool,
     /// An iterator starts at this key, which it may stand on.
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// An iterator ends before this key, and reads no block that holds only such keys.
     pub iterate_upper_bound: Option<Vec<u8>>,
-    /// An iterator with `prefix_same_as_start` asks no filters, either; what it shows is the same. Others never ask any, and go
-    /// through all keys anyway.
+    /// An iterator with `prefix_same_as_start` asks no filters, either; what it shows is the same.
+    /// Others never ask any, and go through all keys anyway.
     pub total_order_seek: bool,
-    /// An iterator ends with the prefix of the key that it was sent to, and passes over tables whose filters do not have
-    /// that prefix.
+    /// An iterator ends with the prefix of the key that it was sent to, and passes over tables
+    /// whose filters do not have that prefix.
     pub prefix_same_as_start: bool,
     /// Bytes that an iterator reads ahead; 0 starts small and doubles.
     pub readahead_size: u64,
-    /// Deleted and hidden entries that an iterator steps over before it gives up with `Incomplete`; 0 for any number.
+    /// Deleted and hidden entries that an iterator steps over before it gives up with `Incomplete`;
+    /// 0 for any number.
     pub max_skippable_internal_keys: u64,
     /// Takes keys for present that only a range deletion removed.
     pub ignore_range_deletions: bool,
-    /// An iterator with a snapshot gives up files and memtables that are out of date as it moves, and goes on in the newer ones,
-    /// which hold what the snapshot sees, too, but for what a compaction filter has removed. It looks whether there are any at
-    /// each seek and every 32 steps (at seeks alone with `prefix_same_as_start`), and keeps the snapshot until it is dropped.
-    /// Without a snapshot it does nothing.
+    /// An iterator with a snapshot gives up files and memtables that are out of date as it moves,
+    /// and goes on in the newer ones, which hold what the snapshot sees, too, but for what a
+    /// compaction filter has removed. It looks whether there are any at each seek and every 32
+    /// steps (at seeks alone with `prefix_same_as_start`), and keeps the snapshot until it is
+    /// dropped. Without a snapshot it does nothing.
     pub auto_refresh_iterator_with_snapshot: bool,
 }
 
@@ -61,30 +65,37 @@ impl Default for ReadOptions {
     }
 }
 
-/// How a write writes; by default it survives the death of the process, and not yet a loss of power.
+/// How a write writes; by default it survives the death of the process, and not yet a loss of
+/// power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteOptions {
-    /// Returns only when the write survives a power loss. Writers of other threads that wait at the same time share one sync.
+    /// Returns only when the write survives a power loss. Writers of other threads that wait at the
+    /// same time share one sync.
     pub sync: bool,
-    /// Skips the WAL: the write is lost if the process dies before the next flush. Refused together with `sync`.
+    /// Skips the WAL: the write is lost if the process dies before the next flush. Refused together
+    /// with `sync`.
     #[doc(alias = "disableWAL")]
     pub disable_wal: bool,
-    /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped; with `low_pri` also where compaction lags.
+    /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped; with
+    /// `low_pri` also where compaction lags.
     pub no_slowdown: bool,
     /// Waits longer than other writes when compaction lags.
     pub low_pri: bool,
     /// Drops entries for column families that do not exist instead of failing.
     pub ignore_missing_column_families: bool,
-    /// Asks the database's rate limiter, if it has one that limits writes, with this priority first. Usually writes do not.
+    /// Asks the database's rate limiter, if it has one that limits writes, with this priority
+    /// first. Usually writes do not.
     pub rate_limiter_priority: Option<IoPriority>,
 }
 
 /// How a flush flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushOptions {
-    /// Returns only when the memtable is in a table (default: true); else as soon as somebody is to flush it.
+    /// Returns only when the memtable is in a table (default: true); else as soon as somebody is to
+    /// flush it.
     pub wait: bool,
-    /// Flushes at once even if that makes writes wait; else waits itself until it does not (default: false).
+    /// Flushes at once even if that makes writes wait; else waits itself until it does not
+    /// (default: false).
     pub allow_write_stall: bool,
 }
 
@@ -140,12 +151,14 @@ impl Default for SizeApproximationOptions {
 pub struct CompactRangeOptions {
     /// Lets no other compaction run meanwhile.
     pub exclusive_manual_compaction: bool,
-    /// Moves the level that the result lies in, as a whole, to `target_level`, if the levels between are empty.
+    /// Moves the level that the result lies in, as a whole, to `target_level`, if the levels
+    /// between are empty.
     pub change_level: bool,
     /// The level for `change_level`; -1 for the first that should hold as much.
     pub target_level: i32,
-    /// Which of the family's directories (`db_paths`, `cf_paths`) is written to. What is not rewritten, as the last level without
-    /// [`BottommostLevelCompaction::Force`], stays where it is.
+    /// Which of the family's directories (`db_paths`, `cf_paths`) is written to. What is not
+    /// rewritten, as the last level without [`BottommostLevelCompaction::Force`], stays where it
+    /// is.
     pub target_path_id: u32,
     /// Whether the last level is rewritten.
     pub bottommost_level_compaction: BottommostLevelCompaction,
@@ -185,7 +198,8 @@ pub struct CompactFilesOptions {
     pub compression: Option<CompressionType>,
     /// Bytes at which an output table ends; 0 for no limit but the family's options.
     pub output_file_size_limit: u64,
-    /// Which of the family's directories (`db_paths`, `cf_paths`) the outputs go to; `None` for that of the output level.
+    /// Which of the family's directories (`db_paths`, `cf_paths`) the outputs go to; `None` for
+    /// that of the output level.
     pub output_path_id: Option<u32>,
     /// Parts to run in parallel; 0 for the database's setting.
     pub max_subcompactions: u32,

@@ -79,8 +79,10 @@ pub enum DataBlockIndexType {
 }
 
 impl NamedChoice for DataBlockIndexType {
-    const NAMES: &'static [(&'static str, Self)] =
-        &[("kDataBlockBinarySearch", Self::BinarySearch), ("kDataBlockBinaryAndHash", Self::BinaryAndHash)];
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("kDataBlockBinarySearch", Self::BinarySearch),
+        ("kDataBlockBinaryAndHash", Self::BinaryAndHash),
+    ];
 }
 
 /// Which blocks are put into the block cache as they are written.
@@ -136,9 +138,11 @@ impl NamedChoice for RecoveryMode {
     ];
 }
 
-/// RocksDB's library takes the names of all compressions, and writes a WAL with any but kZSTD as it is.
+/// RocksDB's library takes the names of all compressions, and writes a WAL with any but kZSTD as it
+/// is.
 impl NamedChoice for WalCompression {
-    const NAMES: &'static [(&'static str, Self)] = &[("kNoCompression", Self::None), ("kZSTD", Self::Zstd)];
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("kNoCompression", Self::None), ("kZSTD", Self::Zstd)];
     const NOT_SUPPORTED: &'static [&'static str] = &[
         "kSnappyCompression",
         "kZlibCompression",
@@ -151,7 +155,8 @@ impl NamedChoice for WalCompression {
 }
 
 impl NamedChoice for WalWriteMode {
-    const NAMES: &'static [(&'static str, Self)] = &[("mapped", Self::Mapped), ("plain", Self::Plain)];
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("mapped", Self::Mapped), ("plain", Self::Plain)];
 }
 
 impl NamedChoice for PolicyKind {
@@ -161,8 +166,9 @@ impl NamedChoice for PolicyKind {
 /// When large values go to blob files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlobWriteMode {
-    /// As `Commit`, but as `Flush` where WALs are kept for whoever reads along (`WAL_ttl_seconds`, `WAL_size_limit_MB`), who then
-    /// finds each value in them, but for one in pieces (`Db::put_stream`), which always has a blob file of its own.
+    /// As `Commit`, but as `Flush` where WALs are kept for whoever reads along (`WAL_ttl_seconds`,
+    /// `WAL_size_limit_MB`), who then finds each value in them, but for one in pieces
+    /// (`Db::put_stream`), which always has a blob file of its own.
     #[default]
     Auto,
     /// Before their batch is committed: each byte is written once.

@@ -40,8 +40,8 @@ pub struct CompactionControl {
 pub struct CompactionProgress {
     /// What it has dealt with.
     pub bytes_done: u64,
-    /// All that it will have read, an estimate: tables that need not be rewritten may turn out to be among them, and what is
-    /// written meanwhile comes on top.
+    /// All that it will have read, an estimate: tables that need not be rewritten may turn out to
+    /// be among them, and what is written meanwhile comes on top.
     pub bytes_total: u64,
 }
 
@@ -50,7 +50,8 @@ struct Work {
     /// In the pieces that have ended.
     done: u64,
     total: u64,
-    /// Bytes of the tables of the piece that is running, of the entries in them, and of those that were read.
+    /// Bytes of the tables of the piece that is running, of the entries in them, and of those that
+    /// were read.
     piece: u64,
     entries: u64,
     read: u64,
@@ -62,8 +63,9 @@ impl CompactionControl {
         Arc::default()
     }
 
-    /// Ends the compaction soon: its call returns `Incomplete`, and what it was writing is removed. What it has finished
-    /// stays, as compactions that were not canceled leave it. A call that begins later with this control ends at once.
+    /// Ends the compaction soon: its call returns `Incomplete`, and what it was writing is removed.
+    /// What it has finished stays, as compactions that were not canceled leave it. A call that
+    /// begins later with this control ends at once.
     pub fn cancel(&self) {
         self.is_canceled.store(true, Ordering::Release);
     }
@@ -102,7 +104,8 @@ impl CompactionControl {
     pub(crate) fn end_piece(&self, is_done: bool) {
         let mut work = self.work.lock();
         let gained = if is_done { work.piece } else { 0 };
-        *work = Work { done: work.done.saturating_add(gained), total: work.total, ..Work::default() };
+        *work =
+            Work { done: work.done.saturating_add(gained), total: work.total, ..Work::default() };
     }
 
     /// The call has ended well.

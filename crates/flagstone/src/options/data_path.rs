@@ -4,9 +4,10 @@
 //! {path=/fast;target_size=10737418240;}:{path=/slow;target_size=0;}
 //! ```
 //!
-//! RocksDB has these options, but neither writes nor reads them in an OPTIONS file. The form is the one in which it writes
-//! other lists of structs; in a path, `;`, `{` and `}` have a backslash before them, too. A size that is not given is 0, and
-//! `/fast:/slow` is short for paths without sizes.
+//! RocksDB has these options, but neither writes nor reads them in an OPTIONS file. The form is the
+//! one in which it writes other lists of structs; in a path, `;`, `{` and `}` have a backslash
+//! before them, too. A size that is not given is 0, and `/fast:/slow` is short for paths without
+//! sizes.
 
 use std::path::PathBuf;
 
@@ -58,7 +59,8 @@ impl SettingValue for PathText {
     }
 }
 
-/// Checks that an OPTIONS file keeps a path as it is: whoever opened the database as it says would look in another directory.
+/// Checks that an OPTIONS file keeps a path as it is: whoever opened the database as it says would
+/// look in another directory.
 pub(super) fn check_kept_path(name: &str, path: &str) -> Result<()> {
     if path.trim() == path {
         Ok(())
@@ -76,8 +78,10 @@ pub struct DataPathList(pub Vec<DataPath>);
 impl DataPathList {
     /// These directories, each with the bytes that it should hold.
     pub fn of(paths: &[(&str, u64)]) -> Self {
-        let path =
-            |&(path, target_size): &(&str, u64)| DataPath { path: PathText(path.to_string()), target_size };
+        let path = |&(path, target_size): &(&str, u64)| DataPath {
+            path: PathText(path.to_string()),
+            target_size,
+        };
         Self(paths.iter().map(path).collect())
     }
 

@@ -13,18 +13,20 @@
 //!   name=value
 //! ```
 //!
-//! The engine never needs the file: it says nothing about how to read the other files. Tools learn from it which
-//! comparator, merge operator and prefix extractor a database uses. RocksDB refuses a file with a name that it does
-//! not know, so only names that both RocksDB 7.8 and 11 know are written as such; what only this engine has, and what was kept
-//! of other releases' names, stands in comments of the form `# flagstone:name=value`. One of these, `left_open`, is no setting:
-//! it names those of the family whose values above follow from others, since no caller has set them.
+//! The engine never needs the file: it says nothing about how to read the other files. Tools learn
+//! from it which comparator, merge operator and prefix extractor a database uses. RocksDB refuses a
+//! file with a name that it does not know, so only names that both RocksDB 7.8 and 11 know are
+//! written as such; what only this engine has, and what was kept of other releases' names, stands
+//! in comments of the form `# flagstone:name=value`. One of these, `left_open`, is no setting: it
+//! names those of the family whose values above follow from others, since no caller has set them.
 //!
-//! That a file was cut off shows at its end: ours names its last line in its first, RocksDB's ends in the options of tables and
-//! an empty line, behind which a user may have written comments. (One of RocksDB that was cut between two families cannot be
-//! told from one that has no more of them, but by the families that the MANIFEST has: the command line compares them, RocksDB
-//! refuses to open some families alone.) That end a
-//! database's file must have, also if somebody has changed it: behind any of its lines it may have been cut. Text that a program
-//! hands over ([`parse`]) may end as it likes, as RocksDB's example does, but what names a last line must have it.
+//! That a file was cut off shows at its end: ours names its last line in its first, RocksDB's ends
+//! in the options of tables and an empty line, behind which a user may have written comments. (One
+//! of RocksDB that was cut between two families cannot be told from one that has no more of them,
+//! but by the families that the MANIFEST has: the command line compares them, RocksDB refuses to
+//! open some families alone.) That end a database's file must have, also if somebody has changed
+//! it: behind any of its lines it may have been cut. Text that a program hands over ([`parse`]) may
+//! end as it likes, as RocksDB's example does, but what names a last line must have it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -44,14 +46,16 @@ use super::table::{Section, Settings};
 use super::text::escape;
 
 /// The first line of a file, and the last one.
-const FIRST_LINE: &str = "# Written by Flagstone in RocksDB's format. The last line is '# End of file.'";
+const FIRST_LINE: &str =
+    "# Written by Flagstone in RocksDB's format. The last line is '# End of file.'";
 const LAST_LINE: &str = "# End of file.";
 
 /// How RocksDB begins its files, and how it ends them.
 pub(super) const FIRST_OF_ROCKSDB: &str = "# This is a RocksDB option file.";
 const END_OF_ROCKSDB: &str = "the options of a family's tables and an empty line behind them";
 
-/// An OPTIONS file has some 4 KiB for each column family; anything larger than those of very many is something else.
+/// An OPTIONS file has some 4 KiB for each column family; anything larger than those of very many
+/// is something else.
 const FILE_SIZE_MAX: u64 = 1 << 30;
 
 /// What an OPTIONS file says.
@@ -120,8 +124,9 @@ impl LoadedOptions {
 /// ```
 ///
 /// # Errors
-/// `IoError`; `InvalidArgument` for a line that makes no sense; `Corruption` for a file that is not whole, or no text. A
-/// comparator, merge operator or prefix extractor that is not built in is no error: opening will ask for it.
+/// `IoError`; `InvalidArgument` for a line that makes no sense; `Corruption` for a file that is not
+/// whole, or no text. A comparator, merge operator or prefix extractor that is not built in is no
+/// error: opening will ask for it.
 pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>> {
     let newest = || -> Result<Option<FileNumber>> {
         Ok(env.fs.list(directory)?.iter().filter_map(|name| options_number(name)).max())
@@ -142,8 +147,9 @@ pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>>
     Ok(None)
 }
 
-/// Reads the newest OPTIONS file that can be read, for who saves what is left of a database: it differs from a newer one, which
-/// is damaged, in what was changed last. Says what is wrong with those that are newer.
+/// Reads the newest OPTIONS file that can be read, for who saves what is left of a database: it
+/// differs from a newer one, which is damaged, in what was changed last. Says what is wrong with
+/// those that are newer.
 ///
 /// # Errors
 /// `IoError` of the directory.
@@ -166,7 +172,8 @@ fn load(env: &Env, directory: &Path, number: FileNumber) -> Result<LoadedOptions
     let bytes = env::read_file(env.fs.as_ref(), &path, FILE_SIZE_MAX)?;
     let text = String::from_utf8(bytes)
         .map_err(|error| {
-            Error::corruption("the file is not text").at_offset(error.utf8_error().valid_up_to() as u64)
+            Error::corruption("the file is not text")
+                .at_offset(error.utf8_error().valid_up_to() as u64)
         })
         .map_err(|error| error.at(&path))?;
     let (mut loaded, names_wal_dir_anyway) = parse_file(&text).map_err(|error| error.at(&path))?;
@@ -192,7 +199,8 @@ fn options_number(name: &str) -> Option<FileNumber> {
     }
 }
 
-/// Reads the text of an OPTIONS file, also of one that somebody has written: it is whole if nothing says that it was cut off.
+/// Reads the text of an OPTIONS file, also of one that somebody has written: it is whole if nothing
+/// says that it was cut off.
 ///
 /// # Errors
 /// As [`load_latest`], with the line but without the path.
@@ -200,8 +208,8 @@ pub fn parse(text: &str) -> Result<LoadedOptions> {
     Parser::read(text)?.finish()
 }
 
-/// Reads the text of the OPTIONS file of a database: one by RocksDB must end as RocksDB ends it. Says whether it names `wal_dir`
-/// in any case, too.
+/// Reads the text of the OPTIONS file of a database: one by RocksDB must end as RocksDB ends it.
+/// Says whether it names `wal_dir` in any case, too.
 fn parse_file(text: &str) -> Result<(LoadedOptions, bool)> {
     let is_by_rocksdb = text.lines().next() == Some(FIRST_OF_ROCKSDB);
     if is_by_rocksdb && !ends_in_empty_line(text) {
@@ -215,14 +223,15 @@ fn parse_file(text: &str) -> Result<(LoadedOptions, bool)> {
     Ok((parser.finish()?, names_wal_dir_anyway))
 }
 
-/// Whether the last line but for comments is whole and has nothing. RocksDB indents it, as each name: without its end it may be
-/// the next name's.
+/// Whether the last line but for comments is whole and has nothing. RocksDB indents it, as each
+/// name: without its end it may be the next name's.
 fn ends_in_empty_line(text: &str) -> bool {
     let last = text.split_inclusive('\n').rev().find(|line| !line.trim_start().starts_with('#'));
     last.is_some_and(|line| line.ends_with('\n') && line.trim().is_empty())
 }
 
-/// Checks that a file that names its last line ends in it. Before it is read: what is left of a value may be none.
+/// Checks that a file that names its last line ends in it. Before it is read: what is left of a
+/// value may be none.
 pub(super) fn check_last_line(text: &str) -> Result<()> {
     if text.lines().next() != Some(FIRST_LINE) {
         return Ok(());
@@ -280,7 +289,8 @@ pub fn print(database: &Options, families: &[(&str, &ColumnFamilyOptions)]) -> S
 /// Whether RocksDB opens the family only if one thread at a time inserts into memtables.
 fn excludes_concurrent_writes(family: &ColumnFamilyOptions) -> bool {
     let updates_in_place = |kept: &KeptSetting| kept.name == "inplace_update_support";
-    !family.memtable_factory.allows_concurrent_writes_in_rocksdb() || family.kept.iter().any(updates_in_place)
+    !family.memtable_factory.allows_concurrent_writes_in_rocksdb()
+        || family.kept.iter().any(updates_in_place)
 }
 
 fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
@@ -301,9 +311,14 @@ fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
     print_section(out, &family.table, &family.kept, Section::Table);
 }
 
-/// Prints the settings of one section, with the values that were kept in place of the engine's own. What some RocksDB would
-/// refuse stands in comments, behind what is in force.
-fn print_section<T: Settings>(out: &mut String, settings: &T, kept: &[KeptSetting], section: Section) {
+/// Prints the settings of one section, with the values that were kept in place of the engine's own.
+/// What some RocksDB would refuse stands in comments, behind what is in force.
+fn print_section<T: Settings>(
+    out: &mut String,
+    settings: &T,
+    kept: &[KeptSetting],
+    section: Section,
+) {
     let kept: Vec<_> = kept.iter().filter(|kept| kept.section == section).collect();
     for row in T::ROWS {
         let value = match kept.iter().find(|kept| kept.name == row.name && !kept.in_comment) {
@@ -313,7 +328,8 @@ fn print_section<T: Settings>(out: &mut String, settings: &T, kept: &[KeptSettin
         let mark = if known::OWN.contains(&row.name) { OWN_MARK } else { "" };
         let _ = writeln!(out, "  {mark}{}={value}", row.name);
     }
-    let is_in_both = |kept: &KeptSetting| known::find(&kept.name).is_some_and(|known| known.in_both);
+    let is_in_both =
+        |kept: &KeptSetting| known::find(&kept.name).is_some_and(|known| known.in_both);
     for kept in kept {
         let mark = match kept.in_comment {
             true => OWN_MARK,

@@ -13,7 +13,8 @@ use super::text::{pairs, without_braces};
 use super::value::{RandomBits, SettingValue};
 
 /// What RocksDB calls its own.
-const BUILT_IN: [&str; 4] = ["bloomfilter", "rocksdb.BloomFilter", "ribbonfilter", "rocksdb.RibbonFilter"];
+const BUILT_IN: [&str; 4] =
+    ["bloomfilter", "rocksdb.BloomFilter", "ribbonfilter", "rocksdb.RibbonFilter"];
 
 fn parse(text: &str) -> Option<Option<FilterPolicy>> {
     // Old files name the policy without its bits; RocksDB then reads filters, but writes none.
@@ -42,7 +43,8 @@ fn parse(text: &str) -> Option<Option<FilterPolicy>> {
     }
 }
 
-/// `{id=ribbonfilter:10:-1;bloom_before_level=-1;}`: newer RocksDBs add pairs that the id states already.
+/// `{id=ribbonfilter:10:-1;bloom_before_level=-1;}`: newer RocksDBs add pairs that the id states
+/// already.
 fn parse_pairs(text: &str) -> Option<Option<FilterPolicy>> {
     let found = pairs(without_braces(text)).ok()?;
     let (_, id) = found.iter().find(|(name, _)| *name == "id")?;
@@ -68,10 +70,16 @@ fn ribbon(bloom_equivalent_bits_per_key: f64, bloom_before_level: i32) -> Filter
 impl SettingValue for Option<FilterPolicy> {
     fn assign(&mut self, text: &str) -> Result<()> {
         *self = parse(text).ok_or_else(|| {
-            let message =
-                format!("expected nullptr, bloomfilter:BITS or ribbonfilter:BITS:LEVEL, found '{text}'");
-            // An application's own filters are not asked; an OPTIONS file that names them is good all the same.
-            if is_built_in(text) { Error::invalid_argument(message) } else { Error::not_supported(message) }
+            let message = format!(
+                "expected nullptr, bloomfilter:BITS or ribbonfilter:BITS:LEVEL, found '{text}'"
+            );
+            // An application's own filters are not asked; an OPTIONS file that names them is good
+            // all the same.
+            if is_built_in(text) {
+                Error::invalid_argument(message)
+            } else {
+                Error::not_supported(message)
+            }
         })?;
         Ok(())
     }
@@ -79,7 +87,9 @@ impl SettingValue for Option<FilterPolicy> {
     fn text(&self) -> String {
         match self {
             None => "nullptr".to_string(),
-            Some(FilterPolicy::Bloom { bits_per_key }) => format!("bloomfilter:{bits_per_key}:false"),
+            Some(FilterPolicy::Bloom { bits_per_key }) => {
+                format!("bloomfilter:{bits_per_key}:false")
+            }
             Some(FilterPolicy::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level }) => {
                 format!("ribbonfilter:{bloom_equivalent_bits_per_key}:{bloom_before_level}")
             }

@@ -15,8 +15,9 @@ impl ColumnFamilyOptions {
         self.compaction_filter.is_some() || self.compaction_filter_factory.is_some()
     }
 
-    /// Puts [`KeepEverything`] in the place of filters that an OPTIONS file named and that were not given: the database
-    /// can then be written to, nothing is filtered, and the OPTIONS file goes on naming them.
+    /// Puts [`KeepEverything`] in the place of filters that an OPTIONS file named and that were not
+    /// given: the database can then be written to, nothing is filtered, and the OPTIONS file goes
+    /// on naming them.
     pub fn stand_in_for_filters(&mut self) {
         for name in [FILTER, FILTER_FACTORY] {
             let Some(missing) = self.missing_filter(name) else { continue };
@@ -61,8 +62,9 @@ impl ColumnFamilyOptions {
 
     /// Without its filter, a database would quietly keep what it was promised to lose.
     pub(super) fn check_filters_are_given(&self) -> Result<()> {
-        let missing =
-            [FILTER, FILTER_FACTORY].into_iter().find_map(|name| Some((name, self.missing_filter(name)?)));
+        let missing = [FILTER, FILTER_FACTORY]
+            .into_iter()
+            .find_map(|name| Some((name, self.missing_filter(name)?)));
         let Some((name, missing)) = missing else { return Ok(()) };
         Err(Error::invalid_argument(format!(
             "the OPTIONS file names {name} '{missing}', and none was given: set ColumnFamilyOptions::{name}, or call \

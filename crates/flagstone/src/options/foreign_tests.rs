@@ -16,7 +16,8 @@ fn printed(options: &Options) -> String {
     file::print(options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)])
 }
 
-/// RocksDB takes them, and writes them down as they were given; databases that had one did not open here.
+/// RocksDB takes them, and writes them down as they were given; databases that had one did not open
+/// here.
 #[test]
 fn numbers_out_of_range_are_taken_for_the_nearest_and_stay_in_the_file() {
     let read = parse(
@@ -28,19 +29,29 @@ fn numbers_out_of_range_are_taken_for_the_nearest_and_stay_in_the_file() {
     let options = read.options.clone();
     options.validate_for_writing().unwrap();
     assert_eq!((options.writable_file_max_buffer_size, options.max_subcompactions), (4096, 1));
-    assert_eq!((options.compaction_readahead_size, options.cf.write_buffer_size), (1 << 30, 1 << 40));
-    assert_eq!((options.cf.max_write_buffer_number, options.cf.target_file_size_multiplier), (1024, 1));
-    assert_eq!((options.cf.max_bytes_for_level_multiplier, options.cf.table.metadata_block_size), (1.0, 1));
+    assert_eq!(
+        (options.compaction_readahead_size, options.cf.write_buffer_size),
+        (1 << 30, 1 << 40)
+    );
+    assert_eq!(
+        (options.cf.max_write_buffer_number, options.cf.target_file_size_multiplier),
+        (1024, 1)
+    );
+    assert_eq!(
+        (options.cf.max_bytes_for_level_multiplier, options.cf.table.metadata_block_size),
+        (1.0, 1)
+    );
     let warnings = read.warnings();
     assert_eq!(warnings.len(), 8, "{warnings:?}");
-    assert!(
-        warnings[0]
-            .contains("'writable_file_max_buffer_size=1000' cannot be had here, and is taken for 4096")
-    );
+    assert!(warnings[0].contains(
+        "'writable_file_max_buffer_size=1000' cannot be had here, and is taken for 4096"
+    ));
     let again = printed(&options);
-    for line in
-        ["writable_file_max_buffer_size=1000", "max_write_buffer_number=5000", "metadata_block_size=0"]
-    {
+    for line in [
+        "writable_file_max_buffer_size=1000",
+        "max_write_buffer_number=5000",
+        "metadata_block_size=0",
+    ] {
         assert_eq!(again.matches(&format!("\n  {line}\n")).count(), 1, "{line}: {again}");
     }
 
@@ -62,7 +73,8 @@ fn a_version_of_tables_that_there_is_not_is_refused() {
     assert!(refusal.to_string().contains("'format_version' is 1"), "{refusal}");
 }
 
-/// RocksDB makes it an eighth of the write buffer, writes that down, and leaves it when the buffer is made smaller.
+/// RocksDB makes it an eighth of the write buffer, writes that down, and leaves it when the buffer
+/// is made smaller.
 #[test]
 fn an_arena_block_may_be_larger_than_the_write_buffer() {
     let read = parse("", "write_buffer_size=65536\narena_block_size=1048576", "");
@@ -74,7 +86,11 @@ fn an_arena_block_may_be_larger_than_the_write_buffer() {
 #[test]
 fn a_skip_list_that_looks_ahead_is_a_skip_list() {
     let read = parse("", "memtable_factory=SkipListFactory:5", "");
-    assert!(read.warnings()[0].contains("memtable_factory=SkipListFactory:5"), "{:?}", read.warnings());
+    assert!(
+        read.warnings()[0].contains("memtable_factory=SkipListFactory:5"),
+        "{:?}",
+        read.warnings()
+    );
     assert!(printed(&read.options).contains("\n  memtable_factory=SkipListFactory:5\n"));
     let same = parse("", "memtable_factory=SkipListFactory:0", "");
     assert_eq!(same.options.cf.memtable_factory, MemTableFactory::SkipList);
@@ -94,7 +110,10 @@ fn names_of_older_versions_are_passed_over() {
         assert_eq!(file::parse(&text(version, false)).unwrap().warnings(), Vec::<String>::new());
     }
     let read = file::parse(&text("6.29.5", true)).unwrap();
-    assert_eq!(read.warnings(), ["option 'preserve_deletes=true' is not acted on: RocksDB 7.0 removed it"]);
+    assert_eq!(
+        read.warnings(),
+        ["option 'preserve_deletes=true' is not acted on: RocksDB 7.0 removed it"]
+    );
     assert!(read.options.kept[0].is_inert());
     assert!(printed(&read.options).contains("\n  # flagstone:preserve_deletes=true\n"));
 }
@@ -141,8 +160,9 @@ fn what_only_a_newer_rocksdb_has_is_kept_and_stops_nothing() {
 
     // Written again in comments only, and read again as it was.
     let again = printed(&read.options);
-    for line in
-        again.lines().filter(|line| line.contains("new_") || line.contains("kNew") || line.contains("[New"))
+    for line in again
+        .lines()
+        .filter(|line| line.contains("new_") || line.contains("kNew") || line.contains("[New"))
     {
         assert!(line.trim_start().starts_with("# flagstone:"), "{line}");
     }
@@ -174,7 +194,9 @@ fn what_nobody_has_is_a_mistake_where_no_other_program_wrote_it() {
     assert!(file::parse(text).unwrap_err().to_string().contains("there is no option 'new_of_db'"));
     let ours = printed(&Options::default());
     let wrong = ours.replace("\n[CFOptions", "\n  new_of_db=1\n[CFOptions");
-    assert!(file::parse(&wrong).unwrap_err().to_string().contains("there is no option 'new_of_db'"));
+    assert!(
+        file::parse(&wrong).unwrap_err().to_string().contains("there is no option 'new_of_db'")
+    );
     let wrong = ours.replace("kMinOverlappingRatio", "kMinOverlapingRatio");
     assert!(file::parse(&wrong).unwrap_err().to_string().contains("expected one of"));
 }
@@ -208,7 +230,8 @@ fn tables_of_another_kind_are_refused_by_the_name_of_the_file() {
         "{BY_ROCKSDB}[Version]\nrocksdb_version=7.8.3\n[DBOptions]\n[CFOptions \"default\"]\n\
          table_factory=PlainTable\n[TableOptions/PlainTable \"default\"]\nuser_key_len=4\n \n"
     );
-    let file = env.fs.open(&directory.join("OPTIONS-000007"), crate::env::OpenMode::Create).unwrap();
+    let file =
+        env.fs.open(&directory.join("OPTIONS-000007"), crate::env::OpenMode::Create).unwrap();
     file.write_at(0, text.as_bytes()).unwrap();
     let mut options = load_latest(&env, directory).unwrap().unwrap().options;
     let refusal = options.validate().unwrap_err();
@@ -220,10 +243,9 @@ fn tables_of_another_kind_are_refused_by_the_name_of_the_file() {
     options.set("table_factory", "BlockBasedTable").unwrap();
     options.validate().unwrap();
     let printed = printed(&options);
-    assert!(
-        printed
-            .contains("\n# flagstone:[TableOptions/PlainTable \"default\"]\n  # flagstone:user_key_len=4\n")
-    );
+    assert!(printed.contains(
+        "\n# flagstone:[TableOptions/PlainTable \"default\"]\n  # flagstone:user_key_len=4\n"
+    ));
 }
 
 struct Mine;
@@ -276,7 +298,10 @@ fn what_stands_in_for_components_leaves_their_names_in_the_file() {
     let operator = options.cf.merge_operator.clone().unwrap();
     assert_eq!(operator.name(), "my.Merge");
     let refusal = crate::base::merge::full_merge(&*operator, b"k", None, &[b"1"]).unwrap_err();
-    assert!(refusal.to_string().contains("key 'k' is 1 operands of merge operator 'my.Merge'"), "{refusal}");
+    assert!(
+        refusal.to_string().contains("key 'k' is 1 operands of merge operator 'my.Merge'"),
+        "{refusal}"
+    );
     let again = printed(&options);
     for line in family.lines().chain(["index_type=kHashSearch"]) {
         assert_eq!(again.matches(&format!("\n  {line}\n")).count(), 1, "{line}: {again}");

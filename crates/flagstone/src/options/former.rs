@@ -1,7 +1,8 @@
-//! RocksDB's options of releases from 5.0 on, and some before, that no release from 7.8 to 11.9 writes any more.
+//! RocksDB's options of releases from 5.0 on, and some before, that no release from 7.8 to 11.9
+//! writes any more.
 //!
-//! RocksDB passes over most of them without a word. Here a value other than the former default is kept, written again in a
-//! comment, and told with what became of the option.
+//! RocksDB passes over most of them without a word. Here a value other than the former default is
+//! kept, written again in a comment, and told with what became of the option.
 
 use super::table::Section;
 
@@ -67,16 +68,36 @@ pub const FORMER: &[Former] = &[
         &["false"],
         "RocksDB 5.10 removed it, and follows from the kind of transactions",
     ),
-    former(DB, "skip_log_error_on_recovery", &["false"], "RocksDB replaced it by wal_recovery_mode"),
+    former(
+        DB,
+        "skip_log_error_on_recovery",
+        &["false"],
+        "RocksDB replaced it by wal_recovery_mode",
+    ),
     former(
         DB,
         "use_direct_writes",
         &["false"],
         "RocksDB 5.4 replaced it by use_direct_io_for_flush_and_compaction",
     ),
-    former(CF, "bottommost_temperature", &["kUnknown"], "RocksDB 7.6 renamed it last_level_temperature"),
-    former(CF, "compaction_measure_io_stats", &["false"], "RocksDB replaced it by report_bg_io_stats"),
-    former(CF, "expanded_compaction_factor", &["25"], "RocksDB replaced it by max_compaction_bytes"),
+    former(
+        CF,
+        "bottommost_temperature",
+        &["kUnknown"],
+        "RocksDB 7.6 renamed it last_level_temperature",
+    ),
+    former(
+        CF,
+        "compaction_measure_io_stats",
+        &["false"],
+        "RocksDB replaced it by report_bg_io_stats",
+    ),
+    former(
+        CF,
+        "expanded_compaction_factor",
+        &["25"],
+        "RocksDB replaced it by max_compaction_bytes",
+    ),
     former(
         CF,
         "experimental_allow_mempurge",
@@ -90,9 +111,24 @@ pub const FORMER: &[Former] = &[
         "RocksDB replaced it by experimental_mempurge_threshold",
     ),
     former(CF, "filter_deletes", &["false"], "RocksDB removed it"),
-    former(CF, "hard_rate_limit", &["0"], "RocksDB replaced it by hard_pending_compaction_bytes_limit"),
-    former(CF, "max_grandparent_overlap_factor", &["10"], "RocksDB replaced it by max_compaction_bytes"),
-    former(CF, "max_mem_compaction_level", &["0", "2"], "RocksDB removed it, and flushes to level 0"),
+    former(
+        CF,
+        "hard_rate_limit",
+        &["0"],
+        "RocksDB replaced it by hard_pending_compaction_bytes_limit",
+    ),
+    former(
+        CF,
+        "max_grandparent_overlap_factor",
+        &["10"],
+        "RocksDB replaced it by max_compaction_bytes",
+    ),
+    former(
+        CF,
+        "max_mem_compaction_level",
+        &["0", "2"],
+        "RocksDB removed it, and flushes to level 0",
+    ),
     former(
         CF,
         "memtable_prefix_bloom_bits",
@@ -117,14 +153,39 @@ pub const FORMER: &[Former] = &[
         &["false"],
         "it is memtable_verify_per_key_checksum_on_seek as RocksDB misspelt it up to 11.1",
     ),
-    former(CF, "min_partial_merge_operands", &["2"], "RocksDB 5.3 removed it; the merge operator decides"),
-    former(CF, "purge_redundant_kvs_while_flush", &["true"], "RocksDB 5.9 removed it, and always does so"),
+    former(
+        CF,
+        "min_partial_merge_operands",
+        &["2"],
+        "RocksDB 5.3 removed it; the merge operator decides",
+    ),
+    former(
+        CF,
+        "purge_redundant_kvs_while_flush",
+        &["true"],
+        "RocksDB 5.9 removed it, and always does so",
+    ),
     former(CF, "rate_limit_delay_max_milliseconds", &["100", "1000"], "RocksDB removed it"),
     former(CF, "snap_refresh_nanos", &["0", "100000000"], "RocksDB 6.6 removed it"),
-    former(CF, "soft_rate_limit", &["0"], "RocksDB replaced it by soft_pending_compaction_bytes_limit"),
+    former(
+        CF,
+        "soft_rate_limit",
+        &["0"],
+        "RocksDB replaced it by soft_pending_compaction_bytes_limit",
+    ),
     former(CF, "source_compaction_factor", &["1"], "RocksDB replaced it by max_compaction_bytes"),
-    former(CF, "verify_checksums_in_compaction", &["true"], "RocksDB 5.3 removed it, and always verifies"),
-    former(TABLE, "index_per_partition", &["1024"], "RocksDB 5.4 replaced it by metadata_block_size"),
+    former(
+        CF,
+        "verify_checksums_in_compaction",
+        &["true"],
+        "RocksDB 5.3 removed it, and always verifies",
+    ),
+    former(
+        TABLE,
+        "index_per_partition",
+        &["1024"],
+        "RocksDB 5.4 replaced it by metadata_block_size",
+    ),
     former(
         TABLE,
         "reserve_table_builder_memory",

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use super::table::Section;
 use super::{former, known, removed};
 
-/// Characters of an unknown name, and of its value, that a sentence repeats: a damaged file may hold any number of them.
+/// Characters of an unknown name, and of its value, that a sentence repeats: a damaged file may
+/// hold any number of them.
 const CHARACTERS_TOLD: usize = 100;
 
-/// A value that an OPTIONS file gave to a setting, and that the engine does not act on, or not as it stands there.
+/// A value that an OPTIONS file gave to a setting, and that the engine does not act on, or not as
+/// it stands there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSetting {
     /// Where it stands in an OPTIONS file.
@@ -19,10 +21,11 @@ pub struct KeptSetting {
     pub name: String,
     /// The value's text.
     pub value: String,
-    /// What is done instead: the nearest number, where it lies outside the engine's range; the default, where it needs a
-    /// component that is missing, or is a choice of another release.
+    /// What is done instead: the nearest number, where it lies outside the engine's range; the
+    /// default, where it needs a component that is missing, or is a choice of another release.
     pub taken_for: Option<String>,
-    /// Whether it is written in a comment, because some RocksDB from 7.8 on refuses a file with that name or value.
+    /// Whether it is written in a comment, because some RocksDB from 7.8 on refuses a file with
+    /// that name or value.
     pub in_comment: bool,
     /// The OPTIONS file, if it was read from a directory.
     pub file: Option<Arc<Path>>,
@@ -35,9 +38,11 @@ impl KeptSetting {
         Self { section, name, value, taken_for: None, in_comment: false, file: None }
     }
 
-    /// Whether nobody need hear of it: no value of that setting changes what is stored, or how safe it is.
+    /// Whether nobody need hear of it: no value of that setting changes what is stored, or how safe
+    /// it is.
     pub fn is_inert(&self) -> bool {
-        let passed_over = || known::INERT.contains(&self.name.as_str()) || former::find(&self.name).is_some();
+        let passed_over =
+            || known::INERT.contains(&self.name.as_str()) || former::find(&self.name).is_some();
         self.taken_for.is_none() && passed_over()
     }
 
@@ -46,7 +51,9 @@ impl KeptSetting {
         let (name, value) = (&self.name, &self.value);
         match &self.taken_for {
             Some(other) => format!("{name}={value} (taken for {other})"),
-            None if self.is_unknown() => format!("{}={} (not known)", shortened(name), shortened(value)),
+            None if self.is_unknown() => {
+                format!("{}={} (not known)", shortened(name), shortened(value))
+            }
             None => format!("{name}={value}"),
         }
     }
@@ -72,13 +79,16 @@ impl fmt::Display for KeptSetting {
             (Some(other), _) => {
                 write!(f, "option '{name}={value}' cannot be had here, and is taken for {other}")
             }
-            (None, Some(former)) => write!(f, "option '{name}={value}' is not acted on: {}", former.became),
+            (None, Some(former)) => {
+                write!(f, "option '{name}={value}' is not acted on: {}", former.became)
+            }
             (None, None) => write!(f, "option '{name}={value}' is known but not acted on"),
         }
     }
 }
 
-/// A section of an OPTIONS file that is not known, and what stands in it. It is written again in comments.
+/// A section of an OPTIONS file that is not known, and what stands in it. It is written again in
+/// comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSection {
     /// The text between the brackets of its header.

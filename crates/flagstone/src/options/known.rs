@@ -1,14 +1,14 @@
 //! RocksDB's settings that this engine does not act on, and those that only this engine has.
 //!
-//! None is silently ignored: giving one any value but RocksDB's own default is refused. An existing OPTIONS file may
-//! hold other values; they are kept and reported, unless they are [`INERT`].
+//! None is silently ignored: giving one any value but RocksDB's own default is refused. An existing
+//! OPTIONS file may hold other values; they are kept and reported, unless they are [`INERT`].
 
 use crate::base::{Error, Result, SubCode};
 
 use super::table::{Row, Section};
 
-/// Rows that RocksDB does not know, or 7.8 not, or that it never writes to an OPTIONS file. They stand there as comments, which
-/// RocksDB passes over.
+/// Rows that RocksDB does not know, or 7.8 not, or that it never writes to an OPTIONS file. They
+/// stand there as comments, which RocksDB passes over.
 pub const OWN: &[&str] = &[
     "wal_write_mode",
     "cache_policy",
@@ -32,9 +32,10 @@ pub const OWN: &[&str] = &[
     "cf_paths",
 ];
 
-/// Settings of which no value changes what is stored, how safe it is, or what somebody would look for here: RocksDB's log and
-/// what it writes to that from time to time, how its threads wait for each other, what tables of it are kept in memory, what it
-/// opens and checks at which time, and whom it tells. Applications set many of them.
+/// Settings of which no value changes what is stored, how safe it is, or what somebody would look
+/// for here: RocksDB's log and what it writes to that from time to time, how its threads wait for
+/// each other, what tables of it are kept in memory, what it opens and checks at which time, and
+/// whom it tells. Applications set many of them.
 pub const INERT: &[&str] = &[
     "access_hint_on_compaction_start",
     "advise_random_on_open",
@@ -75,7 +76,8 @@ pub const INERT: &[&str] = &[
 /// What such a comment begins with.
 pub(super) const OWN_MARK: &str = "# flagstone:";
 
-/// RocksDB before 6.15 writes eight bytes of a number of four bytes, so that its upper half may be anything.
+/// RocksDB before 6.15 writes eight bytes of a number of four bytes, so that its upper half may be
+/// anything.
 const READ_AMP: &str = "read_amp_bytes_per_bit";
 
 /// A name that is only accepted with its default.
@@ -91,7 +93,8 @@ pub struct Known {
     pub in_both: bool,
     /// Whether no number asks for anything that the engine does not do.
     pub any_number: bool,
-    /// Whether RocksDB acts on the values that are accepted beside its default: an OPTIONS file goes on naming them.
+    /// Whether RocksDB acts on the values that are accepted beside its default: an OPTIONS file
+    /// goes on naming them.
     pub kept: bool,
 }
 
@@ -139,7 +142,14 @@ const fn db(name: &'static str, defaults: &'static [&'static str]) -> Known {
 }
 
 const fn cf(name: &'static str, defaults: &'static [&'static str]) -> Known {
-    Known { section: Section::ColumnFamily, name, defaults, in_both: true, any_number: false, kept: false }
+    Known {
+        section: Section::ColumnFamily,
+        name,
+        defaults,
+        in_both: true,
+        any_number: false,
+        kept: false,
+    }
 }
 
 const fn table(name: &'static str, defaults: &'static [&'static str]) -> Known {
@@ -163,7 +173,8 @@ pub const KNOWN: &[Known] = &[
     db("best_efforts_recovery", &["false", "0"]),
     db("bgerror_resume_retry_interval", &["1000000"]),
     db("compaction_verify_record_count", &["true", "1"]).one_version(),
-    // This and two more (`listeners`, `table_properties_collectors`) are written only where they are set.
+    // This and two more (`listeners`, `table_properties_collectors`) are written only where they
+    // are set.
     db("daily_offpeak_time_utc", &[""]).one_version(),
     db("db_host_id", &["__hostname__"]),
     db("db_log_dir", &[""]).one_version(),
@@ -294,8 +305,7 @@ const NEW_COMPRESSION_OPTS: &str = "{checksum=false;max_dict_buffer_bytes=0;enab
     max_compressed_bytes_per_kb=896;parallel_threads=1;zstd_max_train_bytes=0;level=32767;\
     use_zstd_dict_trainer=true;strategy=0;window_bits=-14;}";
 
-const DEFAULT_METADATA_CACHE_OPTIONS: &str =
-    "{unpartitioned_pinning=kFallback;partition_pinning=kFallback;top_level_index_pinning=kFallback;}";
+const DEFAULT_METADATA_CACHE_OPTIONS: &str = "{unpartitioned_pinning=kFallback;partition_pinning=kFallback;top_level_index_pinning=kFallback;}";
 
 /// Fields of nested structs that only newer versions know.
 const KNOWN_NESTED: &[Known] = &[
@@ -308,12 +318,24 @@ const KNOWN_NESTED: &[Known] = &[
     nested("ttl", &["0"]),
 ];
 
-/// Rows of nested structs that RocksDB 7.8 does not know: written only where they are not at their default.
-pub(super) const NEWER_NESTED: &[&str] =
-    &["max_read_amp", "file_temperature_age_thresholds", "max_data_files_size", "use_kv_ratio_compaction"];
+/// Rows of nested structs that RocksDB 7.8 does not know: written only where they are not at their
+/// default.
+pub(super) const NEWER_NESTED: &[&str] = &[
+    "max_read_amp",
+    "file_temperature_age_thresholds",
+    "max_data_files_size",
+    "use_kv_ratio_compaction",
+];
 
 const fn nested(name: &'static str, defaults: &'static [&'static str]) -> Known {
-    Known { section: Section::Nested, name, defaults, in_both: false, any_number: false, kept: false }
+    Known {
+        section: Section::Nested,
+        name,
+        defaults,
+        in_both: false,
+        any_number: false,
+        kept: false,
+    }
 }
 
 /// The known setting called `name`, which stands outside any other.
@@ -329,8 +351,8 @@ pub(super) fn is_row(name: &str) -> bool {
 /// Accepts a nested field that is not among `rows` if it is known and at its default.
 ///
 /// # Errors
-/// `NotSupported` for another value, `InvalidArgument` for an unknown name; both [`SubCode::OtherRelease`], because some
-/// RocksDB from 7.8 on does not know the name.
+/// `NotSupported` for another value, `InvalidArgument` for an unknown name; both
+/// [`SubCode::OtherRelease`], because some RocksDB from 7.8 on does not know the name.
 pub(super) fn check_nested(name: &str, value: &str, rows: &[Row]) -> Result<()> {
     match KNOWN_NESTED.iter().find(|known| known.name == name) {
         Some(known) if known.accepts(value) => Ok(()),

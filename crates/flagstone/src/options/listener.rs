@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber};
 
-/// Is told what happens in a database. By default each call does nothing. Given by `Options::listeners`.
+/// Is told what happens in a database. By default each call does nothing. Given by
+/// `Options::listeners`.
 ///
-/// Calls come one after the other, in the order of what they tell, soon after it happened; from threads of the database, or from
-/// one that has called it. No lock is held, so that a listener may read and write; but it must not wait for a flush or
-/// compaction, nor close the database or wait for somebody who does, since it may be called by the thread that is to do it, and
-/// is waited for. Where writers are held up, its own writes are not: memtables and WALs may then be larger by what it writes. A
-/// panic is caught and reported to `tracing`. None comes after `Db::close` has returned, unless a listener called that.
+/// Calls come one after the other, in the order of what they tell, soon after it happened; from
+/// threads of the database, or from one that has called it. No lock is held, so that a listener may
+/// read and write; but it must not wait for a flush or compaction, nor close the database or wait
+/// for somebody who does, since it may be called by the thread that is to do it, and is waited for.
+/// Where writers are held up, its own writes are not: memtables and WALs may then be larger by what
+/// it writes. A panic is caught and reported to `tracing`. None comes after `Db::close` has
+/// returned, unless a listener called that.
 pub trait EventListener: Send + Sync {
     /// Memtables became a table of level 0, or nothing was left of them.
     fn on_flush_completed(&self, _job: &JobInfo) {}
@@ -20,7 +23,8 @@ pub trait EventListener: Send + Sync {
     /// A compaction was done, and its result is visible; also one that only moved or dropped files.
     fn on_compaction_completed(&self, _job: &JobInfo) {}
 
-    /// Writes are refused from now on: until there is space on the disk, or (`is_fatal`) until the database is reopened.
+    /// Writes are refused from now on: until there is space on the disk, or (`is_fatal`) until the
+    /// database is reopened.
     fn on_background_error(&self, _error: &Error, _is_fatal: bool) {}
 
     /// Writes are accepted again, after this error.
@@ -29,14 +33,16 @@ pub trait EventListener: Send + Sync {
     /// Writers are held up otherwise than before.
     fn on_stall_conditions_changed(&self, _before: StallCondition, _now: StallCondition) {}
 
-    /// A lookup or a compaction met a damaged file, for the first time since the database was opened.
+    /// A lookup or a compaction met a damaged file, for the first time since the database was
+    /// opened.
     fn on_file_damaged(&self, _file: &DamagedFile) {}
 
-    /// A flush or compaction met a key that was written in a way that cannot be; it goes on. Told of the first
-    /// [`KEY_FAULTS_MAX`] keys, and of others as these are mended or gone.
+    /// A flush or compaction met a key that was written in a way that cannot be; it goes on. Told
+    /// of the first [`KEY_FAULTS_MAX`] keys, and of others as these are mended or gone.
     fn on_key_fault(&self, _fault: &KeyFault) {}
 
-    /// A new WAL found no room for all that it reserves. Writes go on; one may meet the full disk. Told of each such WAL.
+    /// A new WAL found no room for all that it reserves. Writes go on; one may meet the full disk.
+    /// Told of each such WAL.
     fn on_wal_reserve_short(&self, _reserve: &WalReserveInfo) {}
 
     /// A flush or compaction made a table, which counts now.
@@ -45,7 +51,8 @@ pub trait EventListener: Send + Sync {
     /// A table that nobody used any longer was removed.
     fn on_table_file_deleted(&self, _file: &FileInfo) {}
 
-    /// A flush or compaction made a blob file, or took one over that writes had filled; it counts now.
+    /// A flush or compaction made a blob file, or took one over that writes had filled; it counts
+    /// now.
     fn on_blob_file_created(&self, _file: &FileInfo) {}
 
     /// A blob file that nobody used any longer was removed.
@@ -77,8 +84,8 @@ pub struct FileInfo {
     pub size: u64,
 }
 
-/// A table or blob file that is not what was written, or cannot be read; or, where the error is `NotSupported`, one that need not
-/// be damaged: it says what this engine cannot do with it.
+/// A table or blob file that is not what was written, or cannot be read; or, where the error is
+/// `NotSupported`, one that need not be damaged: it says what this engine cannot do with it.
 #[derive(Debug, Clone)]
 pub struct DamagedFile {
     /// The column family.
@@ -89,15 +96,16 @@ pub struct DamagedFile {
     pub number: FileNumber,
     /// Where it is.
     pub path: PathBuf,
-    /// The smallest and the largest key that it holds, or, of a blob file, that may have their values there.
+    /// The smallest and the largest key that it holds, or, of a blob file, that may have their
+    /// values there.
     pub key_range: (Vec<u8>, Vec<u8>),
     /// What is wrong.
     pub error: Error,
 }
 
 impl DamagedFile {
-    /// Whether it is a sound table that no compaction takes for the sake of snapshots: of what is not supported that alone says
-    /// what helps.
+    /// Whether it is a sound table that no compaction takes for the sake of snapshots: of what is
+    /// not supported that alone says what helps.
     pub(crate) fn waits_for_snapshots(&self) -> bool {
         self.error.code() == Code::NotSupported && self.error.remedy().is_some()
     }
@@ -105,7 +113,8 @@ impl DamagedFile {
 
 impl fmt::Display for DamagedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (smallest, largest) = (self.key_range.0.escape_ascii(), self.key_range.1.escape_ascii());
+        let (smallest, largest) =
+            (self.key_range.0.escape_ascii(), self.key_range.1.escape_ascii());
         write!(f, "family '{}', keys '{smallest}' to '{largest}': {}", self.family_name, self.error)
     }
 }
@@ -116,8 +125,9 @@ pub const KEY_FAULTS_MAX: usize = 64;
 /// So many bytes of each of these keys.
 pub const KEY_FAULT_KEY_MAX: usize = 1024;
 
-/// A key that a flush or compaction could not treat as it should: its merge operands stay as they are, since the operator refuses
-/// them or there is none, or its single deletion went beside a plain one, where a key must be deleted in one of the two ways.
+/// A key that a flush or compaction could not treat as it should: its merge operands stay as they
+/// are, since the operator refuses them or there is none, or its single deletion went beside a
+/// plain one, where a key must be deleted in one of the two ways.
 #[derive(Debug, Clone)]
 pub struct KeyFault {
     /// The column family.

@@ -15,9 +15,9 @@ static AUTO: SharedGroup = SharedGroup::new();
 pub enum MemoryBudget {
     /// There is no budget.
     None,
-    /// Half of what the process may have ([`memory_limit`]) is for all of its databases that say so, an equal part for each that
-    /// is open, and at least 8 MiB; the system's page cache and the program have the other half. None where the system does not
-    /// tell what there is.
+    /// Half of what the process may have ([`memory_limit`]) is for all of its databases that say
+    /// so, an equal part for each that is open, and at least 8 MiB; the system's page cache and the
+    /// program have the other half. None where the system does not tell what there is.
     #[default]
     Auto,
     /// So many bytes.
@@ -29,9 +29,8 @@ impl MemoryBudget {
     pub fn bytes(self) -> u64 {
         match self {
             Self::None => 0,
-            Self::Auto => {
-                memory_limit().map_or(0, |all| (all / 2 / AUTO.count().max(1) as u64).max(BUDGET_MIN))
-            }
+            Self::Auto => memory_limit()
+                .map_or(0, |all| (all / 2 / AUTO.count().max(1) as u64).max(BUDGET_MIN)),
             Self::Bytes(bytes) => bytes,
         }
     }
@@ -47,9 +46,11 @@ impl MemoryBudget {
         }
     }
 
-    /// A database with this budget is open until what is returned is dropped; `hear` is called when its part has changed.
+    /// A database with this budget is open until what is returned is dropped; `hear` is called when
+    /// its part has changed.
     pub(crate) fn join(self, hear: impl Fn() + Send + Sync + 'static) -> Option<GroupMember> {
-        // Under the scheduler of `tests/schedule.rs` the databases of one schedule must not wait for those of another.
+        // Under the scheduler of `tests/schedule.rs` the databases of one schedule must not wait
+        // for those of another.
         (self == Self::Auto && !cfg!(feature = "shuttle")).then(|| AUTO.join(hear))
     }
 }

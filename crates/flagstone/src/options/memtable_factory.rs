@@ -1,4 +1,5 @@
-//! How the choice of a memtable reads and prints. RocksDB's names, those of its option strings, and the engine's own:
+//! How the choice of a memtable reads and prints. RocksDB's names, those of its option strings, and
+//! the engine's own:
 //!
 //! ```text
 //! factory := name [":" number] | "{" "id=" name ";" pairs "}"
@@ -10,8 +11,9 @@
 //!          | "HashLinkListRepFactory" | "hash_linkedlist"    the same
 //! ```
 //!
-//! RocksDB has no B+tree, and takes the default's name for a skip list that serves the same purpose. It never writes
-//! `lookahead` itself: a file that has it was written here and asked for the skip list.
+//! RocksDB has no B+tree, and takes the default's name for a skip list that serves the same
+//! purpose. It never writes `lookahead` itself: a file that has it was written here and asked for
+//! the skip list.
 
 use super::text::{pairs, without_braces};
 use super::value::{RandomBits, SettingValue};
@@ -34,8 +36,8 @@ pub enum MemTableFactory {
     },
 }
 
-/// With fewer bytes of a memtable for each bucket, most would stay empty. A RocksDB whose buckets fill the memtable
-/// fails.
+/// With fewer bytes of a memtable for each bucket, most would stay empty. A RocksDB whose buckets
+/// fill the memtable fails.
 const BUFFER_BYTES_PER_BUCKET: u64 = 128;
 
 /// RocksDB's.
@@ -72,7 +74,8 @@ impl MemTableFactory {
     fn parse(text: &str) -> Result<Self> {
         let inner = without_braces(text);
         if !inner.contains('=') {
-            let (name, number) = inner.split_once(':').map_or((inner, None), |(name, n)| (name, Some(n)));
+            let (name, number) =
+                inner.split_once(':').map_or((inner, None), |(name, n)| (name, Some(n)));
             return match (name, number) {
                 ("SkipListFactory", Some(lookahead)) => Self::SkipList.with_number(Some(lookahead)),
                 _ => Self::named(name)?.with_number(number),
@@ -87,11 +90,16 @@ impl MemTableFactory {
                 ("lookahead", Self::BTree | Self::SkipList) => {
                     factory = Self::SkipList.with_number(Some(value))?
                 }
-                ("bucket_count", Self::PrefixHash { .. }) => factory = factory.with_number(Some(value))?,
-                (name, Self::Vector | Self::PrefixHash { .. }) if WITHOUT_EFFECT.contains(&name) => {}
+                ("bucket_count", Self::PrefixHash { .. }) => {
+                    factory = factory.with_number(Some(value))?
+                }
+                (name, Self::Vector | Self::PrefixHash { .. })
+                    if WITHOUT_EFFECT.contains(&name) => {}
                 _ => {
-                    return Err(Error::invalid_argument(format!("'{name}' is no parameter of '{id}'"))
-                        .with_subcode(SubCode::OtherRelease));
+                    return Err(Error::invalid_argument(format!(
+                        "'{name}' is no parameter of '{id}'"
+                    ))
+                    .with_subcode(SubCode::OtherRelease));
                 }
             }
         }
@@ -103,9 +111,10 @@ impl MemTableFactory {
             "SkipListFactory" | "btree" => Ok(Self::BTree),
             "skip_list" => Ok(Self::SkipList),
             "VectorRepFactory" | "vector" => Ok(Self::Vector),
-            "HashSkipListRepFactory" | "prefix_hash" | "HashLinkListRepFactory" | "hash_linkedlist" => {
-                Ok(Self::PrefixHash { bucket_count: DEFAULT_BUCKET_COUNT })
-            }
+            "HashSkipListRepFactory"
+            | "prefix_hash"
+            | "HashLinkListRepFactory"
+            | "hash_linkedlist" => Ok(Self::PrefixHash { bucket_count: DEFAULT_BUCKET_COUNT }),
             _ => Err(unknown(name)),
         }
     }

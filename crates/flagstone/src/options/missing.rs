@@ -1,4 +1,5 @@
-//! Components of an application's own: an OPTIONS file names them, and only the application can give them.
+//! Components of an application's own: an OPTIONS file names them, and only the application can
+//! give them.
 
 use super::assembled::ColumnFamilyOptions;
 use super::kept::KeptSetting;
@@ -23,8 +24,9 @@ pub(super) const TABLE_FACTORY: &str = "table_factory";
 /// In an OPTIONS file the components stand in this order.
 pub(super) const COMPONENTS: [&str; 3] = [COMPARATOR, MERGE_OPERATOR, PREFIX_EXTRACTOR];
 
-/// Stands in for a merge operator that the program does not have: it merges nothing, so operands stay as they are, also in
-/// compactions, and who asks for the value of a key that has some is told why there is none.
+/// Stands in for a merge operator that the program does not have: it merges nothing, so operands
+/// stay as they are, also in compactions, and who asks for the value of a key that has some is told
+/// why there is none.
 pub(super) struct MissingMergeOperator {
     text: String,
 }
@@ -45,7 +47,12 @@ impl MergeOperator for MissingMergeOperator {
         self.text.clone()
     }
 
-    fn full_merge(&self, _key: &[u8], _existing: Option<&[u8]>, _operands: &[&[u8]]) -> Option<Vec<u8>> {
+    fn full_merge(
+        &self,
+        _key: &[u8],
+        _existing: Option<&[u8]>,
+        _operands: &[&[u8]],
+    ) -> Option<Vec<u8>> {
         None
     }
 
@@ -64,10 +71,11 @@ impl MergeOperator for MissingMergeOperator {
 }
 
 impl ColumnFamilyOptions {
-    /// Makes do without a merge operator and a prefix extractor that an OPTIONS file names, that are not built in, and that
-    /// were not given. The database can then be read, but for the values of keys that were merged into, and be written to;
-    /// compactions leave operands as they are, new tables have no filter by prefix, and the OPTIONS file goes on naming both.
-    /// There is no making do without a comparator.
+    /// Makes do without a merge operator and a prefix extractor that an OPTIONS file names, that
+    /// are not built in, and that were not given. The database can then be read, but for the values
+    /// of keys that were merged into, and be written to; compactions leave operands as they are,
+    /// new tables have no filter by prefix, and the OPTIONS file goes on naming both. There is no
+    /// making do without a comparator.
     ///
     /// # Errors
     /// `InvalidArgument` for a description of a merge operator that is malformed.
@@ -84,7 +92,12 @@ impl ColumnFamilyOptions {
         // What needs an extractor cannot be had without.
         if matches!(self.memtable_factory, MemTableFactory::PrefixHash { .. }) {
             let asked = std::mem::take(&mut self.memtable_factory);
-            self.keep(Section::ColumnFamily, "memtable_factory", asked.text(), self.memtable_factory.text());
+            self.keep(
+                Section::ColumnFamily,
+                "memtable_factory",
+                asked.text(),
+                self.memtable_factory.text(),
+            );
         }
         if self.table.index_type == IndexType::HashSearch {
             self.make_do_without_hash_index();
@@ -99,10 +112,14 @@ impl ColumnFamilyOptions {
     }
 
     fn keep(&mut self, section: Section, name: &str, value: String, taken_for: String) {
-        self.kept.push(KeptSetting { taken_for: Some(taken_for), ..KeptSetting::new(section, name, &value) });
+        self.kept.push(KeptSetting {
+            taken_for: Some(taken_for),
+            ..KeptSetting::new(section, name, &value)
+        });
     }
 
-    /// What the OPTIONS file calls a component, if it is not built in and was neither given nor made do without.
+    /// What the OPTIONS file calls a component, if it is not built in and was neither given nor
+    /// made do without.
     fn missing_component(&self, name: &str) -> Option<&KeptSetting> {
         let is_given = match name {
             COMPARATOR => matches!(self.comparator, Comparator::Custom(_)),
@@ -120,9 +137,12 @@ impl ColumnFamilyOptions {
         kept.filter(|_| text == null_text()).map_or(text, |kept| kept.value.clone())
     }
 
-    /// Tables of another kind cannot be read, and RocksDB with that kind cannot read those of this engine.
+    /// Tables of another kind cannot be read, and RocksDB with that kind cannot read those of this
+    /// engine.
     pub(super) fn check_table_factory_is_built_in(&self) -> Result<()> {
-        let Some(kept) = self.kept.iter().find(|kept| kept.name == TABLE_FACTORY) else { return Ok(()) };
+        let Some(kept) = self.kept.iter().find(|kept| kept.name == TABLE_FACTORY) else {
+            return Ok(());
+        };
         let refusal = Error::not_supported(format!(
             "the OPTIONS file names {TABLE_FACTORY} '{}', whose tables this engine does not read: only {BLOCK_BASED_TABLE} \
              is supported; if the family has no other tables, set \"{TABLE_FACTORY}\" to \"{BLOCK_BASED_TABLE}\"",
@@ -131,7 +151,8 @@ impl ColumnFamilyOptions {
         Err(at_file(refusal, kept))
     }
 
-    /// Without its comparator nothing is found in a database, and without its merge operator not what was merged.
+    /// Without its comparator nothing is found in a database, and without its merge operator not
+    /// what was merged.
     pub(super) fn check_components_are_given(&self) -> Result<()> {
         self.check_given(COMPARATOR, "")?;
         self.check_given(MERGE_OPERATOR, ", or call stand_in_for_components() to make do without")

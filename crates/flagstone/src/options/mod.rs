@@ -1,17 +1,20 @@
 //! Settings (declared once each, in one table), components, and the OPTIONS file.
 //!
-//! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
+//! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings
+//!   within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
-//! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default; [`former`]: names that it had once;
-//!   [`removed`]: our own former names
-//! - [`value`], [`choices`], `data_path`, `filter_bits`, `filter_policy`, `memory_budget`, `memtable_factory`,
-//!   `secondary_cache`, `temperature`: how values read and print
-//! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together; `by_name`: set and read by name;
-//!   `validate`: what must hold between them; `bounded`: what was asked for where that puts something else in force
+//! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default;
+//!   [`former`]: names that it had once; [`removed`]: our own former names
+//! - [`value`], [`choices`], `data_path`, `filter_bits`, `filter_policy`, `memory_budget`,
+//!   `memtable_factory`, `secondary_cache`, `temperature`: how values read and print
+//! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together;
+//!   `by_name`: set and read by name; `validate`: what must hold between them; `bounded`: what was
+//!   asked for where that puts something else in force
 //! - [`names`]: what may be set by name, of what, and when
 //! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
 //! - `progress`: what opening a database tells
-//! - [`mod@file`]: the OPTIONS file; `parser`: its lines, `kept`: what they say that is not acted on
+//! - [`mod@file`]: the OPTIONS file; `parser`: its lines, `kept`: what they say that is not acted
+//!   on
 
 pub mod assembled;
 mod blob_defaults;
@@ -58,12 +61,13 @@ pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
 pub use crate::base::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
-    FilterDecision, FilteredKind, KeepEverything, MergeFailureScope, MergeOperator, PrefixExtractor,
-    TableFileCreationReason, Temperature,
+    FilterDecision, FilteredKind, KeepEverything, MergeFailureScope, MergeOperator,
+    PrefixExtractor, TableFileCreationReason, Temperature,
 };
 pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind};
 pub use crate::env::{
-    BackgroundThreads, BackgroundThreadsOptions, IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions,
+    BackgroundThreads, BackgroundThreadsOptions, IoPriority, RateLimiter, RateLimiterMode,
+    RateLimiterOptions,
 };
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::{RecoveryMode, WalCompression};
@@ -71,10 +75,12 @@ pub use assembled::{ColumnFamilyOptions, Options};
 pub use block_cache::BlockCache;
 pub(crate) use bounded::BoundedSettings;
 pub use calls::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
-    FlushOptions, ReadOptions, SizeApproximationOptions, WriteOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions,
+    CompactRangeOptions, FlushOptions, ReadOptions, SizeApproximationOptions, WriteOptions,
 };
-pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions};
+pub use cf_settings::{
+    CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions,
+};
 pub use choices::{
     BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType,
     PrepopulateBlobCache, PrepopulateBlockCache,
@@ -86,8 +92,8 @@ pub use file::{LoadedOptions, load_latest, load_readable};
 pub use filter_bits::FilterBits;
 pub use kept::{KeptSection, KeptSetting};
 pub use listener::{
-    DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault, Listeners,
-    StallCondition, WalReserveInfo,
+    DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault,
+    Listeners, StallCondition, WalReserveInfo,
 };
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;

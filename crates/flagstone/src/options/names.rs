@@ -30,8 +30,9 @@ const COMPONENT_NAMES: [&str; 10] = [
 /// Names under which a struct of table settings is set.
 pub(super) const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
 
-/// A setting's parts where it is a struct of table settings (`block_based_table_factory={name=value;...}`), each under a name
-/// of its own, and else the setting: RocksDB has the block cache in that struct, which here is the database's.
+/// A setting's parts where it is a struct of table settings
+/// (`block_based_table_factory={name=value;...}`), each under a name of its own, and else the
+/// setting: RocksDB has the block cache in that struct, which here is the database's.
 ///
 /// # Errors
 /// `InvalidArgument` saying what is malformed.
@@ -77,8 +78,8 @@ pub(super) fn unknown_name(name: &str) -> Error {
     })
 }
 
-/// Checks that a setting may change while the database is open, and belongs to the database, or (`of_database` false) to a
-/// column family.
+/// Checks that a setting may change while the database is open, and belongs to the database, or
+/// (`of_database` false) to a column family.
 ///
 /// # Errors
 /// `InvalidArgument` if it may not, or there is none of that name.

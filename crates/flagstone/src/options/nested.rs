@@ -26,8 +26,9 @@ macro_rules! nested_settings {
 
 pub(super) use nested_settings;
 
-/// Assigns `{a=1;b=2;}`; fields that are not named keep their values. A field that is not supported, or of another release, does
-/// not keep the others from being taken: an OPTIONS file is read on, and what was refused is reported.
+/// Assigns `{a=1;b=2;}`; fields that are not named keep their values. A field that is not
+/// supported, or of another release, does not keep the others from being taken: an OPTIONS file is
+/// read on, and what was refused is reported.
 pub(super) fn assign<T: Settings>(target: &mut T, text: &str) -> Result<()> {
     let mut refused = Ok(());
     for (name, value) in pairs(without_braces(text))? {
@@ -44,7 +45,8 @@ pub(super) fn assign<T: Settings>(target: &mut T, text: &str) -> Result<()> {
     refused
 }
 
-/// The inverse of [`assign`], with all fields but those that only newer versions of RocksDB know and that say nothing.
+/// The inverse of [`assign`], with all fields but those that only newer versions of RocksDB know
+/// and that say nothing.
 pub(super) fn text<T: Settings + Default>(settings: &T) -> String {
     let mut out = String::from("{");
     let defaults = T::default();

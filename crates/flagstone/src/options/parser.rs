@@ -1,17 +1,21 @@
 //! How the lines of an OPTIONS file become options.
 //!
-//! RocksDB refuses a file that names an option that it does not know. Files of other releases are read here all the same:
+//! RocksDB refuses a file that names an option that it does not know. Files of other releases are
+//! read here all the same:
 //!
 //! 1. A name that is known, and a value that the engine has: the option is set.
-//! 2. A name that RocksDB has or once had ([`known`], [`former`]): its default is passed over; any other value is kept.
-//! 3. Any other name, an unknown section, or a choice that is not known: kept, where another program wrote the file. In text of
-//!    no known origin it is a mistake.
-//! 4. A compression or a checksum that is not known is an error: tables could not be read. So is a malformed value.
+//! 2. A name that RocksDB has or once had ([`known`], [`former`]): its default is passed over; any
+//!    other value is kept.
+//! 3. Any other name, an unknown section, or a choice that is not known: kept, where another
+//!    program wrote the file. In text of no known origin it is a mistake.
+//! 4. A compression or a checksum that is not known is an error: tables could not be read. So is a
+//!    malformed value.
 //!
-//! As in RocksDB, a line that makes no sense is `InvalidArgument`, and a file that lacks a section is `Corruption`.
+//! As in RocksDB, a line that makes no sense is `InvalidArgument`, and a file that lacks a section
+//! is `Corruption`.
 //!
-//! What is kept is written again ([`super::file::print`]). A comparator, merge operator or kind of table that the engine does
-//! not have is kept, too, and asked for when the database is opened.
+//! What is kept is written again ([`super::file::print`]). A comparator, merge operator or kind of
+//! table that the engine does not have is kept, too, and asked for when the database is opened.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -26,7 +30,9 @@ use super::known::{self, OWN_MARK};
 use super::names::unknown_name;
 use super::table::{Section, Settings};
 use super::text::unescape;
-use crate::base::{Code, DEFAULT_COLUMN_FAMILY_NAME, Error, Remedy, Result, SubCode, counted, form};
+use crate::base::{
+    Code, DEFAULT_COLUMN_FAMILY_NAME, Error, Remedy, Result, SubCode, counted, form,
+};
 
 /// The RocksDBs whose names are all known.
 const VERSIONS_KNOWN: RangeInclusive<(u32, u32)> = (5, 0)..=(11, 9);
@@ -37,8 +43,9 @@ const LAST_TO_NAME_WAL_DIR: (u32, u32) = (6, 22);
 /// The version of a file that does not say any.
 const NO_VERSION: (u32, u32) = (0, 0);
 
-/// A file may name this many families in any case. Beyond that it must have `FAMILY_BYTES_MIN` bytes per family on average;
-/// otherwise the options would take many times the file's size in memory.
+/// A file may name this many families in any case. Beyond that it must have `FAMILY_BYTES_MIN`
+/// bytes per family on average; otherwise the options would take many times the file's size in
+/// memory.
 const FAMILIES_ANYWAY: usize = 10_000;
 const FAMILY_BYTES_MIN: usize = 1024;
 
@@ -76,7 +83,8 @@ pub(super) struct Parser {
     families_max: usize,
     /// What the file says of single families that depends on what else it says of them.
     blob_notes: HashMap<usize, BlobNotes>,
-    /// Unknown names and sections that may still be kept, in this section and at all, and how many were not.
+    /// Unknown names and sections that may still be kept, in this section and at all, and how many
+    /// were not.
     unknown_left_here: usize,
     unknown_left: usize,
     not_kept: usize,
@@ -134,9 +142,11 @@ impl Parser {
         Ok(parser)
     }
 
-    /// Whether the line is another program's: RocksDB's, or a newer Flagstone's. From any other it may be a mistake.
+    /// Whether the line is another program's: RocksDB's, or a newer Flagstone's. From any other it
+    /// may be a mistake.
     fn is_by_another(&self) -> bool {
-        let is_other_version = self.version != NO_VERSION && !VERSIONS_KNOWN.contains(&self.version);
+        let is_other_version =
+            self.version != NO_VERSION && !VERSIONS_KNOWN.contains(&self.version);
         self.is_own || self.begins_as_rocksdb_s || is_other_version
     }
 
@@ -148,9 +158,9 @@ impl Parser {
             self.unknown_left_here = UNKNOWN_IN_SECTION;
             return self.section(header.trim());
         }
-        let (name, value) = line
-            .split_once('=')
-            .ok_or_else(|| Error::invalid_argument(format!("expected name=value, found '{line}'")))?;
+        let (name, value) = line.split_once('=').ok_or_else(|| {
+            Error::invalid_argument(format!("expected name=value, found '{line}'"))
+        })?;
         self.pair(name.trim(), value.trim())
     }
 
@@ -169,8 +179,11 @@ impl Parser {
             ("TableOptions/BlockBasedTable", Some(name)) => {
                 let name = family_name(name)?;
                 let index = self.places.get(&name).copied();
-                let missing =
-                    || Error::invalid_argument(format!("table options of '{name}' without CFOptions before"));
+                let missing = || {
+                    Error::invalid_argument(format!(
+                        "table options of '{name}' without CFOptions before"
+                    ))
+                };
                 Place::Table(index.ok_or_else(missing)?)
             }
             (other, Some(_)) if other.starts_with("TableOptions/") => self.begin_unknown(header),
@@ -231,9 +244,10 @@ impl Parser {
                 }
                 (Section::ColumnFamily, self.loaded.families[*index].1.try_set(name, value))
             }
-            Place::Table(index) => {
-                (Section::Table, named(name, self.loaded.families[*index].1.table.assign(name, value)))
-            }
+            Place::Table(index) => (
+                Section::Table,
+                named(name, self.loaded.families[*index].1.table.assign(name, value)),
+            ),
         };
         let outcome = self.outcome(name, value, result)?;
         let is_kept = match outcome {
@@ -276,7 +290,9 @@ impl Parser {
                 }
             }
             None => match (known::find(name), former::find(name)) {
-                (Some(known), _) if known.accepts(value) && !known.keeps(value) => Ok(Outcome::PassedOver),
+                (Some(known), _) if known.accepts(value) && !known.keeps(value) => {
+                    Ok(Outcome::PassedOver)
+                }
                 (Some(known), _) => Ok(Outcome::Kept { in_comment: !known.in_both }),
                 (None, Some(former)) if former.accepts(value) => Ok(Outcome::PassedOver),
                 (None, Some(_)) => Ok(Outcome::Kept { in_comment: true }),
@@ -286,7 +302,8 @@ impl Parser {
         }
     }
 
-    /// Where the present section keeps what is not acted on, and the text of its option `name` that is in force.
+    /// Where the present section keeps what is not acted on, and the text of its option `name` that
+    /// is in force.
     fn kept_here(&mut self, name: &str) -> (&mut Vec<KeptSetting>, Option<String>) {
         match self.place {
             Place::Family(index) => {
@@ -320,12 +337,14 @@ impl Parser {
 
     fn keep_in_unknown_section(&mut self, name: &str, value: &str) {
         if self.may_keep_unknown() {
-            let section = self.loaded.options.kept_sections.last_mut().expect("its header was kept");
+            let section =
+                self.loaded.options.kept_sections.last_mut().expect("its header was kept");
             section.settings.push((name.to_owned(), value.to_owned()));
         }
     }
 
-    /// RocksDB takes many numbers that make no sense for the nearest that do, and writes down what it was given.
+    /// RocksDB takes many numbers that make no sense for the nearest that do, and writes down what
+    /// it was given.
     fn fit(&mut self, name: &str, value: &str) {
         if NEVER_FITTED.contains(&name) {
             return;
@@ -335,7 +354,9 @@ impl Parser {
             Place::Family(index) => {
                 (Section::ColumnFamily, fitted(&mut self.loaded.families[index].1.settings, name))
             }
-            Place::Table(index) => (Section::Table, fitted(&mut self.loaded.families[index].1.table, name)),
+            Place::Table(index) => {
+                (Section::Table, fitted(&mut self.loaded.families[index].1.table, name))
+            }
             Place::Start | Place::Version | Place::Unknown => return,
         };
         if taken_for.is_some() {
@@ -360,8 +381,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Whether the file is by a RocksDB that names `wal_dir` also where nobody has set it: as the directory that the database
-    /// was opened in, which may be another by now.
+    /// Whether the file is by a RocksDB that names `wal_dir` also where nobody has set it: as the
+    /// directory that the database was opened in, which may be another by now.
     pub(super) fn names_wal_dir_anyway(&self) -> bool {
         self.begins_as_rocksdb_s && self.version <= LAST_TO_NAME_WAL_DIR
     }
@@ -388,7 +409,8 @@ impl Parser {
     }
 }
 
-/// What is wrong with a line of the file, which may be corrected; of a file that says too much none is.
+/// What is wrong with a line of the file, which may be corrected; of a file that says too much none
+/// is.
 pub(super) fn of_line(index: usize, error: Error) -> Error {
     let error = error.context(format!("line {}", index + 1));
     if error.is_corruption() { error } else { error.advise(Remedy::CorrectLine) }
@@ -408,7 +430,8 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// The text of the nearest value in its range, which the setting called `name` is given, if it lay outside.
+/// The text of the nearest value in its range, which the setting called `name` is given, if it lay
+/// outside.
 fn fitted<T: Settings>(settings: &mut T, name: &str) -> Option<String> {
     settings.fit(name).then(|| settings.text(name).expect("it has just been found"))
 }
@@ -426,6 +449,8 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
 fn family_name(quoted: &str) -> Result<String> {
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     inner.map(unescape).ok_or_else(|| {
-        Error::invalid_argument(format!("expected a column family's name in quotes, found {quoted}"))
+        Error::invalid_argument(format!(
+            "expected a column family's name in quotes, found {quoted}"
+        ))
     })
 }

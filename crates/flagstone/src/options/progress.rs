@@ -16,11 +16,13 @@ pub struct OpenProgress {
     pub wal_bytes_total: u64,
     /// Tables of level 0 into which the replay has written what it found.
     pub tables_written: u64,
-    /// Values in blob files that the WALs name, and that were read to see whether they are whole; ahead of the replay.
+    /// Values in blob files that the WALs name, and that were read to see whether they are whole;
+    /// ahead of the replay.
     pub blobs_checked: u64,
 }
 
-/// Is told how far the opening of a database is: after each hundred files checked, when it has seen the WALs, after each MiB and
-/// table, and when all are replayed. Not called if there are few files, and nothing to replay. An opening for reading may begin
-/// again, if the database is being written to. It runs in the thread that opens the database, which waits for it.
+/// Is told how far the opening of a database is: after each hundred files checked, when it has seen
+/// the WALs, after each MiB and table, and when all are replayed. Not called if there are few
+/// files, and nothing to replay. An opening for reading may begin again, if the database is being
+/// written to. It runs in the thread that opens the database, which waits for it.
 pub type OpenProgressCallback = Arc<dyn Fn(&OpenProgress) + Send + Sync>;

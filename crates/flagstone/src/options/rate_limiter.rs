@@ -1,4 +1,5 @@
-//! A rate limiter by name, as `db_bench` makes one from `rate_limiter_bytes_per_sec` and `rate_limiter_auto_tuned`.
+//! A rate limiter by name, as `db_bench` makes one from `rate_limiter_bytes_per_sec` and
+//! `rate_limiter_auto_tuned`.
 
 use std::sync::Arc;
 
@@ -39,7 +40,9 @@ impl Options {
     pub(super) fn rate_limiter_text(&self, name: &str) -> String {
         let limiter = self.rate_limiter.as_ref().map(|limiter| limiter.options());
         match name {
-            AUTO_TUNED => limiter.map_or(self.rate_limiter_auto_tuned, |limiter| limiter.auto_tuned).text(),
+            AUTO_TUNED => {
+                limiter.map_or(self.rate_limiter_auto_tuned, |limiter| limiter.auto_tuned).text()
+            }
             _ => limiter.map_or(0, |limiter| limiter.bytes_per_second).text(),
         }
     }

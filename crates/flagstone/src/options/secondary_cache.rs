@@ -1,4 +1,5 @@
-//! Caches in RocksDB's words: `block_cache` and `blob_cache` as structs, and `secondary_cache` as an address.
+//! Caches in RocksDB's words: `block_cache` and `blob_cache` as structs, and `secondary_cache` as
+//! an address.
 //!
 //! ```text
 //! block_cache      8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
@@ -72,13 +73,16 @@ fn shape_text(capacity: u64, shard_bits: Option<u32>, high_priority_ratio: f64) 
         None if high_priority_ratio == DEFAULT_HIGH_PRIORITY_RATIO => capacity,
         bits => {
             let (bits, ratio) = (bits.map_or(-1, i64::from), high_priority_ratio.text());
-            format!("{{capacity={capacity};{NUM_SHARD_BITS}={bits};{HIGH_PRI_POOL_RATIO}={ratio};}}")
+            format!(
+                "{{capacity={capacity};{NUM_SHARD_BITS}={bits};{HIGH_PRI_POOL_RATIO}={ratio};}}"
+            )
         }
     }
 }
 
 impl Options {
-    /// Sets `block_cache`: what it does not say is as RocksDB makes it, but for the second tier, which stays.
+    /// Sets `block_cache`: what it does not say is as RocksDB makes it, but for the second tier,
+    /// which stays.
     pub(super) fn set_block_cache(&mut self, text: &str) -> Result<()> {
         if text == AUTO {
             (self.block_cache, self.block_cache_size) = (None, None);
@@ -101,7 +105,11 @@ impl Options {
         match &self.block_cache {
             Some(shared) => (shared.capacity() as u64).text(),
             None => self.block_cache_size.map_or(AUTO.to_string(), |capacity| {
-                shape_text(capacity, self.block_cache_shard_bits, self.block_cache_high_priority_ratio)
+                shape_text(
+                    capacity,
+                    self.block_cache_shard_bits,
+                    self.block_cache_high_priority_ratio,
+                )
             }),
         }
     }
@@ -129,9 +137,11 @@ impl Options {
         match (&self.blob_cache, self.blob_cache_size) {
             (Some(shared), _) => (shared.capacity() as u64).text(),
             (None, 0) => "nullptr".to_string(),
-            (None, capacity) => {
-                shape_text(capacity, self.blob_cache_shard_bits, self.blob_cache_high_priority_ratio)
-            }
+            (None, capacity) => shape_text(
+                capacity,
+                self.blob_cache_shard_bits,
+                self.blob_cache_high_priority_ratio,
+            ),
         }
     }
 }
@@ -180,7 +190,11 @@ fn capacity(settings: &[(&str, &str)]) -> Result<u64> {
         match (name, fixed) {
             ("capacity", _) => capacity = Some(bytes(value)?),
             (_, Some((_, values))) if values.contains(&value) => {}
-            _ => return Err(Error::not_supported(format!("'{name}={value}' of a cache is not supported"))),
+            _ => {
+                return Err(Error::not_supported(format!(
+                    "'{name}={value}' of a cache is not supported"
+                )));
+            }
         }
     }
     capacity.ok_or_else(|| Error::invalid_argument("a cache needs a capacity in bytes"))

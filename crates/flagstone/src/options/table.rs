@@ -1,8 +1,9 @@
 //! The one place where a setting is declared.
 //!
-//! A row of `settings!` states the documentation, a kind, RocksDB's name, the type, the default, and the valid range.
-//! From it follow the struct's field, its default, reading and printing its text, its validation, its random test
-//! value, and what `cargo doc` says of default, range and kind. The kinds:
+//! A row of `settings!` states the documentation, a kind, RocksDB's name, the type, the default,
+//! and the valid range. From it follow the struct's field, its default, reading and printing its
+//! text, its validation, its random test value, and what `cargo doc` says of default, range and
+//! kind. The kinds:
 //!
 //! - `live`: may change while the database is open
 //! - `fixed`: takes effect when the database is opened
@@ -54,10 +55,12 @@ pub trait Settings: Sized {
     /// Checks that every value lies in its range.
     ///
     /// # Errors
-    /// `InvalidArgument` naming the setting, its value and its range; `NotSupported` for one that is only planned.
+    /// `InvalidArgument` naming the setting, its value and its range; `NotSupported` for one that
+    /// is only planned.
     fn check_ranges(&self) -> Result<()>;
 
-    /// Takes the setting called `name` to the nearest value of its range, and says whether it lay outside.
+    /// Takes the setting called `name` to the nearest value of its range, and says whether it lay
+    /// outside.
     fn fit(&mut self, name: &str) -> bool;
 
     /// Random values, each in its range.

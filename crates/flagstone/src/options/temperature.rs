@@ -34,7 +34,12 @@ pub struct FileTemperatureAges(pub Vec<FileTemperatureAge>);
 impl FileTemperatureAges {
     /// From these ages on, in seconds, these temperatures.
     pub fn of(thresholds: &[(Temperature, u64)]) -> Self {
-        Self(thresholds.iter().map(|&(temperature, age)| FileTemperatureAge { temperature, age }).collect())
+        Self(
+            thresholds
+                .iter()
+                .map(|&(temperature, age)| FileTemperatureAge { temperature, age })
+                .collect(),
+        )
     }
 
     /// What a table of that age is to be; `None` if that is no matter.
@@ -42,10 +47,13 @@ impl FileTemperatureAges {
         self.0.iter().rfind(|threshold| threshold.age <= age).map(|threshold| threshold.temperature)
     }
 
-    /// That they ascend, and that tables have ages: those of deeper levels, and of other styles, have none.
+    /// That they ascend, and that tables have ages: those of deeper levels, and of other styles,
+    /// have none.
     pub(crate) fn check(&self, style: CompactionStyle, num_levels: i32) -> Result<()> {
         if !self.0.is_sorted_by(|younger, older| younger.age < older.age) {
-            return Err(Error::invalid_argument("file_temperature_age_thresholds must have ascending ages"));
+            return Err(Error::invalid_argument(
+                "file_temperature_age_thresholds must have ascending ages",
+            ));
         }
         if self.0.is_empty() || style == CompactionStyle::Fifo && num_levels == 1 {
             return Ok(());
@@ -77,7 +85,8 @@ impl SettingValue for FileTemperatureAges {
     }
 
     fn sample(random: RandomBits<'_>) -> Self {
-        let mut drawn: Vec<_> = (0..random() % 4).map(|_| FileTemperatureAge::sample(random)).collect();
+        let mut drawn: Vec<_> =
+            (0..random() % 4).map(|_| FileTemperatureAge::sample(random)).collect();
         drawn.sort_by_key(|threshold| threshold.age);
         drawn.dedup_by_key(|threshold| threshold.age);
         Self(drawn)

@@ -53,9 +53,17 @@ fn every_fixture_s_options_are_read() {
             family.validate().unwrap();
         }
         for warning in loaded.warnings() {
-            let expected =
-                ["info_log_level", "keep_log_file_num", "stats_dump_period_sec", "compaction_options_fifo"];
-            assert!(expected.iter().any(|name| warning.contains(name)), "{}: {warning}", directory.display());
+            let expected = [
+                "info_log_level",
+                "keep_log_file_num",
+                "stats_dump_period_sec",
+                "compaction_options_fifo",
+            ];
+            assert!(
+                expected.iter().any(|name| warning.contains(name)),
+                "{}: {warning}",
+                directory.display()
+            );
         }
     }
 }
@@ -88,13 +96,20 @@ fn every_row_is_a_name_that_rocksdb_writes() {
     let bytes = crate::env::read_file(Env::os().fs.as_ref(), &path, 1 << 20).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     // These two are written only when they are set.
-    let not_there = |name| matches!(name, "wal_dir" | "compression_per_level") || known::OWN.contains(&name);
+    let not_there =
+        |name| matches!(name, "wal_dir" | "compression_per_level") || known::OWN.contains(&name);
     for row in rows().filter(|row| !not_there(row.name)) {
         assert!(text.contains(&format!("\n  {}=", row.name)), "{}", row.name);
         assert!(row.documentation.len() > 4, "{}", row.name);
     }
-    assert!(rows().all(|row| known::find(row.name).is_none()), "a row is also listed as not supported");
-    assert!(known::OWN.iter().all(|own| rows().any(|row| row.name == *own)), "a name without a row");
+    assert!(
+        rows().all(|row| known::find(row.name).is_none()),
+        "a row is also listed as not supported"
+    );
+    assert!(
+        known::OWN.iter().all(|own| rows().any(|row| row.name == *own)),
+        "a name without a row"
+    );
     assert!(known::OWN.iter().all(|own| !text.contains(own)), "RocksDB knows it, too");
 }
 
@@ -109,14 +124,22 @@ fn random_options_survive_the_file() {
         };
         let other = random_family(&mut random);
         let name = "odd \"name\": #1";
-        let text = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf), (name, &other)]);
-        let read = file::parse(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+        let text =
+            file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf), (name, &other)]);
+        let read =
+            file::parse(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
 
         assert_eq!(read.warnings(), Vec::<String>::new());
         assert_eq!(read.options.db, options.db, "seed {seed}");
-        for (read, written) in [(&read.options.cf, &options.cf), (read.family(name).unwrap(), &other)] {
+        for (read, written) in
+            [(&read.options.cf, &options.cf), (read.family(name).unwrap(), &other)]
+        {
             assert_eq!(format!("{read:?}"), format!("{written:?}"), "seed {seed}");
-            assert_eq!((&read.settings, &read.table), (&written.settings, &written.table), "seed {seed}");
+            assert_eq!(
+                (&read.settings, &read.table),
+                (&written.settings, &written.table),
+                "seed {seed}"
+            );
         }
         options.db.check_ranges().unwrap();
         other.settings.check_ranges().unwrap();
@@ -161,7 +184,10 @@ fn the_smallest_file_is_read() {
             "[DBOptions]\n  max_open_file=3\n",
             "line 2: there is no option 'max_open_file'; did you mean 'max_open_files'?",
         ),
-        ("[DBOptions]\n  max_open_files=three\n", "line 2: option 'max_open_files': expected a whole number"),
+        (
+            "[DBOptions]\n  max_open_files=three\n",
+            "line 2: option 'max_open_files': expected a whole number",
+        ),
         ("a=b\n", "before any section"),
     ] {
         let error = file::parse(wrong).unwrap_err().to_string();
@@ -186,7 +212,8 @@ fn what_is_not_acted_on_is_kept_and_reported() {
     assert!(again.contains("\n  # flagstone:compression_opts={checksum=true;}\n"), "{again}");
     assert!(!again.contains("\n  compression_opts={checksum"), "{again}");
 
-    let newer = "[Version]\nrocksdb_version=12.1.0\n[DBOptions]\nbrand_new=1\n[CFOptions \"default\"]\n";
+    let newer =
+        "[Version]\nrocksdb_version=12.1.0\n[DBOptions]\nbrand_new=1\n[CFOptions \"default\"]\n";
     assert!(file::parse(newer).unwrap().warnings()[0].contains("brand_new"));
 }
 
@@ -219,8 +246,7 @@ fn values_of_rocksdb_s_that_do_not_exist_here_are_kept() {
 /// An older Flagstone took the first option of a newer one for damage, and later lost it.
 #[test]
 fn what_only_a_newer_flagstone_has_is_kept() {
-    let text =
-        "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\n  # flagstone:brand_new=1\n[CFOptions \"default\"]\n";
+    let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\n  # flagstone:brand_new=1\n[CFOptions \"default\"]\n";
     let read = file::parse(text).unwrap();
     assert!(read.warnings()[0].contains("'brand_new=1' is not known"), "{:?}", read.warnings());
     let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
@@ -244,7 +270,10 @@ fn what_is_set_takes_the_place_of_what_was_kept() {
     assert_eq!(options.warnings(), Vec::<String>::new());
     assert_eq!(families[0].1.kept, []);
     let again = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
-    assert!(!again.contains("pin_top_level_index_and_filter") && again.contains("level=9;"), "{again}");
+    assert!(
+        !again.contains("pin_top_level_index_and_filter") && again.contains("level=9;"),
+        "{again}"
+    );
 }
 
 #[test]
@@ -262,7 +291,8 @@ fn the_file_says_what_rocksdb_wants_of_a_memtable() {
         assert_eq!(family.validate().is_ok(), !memtable.starts_with("prefix_hash"));
         family.set("prefix_extractor", "fixed:4").unwrap();
         family.validate().unwrap();
-        let families = [(DEFAULT_COLUMN_FAMILY_NAME, &ColumnFamilyOptions::default()), ("other", &family)];
+        let families =
+            [(DEFAULT_COLUMN_FAMILY_NAME, &ColumnFamilyOptions::default()), ("other", &family)];
         let printed = file::print(&Options::default(), &families);
         assert!(printed.contains(text), "{printed}");
         assert_eq!(printed.contains(alone), is_alone, "{memtable}");
@@ -270,12 +300,14 @@ fn the_file_says_what_rocksdb_wants_of_a_memtable() {
         assert_eq!(read.warnings(), Vec::<String>::new());
         assert_eq!(read.families[1].1.memtable_factory, family.memtable_factory);
     }
-    let strange =
-        "[DBOptions]\n[CFOptions \"default\"]\nmemtable_factory=StrangeRep\ninplace_update_support=true\n";
+    let strange = "[DBOptions]\n[CFOptions \"default\"]\nmemtable_factory=StrangeRep\ninplace_update_support=true\n";
     let read = file::parse(strange).unwrap();
     assert!(read.warnings()[0].contains("memtable_factory=StrangeRep"), "{:?}", read.warnings());
     let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
-    assert!(again.contains("\n  memtable_factory=StrangeRep\n") && again.contains(alone), "{again}");
+    assert!(
+        again.contains("\n  memtable_factory=StrangeRep\n") && again.contains(alone),
+        "{again}"
+    );
 }
 
 #[test]
@@ -284,11 +316,17 @@ fn the_newest_file_counts() {
     let directory = Path::new("/db");
     env.fs.create_directory(directory).unwrap();
     assert!(load_latest(&env, directory).unwrap().is_none());
-    for (name, levels) in [("OPTIONS-000009", 4), ("OPTIONS-000010", 5), ("OPTIONS-000011.dbtmp", 6)] {
+    for (name, levels) in
+        [("OPTIONS-000009", 4), ("OPTIONS-000010", 5), ("OPTIONS-000011.dbtmp", 6)]
+    {
         let mut options = Options::default();
         options.cf.num_levels = levels;
         let text = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
-        env.fs.open(&directory.join(name), OpenMode::Create).unwrap().write_at(0, text.as_bytes()).unwrap();
+        env.fs
+            .open(&directory.join(name), OpenMode::Create)
+            .unwrap()
+            .write_at(0, text.as_bytes())
+            .unwrap();
     }
     assert_eq!(load_latest(&env, directory).unwrap().unwrap().options.cf.num_levels, 5);
 }
@@ -303,16 +341,24 @@ fn where_the_newest_is_damaged_the_one_before_can_be_had() {
     let default = Options::default();
     let text = file::print(&default, &[(DEFAULT_COLUMN_FAMILY_NAME, &default.cf)]);
     for (name, text) in [("OPTIONS-000009", text.as_str()), ("OPTIONS-000010", "nonsense")] {
-        env.fs.open(&directory.join(name), OpenMode::Create).unwrap().write_at(0, text.as_bytes()).unwrap();
+        env.fs
+            .open(&directory.join(name), OpenMode::Create)
+            .unwrap()
+            .write_at(0, text.as_bytes())
+            .unwrap();
     }
     assert!(load_latest(&env, directory).is_err());
     let (loaded, errors) = load_readable(&env, directory).unwrap();
     assert!(loaded.unwrap().path.ends_with("OPTIONS-000009"));
-    assert!(errors.len() == 1 && errors[0].path().unwrap().ends_with("OPTIONS-000010"), "{errors:?}");
+    assert!(
+        errors.len() == 1 && errors[0].path().unwrap().ends_with("OPTIONS-000010"),
+        "{errors:?}"
+    );
 }
 
-/// The file that the engine writes for 18,000 families was taken for damaged. And a name was sought among all before it, so that
-/// a file of 2 MiB could take minutes, and many times its size in memory.
+/// The file that the engine writes for 18,000 families was taken for damaged. And a name was sought
+/// among all before it, so that a file of 2 MiB could take minutes, and many times its size in
+/// memory.
 #[test]
 fn a_file_may_be_large_and_not_name_more_families_than_it_describes() {
     let mut text = String::from("[DBOptions]\n[CFOptions \"default\"]\n");
@@ -331,14 +377,16 @@ fn a_file_may_be_large_and_not_name_more_families_than_it_describes() {
     assert_eq!(load_latest(&env, directory).unwrap().unwrap().families.len(), 50_000);
 }
 
-/// Each name of a table of another kind made a sentence with the whole title of its section: a file of 1 MiB made 64 GiB.
+/// Each name of a table of another kind made a sentence with the whole title of its section: a file
+/// of 1 MiB made 64 GiB.
 #[test]
 fn of_very_much_that_is_not_known_the_first_is_kept() {
     let title = "x".repeat(1 << 19);
     let names: String = (0..1 << 17).map(|number| format!("\u{e4}{number}=1\n")).collect();
     let other = format!("[TableOptions/{title} \"default\"]\n{names}");
-    let newer =
-        format!("[Version]\nrocksdb_version=99.0\n[DBOptions]\n{title}=1\n{names}[CFOptions \"default\"]\n");
+    let newer = format!(
+        "[Version]\nrocksdb_version=99.0\n[DBOptions]\n{title}=1\n{names}[CFOptions \"default\"]\n"
+    );
     let read = file::parse(&(newer + &other)).unwrap();
     let warnings = read.warnings();
     assert_eq!(warnings.len(), 1000 + 1 + 1);
@@ -357,7 +405,8 @@ fn of_very_much_that_is_not_known_the_first_is_kept() {
     assert_eq!(read.options.kept_sections[0].settings.len(), 999);
 }
 
-/// Of a name that stands there twice the first value was written down again where it was not acted on, and the last where it was.
+/// Of a name that stands there twice the first value was written down again where it was not acted
+/// on, and the last where it was.
 #[test]
 fn the_last_value_counts() {
     let text = "[DBOptions]\nmax_background_jobs=0\nmax_background_jobs=5\nmax_file_opening_threads=7\n\
@@ -381,7 +430,10 @@ fn options_are_set_by_name() {
         ("cf.min_blob_size", "4k"),
         ("compression_opts.level", "3"),
         ("compression_opts", "{max_dict_bytes=16k}"),
-        ("block_based_table_factory", "{block_size=16k;filter_policy=bloomfilter:12;block_cache=1M}"),
+        (
+            "block_based_table_factory",
+            "{block_size=16k;filter_policy=bloomfilter:12;block_cache=1M}",
+        ),
         ("table_factory.format_version", "4"),
         ("checksum", "kCRC32c"),
         ("merge_operator", "uint64add"),
@@ -393,9 +445,15 @@ fn options_are_set_by_name() {
     }
     assert_eq!((options.max_background_jobs, options.block_cache_size), (6, Some(1 << 20)));
     assert_eq!((options.cf.write_buffer_size, options.cf.min_blob_size), (8 << 20, Some(4096)));
-    assert_eq!((options.cf.compression_opts.level, options.cf.compression_opts.max_dict_bytes), (3, 16384));
+    assert_eq!(
+        (options.cf.compression_opts.level, options.cf.compression_opts.max_dict_bytes),
+        (3, 16384)
+    );
     let table = &options.cf.table;
-    assert_eq!((table.block_size, table.format_version, table.checksum), (16384, 4, ChecksumType::Crc32c));
+    assert_eq!(
+        (table.block_size, table.format_version, table.checksum),
+        (16384, 4, ChecksumType::Crc32c)
+    );
     assert_eq!(table.filter_policy, Some(FilterPolicy::Bloom { bits_per_key: 12.0 }));
     assert_eq!(options.get("merge_operator").unwrap(), "UInt64AddOperator");
     assert_eq!(options.get("write_buffer_size").unwrap(), "8388608");
@@ -406,8 +464,10 @@ fn options_are_set_by_name() {
 #[test]
 fn an_option_of_families_is_set_in_each() {
     let mut options = Options::default();
-    let mut families =
-        vec![("a".to_string(), ColumnFamilyOptions::default()), ("b".to_string(), Default::default())];
+    let mut families = vec![
+        ("a".to_string(), ColumnFamilyOptions::default()),
+        ("b".to_string(), Default::default()),
+    ];
     let table = "{block_cache=2M;block_size=1k}";
     for (name, value) in [
         ("num_levels", "3"),
@@ -430,7 +490,12 @@ fn an_option_of_families_is_set_in_each() {
         assert_eq!(family.table.block_size, 2048);
     }
     let refused = options.set_everywhere(&mut families, "table_factory", "{write_buffer_size=1M}");
-    assert!(refused.unwrap_err().to_string().contains("'write_buffer_size' is an option of something else"));
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("'write_buffer_size' is an option of something else")
+    );
 }
 
 #[test]
@@ -452,7 +517,12 @@ fn a_refusal_says_why() {
             "option 'max_background_jobs': expected a whole number from 1 to 1024, found '99999999999'",
         ),
         ("unordered_write", "true", Code::NotSupported, "only its default 'false' is accepted"),
-        ("allow_mmap_reads", "true", Code::NotSupported, "supported: option 'allow_mmap_reads': it is known"),
+        (
+            "allow_mmap_reads",
+            "true",
+            Code::NotSupported,
+            "supported: option 'allow_mmap_reads': it is known",
+        ),
         ("compression", "kLZ5", Code::InvalidArgument, "kLZ4Compression"),
         ("block_based_table_factory", "{blok_size=1}", Code::InvalidArgument, "'block_size'"),
         ("table_factory", "PlainTable", Code::NotSupported, "only BlockBasedTable"),
@@ -487,7 +557,8 @@ fn a_planned_setting_takes_only_its_default() {
 #[test]
 fn what_has_no_effect_is_accepted_and_kept_for_rocksdb() {
     let of_database = [("max_file_opening_threads", "7"), ("skip_stats_update_on_db_open", "true")];
-    let of_family = [("max_write_buffer_size_to_maintain", "-1"), ("force_consistency_checks", "false")];
+    let of_family =
+        [("max_write_buffer_size_to_maintain", "-1"), ("force_consistency_checks", "false")];
     let all = || of_database.into_iter().chain(of_family);
     let mut options = Options::default();
     all().for_each(|(name, value)| options.set(name, value).unwrap());
@@ -496,10 +567,16 @@ fn what_has_no_effect_is_accepted_and_kept_for_rocksdb() {
     for (name, value) in all() {
         assert!(written.contains(&format!("\n  {name}={value}\n")), "{name}: {written}");
         let note = format!("option '{name}={value}' is known but not acted on");
-        assert!(options.warnings().contains(&note) && read.options.warnings().contains(&note), "{name}");
+        assert!(
+            options.warnings().contains(&note) && read.options.warnings().contains(&note),
+            "{name}"
+        );
         assert!(options.set(name, "neither").is_err(), "{name}");
     }
-    assert_eq!((read.options.kept, read.options.cf.kept), (options.kept.clone(), options.cf.kept.clone()));
+    assert_eq!(
+        (read.options.kept, read.options.cf.kept),
+        (options.kept.clone(), options.cf.kept.clone())
+    );
     let defaults = ["16", "false", "0", "true"];
     all().zip(defaults).for_each(|((name, _), default)| options.set(name, default).unwrap());
     assert_eq!(options.warnings(), [""; 0]);
@@ -530,13 +607,20 @@ fn sanitizing_puts_triggers_in_order() {
     family.num_levels = 1;
     family.ttl = u64::MAX - 1;
     let mended = family.sanitized();
-    assert_eq!((mended.level0_slowdown_writes_trigger, mended.level0_stop_writes_trigger), (50, 50));
+    assert_eq!(
+        (mended.level0_slowdown_writes_trigger, mended.level0_stop_writes_trigger),
+        (50, 50)
+    );
     assert_eq!((mended.num_levels, mended.ttl), (2, 2_592_000));
 
-    // Runs of unlike sizes, no more than the trigger, stay as they are: who waited for fewer waited forever.
+    // Runs of unlike sizes, no more than the trigger, stay as they are: who waited for fewer waited
+    // forever.
     family.compaction_style = CompactionStyle::Universal;
     let mended = family.sanitized();
-    assert_eq!((mended.level0_slowdown_writes_trigger, mended.level0_stop_writes_trigger), (51, 51));
+    assert_eq!(
+        (mended.level0_slowdown_writes_trigger, mended.level0_stop_writes_trigger),
+        (51, 51)
+    );
 
     // Nor does anybody wait for less than an empty level 0.
     for style in [CompactionStyle::Level, CompactionStyle::Universal] {
@@ -572,7 +656,11 @@ fn only_live_settings_change_in_an_open_database() {
         let error = check_live(name, of_database).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
-    let within =
-        ColumnFamilyOptions::default().set("block_based_table_factory", "{block_cache=1M}").unwrap_err();
-    assert!(within.to_string().contains("'block_cache' is an option of something else"), "{within}");
+    let within = ColumnFamilyOptions::default()
+        .set("block_based_table_factory", "{block_cache=1M}")
+        .unwrap_err();
+    assert!(
+        within.to_string().contains("'block_cache' is an option of something else"),
+        "{within}"
+    );
 }

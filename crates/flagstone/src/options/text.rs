@@ -77,7 +77,8 @@ pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
     Ok(found)
 }
 
-/// Splits `a:{b=1:2}:c` at the colons outside braces that have no backslash before them; an empty text has no elements.
+/// Splits `a:{b=1:2}:c` at the colons outside braces that have no backslash before them; an empty
+/// text has no elements.
 ///
 /// # Errors
 /// `InvalidArgument` if the braces do not fit.
@@ -112,7 +113,11 @@ fn element_end(text: &str, separator: u8) -> Result<usize> {
             _ => {}
         }
     }
-    if depth > 0 { Err(malformed(format!("'{{' without '}}' in '{text}'"))) } else { Ok(text.len()) }
+    if depth > 0 {
+        Err(malformed(format!("'{{' without '}}' in '{text}'")))
+    } else {
+        Ok(text.len())
+    }
 }
 
 /// The `candidate` nearest to `name` by edit distance, if it is near enough to be meant.

@@ -32,9 +32,13 @@ pub(super) fn merge_operator(text: &str) -> Result<Option<Arc<dyn MergeOperator>
     let Some(properties) = properties_of(text, TtlMergeOperator::NAME)? else {
         return merge_operator_from_option_text(text);
     };
-    let user = properties.iter().find(|(name, _)| *name == "user_operator").map_or("", |(_, text)| text);
+    let user =
+        properties.iter().find(|(name, _)| *name == "user_operator").map_or("", |(_, text)| text);
     let Some(user) = merge_operator_from_option_text(user)? else {
-        return Err(Error::invalid_argument(format!("{} has no user_operator", TtlMergeOperator::NAME)));
+        return Err(Error::invalid_argument(format!(
+            "{} has no user_operator",
+            TtlMergeOperator::NAME
+        )));
     };
     let lifetime = Lifetime::new(0, Env::os().clock)?;
     Ok(Some(Arc::new(TtlMergeOperator::around(user, Arc::new(lifetime)))))
@@ -45,14 +49,18 @@ pub(super) fn stand_in_for_merge_operator(text: &str) -> Result<Arc<dyn MergeOpe
     let Some(properties) = properties_of(text, TtlMergeOperator::NAME)? else {
         return Ok(Arc::new(MissingMergeOperator::new(text)));
     };
-    let user = properties.iter().find(|(name, _)| *name == "user_operator").map_or("", |(_, text)| text);
+    let user =
+        properties.iter().find(|(name, _)| *name == "user_operator").map_or("", |(_, text)| text);
     let lifetime = Arc::new(Lifetime::new(0, Env::os().clock)?);
     Ok(Arc::new(TtlMergeOperator::around(Arc::new(MissingMergeOperator::new(user)), lifetime)))
 }
 
-/// The factory that `text` says; `None` if it is another one, or has one of the application's in it.
+/// The factory that `text` says; `None` if it is another one, or has one of the application's in
+/// it.
 pub(super) fn filter_factory(text: &str) -> Result<Option<TtlCompactionFilterFactory>> {
-    let Some(properties) = properties_of(text, TtlCompactionFilterFactory::NAME)? else { return Ok(None) };
+    let Some(properties) = properties_of(text, TtlCompactionFilterFactory::NAME)? else {
+        return Ok(None);
+    };
     let mut seconds = 0;
     for (name, value) in properties {
         match name {
@@ -60,8 +68,9 @@ pub(super) fn filter_factory(text: &str) -> Result<Option<TtlCompactionFilterFac
             "ttl" => {
                 // RocksDB takes what is negative for no end.
                 let ttl = value.parse::<i32>();
-                let ttl =
-                    ttl.map_err(|_| Error::invalid_argument(format!("'{value}' is no number of seconds")))?;
+                let ttl = ttl.map_err(|_| {
+                    Error::invalid_argument(format!("'{value}' is no number of seconds"))
+                })?;
                 seconds = u64::try_from(ttl).unwrap_or(0);
             }
             _ => {}
@@ -72,15 +81,15 @@ pub(super) fn filter_factory(text: &str) -> Result<Option<TtlCompactionFilterFac
 }
 
 impl ColumnFamilyOptions {
-    /// The time to live, in seconds, of a family whose options, those of its OPTIONS file perhaps, are those of a TTL
-    /// database; 0 is for ever.
+    /// The time to live, in seconds, of a family whose options, those of its OPTIONS file perhaps,
+    /// are those of a TTL database; 0 is for ever.
     pub fn recorded_ttl(&self) -> Option<u64> {
         let factory = self.compaction_filter_factory.as_deref()?;
         TtlCompactionFilterFactory::find(factory).map(|factory| factory.lifetime().seconds())
     }
 
-    /// These options for values that carry a stamp and live as `lifetime` says: filter and merge operator deal with the
-    /// stamps, and have the application's within.
+    /// These options for values that carry a stamp and live as `lifetime` says: filter and merge
+    /// operator deal with the stamps, and have the application's within.
     #[must_use]
     pub fn with_lifetime(&self, lifetime: &Arc<Lifetime>) -> Self {
         let mut stamping = self.clone();

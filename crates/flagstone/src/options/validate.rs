@@ -12,7 +12,8 @@ use crate::base::compression::CompressionType;
 use crate::base::{Error, Result};
 use crate::sst::IndexType;
 
-/// A check of how tables are to be written, and the settings that get their defaults where it fails.
+/// A check of how tables are to be written, and the settings that get their defaults where it
+/// fails.
 type TableCheck = (fn(&ColumnFamilyOptions) -> Result<()>, &'static [&'static str]);
 
 const TABLE_CHECKS: [TableCheck; 4] = [
@@ -76,7 +77,8 @@ impl ColumnFamilyOptions {
     /// # Errors
     /// `NotSupported`.
     pub(crate) fn check_style(&self, paths: &DataPathList) -> Result<()> {
-        let chooses = matches!(self.compaction_style, CompactionStyle::Level | CompactionStyle::Universal);
+        let chooses =
+            matches!(self.compaction_style, CompactionStyle::Level | CompactionStyle::Universal);
         if chooses || paths.0.len() <= 1 {
             return Ok(());
         }
@@ -105,8 +107,8 @@ impl ColumnFamilyOptions {
         self.check_super_blocks()
     }
 
-    /// Makes do without settings by which no table could be written, or the database not be opened for writing: an OPTIONS file
-    /// with a flipped bit may have them. Says what was wrong.
+    /// Makes do without settings by which no table could be written, or the database not be opened
+    /// for writing: an OPTIONS file with a flipped bit may have them. Says what was wrong.
     pub(crate) fn mend_tables(&mut self) -> Vec<Error> {
         let defaults = Self::default();
         let mut wrong: Vec<Error> = self.check_hash_index().err().into_iter().collect();
@@ -125,7 +127,8 @@ impl ColumnFamilyOptions {
     }
 
     fn check_format_version(&self) -> Result<()> {
-        TableSettings { format_version: self.table.format_version, ..TableSettings::default() }.check_ranges()
+        TableSettings { format_version: self.table.format_version, ..TableSettings::default() }
+            .check_ranges()
     }
 
     fn check_filter_partitions(&self) -> Result<()> {
@@ -153,7 +156,9 @@ impl ColumnFamilyOptions {
             ));
         }
         if self.table.block_align && !self.table.block_size.is_power_of_two() {
-            return Err(Error::invalid_argument("block_align needs a block_size that is a power of two"));
+            return Err(Error::invalid_argument(
+                "block_align needs a block_size that is a power of two",
+            ));
         }
         Ok(())
     }
@@ -175,9 +180,9 @@ impl ColumnFamilyOptions {
         Ok(())
     }
 
-    /// The settings as RocksDB would mend them: triggers in ascending order, what is not set as its default. Beyond
-    /// that, writers are held up only for more files or runs than a compaction would leave alone, and a hash table has
-    /// no more buckets than a memtable has use for.
+    /// The settings as RocksDB would mend them: triggers in ascending order, what is not set as its
+    /// default. Beyond that, writers are held up only for more files or runs than a compaction
+    /// would leave alone, and a hash table has no more buckets than a memtable has use for.
     #[must_use]
     pub fn sanitized(&self) -> Self {
         /// What RocksDB's API passes for "not set" in `ttl` and `periodic_compaction_seconds`.
@@ -189,11 +194,14 @@ impl ColumnFamilyOptions {
             CompactionStyle::Universal => left_alone.saturating_add(1),
             _ => left_alone,
         };
-        settings.level0_slowdown_writes_trigger = settings.level0_slowdown_writes_trigger.max(behind);
+        settings.level0_slowdown_writes_trigger =
+            settings.level0_slowdown_writes_trigger.max(behind);
         settings.level0_stop_writes_trigger =
             settings.level0_stop_writes_trigger.max(settings.level0_slowdown_writes_trigger);
-        let (soft, hard) =
-            (settings.soft_pending_compaction_bytes_limit, settings.hard_pending_compaction_bytes_limit);
+        let (soft, hard) = (
+            settings.soft_pending_compaction_bytes_limit,
+            settings.hard_pending_compaction_bytes_limit,
+        );
         if hard > 0 && (soft == 0 || soft > hard) {
             settings.soft_pending_compaction_bytes_limit = hard;
         }
@@ -205,7 +213,8 @@ impl ColumnFamilyOptions {
         settings.min_write_buffer_number_to_merge =
             settings.min_write_buffer_number_to_merge.min(settings.max_write_buffer_number - 1);
         for options in [&mut settings.compression_opts, &mut settings.bottommost_compression_opts] {
-            // There is nothing to train for, and RocksDB refuses a database whose OPTIONS file says so.
+            // There is nothing to train for, and RocksDB refuses a database whose OPTIONS file says
+            // so.
             if options.max_dict_bytes == 0 {
                 options.zstd_max_train_bytes = 0;
             }
@@ -219,7 +228,8 @@ impl ColumnFamilyOptions {
             settings.ttl = defaults.ttl;
         }
         if settings.periodic_compaction_seconds == NOT_SET {
-            settings.periodic_compaction_seconds = if self.filters_compactions() { defaults.ttl } else { 0 };
+            settings.periodic_compaction_seconds =
+                if self.filters_compactions() { defaults.ttl } else { 0 };
         }
         mended
     }

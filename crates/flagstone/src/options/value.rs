@@ -14,13 +14,14 @@ pub trait SettingValue: Clone + PartialEq {
     /// Takes the value that `text` describes. A struct keeps the fields that `text` does not name.
     ///
     /// # Errors
-    /// `InvalidArgument` saying what was expected and what was found, without the setting's name (callers add it);
-    /// `NotSupported` for what this engine does not do; with [`SubCode::OtherRelease`] where another release may have it. `self`
-    /// may then be half assigned.
+    /// `InvalidArgument` saying what was expected and what was found, without the setting's name
+    /// (callers add it); `NotSupported` for what this engine does not do; with
+    /// [`SubCode::OtherRelease`] where another release may have it. `self` may then be half
+    /// assigned.
     fn assign(&mut self, text: &str) -> Result<()>;
 
-    /// As [`SettingValue::assign`]. A value outside `range` is taken, too, if the type holds it: whether it is refused, or taken
-    /// for the nearest, depends on where it comes from.
+    /// As [`SettingValue::assign`]. A value outside `range` is taken, too, if the type holds it:
+    /// whether it is refused, or taken for the nearest, depends on where it comes from.
     ///
     /// # Errors
     /// As [`SettingValue::assign`]; of a value that the type does not hold the error names `range`.
@@ -100,7 +101,8 @@ macro_rules! setting_with_a_default_by_others {
 
 setting_with_a_default_by_others!(bool, u64);
 
-/// A whole number with RocksDB's optional suffix k, m, g or t (powers of 1024); `None` for one beyond all types.
+/// A whole number with RocksDB's optional suffix k, m, g or t (powers of 1024); `None` for one
+/// beyond all types.
 fn whole_number(text: &str) -> Result<Option<i128>> {
     let shift = match text.bytes().last() {
         Some(b'k' | b'K') => 10,
@@ -112,10 +114,14 @@ fn whole_number(text: &str) -> Result<Option<i128>> {
     let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
     match digits.parse::<i128>() {
         Ok(number) => Ok(number.checked_mul(1 << shift)),
-        Err(error) if matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) => {
+        Err(error)
+            if matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow) =>
+        {
             Ok(None)
         }
-        Err(_) => Err(invalid(format!("expected a whole number (k, m, g, t may follow), found '{text}'"))),
+        Err(_) => {
+            Err(invalid(format!("expected a whole number (k, m, g, t may follow), found '{text}'")))
+        }
     }
 }
 
@@ -158,7 +164,8 @@ whole_number_setting!(i32, u32, i64, u64);
 
 impl SettingValue for f64 {
     fn assign(&mut self, text: &str) -> Result<()> {
-        let number: f64 = text.parse().map_err(|_| invalid(format!("expected a number, found '{text}'")))?;
+        let number: f64 =
+            text.parse().map_err(|_| invalid(format!("expected a number, found '{text}'")))?;
         if !number.is_finite() {
             return Err(invalid(format!("expected a finite number, found '{text}'")));
         }
@@ -194,8 +201,9 @@ impl SettingValue for String {
     fn sample(random: RandomBits<'_>) -> Self {
         const LETTERS: &[u8] = b"abz019/._-:#\\ x";
         let length = random() % 12;
-        let drawn: String =
-            (0..length).map(|_| LETTERS[(random() % LETTERS.len() as u64) as usize] as char).collect();
+        let drawn: String = (0..length)
+            .map(|_| LETTERS[(random() % LETTERS.len() as u64) as usize] as char)
+            .collect();
         drawn.trim().to_string()
     }
 }
@@ -233,7 +241,8 @@ pub trait NamedChoice: Copy + PartialEq + 'static {
     const NAMES: &'static [(&'static str, Self)];
     /// RocksDB's names of values that do not exist here.
     const NOT_SUPPORTED: &'static [&'static str] = &[];
-    /// Whether the value says how bytes in files are read, so that there is no making do with another one.
+    /// Whether the value says how bytes in files are read, so that there is no making do with
+    /// another one.
     const TELLS_HOW_TO_READ: bool = false;
 }
 

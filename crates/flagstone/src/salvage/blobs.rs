@@ -1,7 +1,7 @@
 //! Large values out of blob files of which parts may be damaged or gone.
 //!
-//! A record is taken if it is intact itself: its header and its bytes have checksums, and it holds its key. The file's own
-//! header and footer are not needed.
+//! A record is taken if it is intact itself: its header and its bytes have checksums, and it holds
+//! its key. The file's own header and footer are not needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::{Error, FileNumber, Result};
 use crate::blob::{
-    BlobFileScan, BlobIndex, BlobPieces, PART_SIZE_MAX, RECORD_HEADER_SIZE, RecordHeader, is_read_in_pieces,
+    BlobFileScan, BlobIndex, BlobPieces, PART_SIZE_MAX, RECORD_HEADER_SIZE, RecordHeader,
+    is_read_in_pieces,
 };
 use crate::env::{File, read_until_end};
 
@@ -24,9 +25,9 @@ const MISSING_NAMED: usize = 1000;
 /// The largest value that there is.
 const VALUE_SIZE_MAX: usize = u32::MAX as usize;
 
-/// Blob files by the sizes that the MANIFEST has, which tell where a file has the name of another: it has not the size of that
-/// one, but of one that is missed, and no other file has it. One that was removed is not missed: what has its size by chance is a
-/// damaged file.
+/// Blob files by the sizes that the MANIFEST has, which tell where a file has the name of another:
+/// it has not the size of that one, but of one that is missed, and no other file has it. One that
+/// was removed is not missed: what has its size by chance is a damaged file.
 pub(super) fn by_recorded_sizes(
     recorded: &BTreeMap<FileNumber, RecordedBlobs>,
     files: Files,
@@ -44,20 +45,27 @@ pub(super) fn by_recorded_sizes(
     {
         missed.entry(blobs.bytes).or_default().push(number);
     }
-    let is_stranger =
-        |number: &FileNumber, listed: &Listed| recorded.contains_key(number) && !has_size(number, listed);
+    let is_stranger = |number: &FileNumber, listed: &Listed| {
+        recorded.contains_key(number) && !has_size(number, listed)
+    };
     let mut strangers: BTreeMap<u64, usize> = BTreeMap::new();
-    for listed in
-        files.iter().flat_map(|(number, files)| files.iter().filter(|listed| is_stranger(number, listed)))
+    for listed in files
+        .iter()
+        .flat_map(|(number, files)| files.iter().filter(|listed| is_stranger(number, listed)))
     {
         *strangers.entry(listed.bytes).or_default() += 1;
     }
     let mut found = Files::new();
-    for (number, listed) in
-        files.iter().flat_map(|(number, files)| files.iter().map(|listed| (*number, listed.clone())))
+    for (number, listed) in files
+        .iter()
+        .flat_map(|(number, files)| files.iter().map(|listed| (*number, listed.clone())))
     {
         let own = match missed.get(&listed.bytes).map(Vec::as_slice) {
-            Some(&[own]) if is_stranger(&number, &listed) && strangers.get(&listed.bytes) == Some(&1) => own,
+            Some(&[own])
+                if is_stranger(&number, &listed) && strangers.get(&listed.bytes) == Some(&1) =>
+            {
+                own
+            }
             _ => number,
         };
         if own != number {
@@ -151,7 +159,8 @@ impl Blobs {
 
     fn read(&self, listed: &Listed, user_key: &[u8], index: &BlobIndex) -> Result<FoundBlob> {
         let head_size = (RECORD_HEADER_SIZE + user_key.len()) as u64;
-        let place = |error: Error| error.at(&listed.path).at_offset(index.offset.saturating_sub(head_size));
+        let place =
+            |error: Error| error.at(&listed.path).at_offset(index.offset.saturating_sub(head_size));
         let bad = |what: &str| place(Error::corruption(format!("a large value is lost: {what}")));
         let end = index.offset.checked_add(index.size);
         let start = index.offset.checked_sub(head_size);
@@ -192,12 +201,13 @@ impl Blobs {
         }
         let stored = read(index.offset, index.size)?;
         header.check_blob_crc(crc32c_append(crc, &stored)).map_err(place)?;
-        let kind = CompressionType::from_byte(index.compression).ok_or_else(|| bad("unknown compression"))?;
+        let kind = CompressionType::from_byte(index.compression)
+            .ok_or_else(|| bad("unknown compression"))?;
         decompress(kind, &stored, None, VALUE_SIZE_MAX).map_err(place).map(FoundBlob::Value)
     }
 
-    /// Lists the files in the report. Where nothing tells which tables there were, they may be what is missing of a file that
-    /// nothing refers to.
+    /// Lists the files in the report. Where nothing tells which tables there were, they may be what
+    /// is missing of a file that nothing refers to.
     pub(super) fn describe(self, knows_tables: bool, report: &mut SalvageReport) {
         for (number, files) in self.files {
             let of_number = self.taken.range((number, 0)..=(number, usize::MAX));
@@ -206,7 +216,9 @@ impl Blobs {
                 let records = self.taken.get(&(number, place)).copied().unwrap_or(0);
                 let holds_a_value = || {
                     let scan = BlobFileScan::new(self.source.at(&listed.path));
-                    scan.is_ok_and(|mut records| records.next().is_some_and(|record| record.is_ok()))
+                    scan.is_ok_and(|mut records| {
+                        records.next().is_some_and(|record| record.is_ok())
+                    })
                 };
                 if !is_wanted && !knows_tables && holds_a_value() {
                     let what = "nothing that survives refers to the values in it: they are garbage, or the tables are gone that \

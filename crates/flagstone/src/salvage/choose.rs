@@ -1,20 +1,25 @@
 //! Which versions of a key go into the new database: a pure function.
 //!
-//! 1. What a range deletion covers is deleted. So is what lies below a deletion, a value or an entity.
-//! 2. Several copies of one write (the same sequence number) may be there: an input of a compaction beside its output, a WAL
-//!    beside the table that was flushed from it. One of them is taken: a value rather than a merge operand, which may have
-//!    been merged into it; of operands the one in the oldest file, where nothing has been merged into it yet. A WAL is older
-//!    than any table.
-//! 3. A value that lost its sequence number at the bottom of a tree may have those operands in it that lie in older tables:
-//!    [`under_operands`]. Where nothing tells, it is taken, and said. Operands out of a WAL that had been flushed give way to
-//!    both: they count where tables have neither an operand as new nor such a value. A value or deletion out of one stands before
-//!    such a value, and it is said that it may be older: what it was flushed to is lost, or was merged into that.
-//! 4. A reference to a large value that is lost does not count, nor an entity that cannot be read: an intact older version
-//!    shows again. It is reported.
-//! 5. Deletions themselves are not kept. Everything that they could hide is here, and is judged here.
-//! 6. Of a deletion in a table of which nothing is said a newer table's value without a sequence number may have been written
-//!    since, if a compaction has replaced the deletion's table. It is deleted, and said: sound databases have many that lay
-//!    below, and to bring all these back would be worse.
+//! 1. What a range deletion covers is deleted. So is what lies below a deletion, a value or an
+//!    entity.
+//! 2. Several copies of one write (the same sequence number) may be there: an input of a compaction
+//!    beside its output, a WAL beside the table that was flushed from it. One of them is taken: a
+//!    value rather than a merge operand, which may have been merged into it; of operands the one in
+//!    the oldest file, where nothing has been merged into it yet. A WAL is older than any table.
+//! 3. A value that lost its sequence number at the bottom of a tree may have those operands in it
+//!    that lie in older tables: [`under_operands`]. Where nothing tells, it is taken, and said.
+//!    Operands out of a WAL that had been flushed give way to both: they count where tables have
+//!    neither an operand as new nor such a value. A value or deletion out of one stands before such
+//!    a value, and it is said that it may be older: what it was flushed to is lost, or was merged
+//!    into that.
+//! 4. A reference to a large value that is lost does not count, nor an entity that cannot be read:
+//!    an intact older version shows again. It is reported.
+//! 5. Deletions themselves are not kept. Everything that they could hide is here, and is judged
+//!    here.
+//! 6. Of a deletion in a table of which nothing is said a newer table's value without a sequence
+//!    number may have been written since, if a compaction has replaced the deletion's table. It is
+//!    deleted, and said: sound databases have many that lay below, and to bring all these back
+//!    would be worse.
 
 use crate::base::{FileNumber, SequenceNumber, ValueType};
 
@@ -24,7 +29,8 @@ pub(super) struct Version {
     pub(super) sequence: SequenceNumber,
     pub(super) kind: ValueType,
     pub(super) value: Vec<u8>,
-    /// Its key, if that has other bytes than the newest version's: the order takes them for the same.
+    /// Its key, if that has other bytes than the newest version's: the order takes them for the
+    /// same.
     pub(super) own_key: Option<Vec<u8>>,
     pub(super) origin: Origin,
     pub(super) body: Body,
@@ -37,7 +43,8 @@ pub(super) enum Body {
     Found,
     /// A large value, unfolded, that was compressed so.
     Unfolded(u8),
-    /// The header of a large value's record: the value, of this place among those found, is still to be read.
+    /// The header of a large value's record: the value, of this place among those found, is still
+    /// to be read.
     Header(usize),
 }
 
@@ -54,7 +61,8 @@ pub(super) enum Origin {
     Live(FileNumber),
     /// A table of which nothing is said; the MANIFEST is not whole.
     Unnamed(FileNumber),
-    /// A table that a whole MANIFEST does not name: a job left it behind, and what it was made from is there.
+    /// A table that a whole MANIFEST does not name: a job left it behind, and what it was made from
+    /// is there.
     Leftover(FileNumber),
 }
 
@@ -77,15 +85,16 @@ pub(super) struct Choice<L> {
     pub(super) lost: Vec<L>,
     /// Whether the value may have some of the operands in it that lie above it.
     pub(super) may_count_twice: bool,
-    /// Whether it is out of a WAL that had been flushed, and a table has a value that has lost its sequence number, and may be
-    /// newer.
+    /// Whether it is out of a WAL that had been flushed, and a table has a value that has lost its
+    /// sequence number, and may be newer.
     pub(super) may_be_older: bool,
     /// Whether the deletion that was believed may be older than a value that is left.
     pub(super) may_be_missing: bool,
 }
 
-/// Judges all versions of a key: newest first, copies of one write in the order of their sources, newest source first.
-/// `is_covered` says which are under a range deletion; `usable` unfolds a version, or says why it is lost.
+/// Judges all versions of a key: newest first, copies of one write in the order of their sources,
+/// newest source first. `is_covered` says which are under a range deletion; `usable` unfolds a
+/// version, or says why it is lost.
 pub(super) fn choose<L>(
     versions: Vec<Version>,
     is_covered: impl Fn(&Version) -> bool,
@@ -109,7 +118,8 @@ pub(super) fn choose<L>(
             copies.into_iter().partition(|copy| copy.kind == ValueType::Merge);
         operands.reverse();
         operands.sort_by_key(|copy| copy.origin.table());
-        if choice.kept.iter().chain(&operands).any(|operand| operand.origin.table() > FileNumber(0)) {
+        if choice.kept.iter().chain(&operands).any(|operand| operand.origin.table() > FileNumber(0))
+        {
             operands.retain(|operand| operand.origin != Origin::FlushedLog);
         }
         if sequence == 0 && !finals.is_empty() {
@@ -127,7 +137,9 @@ pub(super) fn choose<L>(
         let of_flushed_log = found.as_ref().filter(|version| version.origin == Origin::FlushedLog);
         if let Some(version) = of_flushed_log.filter(|version| version.kind != ValueType::Merge) {
             let is_undated = |other: &Version| {
-                other.sequence == 0 && other.kind != ValueType::Merge && other.origin.table() > FileNumber(0)
+                other.sequence == 0
+                    && other.kind != ValueType::Merge
+                    && other.origin.table() > FileNumber(0)
             };
             // Values are compared, and not where they lie.
             let mut undated = rest.by_ref().filter(is_undated);
@@ -154,13 +166,18 @@ pub(super) fn choose<L>(
 }
 
 fn is_deletion(kind: ValueType) -> bool {
-    matches!(kind, ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp)
+    matches!(
+        kind,
+        ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
+    )
 }
 
-/// Whether a version below a deletion may have been written after it: then a compaction to the bottom read the deletion, too,
-/// before it wrote the version's table.
+/// Whether a version below a deletion may have been written after it: then a compaction to the
+/// bottom read the deletion, too, before it wrote the version's table.
 fn may_be_newer(version: &Version, deletion: Origin) -> bool {
-    let (Origin::Unnamed(deleted), Origin::Unnamed(table)) = (deletion, version.origin) else { return false };
+    let (Origin::Unnamed(deleted), Origin::Unnamed(table)) = (deletion, version.origin) else {
+        return false;
+    };
     version.sequence == 0 && !is_deletion(version.kind) && table > deleted
 }
 
@@ -175,13 +192,18 @@ fn is_same(one: &Version, other: &Version) -> bool {
 
 /// Of values without a sequence number those that `operands` may lie on, the best first.
 ///
-/// What a compaction reads is older than what it writes. So a value in a table that is older than all operands' has none of
-/// them in it; the newest such is the best. Of others the oldest is: the newer ones may be what a compaction made of it and
-/// of operands. What a job left behind above them is not taken even if it is alone: then operands were all there was.
+/// What a compaction reads is older than what it writes. So a value in a table that is older than
+/// all operands' has none of them in it; the newest such is the best. Of others the oldest is: the
+/// newer ones may be what a compaction made of it and of operands. What a job left behind above
+/// them is not taken even if it is alone: then operands were all there was.
 fn under_operands(mut values: Vec<Version>, operands: &[Version]) -> Vec<Version> {
-    let Some(oldest) = operands.iter().map(|operand| operand.origin.table()).min() else { return values };
+    let Some(oldest) = operands.iter().map(|operand| operand.origin.table()).min() else {
+        return values;
+    };
     values.retain(|value| match value.origin {
-        Origin::Leftover(number) => !operands.iter().any(|operand| is_table_before(operand, number)),
+        Origin::Leftover(number) => {
+            !operands.iter().any(|operand| is_table_before(operand, number))
+        }
         _ => true,
     });
     let (mut sorted, mut rest): (Vec<_>, Vec<_>) =
@@ -191,8 +213,9 @@ fn under_operands(mut values: Vec<Version>, operands: &[Version]) -> Vec<Version
     sorted
 }
 
-/// Whether nothing says that a value without a sequence number has none of `operands` in it. Of a table that is named it is
-/// known for those in tables: the edit that named it removed what it was made from.
+/// Whether nothing says that a value without a sequence number has none of `operands` in it. Of a
+/// table that is named it is known for those in tables: the edit that named it removed what it was
+/// made from.
 fn may_hold(value: &Version, operands: &[Version]) -> bool {
     operands.iter().any(|operand| match (operand.origin, value.origin) {
         (Origin::UnsureLog, _) => true,

@@ -1,9 +1,11 @@
 //! What the directory and its MANIFEST say of the database, as far as they can be read.
 //!
 //! 1. Files are known by their names.
-//! 2. The MANIFEST is the one that CURRENT names, or the newest there is. Every intact edit of it counts, also behind damage.
-//! 3. It is *trusted* if it is whole and agrees with the directory: then the tables that it names as live are the database,
-//!    and others are leftovers. If it is not trusted, every table counts that no edit has removed.
+//! 2. The MANIFEST is the one that CURRENT names, or the newest there is. Every intact edit of it
+//!    counts, also behind damage.
+//! 3. It is *trusted* if it is whole and agrees with the directory: then the tables that it names
+//!    as live are the database, and others are leftovers. If it is not trusted, every table counts
+//!    that no edit has removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,11 +16,14 @@ use super::report::SalvageReport;
 use crate::base::file_name::{self, FileKind};
 use crate::base::unique_id::UniqueId;
 use crate::base::{
-    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result, SequenceNumber,
+    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result,
+    SequenceNumber,
 };
 use crate::blob::{FOOTER_SIZE, HEADER_SIZE};
 use crate::env::{FileSystem, Metadata, OpenMode};
-use crate::manifest::{FileMetadata, ManifestCheck, VersionEdit, identity_of, read_current, reader_options};
+use crate::manifest::{
+    FileMetadata, ManifestCheck, VersionEdit, identity_of, read_current, reader_options,
+};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{TableProperties, read_table_properties};
 use crate::wal::{Event, Reader, ReaderOptions};
@@ -32,7 +37,8 @@ pub(super) struct Listed {
     id: Option<(u64, u64)>,
 }
 
-/// Files of a kind. Of a number there are several where they were copied from one directory to another.
+/// Files of a kind. Of a number there are several where they were copied from one directory to
+/// another.
 pub(super) type Files = BTreeMap<FileNumber, Vec<Listed>>;
 
 /// Whose tables lie in a directory, as the options say.
@@ -51,8 +57,9 @@ impl DataDirectories {
     /// Those of a database and of its families.
     pub(super) fn of(options: &Options, families: &[(&str, ColumnFamilyOptions)]) -> Self {
         let mut all = Self::default();
-        for (path, _) in
-            [&options.db_paths, &options.cf.cf_paths].into_iter().flat_map(|list| list.directories())
+        for (path, _) in [&options.db_paths, &options.cf.cf_paths]
+            .into_iter()
+            .flat_map(|list| list.directories())
         {
             all.0.entry(path).or_default().is_of_all = true;
         }
@@ -97,7 +104,8 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Lists the database's directory, those of tables and blob files beside it and, if WALs lie elsewhere, theirs.
+    /// Lists the database's directory, those of tables and blob files beside it and, if WALs lie
+    /// elsewhere, theirs.
     ///
     /// # Errors
     /// `IoError` of the database's directory.
@@ -110,17 +118,21 @@ impl Directory {
         let mut directory = Self::default();
         directory.add(fs, database, |_| true)?;
         for (path, namers) in &data.0 {
-            let found =
-                directory.add(fs, path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)));
+            let found = directory
+                .add(fs, path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)));
             match found {
-                Err(error) if error.is_not_found() => directory.absent.push((error, namers.clone())),
+                Err(error) if error.is_not_found() => {
+                    directory.absent.push((error, namers.clone()))
+                }
                 // It does not keep what is in others from being saved.
                 found => directory.unlisted.extend(found.err()),
             }
         }
         if let Some(wals) = wals {
             match directory.add(fs, wals, |kind| matches!(kind, FileKind::Wal(_))) {
-                Err(error) if error.is_not_found() => directory.absent_wals = Some(wals.to_path_buf()),
+                Err(error) if error.is_not_found() => {
+                    directory.absent_wals = Some(wals.to_path_buf())
+                }
                 found => directory.unlisted.extend(found.err()),
             }
         }
@@ -131,14 +143,20 @@ impl Directory {
     /// What is in the archive, tables have: nothing is lost with it.
     fn list_archive(&mut self, fs: &dyn FileSystem, wals: &Path) {
         let mut archive = Self::default();
-        let found = archive.add(fs, &file_name::archive(wals), |kind| matches!(kind, FileKind::Wal(_)));
+        let found =
+            archive.add(fs, &file_name::archive(wals), |kind| matches!(kind, FileKind::Wal(_)));
         self.archived = archive.wals;
         self.unreadable_archive.extend(archive.unreadable.into_iter().map(|(_, error)| error));
         // Most databases have none.
         self.unreadable_archive.extend(found.err().filter(|error| !error.is_not_found()));
     }
 
-    fn add(&mut self, fs: &dyn FileSystem, directory: &Path, wanted: fn(FileKind) -> bool) -> Result<()> {
+    fn add(
+        &mut self,
+        fs: &dyn FileSystem,
+        directory: &Path,
+        wanted: fn(FileKind) -> bool,
+    ) -> Result<()> {
         for name in fs.list(directory)? {
             let path = directory.join(&name);
             let Some(kind) = FileKind::parse(&name).filter(|kind| wanted(*kind)) else { continue };
@@ -169,9 +187,13 @@ impl Directory {
         files.iter().all(|files| files.is_empty())
     }
 
-    /// Reports what cannot be read at all, such as links to nowhere; whether tables are among it that no edit names. A value in
-    /// a blob file is missed when it is referred to.
-    pub(super) fn report_unreadable(&mut self, history: &History, report: &mut SalvageReport) -> bool {
+    /// Reports what cannot be read at all, such as links to nowhere; whether tables are among it
+    /// that no edit names. A value in a blob file is missed when it is referred to.
+    pub(super) fn report_unreadable(
+        &mut self,
+        history: &History,
+        report: &mut SalvageReport,
+    ) -> bool {
         // Else what those should hold that are not there is named, and missed.
         if !history.is_trusted {
             self.absent_wals.iter().for_each(|wals| {
@@ -186,7 +208,9 @@ impl Directory {
         self.unreadable_archive.drain(..).for_each(|error| report.pass_over(error));
         for (kind, error) in std::mem::take(&mut self.unreadable) {
             let is_loss = match kind {
-                FileKind::Table(number) => !history.is_trusted || history.live.contains_key(&number),
+                FileKind::Table(number) => {
+                    !history.is_trusted || history.live.contains_key(&number)
+                }
                 FileKind::Wal(_) => true,
                 FileKind::Blob(_) => !history.is_trusted,
                 _ => false,
@@ -202,9 +226,14 @@ impl Directory {
         has_unnamed_tables
     }
 
-    /// Reports directories of tables that are not there, where nothing names what they had; whether something is lost with one.
-    /// Of a family that older options name, and nothing that was found, it may have gone with the family.
-    pub(super) fn report_absent(&mut self, families: &Families, report: &mut SalvageReport) -> bool {
+    /// Reports directories of tables that are not there, where nothing names what they had; whether
+    /// something is lost with one. Of a family that older options name, and nothing that was found,
+    /// it may have gone with the family.
+    pub(super) fn report_absent(
+        &mut self,
+        families: &Families,
+        report: &mut SalvageReport,
+    ) -> bool {
         let mut is_any_lost = false;
         let absent = std::mem::take(&mut self.absent);
         for (error, namers) in absent.into_iter().filter(|_| !families.history().is_trusted) {
@@ -305,14 +334,17 @@ impl History {
         report: &mut SalvageReport,
     ) -> Self {
         let mut history = Self::default();
-        let default =
-            RecordedFamily { name: DEFAULT_COLUMN_FAMILY_NAME.to_string(), ..RecordedFamily::default() };
+        let default = RecordedFamily {
+            name: DEFAULT_COLUMN_FAMILY_NAME.to_string(),
+            ..RecordedFamily::default()
+        };
         history.families.insert(ColumnFamilyId::DEFAULT, default);
         let named = read_current(fs, source);
         let chosen = match &named {
             Ok(path) if fs.metadata(path).is_ok() => Some(path.clone()),
             Ok(path) => {
-                let lost = Error::corruption("CURRENT names this MANIFEST, but it is missing").at(path);
+                let lost =
+                    Error::corruption("CURRENT names this MANIFEST, but it is missing").at(path);
                 report.pass_over(lost);
                 None
             }
@@ -324,7 +356,8 @@ impl History {
         let is_named = chosen.is_some();
         let others = directory.manifests.values().rev().flatten().map(|listed| listed.path.clone());
         let candidates: Vec<PathBuf> = chosen.into_iter().chain(others).collect();
-        let Some(path) = history.take_first_of_its_own(fs, source, directory, &candidates, report) else {
+        let Some(path) = history.take_first_of_its_own(fs, source, directory, &candidates, report)
+        else {
             report.note(
                 "There is no MANIFEST: every table counts. Tables that a compaction had replaced, but not yet removed, \
                  may bring back older versions; and nothing tells whether a table or WAL is missing.",
@@ -346,8 +379,8 @@ impl History {
         history
     }
 
-    /// Reads the first of these MANIFESTs that is not another database's; which that is. One of which no edit can be read counts
-    /// where there is no other.
+    /// Reads the first of these MANIFESTs that is not another database's; which that is. One of
+    /// which no edit can be read counts where there is no other.
     fn take_first_of_its_own(
         &mut self,
         fs: &dyn FileSystem,
@@ -392,10 +425,18 @@ impl History {
         Some(path.clone())
     }
 
-    /// Whether IDENTITY says so, and all tables agree: what was copied or ingested may have tables of other databases, and what
-    /// was restored another identity. At least one must bear witness to IDENTITY, which may be damaged: nothing protects it.
-    fn is_of_another_database(&self, fs: &dyn FileSystem, source: &Path, directory: &Directory) -> bool {
-        let (Some(own), Ok(Some(identity))) = (&self.database, identity_of(fs, source)) else { return false };
+    /// Whether IDENTITY says so, and all tables agree: what was copied or ingested may have tables
+    /// of other databases, and what was restored another identity. At least one must bear witness
+    /// to IDENTITY, which may be damaged: nothing protects it.
+    fn is_of_another_database(
+        &self,
+        fs: &dyn FileSystem,
+        source: &Path,
+        directory: &Directory,
+    ) -> bool {
+        let (Some(own), Ok(Some(identity))) = (&self.database, identity_of(fs, source)) else {
+            return false;
+        };
         if identity == *own || directory.tables.is_empty() {
             return false;
         }
@@ -412,7 +453,8 @@ impl History {
         none_is_own && has_witness
     }
 
-    /// Applies all intact edits; what is damaged. A torn end is no damage: what is left there has not taken place.
+    /// Applies all intact edits; what is damaged. A torn end is no damage: what is left there has
+    /// not taken place.
     fn read_edits(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<Vec<Error>> {
         let file = fs.open(path, OpenMode::Read)?;
         self.ends_torn = ManifestCheck::of(file.clone())
@@ -429,7 +471,8 @@ impl History {
                 Event::End => break,
                 Event::Damage(_) if self.ends_torn => break,
                 Event::Damage(damage) => {
-                    Err(Error::corruption("a part of the MANIFEST is damaged").at_offset(damage.offset))
+                    Err(Error::corruption("a part of the MANIFEST is damaged")
+                        .at_offset(damage.offset))
                 }
             };
             match event {
@@ -447,8 +490,8 @@ impl History {
                 }),
             }
         }
-        // One that the end cuts off never happened, but its files are no strangers. Where edits are damaged, every intact one
-        // counts.
+        // One that the end cuts off never happened, but its files are no strangers. Where edits are
+        // damaged, every intact one counts.
         for edit in group {
             if damages.is_empty() {
                 self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default())
@@ -468,14 +511,19 @@ impl History {
         self.database = edit.db_id.or(self.database.take());
         self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default());
         self.oldest_log = self.oldest_log.max(edit.min_log_number_to_keep.unwrap_or_default());
-        self.max_family = self.max_family.max(edit.max_column_family.unwrap_or_default()).max(edit.family);
+        self.max_family =
+            self.max_family.max(edit.max_column_family.unwrap_or_default()).max(edit.family);
         // The default family has its name, and cannot be dropped, whatever an edit says.
         let is_default = edit.family == ColumnFamilyId::DEFAULT;
         if edit.family_dropped && !is_default {
             self.families.remove(&edit.family);
             self.dropped.insert(edit.family);
-            let gone: Vec<FileNumber> =
-                self.live.iter().filter(|(_, table)| table.family == edit.family).map(|(&n, _)| n).collect();
+            let gone: Vec<FileNumber> = self
+                .live
+                .iter()
+                .filter(|(_, table)| table.family == edit.family)
+                .map(|(&n, _)| n)
+                .collect();
             for number in gone {
                 self.live.remove(&number);
                 self.removed.insert(number);
@@ -514,8 +562,8 @@ impl History {
         }
     }
 
-    /// Blob files older than any that a table of their family refers to have left the tree, whatever of them was found to be
-    /// garbage: no edit says so.
+    /// Blob files older than any that a table of their family refers to have left the tree,
+    /// whatever of them was found to be garbage: no edit says so.
     fn give_up_older_blobs(&mut self) {
         let mut oldest: BTreeMap<ColumnFamilyId, FileNumber> = BTreeMap::new();
         for table in self.live.values() {
@@ -531,9 +579,10 @@ impl History {
         }
     }
 
-    /// Whether the directory could be as it is after the last edit. Files that are missing beside files that no edit knows
-    /// mean that edits are missing. Where the last is torn, others may be that were cut off with it: then either is enough, but
-    /// for tables that are newer than the last edit, which are the torn one's.
+    /// Whether the directory could be as it is after the last edit. Files that are missing beside
+    /// files that no edit knows mean that edits are missing. Where the last is torn, others may be
+    /// that were cut off with it: then either is enough, but for tables that are newer than the
+    /// last edit, which are the torn one's.
     fn agrees_with(&self, directory: &Directory) -> bool {
         let is_missing = self.live.keys().any(|number| !directory.tables.contains_key(number));
         let is_known = |number| self.live.contains_key(number) || self.removed.contains(number);
@@ -544,10 +593,11 @@ impl History {
         self.next_file > FileNumber(0) && !lacks_edits
     }
 
-    /// Whether a family is known to be gone. A MANIFEST that was begun anew says nothing of families that were dropped before,
-    /// but how many there have been: ids are never given again.
+    /// Whether a family is known to be gone. A MANIFEST that was begun anew says nothing of
+    /// families that were dropped before, but how many there have been: ids are never given again.
     pub(super) fn is_dropped(&self, id: ColumnFamilyId) -> bool {
-        let is_absent = self.is_trusted && id <= self.max_family && !self.families.contains_key(&id);
+        let is_absent =
+            self.is_trusted && id <= self.max_family && !self.families.contains_key(&id);
         is_absent || self.dropped.contains(&id)
     }
 
@@ -581,7 +631,8 @@ impl History {
         }
         let is_older_stranger =
             self.is_trusted && !self.live.contains_key(&number) && number < self.next_file;
-        is_older_stranger.then_some("the MANIFEST does not name it: an unfinished job left it behind")
+        is_older_stranger
+            .then_some("the MANIFEST does not name it: an unfinished job left it behind")
     }
 }
 

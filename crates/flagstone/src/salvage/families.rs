@@ -1,7 +1,7 @@
 //! Which families there are, and what has been found of each.
 //!
-//! Names and numbers come from the MANIFEST, else from the properties of tables. What belongs to no known family waits until all
-//! others are known (`unknown`).
+//! Names and numbers come from the MANIFEST, else from the properties of tables. What belongs to no
+//! known family waits until all others are known (`unknown`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -77,7 +77,10 @@ impl Family {
 }
 
 /// The user keys between two bounds.
-pub(super) fn user_range(smallest: &InternalKeyBuf, largest: &InternalKeyBuf) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn user_range(
+    smallest: &InternalKeyBuf,
+    largest: &InternalKeyBuf,
+) -> (Vec<u8>, Vec<u8>) {
     (smallest.as_key().user_key().to_vec(), largest.as_key().user_key().to_vec())
 }
 
@@ -95,8 +98,8 @@ pub(super) enum Home<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Given<'a> {
     pub(super) families: &'a [(&'a str, ColumnFamilyOptions)],
-    /// Whether they are those of the families that there were last. Older ones do not tell which of them were dropped since, or
-    /// what others were made.
+    /// Whether they are those of the families that there were last. Older ones do not tell which of
+    /// them were dropped since, or what others were made.
     pub(super) are_newest: bool,
 }
 
@@ -124,16 +127,18 @@ pub(super) struct Families {
     /// Those of which WALs have records, where the MANIFEST does not tell all.
     in_logs: BTreeSet<ColumnFamilyId>,
     pub(super) unknown: Vec<UnknownTable>,
-    /// What tables of which nothing tells the family may have held: its first and last key in an order; `None` is anything.
+    /// What tables of which nothing tells the family may have held: its first and last key in an
+    /// order; `None` is anything.
     held_of_some: Vec<(Comparator, KeyRange)>,
 }
 
 impl Families {
-    /// Those that the MANIFEST knows. `identity` is what IDENTITY says; `given` are the options of families as far as the caller
-    /// has them.
+    /// Those that the MANIFEST knows. `identity` is what IDENTITY says; `given` are the options of
+    /// families as far as the caller has them.
     ///
     /// # Errors
-    /// `InvalidArgument` for a comparator that neither `options` nor `given` have, and that is not built in.
+    /// `InvalidArgument` for a comparator that neither `options` nor `given` have, and that is not
+    /// built in.
     pub(super) fn new(
         history: History,
         identity: Option<String>,
@@ -141,10 +146,14 @@ impl Families {
         given: Given<'_>,
     ) -> Result<Self> {
         let are_given_newest = given.are_newest;
-        let given: Vec<_> =
-            given.families.iter().map(|(name, options)| ((*name).to_string(), options.clone())).collect();
+        let given: Vec<_> = given
+            .families
+            .iter()
+            .map(|(name, options)| ((*name).to_string(), options.clone()))
+            .collect();
         let places = || given.iter().enumerate().rev();
-        let recorded: Vec<_> = history.families.iter().map(|(&id, family)| (id, family.clone())).collect();
+        let recorded: Vec<_> =
+            history.families.iter().map(|(&id, family)| (id, family.clone())).collect();
         let mut families = Self {
             by_name: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -173,7 +182,8 @@ impl Families {
     /// Takes all families, in the order in which they were made as far as their numbers tell it.
     pub(super) fn take(&mut self) -> Vec<Family> {
         let mut by_name = std::mem::take(&mut self.by_name);
-        let mut taken: Vec<Family> = self.names.values().filter_map(|name| by_name.remove(name)).collect();
+        let mut taken: Vec<Family> =
+            self.names.values().filter_map(|name| by_name.remove(name)).collect();
         taken.extend(by_name.into_values());
         taken
     }
@@ -188,11 +198,12 @@ impl Families {
         self.in_logs = ids.into_iter().filter(|&id| !self.history.is_dropped(id)).collect();
     }
 
-    /// Whether there is but the default family, by all that is left. Since older options were written another may have been
-    /// made.
+    /// Whether there is but the default family, by all that is left. Since older options were
+    /// written another may have been made.
     pub(super) fn has_only_default(&self) -> bool {
         let known: BTreeSet<_> = self.names.keys().chain(&self.in_logs).collect();
-        let counts = [known.len(), self.by_name.len(), self.given.len(), self.history.families_made()];
+        let counts =
+            [known.len(), self.by_name.len(), self.given.len(), self.history.families_made()];
         (self.are_given_newest || self.history.is_trusted) && counts.iter().all(|&count| count <= 1)
     }
 
@@ -255,7 +266,8 @@ impl Families {
             return Ok(self.options.comparator.clone());
         };
         let known = self.given.iter().map(|(_, options)| options).chain([&self.options]);
-        let known = known.map(|options| &options.comparator).find(|comparator| comparator.name() == name);
+        let known =
+            known.map(|options| &options.comparator).find(|comparator| comparator.name() == name);
         known.map_or_else(|| Comparator::from_name(name), |comparator| Ok(comparator.clone()))
     }
 
@@ -288,8 +300,11 @@ impl Families {
         table: FileNumber,
         properties: Option<&TableProperties>,
     ) -> Result<Comparator> {
-        let recorded =
-            self.history.live.get(&table).and_then(|table| self.history.families.get(&table.family));
+        let recorded = self
+            .history
+            .live
+            .get(&table)
+            .and_then(|table| self.history.families.get(&table.family));
         let name = recorded.and_then(|family| family.comparator.as_deref());
         self.comparator(name.or(properties.map(|properties| properties.comparator.as_str())))
     }
@@ -339,22 +354,26 @@ impl Families {
     ) -> Result<&mut Family> {
         if !self.by_name.contains_key(name) || self.is_untouched(name) {
             let comparator = self.comparator_of(table, properties)?;
-            let log_number = self.by_name.get(name).map_or(FileNumber(0), |family| family.log_number);
+            let log_number =
+                self.by_name.get(name).map_or(FileNumber(0), |family| family.log_number);
             self.add(name, comparator, log_number);
         }
         Ok(self.by_name.get_mut(name).expect("it is there now"))
     }
 
-    /// The name under which a family is rebuilt that had the name `wanted`. Of two families of a name, the one that was made
-    /// first had been dropped when the other was made; it makes way.
+    /// The name under which a family is rebuilt that had the name `wanted`. Of two families of a
+    /// name, the one that was made first had been dropped when the other was made; it makes way.
     fn name_of(&mut self, id: ColumnFamilyId, wanted: String) -> String {
         if let Some(known) = self.names.get(&id) {
             return known.clone();
         }
         // The default family cannot be dropped: what bears its name came from another database.
         let is_unique = wanted != DEFAULT_COLUMN_FAMILY_NAME;
-        let other =
-            self.names.iter().find(|(_, name)| is_unique && **name == wanted).map(|(&other, _)| other);
+        let other = self
+            .names
+            .iter()
+            .find(|(_, name)| is_unique && **name == wanted)
+            .map(|(&other, _)| other);
         let name = match other {
             Some(other) if other > id => self.replacement_name(id),
             Some(other) => {
@@ -372,13 +391,12 @@ impl Families {
         name
     }
 
-    /// What is not known of families that the MANIFEST, as far as it is left, or the options do not name: each may be one that
-    /// was dropped.
+    /// What is not known of families that the MANIFEST, as far as it is left, or the options do not
+    /// name: each may be one that was dropped.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let (named, unnamed): (Vec<_>, Vec<_>) = self
-            .names
-            .iter()
-            .partition(|(id, _)| self.history.families.contains_key(id) && !self.renamed.contains(id));
+        let (named, unnamed): (Vec<_>, Vec<_>) = self.names.iter().partition(|(id, _)| {
+            self.history.families.contains_key(id) && !self.renamed.contains(id)
+        });
         let of_unnamed = unnamed.into_iter().filter_map(|(&id, name)| self.doubt(id, name));
         // Options are written whenever a family is made or dropped, which the default one never is.
         let is_confirmed = |name: &String| {
@@ -400,14 +418,19 @@ impl Families {
         of_unnamed.chain(of_named).collect()
     }
 
-    /// Whether the options lack a family in which something was written, which they were to name before that. Then the edit
-    /// that dropped it is lost: zeros behind the last intact one pass for the end of a MANIFEST. Who lists some families alone
-    /// need not name the default one.
+    /// Whether the options lack a family in which something was written, which they were to name
+    /// before that. Then the edit that dropped it is lost: zeros behind the last intact one pass
+    /// for the end of a MANIFEST. Who lists some families alone need not name the default one.
     fn is_dropped_by_options(&self, name: &str) -> bool {
         let is_given = |wanted: &str| self.given(wanted).is_some();
-        let holds_something =
-            self.by_name.get(name).is_some_and(|family| family.is_in_logs || !family.tables.is_empty());
-        self.are_given_newest && is_given(DEFAULT_COLUMN_FAMILY_NAME) && !is_given(name) && holds_something
+        let holds_something = self
+            .by_name
+            .get(name)
+            .is_some_and(|family| family.is_in_logs || !family.tables.is_empty());
+        self.are_given_newest
+            && is_given(DEFAULT_COLUMN_FAMILY_NAME)
+            && !is_given(name)
+            && holds_something
     }
 
     /// Whether the options name a family that there was last.
@@ -433,8 +456,11 @@ impl Families {
                  name a newer one has: it may be one that had been dropped."
             ));
         }
-        let options =
-            if self.are_given_newest { "the OPTIONS file" } else { "the newest options, which are lost" };
+        let options = if self.are_given_newest {
+            "the OPTIONS file"
+        } else {
+            "the newest options, which are lost"
+        };
         (!self.is_confirmed_by_options(name)).then(|| {
             format!(
                 "Family '{name}' is named by what is left of its tables, but neither by an intact part of the MANIFEST nor by \
@@ -445,12 +471,16 @@ impl Families {
 
     /// Whether nothing is known of a family but that there must be one of this name.
     fn is_untouched(&self, name: &str) -> bool {
-        let recorded =
-            self.history.families.values().any(|family| family.name == name && family.comparator.is_some());
+        let recorded = self
+            .history
+            .families
+            .values()
+            .any(|family| family.name == name && family.comparator.is_some());
         !recorded && self.by_name.get(name).is_some_and(|family| family.tables.is_empty())
     }
 
-    /// The family of a record in a WAL, and whether its tables had the record; `None` if it was dropped.
+    /// The family of a record in a WAL, and whether its tables had the record; `None` if it was
+    /// dropped.
     pub(super) fn for_log_record(
         &mut self,
         id: ColumnFamilyId,
@@ -481,8 +511,8 @@ impl Families {
         self.set_name(id, name);
     }
 
-    /// The same of a record that tables have had for long: it counts where they have lost it. Whether a family of which nothing
-    /// else knows was dropped nobody can tell.
+    /// The same of a record that tables have had for long: it counts where they have lost it.
+    /// Whether a family of which nothing else knows was dropped nobody can tell.
     pub(super) fn for_archived_record(&mut self, id: ColumnFamilyId) -> Option<&mut Family> {
         let name = self.names.get(&id).filter(|_| !self.history.is_dropped(id))?;
         self.by_name.get_mut(name)
@@ -493,13 +523,15 @@ impl Families {
         self.by_name.values().any(|family| !family.losses.is_empty())
     }
 
-    /// The name of a family of which only WALs know: families are listed in the options in the order of their numbers, which
-    /// are without gaps if none was dropped. What is known must agree with that, and no number be larger.
+    /// The name of a family of which only WALs know: families are listed in the options in the
+    /// order of their numbers, which are without gaps if none was dropped. What is known must agree
+    /// with that, and no number be larger.
     fn name_by_order(&self, id: ColumnFamilyId) -> Option<String> {
         let (name, _) = self.given.get(id.0 as usize)?;
         let is_free = !self.by_name.contains_key(name);
         let has_place = |id: &ColumnFamilyId| (id.0 as usize) < self.given.len();
-        let have_places = self.in_logs.last().into_iter().chain([&self.history.max_family]).all(has_place);
+        let have_places =
+            self.in_logs.last().into_iter().chain([&self.history.max_family]).all(has_place);
         (is_free && have_places && self.out_of_order == 0).then(|| name.clone())
     }
 
@@ -516,8 +548,12 @@ impl Families {
         }
     }
 
-    /// Takes note that all tables are gone of those families that have none, and of which writes were flushed; their names.
-    pub(super) fn note_loss_of_tables(&mut self, flushed: &BTreeSet<ColumnFamilyId>) -> Vec<String> {
+    /// Takes note that all tables are gone of those families that have none, and of which writes
+    /// were flushed; their names.
+    pub(super) fn note_loss_of_tables(
+        &mut self,
+        flushed: &BTreeSet<ColumnFamilyId>,
+    ) -> Vec<String> {
         let mut gone = Vec::new();
         for id in flushed.iter().filter(|id| !self.history.is_dropped(**id)) {
             let family = self.names.get(id).and_then(|name| self.by_name.get_mut(name));
@@ -534,18 +570,20 @@ impl Families {
         self.held_of_some.push((order, range));
     }
 
-    /// Takes note that nothing at all is known of a table. A whole MANIFEST would name it if it counted.
+    /// Takes note that nothing at all is known of a table. A whole MANIFEST would name it if it
+    /// counted.
     pub(super) fn note_loss_of_anything(&mut self) {
         if !self.history.is_trusted {
             self.note_loss_of_some(self.options.comparator.clone(), None);
         }
     }
 
-    /// Makes what tables say of writes ready to be asked for. IDENTITY may be damaged, as nothing protects it: a table must bear
-    /// witness to it.
+    /// Makes what tables say of writes ready to be asked for. IDENTITY may be damaged, as nothing
+    /// protects it: a table must bear witness to it.
     pub(super) fn finish_flushed(&mut self) {
-        let has_witness =
-            |identity: &&String| self.by_name.values().any(|family| family.flushed.has_tables_of(identity));
+        let has_witness = |identity: &&String| {
+            self.by_name.values().any(|family| family.flushed.has_tables_of(identity))
+        };
         let own = self.history.database.clone();
         let own = own.or_else(|| self.identity.as_ref().filter(has_witness).cloned());
         self.by_name.values_mut().for_each(|family| family.flushed.finish(own.as_deref()));

@@ -1,4 +1,5 @@
-//! The source's files: read, never written, and only some of them open at a time, however many there are.
+//! The source's files: read, never written, and only some of them open at a time, however many
+//! there are.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,8 @@ impl SourceFiles {
     /// Whether the one at `path` is what `whole` begins with, as a copy is that was broken off.
     pub(super) fn is_front(&self, path: &Path, whole: &Path) -> bool {
         let (mut own, mut other) = (vec![0; COMPARED_BYTES], vec![0; COMPARED_BYTES]);
-        let read = |path, offset, bytes: &mut [u8]| read_until_end(&*self.opened(path)?, offset, bytes);
+        let read =
+            |path, offset, bytes: &mut [u8]| read_until_end(&*self.opened(path)?, offset, bytes);
         let mut offset = 0;
         loop {
             let Ok(count) = read(path, offset, &mut own) else { return false };

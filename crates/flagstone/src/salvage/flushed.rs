@@ -1,8 +1,10 @@
-//! Up to which write tables have everything of a family, by what they say themselves. It counts where no MANIFEST tells it.
+//! Up to which write tables have everything of a family, by what they say themselves. It counts
+//! where no MANIFEST tells it.
 //!
-//! Each table speaks of the database that wrote it. Of this one's WALs those of another say nothing: what these alone have would
-//! be lost. They are right where this database goes on from that one, as from a backup that was restored. So a write that such a
-//! table may have counts, and is in doubt.
+//! Each table speaks of the database that wrote it. Of this one's WALs those of another say
+//! nothing: what these alone have would be lost. They are right where this database goes on from
+//! that one, as from a backup that was restored. So a write that such a table may have counts, and
+//! is in doubt.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +24,21 @@ pub(super) struct Flushed {
 
 impl Flushed {
     /// Adds what a table says.
-    pub(super) fn add_table(&mut self, remains: &TableRemains, properties: Option<&TableProperties>) {
+    pub(super) fn add_table(
+        &mut self,
+        remains: &TableRemains,
+        properties: Option<&TableProperties>,
+    ) {
         // Only flushes know it.
         let is_flush = properties.is_some_and(|properties| properties.oldest_key_time > 0);
         let noted = properties.and_then(TableProperties::flushed_until);
         self.is_doubtful |= noted.is_none() && !is_flush;
-        // The sequence number of what was ingested was given it then: older writes may not have been flushed by that time. What
-        // it was merged to says so.
+        // The sequence number of what was ingested was given it then: older writes may not have
+        // been flushed by that time. What it was merged to says so.
         let own = if remains.is_ingested() { 0 } else { remains.largest_sequence };
         // Of a table without checksums it may be damaged.
-        let identity = properties.filter(|_| remains.has_checksums()).map(|found| found.db_identity.as_str());
+        let identity =
+            properties.filter(|_| remains.has_checksums()).map(|found| found.db_identity.as_str());
         self.note(identity.unwrap_or_default(), noted.unwrap_or(own));
     }
 

@@ -133,7 +133,8 @@ impl<'a> KeyWriter<'a> {
                 }
                 _ => return Ok(version),
             }
-            let index = BlobIndex::decode(&version.value).map_err(|error| (FileNumber(0), error))?;
+            let index =
+                BlobIndex::decode(&version.value).map_err(|error| (FileNumber(0), error))?;
             let own = version.own_key.as_deref().unwrap_or(key);
             let (value, body) = match blobs.get(own, &index).map_err(|error| (index.file, error))? {
                 FoundBlob::Value(value) => (value, Body::Unfolded(index.compression)),

@@ -1,13 +1,16 @@
 //! Records out of WALs, those behind damage included.
 //!
-//! 1. A batch counts if its record is intact and it reads to its end. What it does to a family is left out if the family's
-//!    tables have it already: by the MANIFEST's word, or because they hold newer writes, for memtables reach tables in order.
-//!    Not so where tables of the family are damaged or missing: of keys that these held it may be what is lost.
-//! 2. Damage is a loss, but for what ends every log: zeros that were reserved, and records of a file's earlier life.
-//! 3. Operations of write-prepared transactions share sequence numbers, as RocksDB replays them: a number goes up at a mark
-//!    without meaning behind operations, which ends a batch, and at a key that the batch has already.
-//! 4. Each log says how the one before it ended (see `wal/predecessor.rs`), so that a tail that is cleanly cut off is noticed.
-//!    How far one goes that cannot be read nobody knows.
+//! 1. A batch counts if its record is intact and it reads to its end. What it does to a family is
+//!    left out if the family's tables have it already: by the MANIFEST's word, or because they hold
+//!    newer writes, for memtables reach tables in order. Not so where tables of the family are
+//!    damaged or missing: of keys that these held it may be what is lost.
+//! 2. Damage is a loss, but for what ends every log: zeros that were reserved, and records of a
+//!    file's earlier life.
+//! 3. Operations of write-prepared transactions share sequence numbers, as RocksDB replays them: a
+//!    number goes up at a mark without meaning behind operations, which ends a batch, and at a key
+//!    that the batch has already.
+//! 4. Each log says how the one before it ended (see `wal/predecessor.rs`), so that a tail that is
+//!    cleanly cut off is noticed. How far one goes that cannot be read nobody knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,8 +28,12 @@ use crate::batch::{BatchView, Operation};
 use crate::env::File;
 use crate::wal::{Damage, DamageKind, Event, Gap, Noted, Reader, ReaderOptions, WalEnd, number_at};
 
-/// The families of which WALs have batches that count. What is damaged is told when they are read for good.
-pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTreeSet<ColumnFamilyId> {
+/// The families of which WALs have batches that count. What is damaged is told when they are read
+/// for good.
+pub(super) fn families_in_logs(
+    source: &Arc<SourceFiles>,
+    wals: &Files,
+) -> BTreeSet<ColumnFamilyId> {
     let mut found = BTreeSet::new();
     for (&number, listed) in
         wals.iter().flat_map(|(number, files)| files.iter().map(move |file| (number, file)))
@@ -43,7 +50,9 @@ pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTree
                     };
                     let batch = BatchView::parse(record).ok().filter(counts);
                     let operations = batch.into_iter().flat_map(|batch| batch.iter());
-                    found.extend(operations.map_while(Result::ok).filter_map(|operation| operation.family()));
+                    found.extend(
+                        operations.map_while(Result::ok).filter_map(|operation| operation.family()),
+                    );
                 }
             }
         }
@@ -51,10 +60,14 @@ pub(super) fn families_in_logs(source: &Arc<SourceFiles>, wals: &Files) -> BTree
     found
 }
 
-/// WALs by the numbers that their records bear, which tell where a file has the name of another. What is left of a recycled one's
-/// earlier life has a smaller number than its own. So a larger one is another's; and a smaller one if the file of that name is
-/// misnamed as well.
-pub(super) fn by_own_numbers(source: &Arc<SourceFiles>, wals: Files, report: &mut SalvageReport) -> Files {
+/// WALs by the numbers that their records bear, which tell where a file has the name of another.
+/// What is left of a recycled one's earlier life has a smaller number than its own. So a larger one
+/// is another's; and a smaller one if the file of that name is misnamed as well.
+pub(super) fn by_own_numbers(
+    source: &Arc<SourceFiles>,
+    wals: Files,
+    report: &mut SalvageReport,
+) -> Files {
     let all: Vec<_> = wals
         .into_iter()
         .flat_map(|(number, files)| files.into_iter().map(move |listed| (number, listed)))
@@ -87,7 +100,11 @@ pub(super) fn by_own_numbers(source: &Arc<SourceFiles>, wals: Files, report: &mu
 }
 
 /// The number of another log that the first intact record of a file bears.
-fn first_other_number(source: &Arc<SourceFiles>, listed: &Listed, number: FileNumber) -> Option<FileNumber> {
+fn first_other_number(
+    source: &Arc<SourceFiles>,
+    listed: &Listed,
+    number: FileNumber,
+) -> Option<FileNumber> {
     // Records have no room for more.
     u32::try_from(number.0).ok()?;
     let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
@@ -115,8 +132,8 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) ends: BTreeMap<FileNumber, WalEnd>,
     /// Those that cannot be read, or not all of them.
     pub(super) unreadable: BTreeSet<FileNumber>,
-    /// Those whose end is torn, which is a loss: what stood there and behind it is that. Which one it is in the report, until
-    /// it says how far the log went.
+    /// Those whose end is torn, which is a loss: what stood there and behind it is that. Which one
+    /// it is in the report, until it says how far the log went.
     pub(super) torn: BTreeMap<FileNumber, Option<usize>>,
     /// Whether they are out of the archive: tables have had all of it.
     pub(super) is_archive: bool,
@@ -155,8 +172,9 @@ impl<'a> Sequences<'a> {
     }
 }
 
-/// Whether batches that end at a mark have numbers for fewer operations than they hold: those of write-prepared transactions do.
-/// Others end so where an empty transaction was written together with them. What follows tells; if nothing does, they do.
+/// Whether batches that end at a mark have numbers for fewer operations than they hold: those of
+/// write-prepared transactions do. Others end so where an empty transaction was written together
+/// with them. What follows tells; if nothing does, they do.
 fn shares_numbers(file: Arc<dyn File>, number: FileNumber) -> bool {
     let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
     let mut reader = Reader::with_options(file, number, options);
@@ -186,7 +204,12 @@ impl Logs<'_, '_> {
     ///
     /// # Errors
     /// `IoError` of the new database's directory.
-    pub(super) fn read(&mut self, file: Arc<dyn File>, number: FileNumber, listed: &Listed) -> Result<()> {
+    pub(super) fn read(
+        &mut self,
+        file: Arc<dyn File>,
+        number: FileNumber,
+        listed: &Listed,
+    ) -> Result<()> {
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
         self.ends.entry(number).or_default();
         // Files of a number need not be copies.
@@ -201,7 +224,8 @@ impl Logs<'_, '_> {
             kind: SalvagedKind::Wal,
             bytes: listed.bytes,
             records,
-            left_out: (records == 0).then(|| "it holds nothing that the tables do not hold".to_string()),
+            left_out: (records == 0)
+                .then(|| "it holds nothing that the tables do not hold".to_string()),
         });
         Ok(())
     }
@@ -217,7 +241,12 @@ impl Logs<'_, '_> {
         });
     }
 
-    fn read_all(&mut self, reader: &mut Reader, number: FileNumber, listed: &Listed) -> Result<u64> {
+    fn read_all(
+        &mut self,
+        reader: &mut Reader,
+        number: FileNumber,
+        listed: &Listed,
+    ) -> Result<u64> {
         let (mut records, mut is_first) = (0, true);
         // It may be the log's end, unless a record follows.
         let mut gap: Option<Gap> = None;
@@ -238,7 +267,8 @@ impl Logs<'_, '_> {
                         Some(gap) => gap.add(&damage, number, &*file),
                         None => Gap::new(damage, number, &*file).map(|new| gap = Some(new)),
                     };
-                    outcome.unwrap_or_else(|error| self.lose_unread(number, error.at(&listed.path)));
+                    outcome
+                        .unwrap_or_else(|error| self.lose_unread(number, error.at(&listed.path)));
                 }
                 Event::Record(_) => {
                     if let Some(gap) = gap.take() {
@@ -273,13 +303,19 @@ impl Logs<'_, '_> {
 
     /// The same of what concerns the whole log.
     fn lose_whole(&mut self, error: Error) {
-        if self.is_archive { self.report.pass_over(error) } else { self.report.lose_whole(error, None) }
+        if self.is_archive {
+            self.report.pass_over(error)
+        } else {
+            self.report.lose_whole(error, None)
+        }
     }
 
     /// Takes the batch that was read; how many of its operations are wanted.
     fn batch(&mut self, reader: &Reader, wal: FileNumber, is_first: bool) -> Result<u64, Refused> {
         let parsed = BatchView::parse(reader.record());
-        if let Some(noted) = parsed.as_ref().ok().and_then(|batch| Noted::in_batch(*batch, is_first)) {
+        if let Some(noted) =
+            parsed.as_ref().ok().and_then(|batch| Noted::in_batch(*batch, is_first))
+        {
             self.check_predecessor(noted);
         }
         // Whatever is in it, the log goes so far.
@@ -295,9 +331,12 @@ impl Logs<'_, '_> {
         }
         let is_timestamped = |id| reader.timestamp_size(id) > 0;
         if batch.iter().flatten().filter_map(|operation| operation.family()).any(is_timestamped) {
-            return Err(Refused::Batch(Error::not_supported("a batch whose keys end in user timestamps")));
+            return Err(Refused::Batch(Error::not_supported(
+                "a batch whose keys end in user timestamps",
+            )));
         }
-        let are_shared = summary.ends_in_noop && summary.count > 1 && self.shares_numbers(reader, wal);
+        let are_shared =
+            summary.ends_in_noop && summary.count > 1 && self.shares_numbers(reader, wal);
         let mut sequences = Sequences { next: batch.sequence(), are_shared, keys: BTreeSet::new() };
         let mut taken = 0;
         for operation in batch.iter() {
@@ -321,7 +360,12 @@ impl Logs<'_, '_> {
     }
 
     /// Takes an operation if its family wants it.
-    fn take(&mut self, operation: &Operation<'_>, sequence: SequenceNumber, wal: FileNumber) -> Result<bool> {
+    fn take(
+        &mut self,
+        operation: &Operation<'_>,
+        sequence: SequenceNumber,
+        wal: FileNumber,
+    ) -> Result<bool> {
         let Some(id) = operation.family() else { return Ok(false) };
         let found = if self.is_archive {
             self.families.for_archived_record(id).map(|family| (family, true))
@@ -342,7 +386,8 @@ impl Logs<'_, '_> {
                 if is_flushed && !family.may_have_lost(begin, Some(end)) {
                     return Ok(false);
                 }
-                let tombstone = RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
+                let tombstone =
+                    RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
                 family.tombstones.add_of_log(tombstone, is_flushed.then_some(wal));
                 return Ok(true);
             }
@@ -368,7 +413,9 @@ impl Logs<'_, '_> {
         let missed = format!("the log should go on {}", noted.missed(end));
         match (self.torn.get_mut(&number), known) {
             // One loss, however much of the log is gone behind the record that is cut off.
-            (Some(torn), _) => torn.take().into_iter().for_each(|loss| self.report.say_more(loss, &missed)),
+            (Some(torn), _) => {
+                torn.take().into_iter().for_each(|loss| self.report.say_more(loss, &missed))
+            }
             (None, Some(_)) => {
                 self.report.lose_whole(Error::corruption(format!("{number}.log: {missed}")), None);
             }
@@ -405,7 +452,9 @@ fn what(kind: &DamageKind) -> &'static str {
         }
         DamageKind::Decompression => "a compressed record is damaged",
         DamageKind::Zeros { .. } => "zeros in the place of records",
-        DamageKind::OldRecord { .. } => "a record of the file's earlier life in the place of another",
+        DamageKind::OldRecord { .. } => {
+            "a record of the file's earlier life in the place of another"
+        }
         _ => "a record is malformed",
     }
 }

@@ -46,12 +46,17 @@ impl Losses {
         self.overlap(comparator, end, |last| comparator.compare(begin, last).is_le())
     }
 
-    /// Whether the last range that begins at `key` or before it reaches as far as wanted. Ranges are apart, so the ones
-    /// before that end earlier.
-    fn overlap(&self, comparator: &Comparator, key: &[u8], reaches: impl Fn(&[u8]) -> bool) -> bool {
-        let begun = self
-            .ranges
-            .partition_point(|(first, _)| first.is_empty() || comparator.compare(first, key).is_le());
+    /// Whether the last range that begins at `key` or before it reaches as far as wanted. Ranges
+    /// are apart, so the ones before that end earlier.
+    fn overlap(
+        &self,
+        comparator: &Comparator,
+        key: &[u8],
+        reaches: impl Fn(&[u8]) -> bool,
+    ) -> bool {
+        let begun = self.ranges.partition_point(|(first, _)| {
+            first.is_empty() || comparator.compare(first, key).is_le()
+        });
         self.is_anywhere || begun > 0 && reaches(&self.ranges[begun - 1].1)
     }
 }

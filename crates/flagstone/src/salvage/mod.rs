@@ -1,13 +1,17 @@
-//! Rebuilding a database from whatever files are left (RocksDB's `RepairDB`, which works in place and loses large values).
+//! Rebuilding a database from whatever files are left (RocksDB's `RepairDB`, which works in place
+//! and loses large values).
 //!
 //! 1. `directory`: which files there are, and what the MANIFEST says, as far as it is intact.
-//! 2. Tables: each is looked at as a whole (`sst::TableRemains`), block by block; damage is noted with the keys it may concern.
-//! 3. `logs`: what WALs hold beyond that. `runs`: records that are not in order are sorted into temporary tables.
-//! 4. `merge`: all of a family, key by key; `keys`: what of each is written; `choose`: which of its versions count; `blobs`: its
-//!    large values.
+//! 2. Tables: each is looked at as a whole (`sst::TableRemains`), block by block; damage is noted
+//!    with the keys it may concern.
+//! 3. `logs`: what WALs hold beyond that. `runs`: records that are not in order are sorted into
+//!    temporary tables.
+//! 4. `merge`: all of a family, key by key; `keys`: what of each is written; `choose`: which of its
+//!    versions count; `blobs`: its large values.
 //! 5. `output`: a new database. The source is only read.
 //!
-//! What cannot be read is reported and passed over; only a failure to write the new database ends the work.
+//! What cannot be read is reported and passed over; only a failure to write the new database ends
+//! the work.
 
 mod blobs;
 mod choose;
@@ -50,24 +54,30 @@ use logs::{Logs, by_own_numbers, families_in_logs};
 use merge::Merge;
 use output::Target;
 use permitted::check_permitted;
-pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
+pub use report::{
+    LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind,
+};
 use runs::{LogRuns, RUN_SIZE, Runs};
 use survey::Misnamed;
 
 /// Records between two calls of the progress callback.
 const PROGRESS_INTERVAL: u64 = 10_000;
 
-/// Rebuilds the database in `source`, whatever is left of it, in the new directory `target`. The source is not changed.
+/// Rebuilds the database in `source`, whatever is left of it, in the new directory `target`. The
+/// source is not changed.
 ///
-/// Every record whose bytes are intact is taken: from intact blocks of damaged tables, also of those without index or footer;
-/// from WALs, also behind damage; and large values from blob files. Newer writes hide older ones, and deletions, also of
-/// ranges, those that they deleted. A key whose newest write is lost may come with an older one. `families` are the options
-/// of families that are known; others get `options.cf`. What was lost is in the report.
+/// Every record whose bytes are intact is taken: from intact blocks of damaged tables, also of
+/// those without index or footer; from WALs, also behind damage; and large values from blob files.
+/// Newer writes hide older ones, and deletions, also of ranges, those that they deleted. A key
+/// whose newest write is lost may come with an older one. `families` are the options of families
+/// that are known; others get `options.cf`. What was lost is in the report.
 ///
 /// # Errors
-/// - `InvalidArgument`: `target` has files, or `source` holds nothing of a database; a comparator is not known.
+/// - `InvalidArgument`: `target` has files, or `source` holds nothing of a database; a comparator
+///   is not known.
 /// - `Busy`: the source is open elsewhere.
-/// - `IoError`: the source's own directory cannot be listed, or the target not written. Its files are then removed.
+/// - `IoError`: the source's own directory cannot be listed, or the target not written. Its files
+///   are then removed.
 pub fn salvage(
     source: &Path,
     target: &Path,
@@ -78,8 +88,9 @@ pub fn salvage(
     rebuild(source, target, options, Given { families, are_newest: true }, progress)
 }
 
-/// [`salvage`] where the newest options are lost, and `families` come from older ones: they tell the settings of families, but
-/// not which there are. A family that they do not name may have been made since, and one that they name dropped.
+/// [`salvage`] where the newest options are lost, and `families` come from older ones: they tell
+/// the settings of families, but not which there are. A family that they do not name may have been
+/// made since, and one that they name dropped.
 ///
 /// # Errors
 /// As [`salvage`].
@@ -103,8 +114,8 @@ fn rebuild(
     let fs = &*options.env.fs;
     let mut report = SalvageReport::default();
     let _source_lock = lock_source(fs, source, &mut report)?;
-    let wals =
-        Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
+    let wals = Some(Path::new(&options.wal_dir))
+        .filter(|path| !path.as_os_str().is_empty() && *path != source);
     let mut data = DataDirectories::of(options, given.families);
     data.remove(source);
     let mut directory = Directory::list(fs, source, &data, wals)?;
@@ -114,7 +125,10 @@ fn rebuild(
     check_permitted(fs, source, &directory)?;
     check_target(fs, target)?;
     let elsewhere = data.paths().filter(|path| fs.metadata(path).is_ok()).chain(wals);
-    [source].into_iter().chain(elsewhere).for_each(|path| note_owner(fs, source, path, &mut report));
+    [source]
+        .into_iter()
+        .chain(elsewhere)
+        .for_each(|path| note_owner(fs, source, path, &mut report));
     let history = History::read(fs, source, &directory, &mut report);
     let identity = identity_of(fs, source).ok().flatten();
     let mut families = Families::new(history, identity, options, given)?;
@@ -145,7 +159,8 @@ fn bytes_of(files: &Files) -> u64 {
     files.values().flatten().map(|listed| listed.bytes).sum()
 }
 
-/// Says of a directory of the source if it is another database's, by its OWNER: what is taken from there may be that one's.
+/// Says of a directory of the source if it is another database's, by its OWNER: what is taken from
+/// there may be that one's.
 fn note_owner(fs: &dyn FileSystem, source: &Path, directory: &Path, report: &mut SalvageReport) {
     let shown = directory.display();
     match another_owner(fs, source, directory) {
@@ -159,8 +174,9 @@ fn note_owner(fs: &dyn FileSystem, source: &Path, directory: &Path, report: &mut
     }
 }
 
-/// Holds the source as long as it is read; a database that was never opened for writing has no lock to hold. Where none can be
-/// held, of a disk that must not be written to, the source is read without, and the report says so.
+/// Holds the source as long as it is read; a database that was never opened for writing has no lock
+/// to hold. Where none can be held, of a disk that must not be written to, the source is read
+/// without, and the report says so.
 ///
 /// # Errors
 /// `Busy`.
@@ -214,7 +230,12 @@ struct Salvage<'a> {
 }
 
 impl Salvage<'_> {
-    fn run(mut self, mut directory: Directory, path: &Path, was_opened: bool) -> Result<SalvageReport> {
+    fn run(
+        mut self,
+        mut directory: Directory,
+        path: &Path,
+        was_opened: bool,
+    ) -> Result<SalvageReport> {
         let mut misnamed = Misnamed::default();
         for (&number, files) in &directory.tables {
             self.survey_tables(number, files, &mut misnamed)?;
@@ -265,7 +286,8 @@ impl Salvage<'_> {
         (self.progress)(self.at);
     }
 
-    /// Tables that the MANIFEST names are lost if they are not there. If it is not whole, they may have been replaced since.
+    /// Tables that the MANIFEST names are lost if they are not there. If it is not whole, they may
+    /// have been replaced since.
     fn note_missing_tables(&mut self, directory: &Directory, misnamed: &Misnamed) {
         let history = self.families.history();
         let missing: Vec<_> = history
@@ -287,8 +309,8 @@ impl Salvage<'_> {
         }
     }
 
-    /// What is in the archive was flushed to tables. Where a family has none, and no MANIFEST tells that they were removed, they
-    /// are gone.
+    /// What is in the archive was flushed to tables. Where a family has none, and no MANIFEST tells
+    /// that they were removed, they are gone.
     fn note_tables_of_archive(&mut self, directory: &Directory) {
         if self.families.history().is_trusted {
             return;
@@ -303,22 +325,28 @@ impl Salvage<'_> {
         }
     }
 
-    /// The newest log that the MANIFEST tells of is there even if it is empty, or a newer one. Only in a checkpoint by RocksDB,
-    /// which nobody has opened, an empty one is left out. A family that was dropped may have outlived the newest that is noted.
+    /// The newest log that the MANIFEST tells of is there even if it is empty, or a newer one. Only
+    /// in a checkpoint by RocksDB, which nobody has opened, an empty one is left out. A family that
+    /// was dropped may have outlived the newest that is noted.
     fn note_missing_log(&mut self, directory: &Directory, was_opened: bool) {
         let history = self.families.history();
-        let newest = history.families.values().map(|family| family.log_number).max().unwrap_or_default();
-        let known = history.families.values().map(|family| family.known_wal).max().unwrap_or_default();
+        let newest =
+            history.families.values().map(|family| family.log_number).max().unwrap_or_default();
+        let known =
+            history.families.values().map(|family| family.known_wal).max().unwrap_or_default();
         let is_needed = known > FileNumber(0) && newest >= history.oldest_log;
         if !is_needed || directory.wals.range(known..).next().is_some() {
             return;
         }
         let or_before = if known < newest { ", or the one before," } else { "" };
-        let what = format!("{newest}.log{or_before} is missing: what it held is lost, if it held anything");
+        let what = format!(
+            "{newest}.log{or_before} is missing: what it held is lost, if it held anything"
+        );
         if was_opened {
             self.report.lose_whole(Error::corruption(what), None)
         } else {
-            self.report.note(format!("{what}; a checkpoint that RocksDB made has none that is empty."))
+            self.report
+                .note(format!("{what}; a checkpoint that RocksDB made has none that is empty."))
         }
     }
 
@@ -378,8 +406,8 @@ impl Salvage<'_> {
             let before = std::mem::replace(&mut seen, merge.passed);
             out.write(&key, versions, |version| family.cover(&key, version))?;
             if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
-                self.at.bytes_read =
-                    start.bytes_read + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
+                self.at.bytes_read = start.bytes_read
+                    + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
                 self.at.records = start.records + out.counts.records;
                 (self.progress)(self.at);
             }

@@ -1,4 +1,5 @@
-//! Writing the new database: tables at the bottom level, large values in blob files, then one change of the MANIFEST.
+//! Writing the new database: tables at the bottom level, large values in blob files, then one
+//! change of the MANIFEST.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,14 +9,15 @@ use super::blobs::LargeBlob;
 use crate::base::compression::CompressionType;
 use crate::base::unique_id::session_identity;
 use crate::base::{
-    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, FileNumber, InternalKey, Result, SequenceNumber,
-    file_name,
+    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, FileNumber, InternalKey, Result,
+    SequenceNumber, file_name,
 };
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
 use crate::db::{compression_options, leveled_settings, table_builder_settings};
 use crate::env::{Env, File, Names, NewNames, OpenMode};
 use crate::manifest::{
-    BlobFileAddition, FamilySpec, FileMetadata, FileNumbers, ManifestSettings, VersionEdit, VersionSet,
+    BlobFileAddition, FamilySpec, FileMetadata, FileNumbers, ManifestSettings, VersionEdit,
+    VersionSet,
 };
 use crate::options::{self, ColumnFamilyOptions, CompactionStyle, Options};
 use crate::sst::filter::WrittenBy;
@@ -36,8 +38,8 @@ pub(super) struct Target {
 
 /// The files of a target are removed unless it is finished.
 impl Target {
-    /// Makes an empty database in an empty directory. It has no CURRENT until all is there: whoever opened what a killed process
-    /// has left would take it for a database that holds no more.
+    /// Makes an empty database in an empty directory. It has no CURRENT until all is there: whoever
+    /// opened what a killed process has left would take it for a database that holds no more.
     ///
     /// # Errors
     /// `IoError`.
@@ -74,7 +76,11 @@ impl Target {
     ///
     /// # Errors
     /// `IoError`.
-    pub(super) fn family(&mut self, name: &str, options: &ColumnFamilyOptions) -> Result<FamilyWriter<'_>> {
+    pub(super) fn family(
+        &mut self,
+        name: &str,
+        options: &ColumnFamilyOptions,
+    ) -> Result<FamilyWriter<'_>> {
         let known = self.versions.family_by_name(name).map(|family| family.id);
         let id = match known {
             Some(id) => id,
@@ -104,12 +110,16 @@ impl Target {
         })
     }
 
-    /// Makes what was written count. It has a WAL of its own, an empty one of a higher number than the source's: these are not
-    /// its own, should its `wal_dir` be theirs one day.
+    /// Makes what was written count. It has a WAL of its own, an empty one of a higher number than
+    /// the source's: these are not its own, should its `wal_dir` be theirs one day.
     ///
     /// # Errors
     /// `IoError`.
-    pub(super) fn finish(mut self, settings: &Options, last_sequence: SequenceNumber) -> Result<()> {
+    pub(super) fn finish(
+        mut self,
+        settings: &Options,
+        last_sequence: SequenceNumber,
+    ) -> Result<()> {
         let wal = self.versions.file_numbers().allocate();
         self.env.fs.open(&file_name::wal(&self.directory, wal), OpenMode::Create)?.sync()?;
         self.names.sync()?;
@@ -124,7 +134,9 @@ impl Target {
         self.families.iter_mut().for_each(|(_, options)| options.stand_alone());
         let families: Vec<(&str, &ColumnFamilyOptions)> =
             self.families.iter().map(|(name, options)| (name.as_str(), options)).collect();
-        if let Some((_, default)) = families.iter().find(|(name, _)| *name == DEFAULT_COLUMN_FAMILY_NAME) {
+        if let Some((_, default)) =
+            families.iter().find(|(name, _)| *name == DEFAULT_COLUMN_FAMILY_NAME)
+        {
             settings.cf = (*default).clone();
         }
         let text = options::file::print(&settings, &families);
@@ -171,10 +183,14 @@ impl FamilyWriter<'_> {
     pub(super) fn begin_key(&mut self) -> Result<()> {
         let size_max = match self.level {
             0 => self.options.target_file_size_base,
-            level => leveled_settings(&self.options, &DataPaths::default()).target_file_size(level, 1),
+            level => {
+                leveled_settings(&self.options, &DataPaths::default()).target_file_size(level, 1)
+            }
         };
-        let is_full =
-            self.table.as_ref().is_some_and(|open| open.builder.estimated_size() >= size_max.max(1));
+        let is_full = self
+            .table
+            .as_ref()
+            .is_some_and(|open| open.builder.estimated_size() >= size_max.max(1));
         if is_full { self.finish_table() } else { Ok(()) }
     }
 
@@ -182,7 +198,12 @@ impl FamilyWriter<'_> {
     ///
     /// # Errors
     /// `IoError`.
-    pub(super) fn add(&mut self, key: InternalKey<'_>, value: &[u8], blob: Option<FileNumber>) -> Result<()> {
+    pub(super) fn add(
+        &mut self,
+        key: InternalKey<'_>,
+        value: &[u8],
+        blob: Option<FileNumber>,
+    ) -> Result<()> {
         if self.table.is_none() {
             self.table = Some(self.begin_table()?);
         }
@@ -195,7 +216,12 @@ impl FamilyWriter<'_> {
     ///
     /// # Errors
     /// `IoError`.
-    pub(super) fn add_blob(&mut self, user_key: &[u8], value: &[u8], compression: u8) -> Result<BlobIndex> {
+    pub(super) fn add_blob(
+        &mut self,
+        user_key: &[u8],
+        value: &[u8],
+        compression: u8,
+    ) -> Result<BlobIndex> {
         let index = self.blob_file(compression)?.add(user_key, value)?;
         self.note_blob(value.len() as u64, compression)?;
         Ok(index)
@@ -205,10 +231,15 @@ impl FamilyWriter<'_> {
     ///
     /// # Errors
     /// `IoError`; `Corruption` if it is not what was found any longer.
-    pub(super) fn add_large_blob(&mut self, user_key: &[u8], large: &mut LargeBlob) -> Result<BlobIndex> {
+    pub(super) fn add_large_blob(
+        &mut self,
+        user_key: &[u8],
+        large: &mut LargeBlob,
+    ) -> Result<BlobIndex> {
         let LargeBlob { header, pieces } = large;
         let compression = CompressionType::None.to_byte();
-        let index = self.blob_file(compression)?.add_pieces(user_key, header, &mut || pieces.next())?;
+        let index =
+            self.blob_file(compression)?.add_pieces(user_key, header, &mut || pieces.next())?;
         self.note_blob(header.value_size, compression)?;
         Ok(index)
     }
@@ -221,7 +252,8 @@ impl FamilyWriter<'_> {
             let file = self.target.env.fs.open(&path, OpenMode::Create)?;
             let settings = BlobBuilderSettings {
                 column_family: self.id,
-                compression: CompressionType::from_byte(compression).unwrap_or(CompressionType::None),
+                compression: CompressionType::from_byte(compression)
+                    .unwrap_or(CompressionType::None),
                 ..BlobBuilderSettings::default()
             };
             self.blobs.insert(compression, BlobFileBuilder::new(file, number, &settings)?);
@@ -256,8 +288,11 @@ impl FamilyWriter<'_> {
 
     fn begin_table(&self) -> Result<OpenTable> {
         let number = self.target.versions.file_numbers().allocate();
-        let file =
-            self.target.env.fs.open(&file_name::table(&self.target.directory, number), OpenMode::Create)?;
+        let file = self
+            .target
+            .env
+            .fs
+            .open(&file_name::table(&self.target.directory, number), OpenMode::Create)?;
         let builder = TableBuilder::new(file.clone(), self.table_settings(number))?;
         Ok(OpenTable { number, file, builder, oldest_blob: None })
     }
@@ -266,7 +301,9 @@ impl FamilyWriter<'_> {
         let Some(open) = self.table.take() else { return Ok(()) };
         let summary = open.builder.finish()?;
         open.file.sync()?;
-        let (Some(smallest), Some(largest)) = (summary.smallest, summary.largest) else { return Ok(()) };
+        let (Some(smallest), Some(largest)) = (summary.smallest, summary.largest) else {
+            return Ok(());
+        };
         let now = self.target.env.clock.unix_seconds();
         let file = FileMetadata {
             number: open.number,
@@ -291,7 +328,8 @@ impl FamilyWriter<'_> {
         let options = &self.options;
         let now = self.target.env.clock.unix_seconds();
         TableBuilderSettings {
-            compression: leveled_settings(options, &DataPaths::default()).compression_of(self.level, 1, true),
+            compression: leveled_settings(options, &DataPaths::default())
+                .compression_of(self.level, 1, true),
             compression_options: compression_options(options, true),
             written_by: WrittenBy::Compaction { level: self.level as u32 },
             column_family: self.id,
@@ -302,11 +340,16 @@ impl FamilyWriter<'_> {
             session_identity: self.target.session.clone(),
             file_number: number,
             // FIFO has no bottom: its own tables always have their filters.
-            ..table_builder_settings(options, self.level, options.compaction_style != CompactionStyle::Fifo)
+            ..table_builder_settings(
+                options,
+                self.level,
+                options.compaction_style != CompactionStyle::Fifo,
+            )
         }
     }
 
-    /// Ends the family. Without options of its own it is told to keep its large values apart as they were.
+    /// Ends the family. Without options of its own it is told to keep its large values apart as
+    /// they were.
     ///
     /// # Errors
     /// `IoError`.

@@ -6,15 +6,21 @@ use super::directory::Directory;
 use crate::base::{Result, file_name};
 use crate::env::{FileSystem, OpenMode};
 
-/// Checks that this process may read every file that was found, and CURRENT. Otherwise what they hold would be left out of the
-/// new database, and called lost.
+/// Checks that this process may read every file that was found, and CURRENT. Otherwise what they
+/// hold would be left out of the new database, and called lost.
 ///
 /// # Errors
-/// `IoError` of the first file that the system refuses to this user, or for want of descriptors or memory.
-pub(super) fn check_permitted(fs: &dyn FileSystem, database: &Path, directory: &Directory) -> Result<()> {
+/// `IoError` of the first file that the system refuses to this user, or for want of descriptors or
+/// memory.
+pub(super) fn check_permitted(
+    fs: &dyn FileSystem,
+    database: &Path,
+    directory: &Directory,
+) -> Result<()> {
     let Directory { manifests, tables, wals, blobs, archived, .. } = directory;
-    let listed =
-        [manifests, tables, wals, blobs, archived].into_iter().flat_map(|files| files.values().flatten());
+    let listed = [manifests, tables, wals, blobs, archived]
+        .into_iter()
+        .flat_map(|files| files.values().flatten());
     let paths = listed.map(|listed| listed.path.clone());
     for path in std::iter::once(file_name::current(database)).chain(paths) {
         match fs.open(&path, OpenMode::Read) {

@@ -76,15 +76,16 @@ pub struct SalvageReport {
     pub files: Vec<SalvagedFile>,
     /// The new database's families.
     pub families: Vec<SalvagedFamily>,
-    /// What was lost, or may have been: first all that concerns whole files and families, then places in files that hold
-    /// records, for as many as there is room: about 70,000.
+    /// What was lost, or may have been: first all that concerns whole files and families, then
+    /// places in files that hold records, for as many as there is room: about 70,000.
     pub losses: Vec<Fault>,
-    /// How many of `losses`, the first ones, concern whole files and families, or stand for places in a table that have no room.
+    /// How many of `losses`, the first ones, concern whole files and families, or stand for places
+    /// in a table that have no room.
     pub whole_losses: usize,
     /// How many other places there are.
     pub losses_unlisted: u64,
-    /// Large values and entities that were lost, for as many as there is room: about 100,000. A loss says how many others there
-    /// are of a family, and between which keys.
+    /// Large values and entities that were lost, for as many as there is room: about 100,000. A
+    /// loss says how many others there are of a family, and between which keys.
     pub lost_values: Vec<LostValue>,
     /// How many others there are.
     pub lost_values_unlisted: u64,
@@ -94,8 +95,8 @@ pub struct SalvageReport {
     pub harmless_unlisted: u64,
     /// What else a reader should know, as sentences.
     pub notes: Vec<String>,
-    /// What `losses` will begin with. Of these there are no more than files and families; places, of which there may be any
-    /// number, are found first, and would leave them no room.
+    /// What `losses` will begin with. Of these there are no more than files and families; places,
+    /// of which there may be any number, are found first, and would leave them no room.
     wholes: Vec<Fault>,
     /// Bytes of what is in `lost_values`.
     listed_bytes: usize,
@@ -144,8 +145,8 @@ impl SalvageReport {
         }
     }
 
-    /// Adds places in a table with keys of that range. Where there is no room for all, the first of the others stands for them,
-    /// so that the table is named.
+    /// Adds places in a table with keys of that range. Where there is no room for all, the first of
+    /// the others stands for them, so that the table is named.
     pub(super) fn lose_blocks(
         &mut self,
         places: impl Iterator<Item = (Error, KeyRange)>,
@@ -191,7 +192,11 @@ impl SalvageReport {
 
     /// Adds damage for which nothing is lost.
     pub(super) fn pass_over(&mut self, error: Error) {
-        if take_room(&mut self.harmless_bytes, size_of::<Error>() + WORDS_BYTES, DAMAGE_BYTES_MAX / 2) {
+        if take_room(
+            &mut self.harmless_bytes,
+            size_of::<Error>() + WORDS_BYTES,
+            DAMAGE_BYTES_MAX / 2,
+        ) {
             self.harmless.push(error)
         } else {
             self.harmless_unlisted += 1

@@ -1,6 +1,7 @@
 //! Records that are not in order: those of WALs, and of tables whose blocks had to be searched for.
 //!
-//! They are gathered in memory, sorted, and written to temporary tables, which then are read like the source's.
+//! They are gathered in memory, sorted, and written to temporary tables, which then are read like
+//! the source's.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,8 @@ use crate::env::{FileSystem, OpenMode};
 use crate::manifest::FileNumbers;
 use crate::sst::{SalvageSettings, TableBuilder, TableBuilderSettings, TableRemains};
 
-/// Bytes of records, of all families together, that are gathered before those of one are sorted and written.
+/// Bytes of records, of all families together, that are gathered before those of one are sorted and
+/// written.
 pub(super) const RUN_SIZE: usize = 128 << 20;
 
 /// What is gathered for one family.
@@ -57,7 +59,8 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// Temporary tables go to `directory`; no more than `bytes_max` wait for them in memory, and one record.
+    /// Temporary tables go to `directory`; no more than `bytes_max` wait for them in memory, and
+    /// one record.
     pub(super) fn new(
         fs: &'a Arc<dyn FileSystem>,
         directory: &'a Path,
@@ -90,7 +93,8 @@ impl<'a> Runs<'a> {
     ) -> Result<()> {
         if !self.gathered.contains_key(family) {
             let comparator = comparator.clone();
-            self.gathered.insert(family.to_string(), Gathered { comparator, entries: Vec::new(), bytes: 0 });
+            self.gathered
+                .insert(family.to_string(), Gathered { comparator, entries: Vec::new(), bytes: 0 });
         }
         let gathered = self.gathered.get_mut(family).expect("it was put there");
         gathered.entries.push((key.to_buf(), value.to_vec()));
@@ -115,8 +119,10 @@ impl<'a> Runs<'a> {
         let path = file_name::temporary(self.directory, number);
         let file = self.fs.open(&path, OpenMode::Create)?;
         self.temporary.push(path.clone());
-        let settings =
-            TableBuilderSettings { comparator: comparator.clone(), ..TableBuilderSettings::default() };
+        let settings = TableBuilderSettings {
+            comparator: comparator.clone(),
+            ..TableBuilderSettings::default()
+        };
         let mut builder = TableBuilder::new(file, settings)?;
         for (key, value) in &gathered.entries {
             builder.add(key.as_key(), value)?;
@@ -147,8 +153,8 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Sorts records and leaves one of each. Later ones come from newer files; of merge operands the oldest file's is kept, as
-/// none has been merged into it yet.
+/// Sorts records and leaves one of each. Later ones come from newer files; of merge operands the
+/// oldest file's is kept, as none has been merged into it yet.
 fn sort(entries: &mut Vec<(InternalKeyBuf, Vec<u8>)>, comparator: &Comparator) {
     entries.reverse();
     entries.sort_by(|(a, _), (b, _)| {

@@ -1,7 +1,8 @@
 //! Looking at tables, and choosing among those of one number.
 //!
-//! A table that lies under another number than its own, as after a mistake in copying, is known by its identity, which the
-//! MANIFEST notes. It waits until all have been looked at, and is taken if no whole one was found under its own.
+//! A table that lies under another number than its own, as after a mistake in copying, is known by
+//! its identity, which the MANIFEST notes. It waits until all have been looked at, and is taken if
+//! no whole one was found under its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,10 +14,12 @@ use super::report::{SalvagedFile, SalvagedKind};
 use super::unknown::UnknownTable;
 use crate::base::unique_id::UniqueId;
 use crate::base::{Error, FileNumber, Result};
-use crate::sst::{BlockFault, SalvageSettings, TableProperties, TableRemains, read_table_properties};
+use crate::sst::{
+    BlockFault, SalvageSettings, TableProperties, TableRemains, read_table_properties,
+};
 
-/// What tells a table from others. Without properties it cannot be told; without checksums a flipped bit would make another
-/// of it.
+/// What tells a table from others. Without properties it cannot be told; without checksums a
+/// flipped bit would make another of it.
 fn identity(remains: &TableRemains) -> Option<UniqueId> {
     let properties = remains.properties.as_ref().filter(|_| remains.has_checksums());
     properties.and_then(TableProperties::unique_id)
@@ -64,7 +67,11 @@ struct Flaws {
 }
 
 impl Flaws {
-    fn of(recorded: Option<&RecordedTable>, listed: &Listed, survey: &Result<TableRemains>) -> Self {
+    fn of(
+        recorded: Option<&RecordedTable>,
+        listed: &Listed,
+        survey: &Result<TableRemains>,
+    ) -> Self {
         let remains = survey.as_ref().ok();
         Self {
             is_another: recorded
@@ -79,13 +86,15 @@ impl Flaws {
     /// Whether one with these has all that a copy of it may have, or that one is no copy.
     fn leave_nothing_to(self, other: Self) -> bool {
         let is_whole = !self.is_another && !self.is_unreadable && self.faults == 0;
-        is_whole && self.has_wrong_size <= other.has_wrong_size || other.is_another && !self.is_another
+        is_whole && self.has_wrong_size <= other.has_wrong_size
+            || other.is_another && !self.is_another
     }
 }
 
 impl Salvage<'_> {
-    /// Looks at the table of a number and hands it to its family. Of several files of that number the one counts that is whole;
-    /// where none is, or nothing tells whether they are copies, all do.
+    /// Looks at the table of a number and hands it to its family. Of several files of that number
+    /// the one counts that is whole; where none is, or nothing tells whether they are copies, all
+    /// do.
     pub(super) fn survey_tables(
         &mut self,
         number: FileNumber,
@@ -97,7 +106,8 @@ impl Salvage<'_> {
             misnamed.suspects.extend(files.iter().map(|listed| (listed.clone(), why.to_string())));
             return Ok(());
         }
-        let mut found: Vec<_> = files.iter().map(|listed| (listed, self.survey(number, listed))).collect();
+        let mut found: Vec<_> =
+            files.iter().map(|listed| (listed, self.survey(number, listed))).collect();
         found.sort_by_key(|(listed, survey)| Flaws::of(recorded.as_ref(), listed, survey));
         let mut best: Option<(&Listed, Flaws, Option<UniqueId>)> = None;
         for (listed, survey) in found {
@@ -105,17 +115,19 @@ impl Salvage<'_> {
             let id = survey.as_ref().ok().and_then(identity);
             if flaws.is_another {
                 misnamed.replaced.push((number, listed.path.clone()));
-                misnamed
-                    .suspects
-                    .push((listed.clone(), "it is another database's, or of another time".to_string()));
+                misnamed.suspects.push((
+                    listed.clone(),
+                    "it is another database's, or of another time".to_string(),
+                ));
                 continue;
             }
             let is_named =
                 |id| self.families.history().live.values().any(|table| table.unique_id == Some(id));
             if recorded.is_none() && id.is_some_and(is_named) {
-                misnamed
-                    .suspects
-                    .push((listed.clone(), "the MANIFEST names it, under another number".to_string()));
+                misnamed.suspects.push((
+                    listed.clone(),
+                    "the MANIFEST names it, under another number".to_string(),
+                ));
                 continue;
             }
             if let Some((known, known_flaws, known_id)) = best {
@@ -125,7 +137,11 @@ impl Salvage<'_> {
                         || self.source.is_front(&listed.path, &known.path)
                 };
                 if known_flaws.leave_nothing_to(flaws) && is_copy() {
-                    self.list_table(listed, 0, Some("another file of its number counts".to_string()));
+                    self.list_table(
+                        listed,
+                        0,
+                        Some("another file of its number counts".to_string()),
+                    );
                     continue;
                 }
             }
@@ -136,8 +152,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Looks at a table. What was put behind it hides its footer, without which one that has no checksums yields nothing: the
-    /// MANIFEST says where it ends.
+    /// Looks at a table. What was put behind it hides its footer, without which one that has no
+    /// checksums yields nothing: the MANIFEST says where it ends.
     fn survey(&self, number: FileNumber, listed: &Listed) -> Result<TableRemains> {
         let families = &self.families;
         let recorded = families.history().live.get(&number);
@@ -159,7 +175,8 @@ impl Salvage<'_> {
         }
     }
 
-    /// Takes what lies under another number than its own, where that is missed; tells what is lost where another table lies.
+    /// Takes what lies under another number than its own, where that is missed; tells what is lost
+    /// where another table lies.
     pub(super) fn take_misnamed(&mut self, misnamed: &mut Misnamed) -> Result<()> {
         let live = self.families.history().live.iter();
         let missed = live.filter(|(number, _)| !misnamed.whole.contains(number));
@@ -172,9 +189,12 @@ impl Salvage<'_> {
                 let sizes = wanted.values().filter_map(|number| Some(live.get(number)?.bytes));
                 sizes.filter(|bytes| *bytes < listed.bytes).collect::<BTreeSet<_>>()
             };
-            let id_at = |bytes| read_table_properties(self.source.at(&listed.path), bytes).ok()?.unique_id();
-            let read =
-                |listed: &Listed| id_at(listed.bytes).or_else(|| shorter().into_iter().find_map(id_at));
+            let id_at = |bytes| {
+                read_table_properties(self.source.at(&listed.path), bytes).ok()?.unique_id()
+            };
+            let read = |listed: &Listed| {
+                id_at(listed.bytes).or_else(|| shorter().into_iter().find_map(id_at))
+            };
             let id = if wanted.is_empty() { None } else { read(&listed) };
             let number = id.and_then(|id| wanted.get(&id.0).copied());
             let own = number.and_then(|number| Some((number, self.survey(number, &listed).ok()?)));
@@ -192,12 +212,14 @@ impl Salvage<'_> {
             }
         }
         for (number, path) in std::mem::take(&mut misnamed.replaced) {
-            let recorded = self.families.history().live.get(&number).filter(|_| !misnamed.has(number));
+            let recorded =
+                self.families.history().live.get(&number).filter(|_| !misnamed.has(number));
             let Some(recorded) = recorded else { continue };
             let error = Error::corruption(
                 "this is not the table that the MANIFEST names, but another of that number",
             );
-            let (family, range) = (recorded.family, user_range(&recorded.smallest, &recorded.largest));
+            let (family, range) =
+                (recorded.family, user_range(&recorded.smallest, &recorded.largest));
             self.report.lose_whole(error.at(path), Some(range.clone()));
             self.families.note_loss(family, range);
         }
@@ -223,7 +245,8 @@ impl Salvage<'_> {
             }
             Err(error) => {
                 let recorded = self.families.history().live.get(&number);
-                let lost = recorded.map(|table| (table.family, user_range(&table.smallest, &table.largest)));
+                let lost = recorded
+                    .map(|table| (table.family, user_range(&table.smallest, &table.largest)));
                 let range = lost.as_ref().map(|(_, range)| range.clone());
                 self.report.lose_whole(error.at(&listed.path), range);
                 match lost {
@@ -237,7 +260,11 @@ impl Salvage<'_> {
     }
 
     /// Why nothing is taken from it, if so.
-    fn take_table(&mut self, number: FileNumber, mut remains: TableRemains) -> Result<Option<String>> {
+    fn take_table(
+        &mut self,
+        number: FileNumber,
+        mut remains: TableRemains,
+    ) -> Result<Option<String>> {
         let history = self.families.history();
         let recorded = history.live.get(&number).cloned();
         let is_leftover = history.is_trusted && recorded.is_none();
@@ -248,8 +275,9 @@ impl Salvage<'_> {
         }
         let whole = recorded.as_ref().map(|table| user_range(&table.smallest, &table.largest));
         if is_leftover {
-            // Of a file that nobody finished, nothing but its intact blocks can be expected. One that has its properties was
-            // finished, and where an edit is torn it may have been to name it.
+            // Of a file that nobody finished, nothing but its intact blocks can be expected. One
+            // that has its properties was finished, and where an edit is torn it may have been to
+            // name it.
             if !history.ends_torn || remains.properties.is_none() {
                 remains.faults.clear();
             }
@@ -261,8 +289,11 @@ impl Salvage<'_> {
         }
         let whole = whole.or_else(|| remains.bounds.clone());
         let range_of = |fault: &BlockFault| fault.key_range.clone().or_else(|| whole.clone());
-        let (of_table, blocks) = remains.faults.split_at(remains.faults_of_table.min(remains.faults.len()));
-        of_table.iter().for_each(|fault| self.report.lose_whole(fault.error.clone(), range_of(fault)));
+        let (of_table, blocks) =
+            remains.faults.split_at(remains.faults_of_table.min(remains.faults.len()));
+        of_table
+            .iter()
+            .for_each(|fault| self.report.lose_whole(fault.error.clone(), range_of(fault)));
         let places = blocks.iter().map(|fault| (fault.error.clone(), range_of(fault)));
         self.report.lose_blocks(places, whole.clone());
         self.last_sequence = self.last_sequence.max(remains.largest_sequence);
@@ -272,7 +303,9 @@ impl Salvage<'_> {
         let counts = self.families.history().counts(number);
         match self.families.of_table(number, properties.as_ref())? {
             Home::Dropped => return Ok(Some("its column family was dropped".to_string())),
-            Home::Family(family) => family.add_table(number, remains, bounds, properties.as_ref(), counts),
+            Home::Family(family) => {
+                family.add_table(number, remains, bounds, properties.as_ref(), counts)
+            }
             Home::Unknown => {
                 self.families.unknown.push(UnknownTable { number, remains, bounds, properties });
             }

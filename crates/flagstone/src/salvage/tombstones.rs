@@ -1,20 +1,24 @@
 //! The range tombstones of a family, and how far each reaches.
 //!
-//! A compaction that writes several tables puts a tombstone whole into each that it overlaps, and readers cut it to the bounds
-//! that the MANIFEST gives the table, and that Flagstone notes in a property, too; RocksDB does not. Beyond them it must not be
-//! believed: there it may have done its work already and be gone, and what was written since may have lost its sequence number
-//! at the bottom of the tree.
+//! A compaction that writes several tables puts a tombstone whole into each that it overlaps, and
+//! readers cut it to the bounds that the MANIFEST gives the table, and that Flagstone notes in a
+//! property, too; RocksDB does not. Beyond them it must not be believed: there it may have done its
+//! work already and be gone, and what was written since may have lost its sequence number at the
+//! bottom of the tree.
 //!
-//! Nor must it be within them if a compaction has replaced its table, which is still there since a cursor held it, or its removal
-//! was cut off. What counts only a whole MANIFEST tells. Where that does not name the table, or there is none,
+//! Nor must it be within them if a compaction has replaced its table, which is still there since a
+//! cursor held it, or its removal was cut off. What counts only a whole MANIFEST tells. Where that
+//! does not name the table, or there is none,
 //!
 //! - entries with a sequence number are judged by it
 //! - entries without are deleted if their table is older than the tombstone's
-//! - other entries without one are kept, and it is said of how many keys. This may bring back some that were deleted, as a
-//!   tombstone that counts may lie above what was compacted since; to lose one would be worse.
+//! - other entries without one are kept, and it is said of how many keys. This may bring back some
+//!   that were deleted, as a tombstone that counts may lie above what was compacted since; to lose
+//!   one would be worse.
 //!
-//! Those of a WAL that was flushed stand in tables, too, if these are whole. So they count only for keys that damage may have
-//! cost something, and of entries without a sequence number only for those in tables that are older than the WAL.
+//! Those of a WAL that was flushed stand in tables, too, if these are whole. So they count only for
+//! keys that damage may have cost something, and of entries without a sequence number only for
+//! those in tables that are older than the WAL.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,8 +26,8 @@ use std::sync::Arc;
 use super::choose::Version;
 use crate::base::range_tombstone::{Keep, RangeTombstoneRef};
 use crate::base::{
-    Comparator, FileNumber, FragmentedRangeTombstones, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone,
-    TruncatedRangeTombstones,
+    Comparator, FileNumber, FragmentedRangeTombstones, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
+    RangeTombstone, TruncatedRangeTombstones,
 };
 use crate::sst::TableRemains;
 
@@ -57,7 +61,8 @@ pub(super) struct Tombstones {
 }
 
 impl Tombstones {
-    /// Adds those of a table; `bounds` as far as they are known. `is_certain` says that the table counts.
+    /// Adds those of a table; `bounds` as far as they are known. `is_certain` says that the table
+    /// counts.
     pub(super) fn add_table(
         &mut self,
         comparator: &Comparator,
@@ -128,9 +133,12 @@ impl Tombstones {
     }
 }
 
-/// Only the newest over each key is asked for: of ranges that begin where others do, all would be as many in each of as many
-/// fragments.
-fn newest_of(comparator: &Comparator, tombstones: &[RangeTombstone]) -> Arc<FragmentedRangeTombstones> {
+/// Only the newest over each key is asked for: of ranges that begin where others do, all would be
+/// as many in each of as many fragments.
+fn newest_of(
+    comparator: &Comparator,
+    tombstones: &[RangeTombstone],
+) -> Arc<FragmentedRangeTombstones> {
     let tombstones = tombstones.iter().map(RangeTombstoneRef::from);
     Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones))
 }

@@ -1,16 +1,18 @@
 //! Tables whose family nothing tells: neither the MANIFEST nor they themselves.
 //!
-//! 1. They wait until all other tables have been looked at, and WALs for the families in them: where there is but the default
-//!    family, they are its.
-//! 2. Else two of them may be of two families, or of one, and nothing tells which hides what in the other. So tables whose ranges
-//!    of keys are apart share a family, and those that overlap do not: nothing is hidden that counts. What hides what is for who
-//!    knows the data.
-//! 3. For each family they count as lost: what it has of their keys in a WAL is taken from there, although tables had it.
+//! 1. They wait until all other tables have been looked at, and WALs for the families in them:
+//!    where there is but the default family, they are its.
+//! 2. Else two of them may be of two families, or of one, and nothing tells which hides what in the
+//!    other. So tables whose ranges of keys are apart share a family, and those that overlap do
+//!    not: nothing is hidden that counts. What hides what is for who knows the data.
+//! 3. For each family they count as lost: what it has of their keys in a WAL is taken from there,
+//!    although tables had it.
 
 use super::families::{Families, UNKNOWN_FAMILY};
 use super::report::SalvageReport;
 use crate::base::{
-    Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, RangeTombstone, Result,
+    Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, RangeTombstone,
+    Result,
 };
 use crate::sst::{TableProperties, TableRemains};
 
@@ -52,13 +54,15 @@ impl UnknownTable {
         self.remains.entries == 0 && self.remains.tombstones.is_empty()
     }
 
-    /// Between which user keys all lies that it holds, or has lost; `None` for anywhere. An empty first key stands for all
-    /// before the last.
+    /// Between which user keys all lies that it holds, or has lost; `None` for anywhere. An empty
+    /// first key stands for all before the last.
     fn reach(&self, comparator: &Comparator) -> KeyRange {
         let (mut smallest, mut largest) = self.range(comparator)?;
         for fault in &self.remains.faults {
             let (first, last) = fault.key_range.as_ref()?;
-            if first.is_empty() || !smallest.is_empty() && comparator.compare(first, &smallest).is_lt() {
+            if first.is_empty()
+                || !smallest.is_empty() && comparator.compare(first, &smallest).is_lt()
+            {
                 smallest.clone_from(first);
             }
             if comparator.compare(last, &largest).is_gt() {
@@ -100,7 +104,8 @@ impl Families {
             let UnknownTable { number, properties, .. } = &table;
             let comparator = self.comparator_of(*number, properties.as_ref())?;
             let range = table.range(&comparator);
-            // Where a whole MANIFEST does not name it, what it was made from is there. What was ingested was in no WAL.
+            // Where a whole MANIFEST does not name it, what it was made from is there. What was
+            // ingested was in no WAL.
             if !is_certain && !self.history().is_trusted && !table.remains.is_ingested() {
                 self.note_loss_of_some(comparator.clone(), table.reach(&comparator));
             }
@@ -116,7 +121,10 @@ impl Families {
                     let path = table.remains.path();
                     if self.history().is_trusted {
                         // It is not named, and so what a job left behind: what that read is there.
-                        report.note(format!("{}: {what}; an unfinished job left it behind", path.display()))
+                        report.note(format!(
+                            "{}: {what}; an unfinished job left it behind",
+                            path.display()
+                        ))
                     } else {
                         report.lose_whole(Error::corruption(what).at(path), range)
                     }
@@ -129,7 +137,8 @@ impl Families {
             family.add_table(number, remains, bounds, properties.as_ref(), counts);
         }
         if groups.len() > 1 {
-            let names: Vec<String> = groups.iter().map(|group| format!("'{}'", group.name)).collect();
+            let names: Vec<String> =
+                groups.iter().map(|group| format!("'{}'", group.name)).collect();
             report.note(format!(
                 "Of tables with the same range of keys nothing says whether they are of one family, nor which is newer: they \
                  came into families of their own, {}. Among them may be older versions of keys, and keys that had been deleted.",
@@ -151,8 +160,10 @@ impl Families {
             group.ranges.push(range);
             return group.name.clone();
         }
-        let first = (groups.is_empty() && !self.is_taken(UNKNOWN_FAMILY)).then(|| UNKNOWN_FAMILY.to_string());
-        let name = first.unwrap_or_else(|| self.free_name(&format!("{UNKNOWN_FAMILY}-table-{number}")));
+        let first = (groups.is_empty() && !self.is_taken(UNKNOWN_FAMILY))
+            .then(|| UNKNOWN_FAMILY.to_string());
+        let name =
+            first.unwrap_or_else(|| self.free_name(&format!("{UNKNOWN_FAMILY}-table-{number}")));
         groups.push(Group { name: name.clone(), comparator, ranges: vec![range] });
         name
     }

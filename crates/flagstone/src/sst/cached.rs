@@ -14,8 +14,9 @@ use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
 use crate::cache::{Cache, CacheValue, Held, MemoryAccount, MemoryKind, SlotHint};
 
-/// What the block cache holds. A slot of the cache is a cache line if this is not more than 32 bytes: as many as a `Bytes`, in
-/// which a word that is never zero tells it from the others, which leave that word alone.
+/// What the block cache holds. A slot of the cache is a cache line if this is not more than 32
+/// bytes: as many as a `Bytes`, in which a word that is never zero tells it from the others, which
+/// leave that word alone.
 #[derive(Debug, Clone)]
 pub enum CachedBlock {
     /// A value from a blob file.
@@ -40,7 +41,8 @@ pub enum Slim {
 }
 
 impl CachedBlock {
-    /// The last step at which [`Cache::approach`] has something to ask for on the way to a value from a blob file.
+    /// The last step at which [`Cache::approach`] has something to ask for on the way to a value
+    /// from a blob file.
     pub const LAST_STEP_TO_BLOB: u32 = 2;
 
     /// Asks for the memory of a value from a blob file.
@@ -85,8 +87,9 @@ impl CacheValue for CachedBlock {
     }
 }
 
-/// Where a data block lies in the file, and where it was in memory when somebody last looked: there are as many of these as
-/// blocks, so each has but a quarter of a cache line. In memory it may be elsewhere by now, or nowhere: that is a hint.
+/// Where a data block lies in the file, and where it was in memory when somebody last looked: there
+/// are as many of these as blocks, so each has but a quarter of a cache line. In memory it may be
+/// elsewhere by now, or nowhere: that is a hint.
 ///
 /// ```text
 /// word, 64 bits = a 16th of the block's address, 0 if nobody knows: 44; its offset in the file, bits 32 to 35: 4; its size: 16
@@ -112,7 +115,8 @@ const OFFSET_BITS: u32 = 4;
 const _: () = assert!(size_of::<Whereabouts>() == 16, "four to a cache line");
 
 impl Whereabouts {
-    /// Of a block that nobody has seen; `None` if it is too large for it, or lies too far in the file.
+    /// Of a block that nobody has seen; `None` if it is too large for it, or lies too far in the
+    /// file.
     pub(super) fn new(handle: BlockHandle) -> Option<Self> {
         let (high, low) = (handle.offset >> 32, handle.offset as u32);
         let fits = handle.size >> SIZE_BITS == 0 && high >> OFFSET_BITS == 0;
@@ -133,7 +137,8 @@ impl Whereabouts {
         BlockHandle { offset: high << 32 | u64::from(self.offset), size }
     }
 
-    /// Asks for the memory in which a search of the block begins, or a scan of it; whether anybody knows where.
+    /// Asks for the memory in which a search of the block begins, or a scan of it; whether anybody
+    /// knows where.
     #[inline]
     pub(super) fn prefetch_block(&self, with_start: bool) -> bool {
         let address = (self.word.load(Ordering::Relaxed) >> ADDRESS_AT) as usize * ADDRESS_STEP;
@@ -143,7 +148,8 @@ impl Whereabouts {
         address != 0
     }
 
-    /// Notes where it is. Mostly there is nothing to write, and the memory is shared by all who read.
+    /// Notes where it is. Mostly there is nothing to write, and the memory is shared by all who
+    /// read.
     #[inline]
     pub(super) fn note(&self, block: &Block) {
         // What is beyond the bits for it would be asked for in vain, and does no harm.
@@ -175,7 +181,8 @@ impl IndexPartition {
 
     fn count_in(&self, account: &Arc<MemoryAccount>) {
         if self.kept.get().is_none() {
-            // Not within an initialization: who follows the account may have the cache let go of others.
+            // Not within an initialization: who follows the account may have the cache let go of
+            // others.
             let _ = self.kept.set(account.hold(MemoryKind::KeptBlocks, self.memory_usage()));
         }
     }

@@ -1,4 +1,5 @@
-//! A walk over the index of a table: from data block to data block, through partitions where there are some.
+//! A walk over the index of a table: from data block to data block, through partitions where there
+//! are some.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use super::table::Table;
 /// The index of an open table: all of it, or the level above the partitions.
 pub(super) struct TableIndex {
     pub index_type: IndexType,
-    /// Whether `top` points to parts of the index, and not to data: partitions of the file, or all of it in the cache.
+    /// Whether `top` points to parts of the index, and not to data: partitions of the file, or all
+    /// of it in the cache.
     pub in_partitions: bool,
     pub flavor: IndexFlavor,
     pub top: IndexBlock,
@@ -53,8 +55,13 @@ impl IndexCursor {
         self.entry(table).map(|(block, at)| (block.handle(at), block.seen(at)))
     }
 
-    /// The block that follows the current one, or comes before it, if that is known without looking into another partition.
-    pub fn neighbour<'a>(&'a self, table: &'a Table, before: bool) -> Option<(BlockHandle, &'a Whereabouts)> {
+    /// The block that follows the current one, or comes before it, if that is known without looking
+    /// into another partition.
+    pub fn neighbour<'a>(
+        &'a self,
+        table: &'a Table,
+        before: bool,
+    ) -> Option<(BlockHandle, &'a Whereabouts)> {
         let (block, at) = self.entry(table)?;
         let at = if before { at.checked_sub(1)? } else { at + 1 };
         (at < block.len()).then(|| (block.handle(at), block.seen(at)))
@@ -99,7 +106,12 @@ impl IndexCursor {
     /// # Errors
     /// Those of reading a partition; there is then no current entry.
     #[inline]
-    pub fn seek(&mut self, table: &Table, target: InternalKey<'_>, settings: &ReadSettings) -> Result<()> {
+    pub fn seek(
+        &mut self,
+        table: &Table,
+        target: InternalKey<'_>,
+        settings: &ReadSettings,
+    ) -> Result<()> {
         self.valid = false;
         self.top = table.index.top.seek(target);
         if !table.index.partitioned() {
@@ -107,14 +119,16 @@ impl IndexCursor {
             return Ok(());
         }
         if self.load(table, settings)? {
-            self.inner = self.partition.as_ref().map_or(0, |partition| partition.index.seek(target));
+            self.inner =
+                self.partition.as_ref().map_or(0, |partition| partition.index.seek(target));
             self.skip_empty(table, settings)?;
         }
         Ok(())
     }
 
-    /// Moves to the first entry whose block may hold `target` or older entries of its user key, through the hash index
-    /// if there is one; there may be no current entry if there is no such block.
+    /// Moves to the first entry whose block may hold `target` or older entries of its user key,
+    /// through the hash index if there is one; there may be no current entry if there is no such
+    /// block.
     ///
     /// # Errors
     /// Those of reading a partition; there is then no current entry.
@@ -236,7 +250,8 @@ impl IndexCursor {
         }
         let handle = table.index.top.handle(self.top);
         let flavor = table.index_flavor();
-        let partition = table.source.index_partition(handle, flavor, &table.comparator, settings)?;
+        let partition =
+            table.source.index_partition(handle, flavor, &table.comparator, settings)?;
         self.partition = Some(partition);
         Ok(true)
     }

@@ -75,7 +75,9 @@ impl BlockSource {
     /// The size of a block with its trailer.
     fn length_of(&self, handle: BlockHandle) -> Result<usize> {
         if handle.end() > self.file_size {
-            return Err(self.locate(Error::corruption("block lies beyond the end of the file"), handle));
+            return Err(
+                self.locate(Error::corruption("block lies beyond the end of the file"), handle)
+            );
         }
         if handle.size > u64::from(u32::MAX) {
             return Err(self.locate(Error::corruption("block is larger than 4 GiB"), handle));
@@ -117,7 +119,9 @@ impl BlockSource {
     fn copy_from_tail(&self, offset: u64, buffer: &mut [u8]) -> bool {
         let start = self.file_size - self.tail.len() as u64;
         let at = offset.checked_sub(start).map(|at| at as usize);
-        let Some(bytes) = at.and_then(|at| self.tail.get(at..at + buffer.len())) else { return false };
+        let Some(bytes) = at.and_then(|at| self.tail.get(at..at + buffer.len())) else {
+            return false;
+        };
         buffer.copy_from_slice(bytes);
         true
     }
@@ -127,11 +131,13 @@ impl BlockSource {
         let (block, trailer) = bytes.split_at(handle.size as usize);
         let stored = u32::from_le_bytes([trailer[1], trailer[2], trailer[3], trailer[4]]);
         let computed = self.footer.checksum_of(block, trailer[0], handle.offset);
-        let unchecked = self.footer.checksum == ChecksumType::None || Mutant::IgnoreBlockChecksum.is_on();
+        let unchecked =
+            self.footer.checksum == ChecksumType::None || Mutant::IgnoreBlockChecksum.is_on();
         if computed == stored || unchecked {
             return Ok(());
         }
-        let message = format!("block checksum mismatch: stored {stored:#010x}, computed {computed:#010x}");
+        let message =
+            format!("block checksum mismatch: stored {stored:#010x}, computed {computed:#010x}");
         Err(self.locate(Error::corruption(message), handle))
     }
 
@@ -146,8 +152,9 @@ impl BlockSource {
         })
     }
 
-    /// The same of a block that is none of data: it is dropped when it was looked at, and where it is large an allocator would
-    /// keep its memory. One of which little is stored may still be large.
+    /// The same of a block that is none of data: it is dropped when it was looked at, and where it
+    /// is large an allocator would keep its memory. One of which little is stored may still be
+    /// large.
     fn read_passing(&self, handle: BlockHandle, verify: bool) -> Result<BlockRoom> {
         let length = self.length_of(handle)?;
         if !(heap::SCRATCH_MAX..=Block::SIZE_MAX).contains(&length) {
@@ -158,7 +165,13 @@ impl BlockSource {
         let mut stored = Piece::passing(length);
         let filled = self.fill(handle.offset, &mut stored)?;
         let compression = self.examine(&stored[..filled], handle, verify)?;
-        self.unpack(&stored[..handle.size as usize], compression, handle, false, heap::passing_room_for)
+        self.unpack(
+            &stored[..handle.size as usize],
+            compression,
+            handle,
+            false,
+            heap::passing_room_for,
+        )
     }
 
     /// Reads a block; `take` gets its stored bytes and its compression type.
@@ -171,9 +184,11 @@ impl BlockSource {
     ) -> Result<T> {
         let length = self.length_of(handle)?;
         if let Some(readahead) = readahead
-            && let Some(bytes) = readahead.bytes(&*self.file, self.file_size, handle.offset, length)?
+            && let Some(bytes) =
+                readahead.bytes(&*self.file, self.file_size, handle.offset, length)?
         {
-            // Straight from the window: one allocation and one pass less than through a buffer of its own.
+            // Straight from the window: one allocation and one pass less than through a buffer of
+            // its own.
             let compression = self.examine(bytes, handle, verify)?;
             return take(&bytes[..handle.size as usize], compression);
         }
@@ -192,7 +207,11 @@ impl BlockSource {
 
     /// Reads from `offset` on; how many bytes there were.
     fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        if self.copy_from_tail(offset, buffer) { Ok(buffer.len()) } else { self.file.read_at(offset, buffer) }
+        if self.copy_from_tail(offset, buffer) {
+            Ok(buffer.len())
+        } else {
+            self.file.read_at(offset, buffer)
+        }
     }
 
     /// A block's content, given what is stored, in what `room` makes for so many bytes.
@@ -226,8 +245,9 @@ impl BlockSource {
         room: impl FnOnce(usize) -> BlockRoom,
     ) -> Result<BlockRoom> {
         if self.footer.format_version < 2 && compression != CompressionType::Snappy.to_byte() {
-            let error =
-                Error::not_supported("compressed blocks of format versions 0 and 1 are read only if Snappy");
+            let error = Error::not_supported(
+                "compressed blocks of format versions 0 and 1 are read only if Snappy",
+            );
             return Err(self.locate(error, handle));
         }
         let unknown = || {
@@ -251,7 +271,10 @@ impl BlockSource {
     pub fn read_raw(&self, handle: BlockHandle, verify: bool) -> Result<Vec<u8>> {
         match self.read_stored(handle, verify)? {
             (bytes, 0) => Ok(bytes),
-            _ => Err(self.locate(Error::corruption("a block that must not be compressed is"), handle)),
+            _ => {
+                Err(self
+                    .locate(Error::corruption("a block that must not be compressed is"), handle))
+            }
         }
     }
 
@@ -260,8 +283,11 @@ impl BlockSource {
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset.
     pub fn read_block(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<Block> {
-        let bytes =
-            if dictionary { self.read(handle, verify, true)? } else { self.read_passing(handle, verify)? };
+        let bytes = if dictionary {
+            self.read(handle, verify, true)?
+        } else {
+            self.read_passing(handle, verify)?
+        };
         Block::of(bytes).map_err(|error| self.locate(error, handle))
     }
 
@@ -275,7 +301,13 @@ impl BlockSource {
         CacheKey { file: self.cache_id, offset: handle.offset }
     }
 
-    fn keep(&self, handle: BlockHandle, block: CachedBlock, charge: usize, settings: &ReadSettings) {
+    fn keep(
+        &self,
+        handle: BlockHandle,
+        block: CachedBlock,
+        charge: usize,
+        settings: &ReadSettings,
+    ) {
         if let Some(cache) = self.cache.as_ref().filter(|_| settings.fill_cache) {
             let priority = match block {
                 CachedBlock::Slim(Slim::Index(_) | Slim::Filter(_)) => self.priority,
@@ -292,7 +324,8 @@ impl BlockSource {
         Ok(())
     }
 
-    /// A data block, which mostly is where it was `seen` last: its memory is on its way while the cache is asked.
+    /// A data block, which mostly is where it was `seen` last: its memory is on its way while the
+    /// cache is asked.
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
@@ -315,8 +348,9 @@ impl BlockSource {
         self.load_data_block(handle, settings, readahead)
     }
 
-    /// Asks for the memory that [`Self::data_block`] will wait for, and what comes after it, if the block is in the cache: all
-    /// that can be known at once, from step 0 on. Returns the next step, if there is any, for when that memory is there.
+    /// Asks for the memory that [`Self::data_block`] will wait for, and what comes after it, if the
+    /// block is in the cache: all that can be known at once, from step 0 on. Returns the next step,
+    /// if there is any, for when that memory is there.
     pub fn approach(
         &self,
         (handle, seen): (BlockHandle, &Whereabouts),
@@ -409,7 +443,11 @@ impl BlockSource {
     ///
     /// # Errors
     /// `Corruption` naming file and offset.
-    pub fn in_second_tier(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Option<Block>> {
+    pub fn in_second_tier(
+        &self,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+    ) -> Result<Option<Block>> {
         let Some(second) = &self.second_tier else { return Ok(None) };
         let Some(stored) = second.lookup(self.cache_key(handle)) else { return Ok(None) };
         let StoredBlock { bytes, form } = &*stored;
@@ -470,8 +508,8 @@ impl BlockSource {
         handle: BlockHandle,
         settings: &ReadSettings,
     ) -> Result<Block> {
-        let bytes =
-            self.unpack(stored, compression, handle, true, |size| heap::room_for(size, self.guide))?;
+        let bytes = self
+            .unpack(stored, compression, handle, true, |size| heap::room_for(size, self.guide))?;
         let block = self.accept_data_block(bytes, handle, settings)?;
         if let Some(second) = self.second_tier.as_ref().filter(|_| settings.fill_cache) {
             second.offer(self.cache_key(handle), stored, compression);
@@ -486,7 +524,12 @@ impl BlockSource {
         settings: &ReadSettings,
     ) -> Result<Block> {
         let block = Block::of(bytes).map_err(|error| self.locate(error, handle))?;
-        self.keep(handle, CachedBlock::Slim(Slim::Data(block.clone())), block.memory_usage(), settings);
+        self.keep(
+            handle,
+            CachedBlock::Slim(Slim::Data(block.clone())),
+            block.memory_usage(),
+            settings,
+        );
         Ok(block)
     }
 
@@ -507,7 +550,8 @@ impl BlockSource {
         self.refuse_if_cache_only(handle, settings)?;
         let block = self.read_block(handle, settings.verify_checksums, false)?;
         let decoded = IndexBlock::decode(&block, flavor, comparator, self.file_size);
-        let partition = Arc::new(IndexPartition::new(decoded.map_err(|error| self.locate(error, handle))?));
+        let partition =
+            Arc::new(IndexPartition::new(decoded.map_err(|error| self.locate(error, handle))?));
         let charge = partition.memory_usage();
         self.keep(handle, CachedBlock::Slim(Slim::Index(partition.clone())), charge, settings);
         Ok(partition)
@@ -524,7 +568,11 @@ impl BlockSource {
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
-    pub fn filter_partition(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Arc<Filter>> {
+    pub fn filter_partition(
+        &self,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+    ) -> Result<Arc<Filter>> {
         if let Some(CachedBlock::Slim(Slim::Filter(partition))) = self.cached(handle) {
             return Ok(partition);
         }

@@ -29,7 +29,8 @@ use crate::base::{Error, Result};
 pub const TRAILER_SIZE: usize = 5;
 /// Bytes of the footer, version 1 and later.
 pub const FOOTER_SIZE: usize = 53;
-/// The format version that tables are written in unless asked otherwise: RocksDB 6.6 and later read it.
+/// The format version that tables are written in unless asked otherwise: RocksDB 6.6 and later read
+/// it.
 pub const DEFAULT_FORMAT_VERSION: u32 = 5;
 /// The latest format version.
 pub const MAX_FORMAT_VERSION: u32 = 7;
@@ -37,7 +38,8 @@ pub const MAX_FORMAT_VERSION: u32 = 7;
 const LEGACY_FOOTER_SIZE: usize = 48;
 const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
 const LEGACY_MAGIC: u64 = 0xdb47_7524_8b80_fb57;
-const FOREIGN_MAGICS: [u64; 3] = [0x8242_2296_63bf_9564, 0x4f34_18eb_7a8f_13b8, 0x9267_89d0_c5f1_7873];
+const FOREIGN_MAGICS: [u64; 3] =
+    [0x8242_2296_63bf_9564, 0x4f34_18eb_7a8f_13b8, 0x9267_89d0_c5f1_7873];
 const EXTENDED_MAGIC: [u8; 4] = [0x3e, 0, 0x7a, 0];
 const HANDLE_SIZE_MAX: usize = 2 * MAX_VARINT64_SIZE;
 const VERSION_AT: usize = 41;
@@ -78,7 +80,8 @@ impl BlockHandle {
         put_varint64(out, self.size);
     }
 
-    /// Reads a handle off the front; `None` if there is none or its end exceeds what a file can have.
+    /// Reads a handle off the front; `None` if there is none or its end exceeds what a file can
+    /// have.
     pub fn decode(decoder: &mut Decoder<'_>) -> Option<Self> {
         let handle = Self { offset: decoder.varint64()?, size: decoder.varint64()? };
         handle.offset.checked_add(handle.size)?.checked_add(TRAILER_SIZE as u64)?;
@@ -141,9 +144,13 @@ impl Footer {
     /// Appends the footer of a file whose metaindex ends at `offset`.
     ///
     /// # Panics
-    /// If the version is below 1 or above 7, or 6 and later and the metaindex does not end at `offset`.
+    /// If the version is below 1 or above 7, or 6 and later and the metaindex does not end at
+    /// `offset`.
     pub fn encode(&self, offset: u64, out: &mut Vec<u8>) {
-        assert!((1..=MAX_FORMAT_VERSION).contains(&self.format_version), "a version that can be written");
+        assert!(
+            (1..=MAX_FORMAT_VERSION).contains(&self.format_version),
+            "a version that can be written"
+        );
         let start = out.len();
         out.push(self.checksum as u8);
         if self.format_version < 6 {
@@ -179,35 +186,49 @@ impl Footer {
     /// `Corruption` if it is none, `NotSupported` for another kind of table or a later version.
     pub fn decode(tail: &[u8], file_size: u64) -> Result<Self> {
         let bad = |what: String| Error::corruption(format!("bad table footer: {what}"));
-        let magic_at = tail.len().checked_sub(8).ok_or_else(|| bad("the file is too short".to_owned()))?;
+        let magic_at =
+            tail.len().checked_sub(8).ok_or_else(|| bad("the file is too short".to_owned()))?;
         let magic = fixed64_at(tail, magic_at).unwrap_or_default();
         if magic == LEGACY_MAGIC {
             return Self::decode_legacy(tail).ok_or_else(|| bad("block handles".to_owned()));
         }
         if FOREIGN_MAGICS.contains(&magic) {
-            return Err(Error::not_supported("the table is not block-based (plain or cuckoo format)"));
+            return Err(Error::not_supported(
+                "the table is not block-based (plain or cuckoo format)",
+            ));
         }
         if magic != MAGIC {
             return Err(bad(format!("magic number {magic:#018x}")));
         }
-        let start =
-            tail.len().checked_sub(FOOTER_SIZE).ok_or_else(|| bad("the file is too short".to_owned()))?;
+        let start = tail
+            .len()
+            .checked_sub(FOOTER_SIZE)
+            .ok_or_else(|| bad("the file is too short".to_owned()))?;
         let footer = &tail[start..];
         let format_version = fixed32_at(footer, VERSION_AT).unwrap_or_default();
         if !(1..=MAX_FORMAT_VERSION).contains(&format_version) {
-            return Err(bad(format!("format version {format_version}; 1 to {MAX_FORMAT_VERSION} are known")));
+            return Err(bad(format!(
+                "format version {format_version}; 1 to {MAX_FORMAT_VERSION} are known"
+            )));
         }
-        let checksum =
-            ChecksumType::from_byte(footer[0]).ok_or_else(|| bad(format!("checksum type {}", footer[0])))?;
+        let checksum = ChecksumType::from_byte(footer[0])
+            .ok_or_else(|| bad(format!("checksum type {}", footer[0])))?;
         if format_version < 6 {
             let mut decoder = Decoder::new(&footer[1..VERSION_AT]);
             let handles = BlockHandle::decode(&mut decoder).zip(BlockHandle::decode(&mut decoder));
             let (metaindex, index) = handles.ok_or_else(|| bad("block handles".to_owned()))?;
             let index = Some(index);
-            return Ok(Self { checksum, format_version, metaindex, index, base_context_checksum: 0 });
+            return Ok(Self {
+                checksum,
+                format_version,
+                metaindex,
+                index,
+                base_context_checksum: 0,
+            });
         }
-        let decoded = Self::decode_extended(footer, checksum, format_version, file_size - FOOTER_SIZE as u64)
-            .map_err(|what| bad(what.to_owned()))?;
+        let decoded =
+            Self::decode_extended(footer, checksum, format_version, file_size - FOOTER_SIZE as u64)
+                .map_err(|what| bad(what.to_owned()))?;
         match fixed64_at(footer, FEATURES_AT).unwrap_or_default() {
             0 => Ok(decoded),
             features => Err(Error::not_supported(format!(
@@ -219,11 +240,14 @@ impl Footer {
     /// Whether `tail`, the end of a file, is that of some kind of table, however damaged.
     pub fn is_claimed(tail: &[u8]) -> bool {
         let magic = tail.len().checked_sub(8).and_then(|at| fixed64_at(tail, at));
-        magic.is_some_and(|magic| [MAGIC, LEGACY_MAGIC].contains(&magic) || FOREIGN_MAGICS.contains(&magic))
+        magic.is_some_and(|magic| {
+            [MAGIC, LEGACY_MAGIC].contains(&magic) || FOREIGN_MAGICS.contains(&magic)
+        })
     }
 
     fn decode_legacy(tail: &[u8]) -> Option<Self> {
-        let mut decoder = Decoder::new(&tail[tail.len().checked_sub(LEGACY_FOOTER_SIZE)?..tail.len() - 8]);
+        let mut decoder =
+            Decoder::new(&tail[tail.len().checked_sub(LEGACY_FOOTER_SIZE)?..tail.len() - 8]);
         let metaindex = BlockHandle::decode(&mut decoder)?;
         let index = Some(BlockHandle::decode(&mut decoder)?);
         let checksum = ChecksumType::Crc32c;
@@ -246,7 +270,8 @@ impl Footer {
         }
         let start = offset.checked_sub(size + TRAILER_SIZE as u64).ok_or("metaindex size")?;
         let metaindex = BlockHandle { offset: start, size };
-        let result = Self { checksum, format_version, metaindex, index: None, base_context_checksum };
+        let result =
+            Self { checksum, format_version, metaindex, index: None, base_context_checksum };
         let mut zeroed = [0; FOOTER_SIZE];
         zeroed.copy_from_slice(footer);
         zeroed[FOOTER_CHECKSUM_AT..FOOTER_CHECKSUM_AT + 4].fill(0);

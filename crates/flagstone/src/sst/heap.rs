@@ -1,8 +1,8 @@
 //! Room for blocks in memory.
 //!
-//! A block that comes into a full cache drives another one out, of about its size, whose memory it can have. Where there is none
-//! yet it is a piece of the slab's. A thread that is about to end may have none left of what it kept: its last reads may come
-//! from what goes after that.
+//! A block that comes into a full cache drives another one out, of about its size, whose memory it
+//! can have. Where there is none yet it is a piece of the slab's. A thread that is about to end may
+//! have none left of what it kept: its last reads may come from what goes after that.
 
 use std::cell::RefCell;
 

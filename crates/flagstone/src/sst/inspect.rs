@@ -27,7 +27,8 @@ impl Table {
         Ok(cursor.handle(self).map_or_else(|| self.data_end(), |handle| handle.offset))
     }
 
-    /// At most `count` places that divide the table into parts of similar size; the last one is its end.
+    /// At most `count` places that divide the table into parts of similar size; the last one is its
+    /// end.
     ///
     /// # Errors
     /// `Corruption` or `IoError` of an index partition.
@@ -55,6 +56,10 @@ impl Table {
 
     /// Settings for reads that should leave no trace in the cache.
     pub(super) fn quiet(&self) -> ReadSettings {
-        ReadSettings { verify_checksums: self.verify_checksums, fill_cache: false, cache_only: false }
+        ReadSettings {
+            verify_checksums: self.verify_checksums,
+            fill_cache: false,
+            cache_only: false,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The cursor over a table.
 //!
-//! **Invariants**: `data` is positioned exactly when `positioned`; it then belongs to the block of the index cursor's
-//! current entry. After an error nothing is positioned until the next seek.
+//! **Invariants**: `data` is positioned exactly when `positioned`; it then belongs to the block of
+//! the index cursor's current entry. After an error nothing is positioned until the next seek.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use super::readahead::{OwnFile, Readahead};
 use super::settings::IterSettings;
 use super::table::Table;
 
-/// What a scan will wait for at the next block: some waits for memory one after the other, as long as many steps within a block.
-/// They are spread over the last steps in the block before. Where blocks have many entries, scans seldom come to another.
+/// What a scan will wait for at the next block: some waits for memory one after the other, as long
+/// as many steps within a block. They are spread over the last steps in the block before. Where
+/// blocks have many entries, scans seldom come to another.
 #[derive(Default)]
 struct Approach {
     /// The next step, until all has been asked for; and whether the scan goes back.
@@ -46,8 +47,8 @@ impl Approach {
 
 /// A cursor over all point entries of a table.
 ///
-/// With an upper bound it may end before, at or shortly after the bound: it does not read blocks beyond, and does not
-/// compare each key.
+/// With an upper bound it may end before, at or shortly after the bound: it does not read blocks
+/// beyond, and does not compare each key.
 pub struct TableIterator {
     table: Arc<Table>,
     settings: IterSettings,
@@ -116,10 +117,15 @@ impl TableIterator {
         self.loaded = None;
         let source = &self.table.source;
         let block = match &self.settings.read_cache_hits {
-            None => source.data_block((handle, seen), &self.settings.read, Some(&mut self.readahead))?,
-            Some(read_cache_hits) => {
-                source.data_block_noting(handle, &self.settings.read, &mut self.readahead, read_cache_hits)?
+            None => {
+                source.data_block((handle, seen), &self.settings.read, Some(&mut self.readahead))?
             }
+            Some(read_cache_hits) => source.data_block_noting(
+                handle,
+                &self.settings.read,
+                &mut self.readahead,
+                read_cache_hits,
+            )?,
         };
         match &mut self.data {
             Some(data) => data.reset(block),
@@ -135,8 +141,10 @@ impl TableIterator {
     /// Notes that the scan will come to the block behind the current one, or before it.
     fn look_ahead(&mut self, back: bool) {
         self.approach.next = None;
-        let Some(data) =
-            self.data.as_ref().filter(|data| self.settings.read_cache_hits.is_none() && data.is_coarse())
+        let Some(data) = self
+            .data
+            .as_ref()
+            .filter(|data| self.settings.read_cache_hits.is_none() && data.is_coarse())
         else {
             return;
         };

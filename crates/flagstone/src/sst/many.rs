@@ -1,8 +1,10 @@
-//! Point lookups of many keys at once, in stages: what one key waits for, from memory or from the disk, is under way for
-//! all of them before the first is waited for. Each stage is taken for several tables at once.
+//! Point lookups of many keys at once, in stages: what one key waits for, from memory or from the
+//! disk, is under way for all of them before the first is waited for. Each stage is taken for
+//! several tables at once.
 //!
-//! 1. [`plan`] asks the filters, searches the indexes for the blocks of the keys that pass, and looks these up in the cache:
-//!    a step at a time, each asking for the memory that the next will wait for.
+//! 1. [`plan`] asks the filters, searches the indexes for the blocks of the keys that pass, and
+//!    looks these up in the cache: a step at a time, each asking for the memory that the next will
+//!    wait for.
 //! 2. [`Table::search_planned`] searches them, key by key.
 //! 3. [`read_missing`] reads the blocks that the cache does not have; then 2 for their keys.
 
@@ -50,7 +52,8 @@ impl Planned {
     }
 }
 
-/// Adds to `planned` the keys of the batch `all` that the tables may hold, for each table in the order of its file.
+/// Adds to `planned` the keys of the batch `all` that the tables may hold, for each table in the
+/// order of its file.
 pub fn plan(
     all: &[LookupKey<'_>],
     parts: &mut [Part<'_, '_>],
@@ -83,8 +86,10 @@ pub fn plan(
     for step in 0..3 {
         each(parts, planned, |table, one| {
             if one.step == Some(step) {
-                one.step =
-                    one.cursor.place(table).and_then(|at| table.source.approach(at, step, Purpose::Search));
+                one.step = one
+                    .cursor
+                    .place(table)
+                    .and_then(|at| table.source.approach(at, step, Purpose::Search));
             }
             Ok(())
         });
@@ -100,7 +105,8 @@ pub fn plan(
         Ok(())
     });
     for part in parts {
-        planned[part.planned.clone()].sort_unstable_by_key(|one| (one.handle.map(|at| at.offset), one.at));
+        planned[part.planned.clone()]
+            .sort_unstable_by_key(|one| (one.handle.map(|at| at.offset), one.at));
     }
 }
 
@@ -112,17 +118,23 @@ fn each(
 ) {
     for part in parts {
         if let Some(table) = part.table
-            && planned[part.planned.clone()].iter_mut().try_for_each(|one| step(table, one)).is_err()
+            && planned[part.planned.clone()]
+                .iter_mut()
+                .try_for_each(|one| step(table, one))
+                .is_err()
         {
             part.table = None;
         }
     }
 }
 
-/// Reads the missing blocks of planned keys together, those of one block next to each other. What cannot be read stays missing:
-/// the search reads it by itself, and learns why. Returns how many reads there were, and how many of them the kernel had in
-/// hand together.
-pub fn read_missing(missing: &mut [(&Table, &mut Planned)], settings: &ReadSettings) -> (usize, usize) {
+/// Reads the missing blocks of planned keys together, those of one block next to each other. What
+/// cannot be read stays missing: the search reads it by itself, and learns why. Returns how many
+/// reads there were, and how many of them the kernel had in hand together.
+pub fn read_missing(
+    missing: &mut [(&Table, &mut Planned)],
+    settings: &ReadSettings,
+) -> (usize, usize) {
     let mut places = Vec::with_capacity(missing.len());
     let mut wanted: Vec<(&Table, BlockHandle)> = Vec::with_capacity(missing.len());
     let mut found_at = Vec::with_capacity(missing.len());
@@ -141,7 +153,8 @@ pub fn read_missing(missing: &mut [(&Table, &mut Planned)], settings: &ReadSetti
     let mut blocks: Vec<Option<Block>> = vec![None; wanted.len()];
     let together = read_together(&places, &mut |at, stored: Result<&[u8]>| {
         let (table, handle) = wanted[at];
-        blocks[at] = stored.and_then(|stored| table.source.data_block_of(stored, handle, settings)).ok();
+        blocks[at] =
+            stored.and_then(|stored| table.source.data_block_of(stored, handle, settings)).ok();
     });
     for ((_, one), at) in missing.iter_mut().zip(found_at) {
         one.block = at.and_then(|at| blocks[at].clone());
@@ -175,14 +188,16 @@ impl Table {
         Ok(())
     }
 
-    /// The cursor's data block, if any tier of the cache has it; what cannot be decompressed counts as missing.
+    /// The cursor's data block, if any tier of the cache has it; what cannot be decompressed counts
+    /// as missing.
     fn block_in_memory(&self, cursor: &IndexCursor, settings: &ReadSettings) -> Option<Block> {
         let place = cursor.place(self)?;
         let second = || self.source.in_second_tier(place.0, settings).ok().flatten();
         self.source.cached_data_block(place).or_else(second)
     }
 
-    /// [`Table::get_admitted`] for a key that was planned; reads its block if that is still missing.
+    /// [`Table::get_admitted`] for a key that was planned; reads its block if that is still
+    /// missing.
     ///
     /// # Errors
     /// As [`Table::get_admitted`].

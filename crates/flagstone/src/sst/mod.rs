@@ -32,7 +32,8 @@ mod verify;
 
 pub use block::{Block, BlockSlice, ValueRef};
 pub use builder::{
-    RANGE_DELETION_BYTES_MAX, TableBuilder, TableSummary, parallel_compression_memory, range_deletion_bytes,
+    RANGE_DELETION_BYTES_MAX, TableBuilder, TableSummary, parallel_compression_memory,
+    range_deletion_bytes,
 };
 pub use cached::{BlockCache, CachedBlock, IndexPartition, Slim};
 pub use filter::{Filter, FilterPolicy};

@@ -2,7 +2,8 @@
 //!
 //! 1. Read the footer, then the metaindex.
 //! 2. Read the properties: index type and flavor, global sequence number, filter contents.
-//! 3. Read dictionary, index (the top level if partitioned, with its hash), filter (likewise), range tombstones.
+//! 3. Read dictionary, index (the top level if partitioned, with its hash), filter (likewise),
+//!    range tombstones.
 //!
 //! The last bytes of the file are read with one call; what lies in them needs no other.
 
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use crate::base::coding::Decoder;
 use crate::base::compression::DecompressionDictionary;
 use crate::base::{
-    Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, RangeTombstone, Result,
-    SequenceNumber, UniqueId, ValueType,
+    Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, RangeTombstone,
+    Result, SequenceNumber, UniqueId, ValueType,
 };
 use crate::cache::Priority;
 use crate::env::File;
@@ -28,7 +29,8 @@ use super::properties::{TableProperties, name};
 use super::settings::TableReadSettings;
 use super::table::{FilterKind, Table, TableFilter, check_supported};
 
-/// What is read at once: enough for metaindex, properties and range tombstones, and for all of a small table.
+/// What is read at once: enough for metaindex, properties and range tombstones, and for all of a
+/// small table.
 const TAIL_SIZE: u64 = 32 * 1024;
 
 /// The first format version whose index may have user keys.
@@ -62,9 +64,9 @@ pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProp
 
 /// Where the properties lie; `None` for a table without any, as LevelDB writes them.
 pub(super) fn properties_handle(meta_blocks: &[(String, BlockHandle)]) -> Option<BlockHandle> {
-    let found = meta_blocks
-        .iter()
-        .find(|(name, _)| [meta_name::PROPERTIES, meta_name::OLD_PROPERTIES].contains(&name.as_str()));
+    let found = meta_blocks.iter().find(|(name, _)| {
+        [meta_name::PROPERTIES, meta_name::OLD_PROPERTIES].contains(&name.as_str())
+    });
     found.map(|&(_, handle)| handle)
 }
 
@@ -96,7 +98,8 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         tail,
     };
     let meta_blocks = read_metaindex(&source, verify)?;
-    let find = |name: &str| meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle);
+    let find =
+        |name: &str| meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle);
     let properties = read_listed_properties(&source, &meta_blocks, verify)?;
     check_supported(&properties, &settings.comparator)?;
     check_unique_id(&properties, settings.unique_id)?;
@@ -117,7 +120,9 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         index.hash = read_prefix_hash(&source, &find, &properties, &settings, &index)?;
     }
     let mut filter = read_filter(&source, &find, &properties, &settings, &index)?;
-    if let (true, FilterKind::None, Some(given)) = (settings.use_filter, &filter.kind, settings.key_filter) {
+    if let (true, FilterKind::None, Some(given)) =
+        (settings.use_filter, &filter.kind, settings.key_filter)
+    {
         let kind = FilterKind::Full(given);
         filter = TableFilter { kind, whole_keys: true, prefixes: None, overlaps: false };
     }
@@ -125,9 +130,10 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     let (range_tombstones, num_range_tombstones) = match find(meta_name::RANGE_DELETIONS) {
         Some(handle) => {
             let tombstones = read_range_tombstones(&source, handle, global_sequence, verify)?;
-            let too_deep = || source.locate(Error::corruption("range deletions nested too deeply"), handle);
-            let fragmented =
-                FragmentedRangeTombstones::of_table(comparator, &tombstones).ok_or_else(too_deep)?;
+            let too_deep =
+                || source.locate(Error::corruption("range deletions nested too deeply"), handle);
+            let fragmented = FragmentedRangeTombstones::of_table(comparator, &tombstones)
+                .ok_or_else(too_deep)?;
             (fragmented, tombstones.len() as u64)
         }
         None => (FragmentedRangeTombstones::new(comparator, Vec::new()), 0),
@@ -155,14 +161,20 @@ pub(super) fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)>
     let mut tail = vec![0; length as usize];
     let read = file.read_at(size - length, &mut tail)?;
     if read < tail.len() {
-        return Err(Error::corruption(format!("file is shorter than the {size} bytes it should have")));
+        return Err(Error::corruption(format!(
+            "file is shorter than the {size} bytes it should have"
+        )));
     }
     let footer = Footer::decode(&tail, size);
-    let footer = footer.map_err(|error| error.at_offset(size.saturating_sub(FOOTER_SIZE as u64)))?;
+    let footer =
+        footer.map_err(|error| error.at_offset(size.saturating_sub(FOOTER_SIZE as u64)))?;
     Ok((footer, tail))
 }
 
-pub(super) fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(String, BlockHandle)>> {
+pub(super) fn read_metaindex(
+    source: &BlockSource,
+    verify: bool,
+) -> Result<Vec<(String, BlockHandle)>> {
     let handle = source.footer.metaindex;
     // LevelDB compresses it like any other block.
     let block = source.read_block(handle, verify, false)?;
@@ -178,8 +190,8 @@ pub(super) fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(
     Ok(entries)
 }
 
-/// Reads the properties, also where ingestion changed the global sequence number in place: the checksum was then
-/// taken with zeros there.
+/// Reads the properties, also where ingestion changed the global sequence number in place: the
+/// checksum was then taken with zeros there.
 pub(super) fn read_properties(
     source: &BlockSource,
     handle: BlockHandle,
@@ -249,13 +261,21 @@ fn read_index(
     if source.footer.format_version >= USER_KEYS_SINCE && !properties.tells_index_keys() {
         check_internal_keys(&top).map_err(|error| source.locate(error, handle))?;
     }
-    Ok(TableIndex { index_type, flavor, in_partitions: index_type == IndexType::TwoLevel, top, hash: None })
+    Ok(TableIndex {
+        index_type,
+        flavor,
+        in_partitions: index_type == IndexType::TwoLevel,
+        top,
+        hash: None,
+    })
 }
 
-/// Keys of an index are internal keys where the table does not tell. User keys would pass for some, and keys would not be found.
+/// Keys of an index are internal keys where the table does not tell. User keys would pass for some,
+/// and keys would not be found.
 fn check_internal_keys(index: &IndexBlock) -> Result<()> {
-    let is_internal =
-        |at: usize| InternalKey::parse(&index.key(at)).is_some_and(|key| key.value_type().is_some());
+    let is_internal = |at: usize| {
+        InternalKey::parse(&index.key(at)).is_some_and(|key| key.value_type().is_some())
+    };
     if (0..index.len()).all(is_internal) {
         Ok(())
     } else {
@@ -265,16 +285,18 @@ fn check_internal_keys(index: &IndexBlock) -> Result<()> {
     }
 }
 
-/// Puts an index into the cache, if it fits: from now on it is the only partition of an index with one entry. A hash is not
-/// used then.
+/// Puts an index into the cache, if it fits: from now on it is the only partition of an index with
+/// one entry. A hash is not used then.
 fn hand_to_cache(index: TableIndex, handle: BlockHandle, source: &BlockSource) -> TableIndex {
-    let fits = source.cache.as_ref().is_some_and(|cache| index.top.memory_usage() <= cache.largest());
+    let fits =
+        source.cache.as_ref().is_some_and(|cache| index.top.memory_usage() <= cache.largest());
     let Some(top) = index.top.above(handle).filter(|_| fits) else { return index };
     source.keep_index(handle, index.top);
     TableIndex { top, in_partitions: true, ..index }
 }
 
-/// Reads the hash index; `None` if the table lacks it or made it by another rule: the binary index then does alone.
+/// Reads the hash index; `None` if the table lacks it or made it by another rule: the binary index
+/// then does alone.
 fn read_prefix_hash(
     source: &BlockSource,
     find: &impl Fn(&str) -> Option<BlockHandle>,
@@ -298,7 +320,10 @@ fn same_extractor<'a>(
     properties: &TableProperties,
     settings: &'a TableReadSettings,
 ) -> Option<&'a PrefixExtractor> {
-    settings.prefix_extractor.as_ref().filter(|extractor| extractor.name() == properties.prefix_extractor)
+    settings
+        .prefix_extractor
+        .as_ref()
+        .filter(|extractor| extractor.name() == properties.prefix_extractor)
 }
 
 fn read_filter(
@@ -333,7 +358,9 @@ fn read_filter(
         FilterKind::None
     };
     let has_prefixes = match kind {
-        FilterKind::Partitioned(_) => properties.prefix_filtering() && properties.repeats_prefixes(),
+        FilterKind::Partitioned(_) => {
+            properties.prefix_filtering() && properties.repeats_prefixes()
+        }
         _ => properties.prefix_filtering(),
     };
     let prefixes = same_extractor(properties, settings).filter(|_| has_prefixes).cloned();
@@ -350,7 +377,8 @@ pub(super) fn read_range_tombstones(
 ) -> Result<Vec<RangeTombstone>> {
     let block = source.read_raw(handle, verify).and_then(|bytes| Block::new(&bytes));
     let block = block.map_err(|error| source.locate(error, handle))?;
-    let bad = || source.locate(Error::corruption("bad entry in the block of range tombstones"), handle);
+    let bad =
+        || source.locate(Error::corruption("bad entry in the block of range tombstones"), handle);
     let mut tombstones = Vec::new();
     let mut walk = BlockWalk::new(&block).map_err(|error| source.locate(error, handle))?;
     while let Some(end) = walk.next().map_err(|error| source.locate(error, handle))? {

@@ -1,12 +1,14 @@
 //! What a table says about itself: the properties block.
 //!
-//! An ordinary block with one restart, names ascending; numbers are varint64 unless [`name`] says otherwise.
+//! An ordinary block with one restart, names ascending; numbers are varint64 unless [`name`] says
+//! otherwise.
 
 use std::collections::BTreeMap;
 
 use crate::base::coding::{Decoder, fixed32_at, fixed64_at, put_lps, put_varint64};
 use crate::base::{
-    Error, FileNumber, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, UniqueId,
+    Error, FileNumber, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    UniqueId,
 };
 
 use super::block::{Block, BlockBuilder, BlockWalk};
@@ -39,7 +41,8 @@ pub(crate) mod name {
     pub const FIXED_KEY_LENGTH: &str = "rocksdb.fixed.key.length";
     pub const NEWEST_KEY_TIME: &str = "rocksdb.newest.key.time";
     pub const COLUMN_FAMILY_ID: &str = "rocksdb.column.family.id";
-    /// The table's bounds as the MANIFEST has them, if there are range tombstones: two internal keys, each lps.
+    /// The table's bounds as the MANIFEST has them, if there are range tombstones: two internal
+    /// keys, each lps.
     pub const BOUNDS: &str = "flagstone.bounds";
     /// When the table was written, tables had all writes of the family up to this sequence number.
     pub const FLUSHED_UNTIL: &str = "flagstone.flushed.until";
@@ -149,17 +152,21 @@ pub struct TableProperties {
 }
 
 impl TableProperties {
-    /// Whether the property of this name is a text in [`TableProperties::raw`]: some texts look like stored numbers.
+    /// Whether the property of this name is a text in [`TableProperties::raw`]: some texts look
+    /// like stored numbers.
     pub fn is_text(name: &str) -> bool {
         let others = [name::COMPRESSION_OPTIONS, name::PROPERTY_COLLECTORS];
         TEXTS.iter().map(|(text, _)| *text).chain(others).any(|text| text == name)
     }
 
-    /// Whether the writer held data blocks back to make a compression dictionary of them, if they gave one or not.
+    /// Whether the writer held data blocks back to make a compression dictionary of them, if they
+    /// gave one or not.
     pub fn had_dictionary(&self) -> bool {
-        let options = self.raw.get(&b"rocksdb.compression_options"[..]).map_or(&[][..], Vec::as_slice);
-        let bytes =
-            |field: &[u8]| field.trim_ascii().strip_prefix(b"max_dict_bytes=").map(|bytes| bytes != b"0");
+        let options =
+            self.raw.get(&b"rocksdb.compression_options"[..]).map_or(&[][..], Vec::as_slice);
+        let bytes = |field: &[u8]| {
+            field.trim_ascii().strip_prefix(b"max_dict_bytes=").map(|bytes| bytes != b"0")
+        };
         options.split(|byte| *byte == b';').filter_map(bytes).any(|is_set| is_set)
     }
 
@@ -181,7 +188,8 @@ impl TableProperties {
         figures.into_iter().for_each(|(sum, more)| *sum = sum.saturating_add(more));
     }
 
-    /// Reads a properties block. A property that is to be a number and is none counts as missing, as in RocksDB.
+    /// Reads a properties block. A property that is to be a number and is none counts as missing,
+    /// as in RocksDB.
     ///
     /// # Errors
     /// `Corruption` if names are out of order.
@@ -213,7 +221,8 @@ impl TableProperties {
         Ok(properties)
     }
 
-    /// Fills [`TableProperties::raw`] from the fields; what is there already stays unless a field stands for it.
+    /// Fills [`TableProperties::raw`] from the fields; what is there already stays unless a field
+    /// stands for it.
     pub(crate) fn fill_raw(&mut self) {
         for (name, field) in NUMBERS {
             let number = *field(self);
@@ -224,15 +233,18 @@ impl TableProperties {
         }
         for (name, field) in TEXTS {
             let text = field(self).clone();
-            let absent =
-                text.is_empty() && matches!(name, "rocksdb.merge.operator" | "rocksdb.prefix.extractor.name");
+            let absent = text.is_empty()
+                && matches!(name, "rocksdb.merge.operator" | "rocksdb.prefix.extractor.name");
             if absent {
                 self.set(name, NO_COMPONENT.as_bytes());
             } else if !text.is_empty() {
                 self.set(name, text.as_bytes());
             }
         }
-        self.set_number(name::COLUMN_FAMILY_ID, self.column_family.map_or(UNKNOWN_COLUMN_FAMILY, u64::from));
+        self.set_number(
+            name::COLUMN_FAMILY_ID,
+            self.column_family.map_or(UNKNOWN_COLUMN_FAMILY, u64::from),
+        );
     }
 
     /// The block that holds [`TableProperties::raw`].
@@ -263,7 +275,9 @@ impl TableProperties {
     pub fn number(&self, name: &str) -> Result<Option<u64>> {
         let Some(bytes) = self.raw.get(name.as_bytes()) else { return Ok(None) };
         let number = Decoder::new(bytes).varint64();
-        number.map(Some).ok_or_else(|| Error::corruption(format!("table property {name} is no number")))
+        number
+            .map(Some)
+            .ok_or_else(|| Error::corruption(format!("table property {name} is no number")))
     }
 
     fn flag(&self, name: &str) -> Option<bool> {
@@ -285,7 +299,8 @@ impl TableProperties {
         bytes
     }
 
-    /// When the table was written, tables had all writes of the family up to this sequence number; `None` if it is not told.
+    /// When the table was written, tables had all writes of the family up to this sequence number;
+    /// `None` if it is not told.
     pub fn flushed_until(&self) -> Option<SequenceNumber> {
         self.number(name::FLUSHED_UNTIL).ok().flatten()
     }
@@ -300,14 +315,15 @@ impl TableProperties {
         self.flag(name::PREFIX_FILTERING).unwrap_or(false)
     }
 
-    /// Whether filter partitions are cut elsewhere than the index's. All who do so put the prefixes of the keys before and behind
-    /// a partition into it, too; others did that only later, and not all at once.
+    /// Whether filter partitions are cut elsewhere than the index's. All who do so put the prefixes
+    /// of the keys before and behind a partition into it, too; others did that only later, and not
+    /// all at once.
     pub(crate) fn decoupled_filters(&self) -> bool {
         self.flag(name::DECOUPLED_FILTERS).unwrap_or(false)
     }
 
-    /// Whether each filter partition has the prefixes of all its keys. RocksDB 5.14 left out those that the partition before had;
-    /// since 5.15 there is this property.
+    /// Whether each filter partition has the prefixes of all its keys. RocksDB 5.14 left out those
+    /// that the partition before had; since 5.15 there is this property.
     pub(crate) fn repeats_prefixes(&self) -> bool {
         self.tells_index_keys()
     }
@@ -317,8 +333,8 @@ impl TableProperties {
         self.raw.contains_key(name::INDEX_KEY_IS_USER_KEY.as_bytes())
     }
 
-    /// How data blocks are found. A table that does not say it has one block of separators, as RocksDB before 11 assumes, unless
-    /// it counts index partitions.
+    /// How data blocks are found. A table that does not say it has one block of separators, as
+    /// RocksDB before 11 assumes, unless it counts index partitions.
     ///
     /// # Errors
     /// `Corruption` if the property names no type that is known.
@@ -331,7 +347,8 @@ impl TableProperties {
         };
         let number = fixed32_at(bytes, 0);
         number.and_then(IndexType::from_number).ok_or_else(|| {
-            let value = number.map_or_else(|| bytes.escape_ascii().to_string(), |number| number.to_string());
+            let value = number
+                .map_or_else(|| bytes.escape_ascii().to_string(), |number| number.to_string());
             Error::corruption(format!("the table's index type is {value}; 0 to 3 are known"))
         })
     }
@@ -354,20 +371,29 @@ impl TableProperties {
         self.raw.contains_key(name::EXTERNAL_VERSION.as_bytes())
     }
 
-    /// The sequence number that all keys of an ingested file have; `largest` is the MANIFEST's, if there is one.
+    /// The sequence number that all keys of an ingested file have; `largest` is the MANIFEST's, if
+    /// there is one.
     ///
     /// # Errors
     /// `Corruption` if the properties contradict themselves or the MANIFEST.
-    pub(crate) fn global_sequence(&self, largest: Option<SequenceNumber>) -> Result<Option<SequenceNumber>> {
+    pub(crate) fn global_sequence(
+        &self,
+        largest: Option<SequenceNumber>,
+    ) -> Result<Option<SequenceNumber>> {
         let stored = self.raw.get(name::EXTERNAL_GLOBAL_SEQUENCE.as_bytes());
-        let version = self.raw.get(name::EXTERNAL_VERSION.as_bytes()).map(|bytes| fixed32_at(bytes, 0));
+        let version =
+            self.raw.get(name::EXTERNAL_VERSION.as_bytes()).map(|bytes| fixed32_at(bytes, 0));
         let version = match version {
             None | Some(Some(1)) if stored.is_some() => {
-                return Err(Error::corruption("global sequence number in a file that must not have one"));
+                return Err(Error::corruption(
+                    "global sequence number in a file that must not have one",
+                ));
             }
             None | Some(Some(1)) => return Ok(None),
             Some(Some(2)) => 2,
-            Some(version) => return Err(Error::corruption(format!("external file version {version:?}"))),
+            Some(version) => {
+                return Err(Error::corruption(format!("external file version {version:?}")));
+            }
         };
         debug_assert_eq!(version, 2);
         let stored = match stored {
@@ -385,14 +411,19 @@ impl TableProperties {
             None => stored,
         };
         if effective > MAX_SEQUENCE_NUMBER {
-            return Err(Error::corruption(format!("global sequence number {effective} is too large")));
+            return Err(Error::corruption(format!(
+                "global sequence number {effective} is too large"
+            )));
         }
         Ok((effective != 0).then_some(effective))
     }
 
     /// The file's identity in the MANIFEST, if the properties have what it is made of.
     pub fn unique_id(&self) -> Option<UniqueId> {
-        if self.db_identity.is_empty() || self.session_identity.is_empty() || self.original_file_number == 0 {
+        if self.db_identity.is_empty()
+            || self.session_identity.is_empty()
+            || self.original_file_number == 0
+        {
             return None;
         }
         let number = FileNumber(self.original_file_number);

@@ -1,7 +1,9 @@
-//! Lets the block cache follow a compaction: what was cached of its inputs is, of its outputs, cached again, in the same tier.
+//! Lets the block cache follow a compaction: what was cached of its inputs is, of its outputs,
+//! cached again, in the same tier.
 //!
-//! Without that, each compaction takes from readers the blocks that they use, and they must fetch all of them anew.
-//! Keys go through a compaction in order, so that the blocks read last and the block being written hold neighbours.
+//! Without that, each compaction takes from readers the blocks that they use, and they must fetch
+//! all of them anew. Keys go through a compaction in order, so that the blocks read last and the
+//! block being written hold neighbours.
 
 use std::sync::Arc;
 
@@ -21,8 +23,9 @@ pub(super) enum Tier {
     Second,
 }
 
-/// Whether the blocks that a job reads were cached. Its cursors tell, its builder asks; both in the thread of a part of a job, so
-/// that plain loads and stores do: a locked addition would wait until all that was written of the block before is in the cache.
+/// Whether the blocks that a job reads were cached. Its cursors tell, its builder asks; both in the
+/// thread of a part of a job, so that plain loads and stores do: a locked addition would wait until
+/// all that was written of the block before is in the cache.
 #[derive(Debug, Default)]
 pub struct ReadCacheHits {
     first: AtomicU32,
@@ -43,8 +46,8 @@ impl ReadCacheHits {
         counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// The first tier if it had at least half the blocks that were read since it was last asked; the second if both together
-    /// had. If none was read, what it said then.
+    /// The first tier if it had at least half the blocks that were read since it was last asked;
+    /// the second if both together had. If none was read, what it said then.
     fn ask(&self) -> Option<Tier> {
         let take = |counter: &AtomicU32| {
             let count = counter.load(Ordering::Relaxed);
@@ -90,7 +93,8 @@ pub struct Prepopulate {
 }
 
 impl Prepopulate {
-    /// A data block was written: as it is, and as the file has it, with its compression type. Whether it was put in.
+    /// A data block was written: as it is, and as the file has it, with its compression type.
+    /// Whether it was put in.
     pub(super) fn offer(
         &self,
         handle: BlockHandle,
@@ -99,7 +103,9 @@ impl Prepopulate {
     ) -> Result<bool> {
         let key = CacheKey { file: self.cache_id, offset: handle.offset };
         match (
-            self.read_cache_hits.as_ref().map_or(Some(Tier::First), |read_cache_hits| read_cache_hits.ask()),
+            self.read_cache_hits
+                .as_ref()
+                .map_or(Some(Tier::First), |read_cache_hits| read_cache_hits.ask()),
             &self.second_tier,
         ) {
             (Some(Tier::First), _) => self.put(key, block, guide),

@@ -7,14 +7,16 @@ use crate::base::{Result, prefetch};
 use crate::cache::Measured;
 use crate::env::{Advice, AlignedBuffer, Coming, DIRECT_BLOCK, File, ReadAhead};
 
-/// From windows of this size on the system is told of the next one: below, a short scan may be over before.
+/// From windows of this size on the system is told of the next one: below, a short scan may be over
+/// before.
 const HINTED_WINDOW: usize = 32 * 1024;
 
-/// Blocks of this size on are read one by one: a window would have each byte copied once more, and what is left of it when a
-/// scan ends read in vain.
+/// Blocks of this size on are read one by one: a window would have each byte copied once more, and
+/// what is left of it when a scan ends read in vain.
 const ALONE_AT_LEAST: usize = 32 * 1024;
 
-/// Bytes of the next block that are fetched from the window: it lies in memory that nobody has looked at yet.
+/// Bytes of the next block that are fetched from the window: it lies in memory that nobody has
+/// looked at yet.
 const FETCHED_MAX: usize = 4 * 1024;
 
 /// A block that begins so few bytes behind the one before follows it: padding lies between.
@@ -61,7 +63,8 @@ pub(super) struct Readahead {
 }
 
 impl Readahead {
-    /// Reads `fixed` bytes ahead from the start; with 0 it waits for a pattern, and then does as `automatic` says.
+    /// Reads `fixed` bytes ahead from the start; with 0 it waits for a pattern, and then does as
+    /// `automatic` says.
     pub fn new(fixed: usize, automatic: AutoReadahead, own: Option<OwnFile>) -> Self {
         let window = if fixed > 0 { fixed } else { automatic.initial.min(automatic.most) };
         Self {
@@ -94,7 +97,8 @@ impl Readahead {
     /// Starts anew, without the window.
     pub fn forget(&mut self) {
         let (memory, is_mapped) = (self.memory.take(), self.is_mapped);
-        *self = Self { memory, is_mapped, ..Self::new(self.fixed, self.automatic, self.own.take()) };
+        *self =
+            Self { memory, is_mapped, ..Self::new(self.fixed, self.automatic, self.own.take()) };
         self.measure();
     }
 
@@ -105,8 +109,8 @@ impl Readahead {
         }
     }
 
-    /// `length` bytes at `offset` in place, fewer at the file's end; `None` where reading ahead does not pay (yet) and
-    /// the caller reads for itself.
+    /// `length` bytes at `offset` in place, fewer at the file's end; `None` where reading ahead
+    /// does not pay (yet) and the caller reads for itself.
     ///
     /// # Errors
     /// `IoError`.
@@ -117,7 +121,8 @@ impl Readahead {
         offset: u64,
         length: usize,
     ) -> Result<Option<&[u8]>> {
-        let follows = offset.checked_sub(self.expected).is_some_and(|between| between <= PADDING_MAX);
+        let follows =
+            offset.checked_sub(self.expected).is_some_and(|between| between <= PADDING_MAX);
         self.in_order = if follows { self.in_order + 1 } else { 0 };
         self.expected = offset + length as u64;
         if let Some(at) = self.find(offset, length) {
@@ -156,10 +161,13 @@ impl Readahead {
         Ok(Some(&held[at..held.len().min(at + length)]))
     }
 
-    /// Has the system fetch what lies behind a block that is read by itself, when that comes near the end of what it was told of.
+    /// Has the system fetch what lies behind a block that is read by itself, when that comes near
+    /// the end of what it was told of.
     fn hint_alone(&mut self, file_size: u64, file: &dyn File) {
         let end = self.expected;
-        if end + self.window as u64 / 2 > self.hinted || self.hinted > end + self.automatic.most as u64 {
+        if end + self.window as u64 / 2 > self.hinted
+            || self.hinted > end + self.automatic.most as u64
+        {
             self.hint(end, file_size, file);
             self.hinted = end + self.window as u64;
             self.window = (self.window * 2).min(self.automatic.most);
@@ -179,7 +187,8 @@ impl Readahead {
         self.bytes.as_ref().map_or(&[], AlignedBuffer::as_slice)
     }
 
-    /// Fills the window with `length` bytes from `offset` on; whole blocks of a file that goes around the system's cache.
+    /// Fills the window with `length` bytes from `offset` on; whole blocks of a file that goes
+    /// around the system's cache.
     fn fetch(&mut self, offset: u64, length: usize, file: &dyn File) -> Result<()> {
         let file = self.own.as_ref().map_or(file, |own| &*own.file);
         let (mut start, mut end) = (offset, offset + length as u64);
@@ -209,7 +218,8 @@ impl Readahead {
         if let Some(OwnFile { file, ahead: Some(ahead) }) = &self.own
             && left > 0
         {
-            let length = (self.window as u64).min(left).next_multiple_of(DIRECT_BLOCK as u64) as usize;
+            let length =
+                (self.window as u64).min(left).next_multiple_of(DIRECT_BLOCK as u64) as usize;
             let mut buffer = if spare.capacity() >= length { spare } else { self.room(length) };
             buffer.resize(length);
             let coming = ahead.ask(file.clone(), start, buffer)?;
@@ -221,16 +231,22 @@ impl Readahead {
 
     /// A buffer for a window.
     fn room(&self, size: usize) -> AlignedBuffer {
-        if self.is_mapped { AlignedBuffer::of_its_own(size) } else { AlignedBuffer::with_capacity(size) }
+        if self.is_mapped {
+            AlignedBuffer::of_its_own(size)
+        } else {
+            AlignedBuffer::with_capacity(size)
+        }
     }
 
     /// How many of the bytes lie at the end of this window, if all others lie in the next.
     fn tail_before(&self, next: &NextWindow, offset: u64, length: usize) -> Option<usize> {
-        let is_near = offset >= self.start && offset + length as u64 <= next.start + next.length as u64;
+        let is_near =
+            offset >= self.start && offset + length as u64 <= next.start + next.length as u64;
         is_near.then_some(next.start.saturating_sub(offset) as usize)
     }
 
-    /// Goes over to the window that was fetched meanwhile; the bytes, of which `tail` lie in this one.
+    /// Goes over to the window that was fetched meanwhile; the bytes, of which `tail` lie in this
+    /// one.
     fn go_on(
         &mut self,
         next: NextWindow,

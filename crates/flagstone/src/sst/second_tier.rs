@@ -1,19 +1,23 @@
 //! The second tier of the block cache: data blocks in compressed form.
 //!
-//! 1. A data block that the first tier does not have is looked for here before its file is read. What is found is decompressed
-//!    for the first tier and stays here, too: the policy hears of the blocks that the first tier loses again and again.
-//! 2. A block that is read from its file comes here as it is stored there, checked and found to be sound: for the price of a
-//!    copy. One that is stored uncompressed is compressed with LZ4, and not taken if that saves less than an eighth.
-//! 3. It comes in only if it was read before, not long ago (RocksDB's placeholders): what is read once, as by a scan, drives
-//!    nothing out. [`Seen`] remembers reads.
+//! 1. A data block that the first tier does not have is looked for here before its file is read.
+//!    What is found is decompressed for the first tier and stays here, too: the policy hears of the
+//!    blocks that the first tier loses again and again.
+//! 2. A block that is read from its file comes here as it is stored there, checked and found to be
+//!    sound: for the price of a copy. One that is stored uncompressed is compressed with LZ4, and
+//!    not taken if that saves less than an eighth.
+//! 3. It comes in only if it was read before, not long ago (RocksDB's placeholders): what is read
+//!    once, as by a scan, drives nothing out. [`Seen`] remembers reads.
 //!
-//! Index and filter partitions are the first tier's alone, since they are kept decoded there; so are values of blob files.
+//! Index and filter partitions are the first tier's alone, since they are kept decoded there; so
+//! are values of blob files.
 //!
-//! **Thread safety.** That of [`Cache`]: a lookup takes no lock. What threads overwrite for each other in [`Seen`] lets a block
-//! in one read later.
+//! **Thread safety.** That of [`Cache`]: a lookup takes no lock. What threads overwrite for each
+//! other in [`Seen`] lets a block in one read later.
 //!
-//! **Invariants.** What the blocks take in memory, with what the cache needs to find them, and [`Seen`] are within the capacity:
-//! but for the cache's table, which does not shrink, where the capacity was much larger before, or blocks have a few bytes.
+//! **Invariants.** What the blocks take in memory, with what the cache needs to find them, and
+//! [`Seen`] are within the capacity: but for the cache's table, which does not shrink, where the
+//! capacity was much larger before, or blocks have a few bytes.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -26,10 +30,12 @@ use crate::cache::{Cache, CacheKey, CacheSettings, CacheStatistics};
 /// What a block takes beside its bytes: what knows where they are, and the counts of an `Arc`.
 const ENTRY_OVERHEAD: usize = size_of::<StoredBlock>() + 2 * size_of::<usize>();
 
-/// Bytes of the capacity for each block that [`Seen`] can remember: twice as many as the tier holds, or more.
+/// Bytes of the capacity for each block that [`Seen`] can remember: twice as many as the tier
+/// holds, or more.
 const BYTES_PER_SEEN: usize = 1024;
 
-/// As many it remembers at most, in 128 MiB, which are asked for at once: the capacity may be more than there is.
+/// As many it remembers at most, in 128 MiB, which are asked for at once: the capacity may be more
+/// than there is.
 const SEEN_MAX: usize = 64 << 20;
 
 thread_local! {
@@ -121,15 +127,18 @@ impl CompressedCache {
         }
     }
 
-    /// Puts a block in, in the form in which its file has it or will have it; whether it is worth it.
+    /// Puts a block in, in the form in which its file has it or will have it; whether it is worth
+    /// it.
     pub(super) fn put(&self, key: CacheKey, stored: &[u8], compression: u8) -> bool {
         if compression != CompressionType::None.to_byte() {
             return self.keep(key, stored, Form::File(compression));
         }
-        // Taken, not borrowed: in the middle of the insertion a scheduler may go on with another of its threads, which
-        // shares this one.
-        let made = || Some((Compressor::new(CompressionType::Lz4, &options(), None).ok()?, Vec::new()));
-        let Some((mut compressor, mut compressed)) = LZ4.try_with(RefCell::take).ok().flatten().or_else(made)
+        // Taken, not borrowed: in the middle of the insertion a scheduler may go on with another of
+        // its threads, which shares this one.
+        let made =
+            || Some((Compressor::new(CompressionType::Lz4, &options(), None).ok()?, Vec::new()));
+        let Some((mut compressor, mut compressed)) =
+            LZ4.try_with(RefCell::take).ok().flatten().or_else(made)
         else {
             return false;
         };
@@ -151,7 +160,8 @@ impl CompressedCache {
     }
 }
 
-/// Which blocks were read from files lately. Each belongs to a group, which remembers the last four of its own.
+/// Which blocks were read from files lately. Each belongs to a group, which remembers the last four
+/// of its own.
 struct Seen {
     /// Four tags of 16 bits, the last one lowest.
     groups: Box<[AtomicU64]>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, PrefixExtractor, SequenceNumber,
-    UniqueId,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, PrefixExtractor,
+    SequenceNumber, UniqueId,
 };
 use crate::cache::MemoryAccount;
 
@@ -22,7 +22,8 @@ use super::second_tier::CompressedCache;
 pub struct TableReadSettings {
     /// The order of the family's keys.
     pub comparator: Comparator,
-    /// Where data blocks, index and filter partitions are cached; without one they are read each time.
+    /// Where data blocks, index and filter partitions are cached; without one they are read each
+    /// time.
     pub cache: Option<Arc<BlockCache>>,
     /// Where data blocks are looked for that the cache does not have.
     pub second_tier: Option<Arc<CompressedCache>>,
@@ -34,11 +35,13 @@ pub struct TableReadSettings {
     pub use_filter: bool,
     /// The family's prefix rule, for the prefix filter; a file made by another rule has none.
     pub prefix_extractor: Option<PrefixExtractor>,
-    /// The largest sequence number that the MANIFEST gives the file; ingested files take theirs from here.
+    /// The largest sequence number that the MANIFEST gives the file; ingested files take theirs
+    /// from here.
     pub largest_sequence: Option<SequenceNumber>,
     /// The unique id that the MANIFEST gives the file; checked when both are known.
     pub unique_id: Option<UniqueId>,
-    /// Keep index and filter in the cache, if there is one and they fit, rather than with the open table.
+    /// Keep index and filter in the cache, if there is one and they fit, rather than with the open
+    /// table.
     pub cache_index_and_filter: bool,
     /// Evict index and filter blocks later than data blocks.
     pub high_priority: bool,
@@ -113,14 +116,16 @@ pub struct IterSettings {
     pub readahead_size: usize,
     /// How to read ahead otherwise.
     pub auto_readahead: AutoReadahead,
-    /// The prefix filter may rule a seek out while the cursor is confined ([`crate::base::InternalIterator::confine`]).
+    /// The prefix filter may rule a seek out while the cursor is confined
+    /// ([`crate::base::InternalIterator::confine`]).
     pub prefix_same_as_start: bool,
     /// Is told of each data block whether it was cached.
     pub read_cache_hits: Option<Arc<ReadCacheHits>>,
-    /// What is read ahead lies in mappings of its own where it is much, which go back to the system: those of jobs. Short scans
-    /// are many, and better served by what the allocator keeps.
+    /// What is read ahead lies in mappings of its own where it is much, which go back to the
+    /// system: those of jobs. Short scans are many, and better served by what the allocator keeps.
     pub maps_readahead: bool,
-    /// What is read ahead is noted in the table's account, as a cursor's; otherwise the caller sees to that.
+    /// What is read ahead is noted in the table's account, as a cursor's; otherwise the caller sees
+    /// to that.
     pub notes_readahead: bool,
 }
 
@@ -169,7 +174,8 @@ pub struct TableBuilderSettings {
     pub verify_compression: bool,
     /// Compress index blocks too.
     pub compress_index: bool,
-    /// Pad data blocks so that none straddles a page of this many bytes, a power of two; excludes compression.
+    /// Pad data blocks so that none straddles a page of this many bytes, a power of two; excludes
+    /// compression.
     pub block_align: Option<usize>,
     /// Ends data blocks early, and pads them, so that few lie across boundaries.
     pub super_block: Option<SuperBlock>,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::base::compression::DecompressionDictionary;
 use crate::base::{
-    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, RangeTombstone,
-    Result, SequenceNumber, ValueType,
+    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor,
+    RangeTombstone, Result, SequenceNumber, ValueType,
 };
 use crate::cache::{Held, Measured, MemoryKind};
 use crate::env::File;
@@ -108,8 +108,8 @@ impl Table {
         Ok(Arc::new(table))
     }
 
-    /// Takes its data blocks out of the cache: nobody will ask for them again. Those of index partitions that are not cached
-    /// stay until others take their room.
+    /// Takes its data blocks out of the cache: nobody will ask for them again. Those of index
+    /// partitions that are not cached stay until others take their room.
     pub fn uncache(&self) {
         if self.source.cache.is_none() {
             return;
@@ -123,8 +123,9 @@ impl Table {
         }
     }
 
-    /// Where to search for a key that was hashed once for all tables, `None` if the filter rules it out. With `filter_first`
-    /// the index is touched only for what the filter admits: [`Table::prefetch_for`] was called before.
+    /// Where to search for a key that was hashed once for all tables, `None` if the filter rules it
+    /// out. With `filter_first` the index is touched only for what the filter admits:
+    /// [`Table::prefetch_for`] was called before.
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming the file, or `Incomplete`.
@@ -158,11 +159,13 @@ impl Table {
     /// Looks for the block to be searched in the cache; whether it is there.
     #[inline]
     pub fn find_block(&self, admitted: &mut CandidateBlock) -> bool {
-        admitted.block = admitted.cursor.place(self).and_then(|place| self.source.cached_data_block(place));
+        admitted.block =
+            admitted.cursor.place(self).and_then(|place| self.source.cached_data_block(place));
         admitted.block.is_some()
     }
 
-    /// Calls `visit` for every point entry of the sought user key from the target on, newest first, until it breaks.
+    /// Calls `visit` for every point entry of the sought user key from the target on, newest first,
+    /// until it breaks.
     ///
     /// # Errors
     /// As [`Table::admit`], or what `visit` returned.
@@ -177,7 +180,8 @@ impl Table {
         self.search(&mut admitted.cursor, admitted.block, sought.target, settings, visit)
     }
 
-    /// Shows `visit` the target's entries from the cursor's block on, which is `first` if it was fetched already.
+    /// Shows `visit` the target's entries from the cursor's block on, which is `first` if it was
+    /// fetched already.
     #[inline]
     pub(super) fn search(
         &self,
@@ -200,7 +204,8 @@ impl Table {
         Ok(())
     }
 
-    /// Shows `visit` the target's entries in one block; continues if the next block may have more of them.
+    /// Shows `visit` the target's entries in one block; continues if the next block may have more
+    /// of them.
     #[inline]
     fn search_block(
         &self,
@@ -228,7 +233,8 @@ impl Table {
         self.walk_block(block, passed, handle, target, visit)
     }
 
-    /// Goes through the target's entries in one block key by key, after the one at this offset if it was passed already.
+    /// Goes through the target's entries in one block key by key, after the one at this offset if
+    /// it was passed already.
     fn walk_block(
         &self,
         block: Block,
@@ -249,7 +255,8 @@ impl Table {
         }
         while data.valid() {
             let key = data.key();
-            let kind = key.value_type().ok_or_else(|| Error::corruption("an entry of unknown type"))?;
+            let kind =
+                key.value_type().ok_or_else(|| Error::corruption("an entry of unknown type"))?;
             if self.comparator.compare(key.user_key(), target.user_key()).is_ne() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -297,8 +304,8 @@ impl Table {
         }
     }
 
-    /// Asks the filter partitions beside that for `user_key`: the next key may be the first of the one behind, the last key up
-    /// to here the last of the one before.
+    /// Asks the filter partitions beside that for `user_key`: the next key may be the first of the
+    /// one behind, the last key up to here the last of the one before.
     fn neighbours_admit(
         &self,
         top: &IndexBlock,
@@ -349,10 +356,12 @@ impl Table {
         }
     }
 
-    /// Whether index and filter lie in memory as a whole, so that to be told where a key may be takes no file.
+    /// Whether index and filter lie in memory as a whole, so that to be told where a key may be
+    /// takes no file.
     #[inline]
     pub fn admits_from_memory(&self) -> bool {
-        !self.index.partitioned() && matches!(self.filter.kind, FilterKind::None | FilterKind::Full(_))
+        !self.index.partitioned()
+            && matches!(self.filter.kind, FilterKind::None | FilterKind::Full(_))
     }
 
     /// Asks for what a lookup begins with.
@@ -363,7 +372,8 @@ impl Table {
         }
     }
 
-    /// Asks for the part of the filter that [`Table::filter_admits`] looks at, if that is known without looking.
+    /// Asks for the part of the filter that [`Table::filter_admits`] looks at, if that is known
+    /// without looking.
     #[inline]
     pub(super) fn prefetch_filter(&self, element: FilterKey<'_>) {
         if let FilterKind::Full(filter) = &self.filter.kind {
@@ -391,7 +401,8 @@ impl Table {
         &self.range_tombstones
     }
 
-    /// The range deletions as they were written, in the order of the file; [`Table::range_tombstones`] has what they come to.
+    /// The range deletions as they were written, in the order of the file;
+    /// [`Table::range_tombstones`] has what they come to.
     ///
     /// # Errors
     /// `Corruption`; `IoError`.
@@ -468,13 +479,19 @@ impl Table {
         self.index.flavor
     }
 
-    /// Where data blocks end, as far as is known: as the properties say, or else where the first other block lies.
+    /// Where data blocks end, as far as is known: as the properties say, or else where the first
+    /// other block lies.
     pub(super) fn data_end(&self) -> u64 {
         let TableProperties { tail_start_offset, data_size, .. } = self.properties;
-        let end = [tail_start_offset, data_size].into_iter().find(|&end| end > 0).unwrap_or_else(|| {
-            let listed = self.meta_blocks.iter().map(|&(_, handle)| handle);
-            listed.chain(self.source.footer.index).map(|handle| handle.offset).min().unwrap_or(0)
-        });
+        let end =
+            [tail_start_offset, data_size].into_iter().find(|&end| end > 0).unwrap_or_else(|| {
+                let listed = self.meta_blocks.iter().map(|&(_, handle)| handle);
+                listed
+                    .chain(self.source.footer.index)
+                    .map(|handle| handle.offset)
+                    .min()
+                    .unwrap_or(0)
+            });
         end.min(self.source.file_size)
     }
 }
@@ -491,7 +508,8 @@ fn filter_partition(top: &IndexBlock, user_key: &[u8]) -> Option<usize> {
     Some(top.seek_user_key(user_key).min(last))
 }
 
-/// Refuses a table whose keys lack a part that only RocksDB would add back, or that has blobs before its data blocks.
+/// Refuses a table whose keys lack a part that only RocksDB would add back, or that has blobs
+/// before its data blocks.
 pub(super) fn check_supported(properties: &TableProperties, comparator: &Comparator) -> Result<()> {
     let persisted = properties.number(super::properties::name::TIMESTAMPS_PERSISTED)?;
     // The built-in orders have no timestamps.

@@ -1,15 +1,17 @@
 //! Reads all of a table and holds every part against the others.
 //!
-//! 1. Each block of the metaindex is read and its checksum checked (also of those whose meaning is unknown).
-//! 2. The index is walked; each data block is read from the file, not from the cache. Its entries must ascend, lie
-//!    above the key of the index entry before and not above their own, and be in the filter.
+//! 1. Each block of the metaindex is read and its checksum checked (also of those whose meaning is
+//!    unknown).
+//! 2. The index is walked; each data block is read from the file, not from the cache. Its entries
+//!    must ascend, lie above the key of the index entry before and not above their own, and be in
+//!    the filter.
 //! 3. What was counted must agree with the properties.
 
 use std::sync::Arc;
 
 use crate::base::{
-    Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, PACKED_SIZE, Result,
-    ValueType,
+    Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, PACKED_SIZE,
+    Result, ValueType,
 };
 
 use super::block::{Block, BlockIter};
@@ -28,7 +30,8 @@ const READAHEAD: usize = 256 << 10;
 pub struct BlockFault {
     /// What, with file and offset.
     pub error: Error,
-    /// The user keys that the damaged block may hold: from the first (exclusive; empty: from the start) to the second.
+    /// The user keys that the damaged block may hold: from the first (exclusive; empty: from the
+    /// start) to the second.
     pub key_range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -93,7 +96,8 @@ pub(super) fn out_of_order(last: InternalKey<'_>, key: InternalKey<'_>) -> Error
 }
 
 impl Table {
-    /// Looks only for what readers do not: whether entries ascend. Every 1,024 of them it asks whether it is to go on.
+    /// Looks only for what readers do not: whether entries ascend. Every 1,024 of them it asks
+    /// whether it is to go on.
     ///
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset; what `goes_on` returns.
@@ -109,7 +113,9 @@ impl Table {
             }
             count += 1;
             let key = iter.key();
-            if let Some(last) = last.as_ref().filter(|last| order.compare(last.as_key(), key).is_ge()) {
+            if let Some(last) =
+                last.as_ref().filter(|last| order.compare(last.as_key(), key).is_ge())
+            {
                 return Err(iter.locate(out_of_order(last.as_key(), key)));
             }
             match &mut last {
@@ -185,15 +191,22 @@ impl Check<'_> {
         let mut step = cursor.seek_to_first(self.table, &settings);
         loop {
             if let Err(error) = step {
-                self.fault(error.context("index partition; the blocks behind it were not checked"), None);
+                self.fault(
+                    error.context("index partition; the blocks behind it were not checked"),
+                    None,
+                );
                 return false;
             }
-            let (Some(handle), Some(upper)) = (cursor.handle(self.table), cursor.key(self.table)) else {
+            let (Some(handle), Some(upper)) = (cursor.handle(self.table), cursor.key(self.table))
+            else {
                 return true;
             };
             if let Err(error) = self.data_block(handle, &upper) {
                 let range = (self.user_part(self.lower.as_deref()), self.user_part(Some(&upper)));
-                self.fault(error.at(self.table.source.path()).at_offset(handle.offset), Some(range));
+                self.fault(
+                    error.at(self.table.source.path()).at_offset(handle.offset),
+                    Some(range),
+                );
                 self.last = None;
             }
             self.counts.blocks += 1;
@@ -235,7 +248,10 @@ impl Check<'_> {
             return self.content(key, value);
         }
         let order = |a: InternalKey<'_>, b: InternalKey<'_>| {
-            table.comparator.compare(a.user_key(), b.user_key()).then_with(|| b.packed().cmp(&a.packed()))
+            table
+                .comparator
+                .compare(a.user_key(), b.user_key())
+                .then_with(|| b.packed().cmp(&a.packed()))
         };
         if let Some(last) = self.last.as_ref().filter(|last| order(last.as_key(), key).is_ge()) {
             return Err(out_of_order(last.as_key(), key));
@@ -247,7 +263,9 @@ impl Check<'_> {
                 order(key, InternalKey::from_checked(index_key))
             }
         };
-        if against(upper).is_gt() || self.lower.as_deref().is_some_and(|lower| against(lower).is_le()) {
+        if against(upper).is_gt()
+            || self.lower.as_deref().is_some_and(|lower| against(lower).is_le())
+        {
             return Err(Error::corruption(format!("the index does not lead to {key:?}")));
         }
         self.content(key, value)
@@ -264,7 +282,9 @@ impl Check<'_> {
         counts.key_bytes += key.as_bytes().len() as u64;
         counts.value_bytes += value.len() as u64;
         match key.value_type() {
-            Some(ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp) => {
+            Some(
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp,
+            ) => {
                 counts.deletions += 1;
             }
             Some(ValueType::Merge) => counts.merges += 1,
@@ -279,7 +299,9 @@ impl Check<'_> {
         };
         let filter = match &self.filter {
             Some(filter) => filter,
-            None => self.filter.insert(self.table.source.filter_partition(*handle, &self.table.quiet())?),
+            None => self
+                .filter
+                .insert(self.table.source.filter_partition(*handle, &self.table.quiet())?),
         };
         Ok(filter.may_contain(FilterKey::new(user_key)))
     }
@@ -309,9 +331,12 @@ impl Check<'_> {
         let wrong: Vec<String> = pairs
             .iter()
             .filter(|(name, stored, counted)| {
-                stored != counted && properties.raw.contains_key(format!("rocksdb.{name}").as_bytes())
+                stored != counted
+                    && properties.raw.contains_key(format!("rocksdb.{name}").as_bytes())
             })
-            .map(|(name, stored, counted)| format!("property {name} is {stored}, but {counted} were counted"))
+            .map(|(name, stored, counted)| {
+                format!("property {name} is {stored}, but {counted} were counted")
+            })
             .collect();
         for message in wrong {
             self.fault(Error::corruption(message), None);

@@ -7,7 +7,9 @@ use super::{Rule, TtlDb, TtlIter};
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::{ColumnFamily, PartBeforeTail, Value, ValuePart};
-use crate::expiry::{STAMP_ETERNAL, STAMP_SIZE, StampUnderWay, no_stamp, split, stamped, unstamped};
+use crate::expiry::{
+    STAMP_ETERNAL, STAMP_SIZE, StampUnderWay, no_stamp, split, stamped, unstamped,
+};
 use crate::options::{ReadOptions, WriteOptions};
 
 /// The stamps of a batch's operands, by family; to be held until it is written.
@@ -62,13 +64,13 @@ impl TtlDb {
         self.base.write_with(options, batch)
     }
 
-    /// Sets `key` to a value that lives up to and in the second `expiry` since 1970, however long other values of the family
-    /// live. The family must have a time to live: what is stored is the time at which an ordinary value with the same expiry
-    /// would have been written.
+    /// Sets `key` to a value that lives up to and in the second `expiry` since 1970, however long
+    /// other values of the family live. The family must have a time to live: what is stored is the
+    /// time at which an ordinary value with the same expiry would have been written.
     ///
     /// # Errors
-    /// As [`TtlDb::put_cf`]; `InvalidArgument` if the family's values live for ever, or for an expiry earlier than 2013 or
-    /// later than 2038 plus the family's time to live.
+    /// As [`TtlDb::put_cf`]; `InvalidArgument` if the family's values live for ever, or for an
+    /// expiry earlier than 2013 or later than 2038 plus the family's time to live.
     pub fn put_until(
         &self,
         options: &WriteOptions,
@@ -121,7 +123,8 @@ impl TtlDb {
         self.base.delete_cf(family, key)
     }
 
-    /// Writes a batch, its values and operands stamped with the present time. The batch itself stays as it is.
+    /// Writes a batch, its values and operands stamped with the present time. The batch itself
+    /// stays as it is.
     ///
     /// # Errors
     /// As [`TtlDb::write_with`].
@@ -132,7 +135,8 @@ impl TtlDb {
     /// As [`TtlDb::write`], as `options` say.
     ///
     /// # Errors
-    /// As [`Db::write_with`](crate::db::Db::write_with); `NotSupported` for entities and what belongs to two-phase commit.
+    /// As [`Db::write_with`](crate::db::Db::write_with); `NotSupported` for entities and what
+    /// belongs to two-phase commit.
     pub fn write_with(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
         let mut written = None;
         let stamp_of_value = |rule: &Rule| {
@@ -143,12 +147,19 @@ impl TtlDb {
         self.base.write_with(options, stamped)
     }
 
-    /// The same; the values of the batch, not what is merged, live up to and in the second `expiry` since 1970.
+    /// The same; the values of the batch, not what is merged, live up to and in the second `expiry`
+    /// since 1970.
     ///
     /// # Errors
     /// As [`TtlDb::write_with`] and [`TtlDb::put_until`].
-    pub fn write_until(&self, options: &WriteOptions, batch: &WriteBatch, expiry: u64) -> Result<()> {
-        let (stamped, _under_way) = self.stamp_all(batch, |rule| rule.lifetime.stamp_of_expiry(expiry))?;
+    pub fn write_until(
+        &self,
+        options: &WriteOptions,
+        batch: &WriteBatch,
+        expiry: u64,
+    ) -> Result<()> {
+        let (stamped, _under_way) =
+            self.stamp_all(batch, |rule| rule.lifetime.stamp_of_expiry(expiry))?;
         self.base.write_with(options, stamped)
     }
 
@@ -166,7 +177,8 @@ impl TtlDb {
                 }
                 Operation::Merge { cf, key, operand } => {
                     let lifetime = self.rule(cf)?.lifetime;
-                    let under_way = operands.entry(cf).or_insert_with(|| lifetime.stamp_of_operand());
+                    let under_way =
+                        operands.entry(cf).or_insert_with(|| lifetime.stamp_of_operand());
                     all.merge_cf(cf, key, stamped(operand, under_way.stamp))?
                 }
                 Operation::Delete { cf, key } => all.delete_cf(cf, key)?,
@@ -238,9 +250,10 @@ impl TtlDb {
         }
     }
 
-    /// Some bytes of the value of `key` in a family, by their positions; `None` if there is no value. As
-    /// [`Db::get_range`](crate::db::Db::get_range), without the stamp: a range that leaves the value is cut off at its end, and
-    /// the size told is the value's. The stamp is read with them, at the value's end, so of a large value one piece more.
+    /// Some bytes of the value of `key` in a family, by their positions; `None` if there is no
+    /// value. As [`Db::get_range`](crate::db::Db::get_range), without the stamp: a range that
+    /// leaves the value is cut off at its end, and the size told is the value's. The stamp is read
+    /// with them, at the value's end, so of a large value one piece more.
     ///
     /// # Errors
     /// As [`TtlDb::get_with`].
@@ -278,7 +291,10 @@ impl TtlDb {
         };
         let now = rule.lifetime.now();
         let all = self.base.multi_get_with(options, family, keys);
-        keys.iter().zip(all).map(|(key, stored)| rule.value_of(key.as_ref(), stored?, now)).collect()
+        keys.iter()
+            .zip(all)
+            .map(|(key, stored)| rule.value_of(key.as_ref(), stored?, now))
+            .collect()
     }
 
     /// A cursor over the keys of `default`, as [`TtlDb::iter_cf`].
@@ -290,8 +306,9 @@ impl TtlDb {
         self.iter_cf(self.base.default_column_family(), options)
     }
 
-    /// A cursor over the keys of a family; not yet positioned. What expires while it is in use is still there for it; but with
-    /// `auto_refresh_iterator_with_snapshot` not what a compaction has dropped before the cursor comes to it.
+    /// A cursor over the keys of a family; not yet positioned. What expires while it is in use is
+    /// still there for it; but with `auto_refresh_iterator_with_snapshot` not what a compaction has
+    /// dropped before the cursor comes to it.
     ///
     /// # Errors
     /// As [`Db::iter_cf`](crate::db::Db::iter_cf).
@@ -314,7 +331,12 @@ impl Rule {
     }
 
     /// What a reader who began at `now` finds of what is stored, if anything is.
-    pub(super) fn value_of(&self, key: &[u8], stored: Option<Value>, now: u64) -> Result<Option<Value>> {
+    pub(super) fn value_of(
+        &self,
+        key: &[u8],
+        stored: Option<Value>,
+        now: u64,
+    ) -> Result<Option<Value>> {
         match stored {
             Some(stored) => Ok(self.judge(key, stored, now)?.map(|found| found.value)),
             None => Ok(None),
@@ -327,7 +349,10 @@ impl Rule {
             return Ok(None);
         }
         let size = value.len();
-        Ok(Some(ExpiringValue { value: stored.part(0..size), expiry: self.lifetime.expiry_of(stamp) }))
+        Ok(Some(ExpiringValue {
+            value: stored.part(0..size),
+            expiry: self.lifetime.expiry_of(stamp),
+        }))
     }
 }
 

@@ -11,7 +11,8 @@ use crate::expiry::{STAMP_SIZE, unstamped};
 use crate::options::ReadOptions;
 
 impl TtlDb {
-    /// [`TtlDb::get_with`] without waiting for a disk, as [`Db::get_async`](crate::db::Db::get_async).
+    /// [`TtlDb::get_with`] without waiting for a disk, as
+    /// [`Db::get_async`](crate::db::Db::get_async).
     ///
     /// # Errors
     /// As [`TtlDb::get_with`] and [`Db::get_async`](crate::db::Db::get_async).
@@ -30,7 +31,8 @@ impl TtlDb {
         }
     }
 
-    /// [`TtlDb::multi_get_with`] without waiting for a disk, as [`Db::multi_get_async`](crate::db::Db::multi_get_async).
+    /// [`TtlDb::multi_get_with`] without waiting for a disk, as
+    /// [`Db::multi_get_async`](crate::db::Db::multi_get_async).
     pub fn multi_get_async(
         &self,
         options: &ReadOptions,
@@ -51,8 +53,9 @@ impl TtlDb {
         }
     }
 
-    /// A cursor over the keys of a family whose steps do not wait for a disk, as [`Db::iter_async`](crate::db::Db::iter_async).
-    /// What expires while it is in use is still there for it.
+    /// A cursor over the keys of a family whose steps do not wait for a disk, as
+    /// [`Db::iter_async`](crate::db::Db::iter_async). What expires while it is in use is still
+    /// there for it.
     ///
     /// # Errors
     /// `InvalidArgument` for a family that was made without a time to live.
@@ -60,12 +63,18 @@ impl TtlDb {
     pub fn iter_async(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<TtlAsyncIter> {
         let rule = self.rule(family.id())?;
         let now = rule.lifetime.now();
-        Ok(TtlAsyncIter { inner: self.base.iter_async(family, options), rule, now, read: VecDeque::new() })
+        Ok(TtlAsyncIter {
+            inner: self.base.iter_async(family, options),
+            rule,
+            now,
+            read: VecDeque::new(),
+        })
     }
 }
 
-/// A cursor for tasks over a family of a TTL database, from [`TtlDb::iter_async`]; as [`AsyncIter`], with values without their
-/// stamps. Where the family reads strictly, it passes over what had expired when it was made.
+/// A cursor for tasks over a family of a TTL database, from [`TtlDb::iter_async`]; as
+/// [`AsyncIter`], with values without their stamps. Where the family reads strictly, it passes over
+/// what had expired when it was made.
 #[derive(Debug)]
 pub struct TtlAsyncIter {
     inner: AsyncIter,
@@ -89,11 +98,12 @@ impl TtlAsyncIter {
         self.inner.seek_to_first();
     }
 
-    /// The next keys and values, at most `max_entries` of them, as [`AsyncIter::next_batch`]; none at the end. Between much
-    /// that has expired it lets other tasks have their turn.
+    /// The next keys and values, at most `max_entries` of them, as [`AsyncIter::next_batch`]; none
+    /// at the end. Between much that has expired it lets other tasks have their turn.
     ///
     /// # Errors
-    /// As [`AsyncIter::next_batch`]; `Corruption` for a value without a stamp, also of the next call, until a seek.
+    /// As [`AsyncIter::next_batch`]; `Corruption` for a value without a stamp, also of the next
+    /// call, until a seek.
     pub async fn next_batch(&mut self, max_entries: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         if max_entries == 0 {
             return Ok(Vec::new());

@@ -5,8 +5,8 @@ use crate::base::{Error, Result};
 use crate::db::Iter;
 use crate::expiry::{STAMP_SIZE, split, unstamped};
 
-/// A cursor over the keys of a family of a TTL database; as [`Iter`], with values without their stamps. Where the family reads
-/// strictly, it passes over what had expired when it was made.
+/// A cursor over the keys of a family of a TTL database; as [`Iter`], with values without their
+/// stamps. Where the family reads strictly, it passes over what had expired when it was made.
 #[derive(Debug)]
 pub struct TtlIter {
     pub(super) inner: Iter,

@@ -1,8 +1,9 @@
 //! A database whose values carry the time of their writing: RocksDB's `DBWithTTL`, and more.
 //!
-//! A handle over a [`Db`]: it adds stamps to what is written and takes them off what is read (`crate::expiry` has the grammar,
-//! the filter and the merge operator). Where a family reads strictly, what has expired is not there; otherwise it is until
-//! a compaction comes by, as in RocksDB.
+//! A handle over a [`Db`]: it adds stamps to what is written and takes them off what is read
+//! (`crate::expiry` has the grammar, the filter and the merge operator). Where a family reads
+//! strictly, what has expired is not there; otherwise it is until a compaction comes by, as in
+//! RocksDB.
 //!
 //! - `open`: opening, families and their times to live
 //! - `access`: writing and reading; `async_read`: reading for tasks; `iter`: cursors
@@ -38,11 +39,13 @@ pub use stream::TtlBlobWriter;
 pub struct TtlOptions {
     /// The time to live, in seconds, up to 2^31 - 1; 0 for ever.
     pub ttl_seconds: u64,
-    /// Reads and cursors pass over what has expired. Without it they find it until a compaction has dropped it, as in
-    /// RocksDB. A cursor then looks at every value, so it reads the blob files of large ones.
+    /// Reads and cursors pass over what has expired. Without it they find it until a compaction has
+    /// dropped it, as in RocksDB. A cursor then looks at every value, so it reads the blob files of
+    /// large ones.
     pub strict_reads: bool,
-    /// What is written without an expiry of its own lives for ever; the time to live only says which expiries keys can have
-    /// ([`TtlDb::put_until`]). RocksDB, opened with the same time to live, drops it that long after 2038.
+    /// What is written without an expiry of its own lives for ever; the time to live only says
+    /// which expiries keys can have ([`TtlDb::put_until`]). RocksDB, opened with the same time to
+    /// live, drops it that long after 2038.
     pub eternal_values: bool,
 }
 
@@ -50,8 +53,9 @@ pub struct TtlOptions {
 const TEN_YEARS: u64 = 10 * 365 * 24 * 60 * 60;
 
 impl TtlOptions {
-    /// Keys expire that are given an expiry of their own, from 2023 to 2048, and are not found any longer; all others live for
-    /// ever. A database must always be opened so, since the time to live (ten years) belongs to what stands in the stamps.
+    /// Keys expire that are given an expiry of their own, from 2023 to 2048, and are not found any
+    /// longer; all others live for ever. A database must always be opened so, since the time to
+    /// live (ten years) belongs to what stands in the stamps.
     pub fn per_key() -> Self {
         Self { ttl_seconds: TEN_YEARS, strict_reads: true, eternal_values: true }
     }
@@ -71,11 +75,13 @@ struct Rule {
 
 /// A database whose values carry the time of their writing, and expire.
 ///
-/// Byte for byte RocksDB's `DBWithTTL`: each reads what the other wrote. Cheap to clone and usable from any thread.
+/// Byte for byte RocksDB's `DBWithTTL`: each reads what the other wrote. Cheap to clone and usable
+/// from any thread.
 ///
-/// The time to live belongs to the opening, not to the data: opened with a shorter one, a database loses at its next
-/// compactions what is older. Opened without a TTL handle its values end with four bytes more. Merging is writing: the result
-/// carries the time of the merge, as in RocksDB. A key may have an expiry of its own ([`TtlDb::put_until`]).
+/// The time to live belongs to the opening, not to the data: opened with a shorter one, a database
+/// loses at its next compactions what is older. Opened without a TTL handle its values end with
+/// four bytes more. Merging is writing: the result carries the time of the merge, as in RocksDB. A
+/// key may have an expiry of its own ([`TtlDb::put_until`]).
 #[derive(Clone)]
 pub struct TtlDb {
     base: Db,
@@ -83,8 +89,8 @@ pub struct TtlDb {
 }
 
 impl TtlDb {
-    /// The database underneath, whose values carry stamps. What concerns no values (flushes, compactions, snapshots,
-    /// properties, closing) is done with it.
+    /// The database underneath, whose values carry stamps. What concerns no values (flushes,
+    /// compactions, snapshots, properties, closing) is done with it.
     pub fn base(&self) -> &Db {
         &self.base
     }
@@ -98,8 +104,8 @@ impl TtlDb {
         Ok(self.rule(family.id())?.lifetime.seconds())
     }
 
-    /// Changes how long values of the family live, from now on and those stored, too: also the expiries that keys have of
-    /// their own move by as much.
+    /// Changes how long values of the family live, from now on and those stored, too: also the
+    /// expiries that keys have of their own move by as much.
     ///
     /// # Errors
     /// As [`TtlDb::ttl`]; `InvalidArgument` for more than 2^31 - 1 seconds.

@@ -15,7 +15,8 @@ use crate::options::{ColumnFamilyOptions, Options};
 pub type TtlFamily<'a> = (&'a str, ColumnFamilyOptions, TtlOptions);
 
 impl TtlDb {
-    /// Opens the database in `path` as [`Db::open`] does, all of its families with the same time to live.
+    /// Opens the database in `path` as [`Db::open`] does, all of its families with the same time to
+    /// live.
     ///
     /// # Errors
     /// As [`Db::open`]; `InvalidArgument` for a time to live of more than 2^31 - 1 seconds.
@@ -27,12 +28,16 @@ impl TtlDb {
     ///
     /// # Errors
     /// As [`TtlDb::open`].
-    pub fn open_read_only(path: impl AsRef<Path>, options: &Options, ttl: TtlOptions) -> Result<Self> {
+    pub fn open_read_only(
+        path: impl AsRef<Path>,
+        options: &Options,
+        ttl: TtlOptions,
+    ) -> Result<Self> {
         Self::open_alike(options, ttl, |options| Db::open_read_only(path, options))
     }
 
-    /// Opens the database in `path` with exactly these families, as [`Db::open_with_families`] does. `default` is to be among
-    /// them.
+    /// Opens the database in `path` with exactly these families, as [`Db::open_with_families`]
+    /// does. `default` is to be among them.
     ///
     /// # Errors
     /// As [`Db::open_with_families`], and as [`TtlDb::open`].
@@ -53,7 +58,9 @@ impl TtlDb {
         options: &Options,
         families: &[TtlFamily<'_>],
     ) -> Result<Self> {
-        Self::open_each(options, families, |listed| Db::open_read_only_with_families(path, options, listed))
+        Self::open_each(options, families, |listed| {
+            Db::open_read_only_with_families(path, options, listed)
+        })
     }
 
     /// Makes a column family whose values live as `ttl` says.
@@ -67,7 +74,8 @@ impl TtlDb {
         ttl: TtlOptions,
     ) -> Result<ColumnFamily> {
         let rule = Rule::new(ttl, self.base.env())?;
-        let family = self.base.create_column_family(name, &options.with_lifetime(&rule.lifetime))?;
+        let family =
+            self.base.create_column_family(name, &options.with_lifetime(&rule.lifetime))?;
         self.rules.write().insert(family.id(), rule);
         Ok(family)
     }
@@ -80,7 +88,8 @@ impl TtlDb {
         let rule = Rule::new(ttl, &options.env)?;
         let cf = options.cf.with_lifetime(&rule.lifetime);
         let base = open(&Options { cf, ..options.clone() })?;
-        let rules = base.column_families().iter().map(|family| (family.id(), rule.clone())).collect();
+        let rules =
+            base.column_families().iter().map(|family| (family.id(), rule.clone())).collect();
         Ok(Self { base, rules: Arc::new(RwLock::new(rules)) })
     }
 
@@ -89,8 +98,10 @@ impl TtlDb {
         families: &[TtlFamily<'_>],
         open: impl FnOnce(&[(&str, ColumnFamilyOptions)]) -> Result<Db>,
     ) -> Result<Self> {
-        let rules =
-            families.iter().map(|(_, _, ttl)| Rule::new(*ttl, &options.env)).collect::<Result<Vec<_>>>()?;
+        let rules = families
+            .iter()
+            .map(|(_, _, ttl)| Rule::new(*ttl, &options.env))
+            .collect::<Result<Vec<_>>>()?;
         let listed: Vec<_> = families
             .iter()
             .zip(&rules)

@@ -7,7 +7,8 @@ use crate::expiry::{STAMP_SIZE, no_stamp, split};
 use crate::options::ReadOptions;
 
 impl TtlDb {
-    /// The value of `key`, without its stamp, to be read piece by piece, as [`Db::get_in_pieces`](crate::db::Db::get_in_pieces).
+    /// The value of `key`, without its stamp, to be read piece by piece, as
+    /// [`Db::get_in_pieces`](crate::db::Db::get_in_pieces).
     ///
     /// # Errors
     /// As [`TtlDb::get_with`].
@@ -19,7 +20,9 @@ impl TtlDb {
     ) -> Result<Option<ValueReader>> {
         let (rule, key) = (self.rule(family.id())?, key.as_ref());
         let now = rule.lifetime.now();
-        let Some(mut reader) = self.base.get_in_pieces(options, family, key)? else { return Ok(None) };
+        let Some(mut reader) = self.base.get_in_pieces(options, family, key)? else {
+            return Ok(None);
+        };
         let stamp = rule.take_stamp(key, &mut reader, now)?;
         // What is hidden, `get` does not find either.
         Ok((!rule.hides(stamp, now)).then_some(reader))
@@ -27,7 +30,8 @@ impl TtlDb {
 }
 
 impl Rule {
-    /// Takes the stamp off a value. Where the value is hidden for it, all of it is read first: the stamp may be damaged.
+    /// Takes the stamp off a value. Where the value is hidden for it, all of it is read first: the
+    /// stamp may be damaged.
     pub(super) fn take_stamp(&self, key: &[u8], reader: &mut ValueReader, now: u64) -> Result<u32> {
         let stored_size = reader.size();
         let tail = reader.take_tail(STAMP_SIZE)?;
@@ -40,7 +44,8 @@ impl Rule {
 }
 
 impl TtlIter {
-    /// The value, without its stamp, to be read piece by piece, as [`Iter::value_in_pieces`](crate::db::Iter::value_in_pieces).
+    /// The value, without its stamp, to be read piece by piece, as
+    /// [`Iter::value_in_pieces`](crate::db::Iter::value_in_pieces).
     ///
     /// # Errors
     /// As [`TtlIter::value`].

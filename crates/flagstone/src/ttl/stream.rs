@@ -9,8 +9,9 @@ use crate::expiry::stamped;
 use crate::options::WriteOptions;
 
 impl TtlDb {
-    /// Begins to set `key` to a value that is written piece by piece and need not fit into memory, as
-    /// [`Db::put_stream`](crate::db::Db::put_stream). It lives from its commit on, as long as the family's values do.
+    /// Begins to set `key` to a value that is written piece by piece and need not fit into memory,
+    /// as [`Db::put_stream`](crate::db::Db::put_stream). It lives from its commit on, as long as
+    /// the family's values do.
     ///
     /// # Errors
     /// As [`TtlDb::put_cf`].

@@ -19,8 +19,10 @@ pub(super) struct Compressor {
 
 impl Compressor {
     pub fn new() -> Result<Self> {
-        let failed = |error: std::io::Error| Error::not_supported(format!("cannot set up zstd: {error}"));
-        let mut context = zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).map_err(failed)?;
+        let failed =
+            |error: std::io::Error| Error::not_supported(format!("cannot set up zstd: {error}"));
+        let mut context =
+            zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).map_err(failed)?;
         context.include_checksum(true).map_err(failed)?;
         Ok(Self { context, gathered: Vec::new(), output: Vec::new() })
     }
@@ -37,9 +39,9 @@ impl Compressor {
         };
         self.output.clear();
         self.output.reserve(zstd::zstd_safe::compress_bound(input.len()));
-        self.context
-            .compress_to_buffer(input, &mut self.output)
-            .map_err(|error| Error::not_supported(format!("zstd cannot compress a WAL record: {error}")))?;
+        self.context.compress_to_buffer(input, &mut self.output).map_err(|error| {
+            Error::not_supported(format!("zstd cannot compress a WAL record: {error}"))
+        })?;
         Ok(&self.output)
     }
 
@@ -65,12 +67,13 @@ pub(super) struct Decompressor {
 
 impl Decompressor {
     pub fn new() -> Result<Self> {
-        let context =
-            Decoder::new().map_err(|error| Error::not_supported(format!("cannot set up zstd: {error}")))?;
+        let context = Decoder::new()
+            .map_err(|error| Error::not_supported(format!("cannot set up zstd: {error}")))?;
         Ok(Self { context })
     }
 
-    /// Replaces `output` by what `frame` holds; `false` if it is not exactly one frame of at most `limit` bytes.
+    /// Replaces `output` by what `frame` holds; `false` if it is not exactly one frame of at most
+    /// `limit` bytes.
     pub fn decompress(&mut self, frame: &[u8], output: &mut Vec<u8>, limit: usize) -> bool {
         output.clear();
         if self.context.reinit().is_err() {
@@ -82,7 +85,8 @@ impl Decompressor {
             let before = (input.pos(), output.len());
             output.reserve(STEP);
             let start = output.len();
-            let Ok(hint) = self.context.run(&mut input, &mut OutBuffer::around_pos(output, start)) else {
+            let Ok(hint) = self.context.run(&mut input, &mut OutBuffer::around_pos(output, start))
+            else {
                 return false;
             };
             complete = hint == 0;

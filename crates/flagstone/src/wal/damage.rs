@@ -26,7 +26,8 @@ pub enum DamageKind {
     TruncatedRecord,
     /// The checksum does not match; the rest of the block is dropped.
     Checksum,
-    /// The checksum matches only with the log's own number in the header, where another one stands: nobody writes that.
+    /// The checksum matches only with the log's own number in the header, where another one stands:
+    /// nobody writes that.
     Number,
     /// The record would cross its block's end; the rest of the block is dropped.
     Length,
@@ -49,8 +50,8 @@ pub enum DamageKind {
         /// Whether a fragmented record should have gone on here.
         in_fragment: bool,
     },
-    /// Zeros in a file with recyclable headers, or between the records of another: nothing was written here, or it
-    /// was lost.
+    /// Zeros in a file with recyclable headers, or between the records of another: nothing was
+    /// written here, or it was lost.
     Zeros {
         /// Whether a fragmented record should have gone on here.
         in_fragment: bool,
@@ -78,7 +79,9 @@ impl Damage {
             DamageKind::MixedHeaders => "recyclable record header after others",
             DamageKind::BadSpecialRecord(why) => why,
             DamageKind::Decompression => "a compressed log record does not decompress",
-            DamageKind::OldRecord { in_fragment: true } => "an older log's record inside a fragmented record",
+            DamageKind::OldRecord { in_fragment: true } => {
+                "an older log's record inside a fragmented record"
+            }
             DamageKind::OldRecord { in_fragment: false } => "the log ends at an older log's record",
             DamageKind::Zeros { in_fragment: true } => "zeros inside a fragmented record",
             DamageKind::Zeros { in_fragment: false } => "the log ends at zeros",

@@ -12,7 +12,8 @@ use crate::env::os::OsFileSystem;
 use crate::env::{File, FileSystem, OpenMode};
 
 const PLAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8/wal-plain");
-const RECYCLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8/wal-recycle");
+const RECYCLE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8/wal-recycle");
 
 fn open(directory: &str, number: u64) -> (FileNumber, Arc<dyn File>) {
     let path = crate::base::file_name::wal(Path::new(directory), FileNumber(number));
@@ -33,7 +34,8 @@ fn apply(record: &ReplayRecord<'_>, model: &mut Model) -> crate::base::Result<Ap
 }
 
 fn expected(directory: &str) -> Model {
-    let bytes = crate::env::read_file(&OsFileSystem, Path::new(&format!("{directory}.expected")), 1 << 24);
+    let bytes =
+        crate::env::read_file(&OsFileSystem, Path::new(&format!("{directory}.expected")), 1 << 24);
     let text = String::from_utf8(bytes.unwrap()).unwrap();
     let unhex = |hex: &str| {
         let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
@@ -51,10 +53,11 @@ fn expected(directory: &str) -> Model {
 fn a_database_that_lives_in_its_wal_is_recovered() {
     for mode in [RecoveryMode::AbsoluteConsistency, RecoveryMode::PointInTimeRecovery] {
         let mut model = Model::new();
-        let outcome = replay(&[open(PLAIN, 4)], FileNumber(0), mode, &Reading::default(), &mut |record| {
-            apply(record, &mut model)
-        })
-        .unwrap();
+        let outcome =
+            replay(&[open(PLAIN, 4)], FileNumber(0), mode, &Reading::default(), &mut |record| {
+                apply(record, &mut model)
+            })
+            .unwrap();
         assert!(outcome.stops.is_empty());
         assert_eq!(outcome.next_sequence, Some(1002));
         assert_eq!(outcome.wals[0].good_until, 872_156);
@@ -67,9 +70,10 @@ fn several_logs_are_one_history() {
     let mut model = Model::new();
     let wals = [open(RECYCLE, 16), open(RECYCLE, 20)];
     let mode = RecoveryMode::AbsoluteConsistency;
-    let outcome =
-        replay(&wals, FileNumber(0), mode, &Reading::default(), &mut |record| apply(record, &mut model))
-            .unwrap();
+    let outcome = replay(&wals, FileNumber(0), mode, &Reading::default(), &mut |record| {
+        apply(record, &mut model)
+    })
+    .unwrap();
     assert!(outcome.stops.is_empty() && outcome.wals.iter().all(|wal| wal.records > 0));
     let expected = expected(RECYCLE);
     assert!(!model.is_empty() && model.iter().all(|(key, value)| expected.get(key) == Some(value)));
@@ -94,14 +98,19 @@ fn replay_damaged(contents: &[u8], number: FileNumber, originals: &BTreeMap<u64,
         RecoveryMode::PointInTimeRecovery,
         RecoveryMode::SkipAnyCorruptedRecords,
     ] {
-        let _ =
-            replay(&[(number, file_of(contents))], FileNumber(0), mode, &Reading::default(), &mut |record| {
+        let _ = replay(
+            &[(number, file_of(contents))],
+            FileNumber(0),
+            mode,
+            &Reading::default(),
+            &mut |record| {
                 assert_eq!(
                     originals.get(&record.batch.sequence()).map(Vec::as_slice),
                     Some(record.batch.data())
                 );
                 Ok(Applied::Until(record.batch.next_sequence()))
-            });
+            },
+        );
     }
 }
 
@@ -117,7 +126,8 @@ fn damaged_logs_yield_only_what_was_written() {
         }
     }
     let sequence = |record: &Vec<u8>| u64::from_le_bytes(record[..8].try_into().unwrap());
-    let originals: BTreeMap<_, _> = records.iter().map(|record| (sequence(record), record.clone())).collect();
+    let originals: BTreeMap<_, _> =
+        records.iter().map(|record| (sequence(record), record.clone())).collect();
     let mut random = fastrand::Rng::with_seed(11);
     for recyclable in [false, true] {
         for compression in [WalCompression::None, WalCompression::Zstd] {

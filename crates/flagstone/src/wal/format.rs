@@ -8,9 +8,10 @@
 //! logical record   = Full | First, Middle*, Last       one write batch, or one version edit in a MANIFEST
 //! ```
 //!
-//! The CRC covers everything from the type byte on. The WAL number in the longer, *recyclable* header tells what was
-//! written to this file from what is left of its previous life under another number. Special records (compression,
-//! timestamp sizes, predecessor) are never fragmented. An unknown type is skipped if it has bit 7, and else an error.
+//! The CRC covers everything from the type byte on. The WAL number in the longer, *recyclable*
+//! header tells what was written to this file from what is left of its previous life under another
+//! number. Special records (compression, timestamp sizes, predecessor) are never fragmented. An
+//! unknown type is skipped if it has bit 7, and else an error.
 
 use std::collections::HashMap;
 
@@ -132,7 +133,8 @@ pub(super) fn put_header(out: &mut Vec<u8>, record_type: u8, recycled_as: Option
 #[inline]
 pub(super) fn finish_record(out: &mut [u8], start: usize, header_size: usize) {
     let record = &mut out[start..];
-    let length = u16::try_from(record.len() - header_size).expect("a fragment is shorter than a block");
+    let length =
+        u16::try_from(record.len() - header_size).expect("a fragment is shorter than a block");
     let crc = checksum::mask(checksum::crc32c(&record[TYPE_OFFSET..]));
     record[..CRC_SIZE].copy_from_slice(&crc.to_le_bytes());
     record[CRC_SIZE..TYPE_OFFSET].copy_from_slice(&length.to_le_bytes());
@@ -145,14 +147,15 @@ pub struct PredecessorWal {
     pub number: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// In RocksDB's record the sequence number in the header of its last batch; 0 if it has none. In the engine's own note the
-    /// last one that was given out when it ended, to an operation of that batch or to a write without a WAL: `size` says there
-    /// how far it goes.
+    /// In RocksDB's record the sequence number in the header of its last batch; 0 if it has none.
+    /// In the engine's own note the last one that was given out when it ended, to an operation of
+    /// that batch or to a write without a WAL: `size` says there how far it goes.
     pub last_sequence: u64,
 }
 
-/// What begins a note of the WAL before, as the log data of an empty batch: the form that every version of RocksDB reads
-/// past. Its own record type for this is unknown before 9.11, and an error there.
+/// What begins a note of the WAL before, as the log data of an empty batch: the form that every
+/// version of RocksDB reads past. Its own record type for this is unknown before 9.11, and an error
+/// there.
 const NOTE: &[u8] = b"flagstone: the WAL before this one: ";
 
 impl PredecessorWal {
@@ -172,13 +175,17 @@ impl PredecessorWal {
 
     pub(super) fn parse(payload: &[u8]) -> Option<Self> {
         let mut decoder = Decoder::new(payload);
-        let parsed =
-            Self { number: decoder.fixed64()?, size: decoder.fixed64()?, last_sequence: decoder.fixed64()? };
+        let parsed = Self {
+            number: decoder.fixed64()?,
+            size: decoder.fixed64()?,
+            last_sequence: decoder.fixed64()?,
+        };
         decoder.is_empty().then_some(parsed)
     }
 }
 
-/// The families whose keys end in user timestamps, and their sizes in bytes, in the order in which a log tells of them.
+/// The families whose keys end in user timestamps, and their sizes in bytes, in the order in which
+/// a log tells of them.
 #[derive(Debug, Default)]
 pub struct TimestampSizes {
     all: Vec<(ColumnFamilyId, u16)>,
@@ -190,7 +197,8 @@ impl TimestampSizes {
     pub(super) fn add(&mut self, payload: &[u8]) -> bool {
         let mut decoder = Decoder::new(payload);
         while !decoder.is_empty() {
-            let (Some(cf), Some(size)) = (decoder.fixed32().map(ColumnFamilyId), decoder.fixed16()) else {
+            let (Some(cf), Some(size)) = (decoder.fixed32().map(ColumnFamilyId), decoder.fixed16())
+            else {
                 return false;
             };
             if self.known.contains_key(&cf) {

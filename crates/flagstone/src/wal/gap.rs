@@ -1,12 +1,14 @@
-//! A place in a log without intact records, as a search behind damage finds it, and whether a log may end with it.
+//! A place in a log without intact records, as a search behind damage finds it, and whether a log
+//! may end with it.
 //!
-//! A log ends at reserved zeros, or, in a recycled file, at what is left of its earlier life: the rest of an older record,
-//! which looks like a damaged one, and then older records. A damaged record of the log itself has the log's number in its
-//! header.
+//! A log ends at reserved zeros, or, in a recycled file, at what is left of its earlier life: the
+//! rest of an older record, which looks like a damaged one, and then older records. A damaged
+//! record of the log itself has the log's number in its header.
 //!
-//! What the bytes do not tell: a recycled log that ends inside the last record of its earlier life, with nothing behind it, looks
-//! as if its own last record were damaged, and counts as torn. And a last record of its own of whose header more than the
-//! number is damaged looks in front of older records like the rest of one of these: then the log seems to end before it.
+//! What the bytes do not tell: a recycled log that ends inside the last record of its earlier life,
+//! with nothing behind it, looks as if its own last record were damaged, and counts as torn. And a
+//! last record of its own of whose header more than the number is damaged looks in front of older
+//! records like the rest of one of these: then the log seems to end before it.
 
 use super::damage::{Damage, DamageKind};
 use super::format::{Header, RECYCLABLE_HEADER_SIZE, is_recyclable, number_in_header};
@@ -19,7 +21,8 @@ use crate::env::{File, read_until_end};
 /// `IoError`.
 pub fn number_at(file: &dyn File, offset: u64) -> Result<Option<u32>> {
     let header = header_at(file, offset)?;
-    let is_numbered = Header::parse(&header).is_some_and(|header| is_recyclable(header.record_type));
+    let is_numbered =
+        Header::parse(&header).is_some_and(|header| is_recyclable(header.record_type));
     Ok(number_in_header(&header).filter(|_| is_numbered))
 }
 
@@ -45,8 +48,12 @@ impl Gap {
     /// # Errors
     /// `IoError`.
     pub fn new(damage: Damage, number: FileNumber, file: &dyn File) -> Result<Self> {
-        let mut gap =
-            Self { first: damage.clone(), is_torn: false, has_remainder: false, has_old_records: false };
+        let mut gap = Self {
+            first: damage.clone(),
+            is_torn: false,
+            has_remainder: false,
+            has_old_records: false,
+        };
         gap.judge(&damage, number, file)?;
         Ok(gap)
     }

@@ -32,6 +32,7 @@ pub use pieces::{Checks, Fault, Reading};
 pub use predecessor::{Noted, WalEnd};
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{
-    Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, missing_wal, replay,
+    Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop,
+    missing_wal, replay,
 };
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

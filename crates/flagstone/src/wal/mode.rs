@@ -14,13 +14,14 @@
 //! sequence numbers that were taken before    fail          fail        fail          skip
 //! ```
 //!
-//! In files of other than recyclable records, zeros between records are passed over by the first and the last of these: they
-//! are where a page was lost in a crash.
+//! In files of other than recyclable records, zeros between records are passed over by the first
+//! and the last of these: they are where a page was lost in a crash.
 
 use super::damage::DamageKind;
 use crate::base::Mutant;
 
-/// What to do about damage in the logs (RocksDB's `wal_recovery_mode`; the numbers are stored in options).
+/// What to do about damage in the logs (RocksDB's `wal_recovery_mode`; the numbers are stored in
+/// options).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecoveryMode {
     /// A log may end in the middle of a record; any other damage fails.
@@ -54,7 +55,9 @@ impl RecoveryMode {
         match (self, kind) {
             (Self::PointInTimeRecovery, _) if Mutant::TolerateHoleInWal.is_on() => Verdict::Skip,
             (Self::PointInTimeRecovery, _) => Verdict::Stop,
-            (Self::AbsoluteConsistency, Zeros { in_fragment: false }) if !recyclable => Verdict::Fail,
+            (Self::AbsoluteConsistency, Zeros { in_fragment: false }) if !recyclable => {
+                Verdict::Fail
+            }
             (_, Zeros { in_fragment: false }) if !recyclable => Verdict::Skip,
             (Self::SkipAnyCorruptedRecords, TruncatedHeader | TruncatedBody | TruncatedRecord) => {
                 Verdict::End
@@ -80,7 +83,8 @@ impl RecoveryMode {
         }
     }
 
-    /// The verdict on a log that is gone, though the one after it tells of its records: no crash removes a file.
+    /// The verdict on a log that is gone, though the one after it tells of its records: no crash
+    /// removes a file.
     pub fn judge_missing_wal(self) -> Verdict {
         match self {
             Self::SkipAnyCorruptedRecords => Verdict::Skip,
@@ -88,7 +92,8 @@ impl RecoveryMode {
         }
     }
 
-    /// The verdict on a record that is intact, but names a blob that is not: as if the record itself were torn.
+    /// The verdict on a record that is intact, but names a blob that is not: as if the record
+    /// itself were torn.
     pub fn judge_lost_blob(self) -> Verdict {
         match self {
             Self::TolerateCorruptedTailRecords => Verdict::End,

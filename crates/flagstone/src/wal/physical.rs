@@ -9,8 +9,8 @@ use crate::base::checksum;
 use crate::base::{FileNumber, Mutant, Result};
 use crate::env::{File, read_around_failures, read_until_end};
 
-/// How much is read from the file at a time where nobody says how much: eight blocks, so that reading a log costs few system
-/// calls.
+/// How much is read from the file at a time where nobody says how much: eight blocks, so that
+/// reading a log costs few system calls.
 const WINDOW_SIZE: usize = 8 * BLOCK_SIZE;
 
 /// What stands at the position.
@@ -60,7 +60,12 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// Reads so many bytes at a time, rounded up to whole blocks; with 0 as many as seem good.
-    pub fn new(file: Arc<dyn File>, number: FileNumber, searches: bool, readahead_size: usize) -> Self {
+    pub fn new(
+        file: Arc<dyn File>,
+        number: FileNumber,
+        searches: bool,
+        readahead_size: usize,
+    ) -> Self {
         Self {
             file,
             number: number.0 as u32,
@@ -144,10 +149,13 @@ impl Blocks {
         // A value may hold what looks like a record, so the damaged one's own end comes first.
         let claimed = Header::parse(rest).map(|header| header.size() + header.length);
         let claimed = claimed.filter(|&size| size == rest.len() || Self::is_record(rest, size));
-        claimed.or_else(|| (1..rest.len()).find(|&start| Self::is_record(rest, start))).unwrap_or(rest.len())
+        claimed
+            .or_else(|| (1..rest.len()).find(|&start| Self::is_record(rest, start)))
+            .unwrap_or(rest.len())
     }
 
-    /// Whether an intact record begins at `start`, be it of the file's earlier life: that tells it from a damaged one.
+    /// Whether an intact record begins at `start`, be it of the file's earlier life: that tells it
+    /// from a damaged one.
     fn is_record(rest: &[u8], start: usize) -> bool {
         let Some(rest) = rest.get(start..) else { return false };
         let Some(header) = Header::parse(rest) else { return false };
@@ -159,12 +167,14 @@ impl Blocks {
         covered.is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
     }
 
-    /// Bytes of the window that starts where `window_start` is: a large one takes no more memory than the file has left.
+    /// Bytes of the window that starts where `window_start` is: a large one takes no more memory
+    /// than the file has left.
     fn next_window_size(&self) -> Result<usize> {
         if self.window_size <= WINDOW_SIZE {
             return Ok(self.window_size);
         }
-        let left = self.file.size()?.saturating_sub(self.window_start).next_multiple_of(BLOCK_SIZE as u64);
+        let left =
+            self.file.size()?.saturating_sub(self.window_start).next_multiple_of(BLOCK_SIZE as u64);
         Ok(self.window_size.min(usize::try_from(left).unwrap_or(usize::MAX).max(WINDOW_SIZE)))
     }
 
@@ -176,10 +186,12 @@ impl Blocks {
         // A short window ends the file: what was read once is not read again.
         if self.position >= window_end && !(is_short && self.position > 0) {
             self.window_start = self.position - in_block as u64;
-            let left = usize::try_from(self.limit.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
+            let left =
+                usize::try_from(self.limit.saturating_sub(self.window_start)).unwrap_or(usize::MAX);
             let size = self.next_window_size()?.min(left);
             match self.window.capacity() {
-                // Fresh zeros from the system cost a short file nothing for the part that it does not fill.
+                // Fresh zeros from the system cost a short file nothing for the part that it does
+                // not fill.
                 0 => self.window = vec![0; size],
                 _ => self.window.resize(size, 0),
             }
@@ -203,7 +215,8 @@ enum Found {
 }
 
 impl Blocks {
-    /// `rest` reaches to `end`; `is_whole` says that this is a block's end, and not the file's before.
+    /// `rest` reaches to `end`; `is_whole` says that this is a block's end, and not the file's
+    /// before.
     fn parse(&self, rest: &[u8], end: u64, is_whole: bool) -> Found {
         let bad = |kind, is_numbered| Found::Bad { kind, is_numbered };
         let Some(header) = Header::parse(rest) else {
@@ -221,7 +234,11 @@ impl Blocks {
                 && self.is_recyclable
                 && rest.len() < RECYCLABLE_HEADER_SIZE
                 && rest.iter().all(|byte| *byte == 0);
-            return if is_padding { Found::Padding } else { Found::Other(Physical::Zeros { next: end }) };
+            return if is_padding {
+                Found::Padding
+            } else {
+                Found::Other(Physical::Zeros { next: end })
+            };
         }
         let (header_size, size) = (header.size(), header.size() + header.length);
         let is_intact = || {
@@ -232,20 +249,28 @@ impl Blocks {
                 unchecked || checksum::mask(checksum::crc32c(bytes)) == header.masked_crc
             })
         };
-        let old = || Found::Other(Physical::OldRecord { next: end.min(self.position + size as u64) });
+        let old =
+            || Found::Other(Physical::OldRecord { next: end.min(self.position + size as u64) });
         let is_numbered = is_recyclable(header.record_type);
         if is_numbered {
             if self.has_legacy_record && !self.searches {
                 return bad(DamageKind::MixedHeaders, false);
             }
             let Some(number) = number_in_header(rest) else {
-                return if is_whole { Found::Padding } else { bad(DamageKind::TruncatedHeader, false) };
+                return if is_whole {
+                    Found::Padding
+                } else {
+                    bad(DamageKind::TruncatedHeader, false)
+                };
             };
-            if number != self.number && has_damaged_number(rest, size, header.masked_crc, self.number) {
+            if number != self.number
+                && has_damaged_number(rest, size, header.masked_crc, self.number)
+            {
                 let next = self.position + size as u64;
                 return Found::Other(Physical::Bad { kind: DamageKind::Number, next });
             }
-            // In a file that has shown no number yet, a damaged type byte could pass for an older record.
+            // In a file that has shown no number yet, a damaged type byte could pass for an older
+            // record.
             if number != self.number && (self.is_recyclable && !self.searches || is_intact()) {
                 return old();
             }
@@ -269,17 +294,21 @@ impl Blocks {
     }
 }
 
-/// Whether the record at the front of `rest`, which has another number, is one of the log `number`: its checksum says so.
+/// Whether the record at the front of `rest`, which has another number, is one of the log `number`:
+/// its checksum says so.
 fn has_damaged_number(rest: &[u8], size: usize, masked_crc: u32, number: u32) -> bool {
     let payload = rest.get(RECYCLABLE_HEADER_SIZE..size);
     payload.is_some_and(|payload| {
-        let crc = checksum::crc32c_append(checksum::crc32c(&rest[TYPE_OFFSET..][..1]), &number.to_le_bytes());
+        let crc = checksum::crc32c_append(
+            checksum::crc32c(&rest[TYPE_OFFSET..][..1]),
+            &number.to_le_bytes(),
+        );
         checksum::mask(checksum::crc32c_append(crc, payload)) == masked_crc
     })
 }
 
-/// The intact records that begin anywhere in `bytes`, a part of one block, and where; `None` for one that goes on in the next
-/// block.
+/// The intact records that begin anywhere in `bytes`, a part of one block, and where; `None` for
+/// one that goes on in the next block.
 pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = (usize, Option<&[u8]>)> {
     (0..bytes.len()).filter_map(|start| {
         let rest = &bytes[start..];
@@ -293,15 +322,19 @@ pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = (usize, Option<&[u8]
     })
 }
 
-/// Whether these bytes begin with a header that nobody writes: a part of one that reached the disk has its type, or a zero.
+/// Whether these bytes begin with a header that nobody writes: a part of one that reached the disk
+/// has its type, or a zero.
 pub fn has_unknown_type(rest: &[u8]) -> bool {
     let is_strange = |record_type| {
-        record_type != ZERO && record_type & IGNORABLE == 0 && !is_known(without_recyclable(record_type))
+        record_type != ZERO
+            && record_type & IGNORABLE == 0
+            && !is_known(without_recyclable(record_type))
     };
     Header::parse(rest).is_some_and(|header| is_strange(header.record_type))
 }
 
-/// The byte of which one bit is wrong, if the record at the front of `rest`, whose header has no number, is intact but for it.
+/// The byte of which one bit is wrong, if the record at the front of `rest`, whose header has no
+/// number, is intact but for it.
 pub fn byte_with_wrong_bit(rest: &[u8]) -> Option<usize> {
     let header = Header::parse(rest)?;
     let wanted = checksum::unmask(header.masked_crc);
@@ -317,8 +350,10 @@ pub fn byte_with_wrong_bit(rest: &[u8]) -> Option<usize> {
     if let Some(bit) = (0..32).find(|bit| checksum::unmask(header.masked_crc ^ 1 << bit) == found) {
         return Some(bit / 8);
     }
-    // By what each bit of a byte changes the checksum, whatever the others are: of the last byte, of the one before, and so on.
-    let mut changes: [u32; 8] = std::array::from_fn(|bit| !checksum::crc32c_append(!0, &[1 << bit]));
+    // By what each bit of a byte changes the checksum, whatever the others are: of the last byte,
+    // of the one before, and so on.
+    let mut changes: [u32; 8] =
+        std::array::from_fn(|bit| !checksum::crc32c_append(!0, &[1 << bit]));
     for at in (0..covered.len()).rev() {
         if changes.contains(&(found ^ wanted)) {
             return Some(TYPE_OFFSET + at);
@@ -328,9 +363,9 @@ pub fn byte_with_wrong_bit(rest: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether the record at the front of `rest`, which claims to go on behind the end of the file, is whole if it ends
-/// earlier: then its length is damaged, which the checksum does not cover. Of a record that was cut off by a crash no
-/// beginning has the right checksum.
+/// Whether the record at the front of `rest`, which claims to go on behind the end of the file, is
+/// whole if it ends earlier: then its length is damaged, which the checksum does not cover. Of a
+/// record that was cut off by a crash no beginning has the right checksum.
 fn ends_earlier(rest: &[u8], header_size: usize, masked_crc: u32) -> bool {
     let Some(covered) = rest.get(TYPE_OFFSET..header_size) else { return false };
     let mut crc = checksum::crc32c(covered);

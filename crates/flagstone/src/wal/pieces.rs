@@ -1,15 +1,17 @@
-//! Logs in pieces: what is in them, read and checked as far as that depends on nothing that came before.
+//! Logs in pieces: what is in them, read and checked as far as that depends on nothing that came
+//! before.
 //!
-//! 1. [`PieceReader`] goes through the logs in order, and makes pieces of about the same size of what it finds: records (of
-//!    which the last may make a piece as large as it is), damage, ends of logs. Reads that fail are found, too: they count where
-//!    they are met.
+//! 1. [`PieceReader`] goes through the logs in order, and makes pieces of about the same size of
+//!    what it finds: records (of which the last may make a piece as large as it is), damage, ends
+//!    of logs. Reads that fail are found, too: they count where they are met.
 //! 2. Batches are read once from one end to the other, which shows whether they can be.
 //! 3. What batches of a piece need from elsewhere is checked for all of them together ([`Checks`]).
-//! 4. Whoever judges takes one thing after the other ([`Pieces`]). It may leave a log before its end: what was found behind
-//!    is passed over, and no more of it is read.
+//! 4. Whoever judges takes one thing after the other ([`Pieces`]). It may leave a log before its
+//!    end: what was found behind is passed over, and no more of it is read.
 //! 5. With threads, one makes pieces ahead of the judge, up to [`PIECES_AHEAD`] of them.
 //!
-//! **Invariants.** What is judged does not depend on how far somebody read ahead: not on the pieces' size, nor on threads.
+//! **Invariants.** What is judged does not depend on how far somebody read ahead: not on the
+//! pieces' size, nor on threads.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,12 +25,14 @@ use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes};
 use crate::batch::{BatchSummary, BatchView};
 use crate::env::{File, Join, Spawn};
 
-/// How many pieces wait for the judge at most; beside them there are the one that it has and the one that is being made.
+/// How many pieces wait for the judge at most; beside them there are the one that it has and the
+/// one that is being made.
 const PIECES_AHEAD: usize = 2;
 
 /// Looks ahead at what batches need but their log.
 pub trait Checks: Send + Sync {
-    /// For each of these batches, of the logs named with them: what is wrong. Whoever asks need not come to all of them.
+    /// For each of these batches, of the logs named with them: what is wrong. Whoever asks need not
+    /// come to all of them.
     fn check(&self, batches: &[(FileNumber, BatchView<'_>)]) -> Vec<Result<(), Fault>>;
 
     /// Whether the family is to have what this log holds for it.
@@ -68,14 +72,21 @@ pub struct Reading {
     pub decompressed_size_max: usize,
     /// What looks at batches that name blobs.
     pub checks: Option<Arc<dyn Checks>>,
-    /// Where the thread comes from that reads ahead; without, or if there is none left, the caller reads.
+    /// Where the thread comes from that reads ahead; without, or if there is none left, the caller
+    /// reads.
     pub spawner: Option<Arc<dyn Spawn>>,
 }
 
 impl Default for Reading {
     fn default() -> Self {
         let ReaderOptions { decompressed_size_max, readahead_size, .. } = ReaderOptions::default();
-        Self { piece_size: 1 << 20, readahead_size, decompressed_size_max, checks: None, spawner: None }
+        Self {
+            piece_size: 1 << 20,
+            readahead_size,
+            decompressed_size_max,
+            checks: None,
+            spawner: None,
+        }
     }
 }
 
@@ -91,7 +102,8 @@ pub(super) struct Finding {
 }
 
 pub(super) enum What {
-    /// Where it is in the piece; what came of reading the batch (nothing, if it is too short for one), and of the checks.
+    /// Where it is in the piece; what came of reading the batch (nothing, if it is too short for
+    /// one), and of the checks.
     Record {
         range: Range<usize>,
         batch: Option<Result<BatchSummary>>,
@@ -118,14 +130,15 @@ struct PieceReader {
 /// The log that is being read.
 struct OneLog {
     reader: Reader,
-    /// How many of its families with timestamps were looked at, and the first that is to have what it holds.
+    /// How many of its families with timestamps were looked at, and the first that is to have what
+    /// it holds.
     looked_at: usize,
     timestamped: Option<ColumnFamilyId>,
 }
 
 impl OneLog {
-    /// Behind the word of a log that keys of a family end in timestamps, its batches cannot be read if that family is to have
-    /// them.
+    /// Behind the word of a log that keys of a family end in timestamps, its batches cannot be read
+    /// if that family is to have them.
     fn refuse_timestamps(&mut self, what: What, wanted: impl Fn(ColumnFamilyId) -> bool) -> What {
         let sizes = self.reader.timestamp_sizes();
         let fresh = &sizes[std::mem::replace(&mut self.looked_at, sizes.len())..];
@@ -156,7 +169,8 @@ impl PieceReader {
             && let Some((number, file)) = self.wals.get(self.at)
         {
             let Reading { readahead_size, decompressed_size_max, .. } = self.reading;
-            let options = ReaderOptions { readahead_size, decompressed_size_max, ..ReaderOptions::default() };
+            let options =
+                ReaderOptions { readahead_size, decompressed_size_max, ..ReaderOptions::default() };
             let log = self.reader.get_or_insert_with(|| OneLog {
                 reader: Reader::with_options(file.clone(), *number, options),
                 looked_at: 0,
@@ -166,7 +180,8 @@ impl PieceReader {
                 Ok(Event::Record(record)) => {
                     let what = add_record(record, &mut bytes, self.reading.piece_size);
                     let checks = &self.reading.checks;
-                    let wanted = |family| checks.as_ref().is_none_or(|checks| checks.wants(family, *number));
+                    let wanted =
+                        |family| checks.as_ref().is_none_or(|checks| checks.wants(family, *number));
                     Ok(log.refuse_timestamps(what, wanted))
                 }
                 Ok(Event::Damage(damage)) => Ok(What::Damage(damage)),
@@ -192,7 +207,9 @@ impl PieceReader {
         let Some(checks) = &self.reading.checks else { return };
         let (mut batches, mut faults) = (Vec::new(), Vec::new());
         for (wal, finding) in &mut piece.findings {
-            if let Ok(Finding { what: What::Record { range, batch: Some(Ok(summary)), fault }, .. }) = finding
+            if let Ok(Finding {
+                what: What::Record { range, batch: Some(Ok(summary)), fault }, ..
+            }) = finding
                 && summary.names_blobs
                 && fault.is_none()
             {
@@ -235,7 +252,8 @@ enum Source {
 
 impl Pieces {
     pub fn new(wals: &[(FileNumber, Arc<dyn File>)], reading: &Reading) -> Self {
-        let new = || PieceReader { wals: wals.to_vec(), at: 0, reader: None, reading: reading.clone() };
+        let new =
+            || PieceReader { wals: wals.to_vec(), at: 0, reader: None, reading: reading.clone() };
         let ahead = reading.spawner.as_ref().and_then(|spawner| Ahead::start(&**spawner, new()));
         let source = ahead.map_or_else(|| Source::Here(Box::new(new())), Source::Ahead);
         Self { source, piece: Piece::default(), left: 0 }

@@ -1,9 +1,11 @@
-//! What a WAL says of the one before it, and whether that one holds it: for recovery, `verify`, a salvage and updates alike.
+//! What a WAL says of the one before it, and whether that one holds it: for recovery, `verify`, a
+//! salvage and updates alike.
 //!
-//! 1. The engine's own note is alone in a batch without operations, in front of all other batches of its WAL. Elsewhere its
-//!    bytes are an application's: one that replicates by RocksDB's `GetUpdatesSince` is given the note as log data, and may
-//!    write it on.
-//! 2. The note knows to which byte the WAL before goes; RocksDB's record knows which batch was its last.
+//! 1. The engine's own note is alone in a batch without operations, in front of all other batches
+//!    of its WAL. Elsewhere its bytes are an application's: one that replicates by RocksDB's
+//!    `GetUpdatesSince` is given the note as log data, and may write it on.
+//! 2. The note knows to which byte the WAL before goes; RocksDB's record knows which batch was its
+//!    last.
 //! 3. A WAL that is missing ends where it begins.
 
 use super::format::PredecessorWal;

@@ -2,14 +2,16 @@
 //!
 //! 1. [`Blocks`] yields physical records, or says what is in their place.
 //! 2. Data fragments are joined to logical records, and those of compressed WALs decompressed.
-//! 3. Special records are noted. Whatever is no record is reported as [`Event::Damage`]; what that means is for the
-//!    caller to judge ([`super::RecoveryMode::judge`]). Asking for the next event after damage goes on behind it.
+//! 3. Special records are noted. Whatever is no record is reported as [`Event::Damage`]; what that
+//!    means is for the caller to judge ([`super::RecoveryMode::judge`]). Asking for the next event
+//!    after damage goes on behind it.
 //!
-//! A recyclable header promises that nothing but zeros or older records follow the last record. So in such files zeros
-//! are where the log ends, even if records stand behind them: a page between was lost in a crash, and what follows
-//! must not be joined to what precedes. (Padding before a timestamp-size record, the only kind that the format
-//! allows there, is no such end.) In files without recyclable headers zeros at the end are nothing; between records they
-//! are reported, and passed over as RocksDB does unless recovery is to a point in time.
+//! A recyclable header promises that nothing but zeros or older records follow the last record. So
+//! in such files zeros are where the log ends, even if records stand behind them: a page between
+//! was lost in a crash, and what follows must not be joined to what precedes. (Padding before a
+//! timestamp-size record, the only kind that the format allows there, is no such end.) In files
+//! without recyclable headers zeros at the end are nothing; between records they are reported, and
+//! passed over as RocksDB does unless recovery is to a point in time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,7 +24,8 @@ use crate::base::coding::fixed32_at;
 use crate::base::{ColumnFamilyId, FileNumber, Result};
 use crate::env::File;
 
-/// The most that a compressed record is believed to hold, and is made of: one entry of the largest size fits.
+/// The most that a compressed record is believed to hold, and is made of: one entry of the largest
+/// size fits.
 pub(super) const COMPRESSED_RECORD_MAX: usize = (4 << 30) + (16 << 20);
 
 /// How a [`Reader`] reads.
@@ -30,16 +33,21 @@ pub(super) const COMPRESSED_RECORD_MAX: usize = (4 << 30) + (16 << 20);
 pub struct ReaderOptions {
     /// The most bytes that a compressed record may decompress to; a larger one is damage.
     pub decompressed_size_max: usize,
-    /// Look for intact records right behind damage, not in the next block only: for a log that is to be salvaged, and whose
-    /// damage the caller passes over.
+    /// Look for intact records right behind damage, not in the next block only: for a log that is
+    /// to be salvaged, and whose damage the caller passes over.
     pub search_behind_damage: bool,
-    /// Bytes that are read from the file at a time, rounded up to whole blocks; 0 leaves it to the reader.
+    /// Bytes that are read from the file at a time, rounded up to whole blocks; 0 leaves it to the
+    /// reader.
     pub readahead_size: usize,
 }
 
 impl Default for ReaderOptions {
     fn default() -> Self {
-        Self { decompressed_size_max: COMPRESSED_RECORD_MAX, search_behind_damage: false, readahead_size: 0 }
+        Self {
+            decompressed_size_max: COMPRESSED_RECORD_MAX,
+            search_behind_damage: false,
+            readahead_size: 0,
+        }
     }
 }
 
@@ -92,8 +100,8 @@ enum Step {
 }
 
 impl Reader {
-    /// Starts at offset 0. `number` is the file's own, by which older records are told (0 for a MANIFEST, where
-    /// there are none).
+    /// Starts at offset 0. `number` is the file's own, by which older records are told (0 for a
+    /// MANIFEST, where there are none).
     pub fn new(file: Arc<dyn File>, number: FileNumber) -> Self {
         Self::with_options(file, number, ReaderOptions::default())
     }
@@ -131,8 +139,8 @@ impl Reader {
         })
     }
 
-    /// Reads on in a log that grows: up to `limit`, where a record ends. For one that was read to such a place before, or from
-    /// its beginning.
+    /// Reads on in a log that grows: up to `limit`, where a record ends. For one that was read to
+    /// such a place before, or from its beginning.
     pub fn read_until(&mut self, limit: u64) {
         self.place = Place::InBlock(0..0);
         self.blocks.set_limit(limit);
@@ -159,8 +167,8 @@ impl Reader {
         self.good_until
     }
 
-    /// Where the zeros begin that stand in the place of headers up to the end, once that is reached. They are taken for space
-    /// that was reserved, to the end of each one's block.
+    /// Where the zeros begin that stand in the place of headers up to the end, once that is
+    /// reached. They are taken for space that was reserved, to the end of each one's block.
     pub fn zeros_at_end(&self) -> Option<u64> {
         self.zeros_at_end
     }
@@ -175,7 +183,8 @@ impl Reader {
         self.timestamp_sizes.as_slice()
     }
 
-    /// The size in bytes of the timestamps that a family's keys end in, as far as read; 0 if they have none.
+    /// The size in bytes of the timestamps that a family's keys end in, as far as read; 0 if they
+    /// have none.
     pub fn timestamp_size(&self, family: ColumnFamilyId) -> u16 {
         self.timestamp_sizes.of(family)
     }
@@ -290,12 +299,17 @@ impl Reader {
             return self.joined(kind == LAST, fragment);
         }
         if self.in_fragment {
-            // Something else begins before the record's end. It is kept for the next call, but for what may be skipped.
-            // An old writer left empty First fragments behind; they are no loss.
+            // Something else begins before the record's end. It is kept for the next call, but for
+            // what may be skipped. An old writer left empty First fragments behind; they are no
+            // loss.
             let is_loss = !self.partial.is_empty() && is_known(kind);
             let dropped = self.abandon();
             if is_loss {
-                return Ok(Some(Step::Damage(Damage { kind: DamageKind::PartialRecord, offset, dropped })));
+                return Ok(Some(Step::Damage(Damage {
+                    kind: DamageKind::PartialRecord,
+                    offset,
+                    dropped,
+                })));
             }
         }
         if matches!(kind, FULL | FIRST) {
@@ -316,7 +330,8 @@ impl Reader {
         }
     }
 
-    /// Where the record is damaged that says that the others are compressed, each of these tells, by what it begins with.
+    /// Where the record is damaged that says that the others are compressed, each of these tells,
+    /// by what it begins with.
     fn recognise_compression(&mut self, first: &Fragment) -> Result<()> {
         let may_be_unknown = !self.seen_data && self.decompressor.is_none() && first.offset > 0;
         if self.options.search_behind_damage && may_be_unknown {

@@ -38,20 +38,28 @@ fn special_records_are_noted() {
         sizes.extend_from_slice(&cf.to_le_bytes());
         sizes.extend_from_slice(&size.to_le_bytes());
     }
-    // The golden predecessor record: WAL 4 of 209 bytes, whose last record starts at sequence number 10.
+    // The golden predecessor record: WAL 4 of 209 bytes, whose last record starts at sequence
+    // number 10.
     let mut golden = b"\x88\x32\x6f\xc8\x18\x00\x82".to_vec();
     golden.extend([4u64, 209, 10].iter().flat_map(|number| number.to_le_bytes()));
     assert_eq!(physical(PREDECESSOR, 0, &golden[7..]), golden);
     for (first, second, data) in [
         (golden.clone(), TIMESTAMP_SIZES, FULL),
-        (physical(RECYCLABLE_PREDECESSOR, OWN, &golden[7..]), RECYCLABLE_TIMESTAMP_SIZES, FULL + RECYCLABLE),
+        (
+            physical(RECYCLABLE_PREDECESSOR, OWN, &golden[7..]),
+            RECYCLABLE_TIMESTAMP_SIZES,
+            FULL + RECYCLABLE,
+        ),
     ] {
         let log = [first, physical(second, OWN, &sizes), physical(data, OWN, b"x")].concat();
         let mut reader = Reader::new(file_of(&log), NUMBER);
         assert_eq!(reader.next_event().unwrap(), Event::Record(b"x"));
         assert_eq!(reader.next_event().unwrap(), Event::End);
         assert_eq!(reader.timestamp_sizes(), [(ColumnFamilyId(3), 8), (ColumnFamilyId(70_000), 4)]);
-        assert_eq!(reader.predecessor(), Some(PredecessorWal { number: 4, size: 209, last_sequence: 10 }));
+        assert_eq!(
+            reader.predecessor(),
+            Some(PredecessorWal { number: 4, size: 209, last_sequence: 10 })
+        );
         assert_eq!(reader.good_until(), log.len() as u64);
     }
 }
@@ -64,7 +72,10 @@ fn bad_special_records_are_damage() {
         (vec![physical(TIMESTAMP_SIZES, 0, repeated), x.clone()], vec!["x"]),
         (vec![physical(TIMESTAMP_SIZES, 0, b"\x01\0\0"), x.clone()], vec!["x"]),
         (vec![physical(PREDECESSOR, 0, &[0; 25]), x.clone()], vec!["x"]),
-        (vec![x.clone(), physical(SET_COMPRESSION_TYPE, 0, b"\x07\0\0\0"), x.clone()], vec!["x", "x"]),
+        (
+            vec![x.clone(), physical(SET_COMPRESSION_TYPE, 0, b"\x07\0\0\0"), x.clone()],
+            vec!["x", "x"],
+        ),
         // What is compressed in an unknown way cannot be read.
         (vec![physical(SET_COMPRESSION_TYPE, 0, b"\x01\0\0\0"), x.clone()], vec![]),
         (vec![physical(SET_COMPRESSION_TYPE, 0, b"\x07\0\0"), x.clone()], vec![]),
@@ -115,8 +126,9 @@ fn a_bad_length_drops_the_rest_of_its_block() {
     let (a, x) = (physical(FULL, 0, b"a"), physical(FULL, 0, b"x"));
     let fill = padding(&[&a, &bad, &x]);
     check(&[&a, &bad, &x, &fill, &x], &["a", "x"], &[DamageKind::Length]);
-    // A damaged length in the last block passed for a record cut off by a crash: a MANIFEST with one flipped bit lost
-    // its last edits without an error. The checksum says that the record is whole.
+    // A damaged length in the last block passed for a record cut off by a crash: a MANIFEST with
+    // one flipped bit lost its last edits without an error. The checksum says that the record is
+    // whole.
     check(&[&a, &bad, &x], &["a"], &[DamageKind::Length]);
     let mut torn = physical(FULL, 0, b"bbbb");
     torn.truncate(torn.len() - 1);
@@ -165,7 +177,8 @@ fn zeros_end_a_log_with_numbers() {
 
 #[test]
 fn zeros_elsewhere_are_nothing_at_the_end_and_reported_in_between() {
-    // They were passed over everywhere, as by RocksDB: where a page was lost in a crash, history had a hole.
+    // They were passed over everywhere, as by RocksDB: where a page was lost in a crash, history
+    // had a hole.
     let a = physical(FULL, 0, b"a");
     let fill = padding(&[&a]);
     check(&[&a, &fill], &["a"], &[]);
@@ -183,8 +196,11 @@ fn zeros_elsewhere_are_nothing_at_the_end_and_reported_in_between() {
 #[test]
 fn padding_between_fragments_of_a_compressed_recycled_log_is_passed_over() {
     for left in LEGACY_HEADER_SIZE..RECYCLABLE_HEADER_SIZE {
-        let first =
-            physical(FIRST + RECYCLABLE, OWN, &vec![b'a'; BLOCK_SIZE - RECYCLABLE_HEADER_SIZE - left]);
+        let first = physical(
+            FIRST + RECYCLABLE,
+            OWN,
+            &vec![b'a'; BLOCK_SIZE - RECYCLABLE_HEADER_SIZE - left],
+        );
         let last = physical(LAST + RECYCLABLE, OWN, b"b");
         let (records, damages) = read_all(&[&first[..], &vec![0; left], &last].concat());
         assert_eq!((records.len(), damages), (1, Vec::new()), "{left}");

@@ -2,27 +2,34 @@
 //!
 //! The logs are read in the order of their numbers. For each:
 //!
-//! 1. Damage is judged by the mode ([`RecoveryMode::judge`]): the log ends, recovery fails, stops, or skips it. A
-//!    record too short for a batch, or with a sequence number out of range, is damage too.
-//! 2. While recovery is stopped (point in time only), a log is left at its first batch, unless this starts at exactly
-//!    the sequence number expected next: then it was written by a process that had itself recovered up to the stop,
-//!    and replay resumes.
-//! 3. A batch that cannot be read fails recovery in every mode: its checksum matched, so its writer was wrong.
-//! 4. If a blob that it names is not whole ([`Fault::Lost`]), that is judged like a record that is cut off. Else the batch
-//!    is applied. Any error fails recovery in every mode: a merge without operator is the caller's mistake and no damage,
-//!    and two-phase commit is what this engine lacks. Others can read such a log; to go on without the batch would remove it.
-//! 5. No batch may begin before the one before it ended: two writes must not have the same sequence number. That fails in
-//!    every mode but [`RecoveryMode::SkipAnyCorruptedRecords`], which leaves out the batch if it ends no earlier than the one
-//!    before it. Write-prepared transactions, whose operations share a number, fail in every mode: this engine lacks them, too.
+//! 1. Damage is judged by the mode ([`RecoveryMode::judge`]): the log ends, recovery fails, stops,
+//!    or skips it. A record too short for a batch, or with a sequence number out of range, is
+//!    damage too.
+//! 2. While recovery is stopped (point in time only), a log is left at its first batch, unless this
+//!    starts at exactly the sequence number expected next: then it was written by a process that
+//!    had itself recovered up to the stop, and replay resumes.
+//! 3. A batch that cannot be read fails recovery in every mode: its checksum matched, so its writer
+//!    was wrong.
+//! 4. If a blob that it names is not whole ([`Fault::Lost`]), that is judged like a record that is
+//!    cut off. Else the batch is applied. Any error fails recovery in every mode: a merge without
+//!    operator is the caller's mistake and no damage, and two-phase commit is what this engine
+//!    lacks. Others can read such a log; to go on without the batch would remove it.
+//! 5. No batch may begin before the one before it ended: two writes must not have the same sequence
+//!    number. That fails in every mode but [`RecoveryMode::SkipAnyCorruptedRecords`], which leaves
+//!    out the batch if it ends no earlier than the one before it. Write-prepared transactions,
+//!    whose operations share a number, fail in every mode: this engine lacks them, too.
 //!
-//! [`super::pieces`] reads the logs, and may be ahead; what it finds counts in the order of the logs.
+//! [`super::pieces`] reads the logs, and may be ahead; what it finds counts in the order of the
+//! logs.
 //!
-//! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
-//! older records or at zeros, where records may have been lost, point-in-time recovery is stopped, and step 2 decides.
-//! And a log that begins with a note of the one before ([`Noted`]) stops it, unless that one was read to the end noted, or is
-//! no longer needed: a power loss may take the end of a log (all of it, even) and leave the next. What is lost is then the log
-//! before. But it leaves the file, whose name was durable before its first record: one that is gone was removed, or is looked
-//! for in the wrong place, and fails recovery in every mode but [`RecoveryMode::SkipAnyCorruptedRecords`].
+//! A gap between sequence numbers is not looked for: writes without the log leave such. But after a
+//! log that ends at older records or at zeros, where records may have been lost, point-in-time
+//! recovery is stopped, and step 2 decides. And a log that begins with a note of the one before
+//! ([`Noted`]) stops it, unless that one was read to the end noted, or is no longer needed: a power
+//! loss may take the end of a log (all of it, even) and leave the next. What is lost is then the
+//! log before. But it leaves the file, whose name was durable before its first record: one that is
+//! gone was removed, or is looked for in the wrong place, and fails recovery in every mode but
+//! [`RecoveryMode::SkipAnyCorruptedRecords`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +63,8 @@ pub struct ReplayRecord<'a> {
 pub enum Applied {
     /// It is in the memtables; the next batch starts at this sequence number.
     Until(SequenceNumber),
-    /// It is in the memtables, but something else failed, for which neither the batch nor the log is to blame.
+    /// It is in the memtables, but something else failed, for which neither the batch nor the log
+    /// is to blame.
     Failed(Error),
 }
 
@@ -83,7 +91,8 @@ pub struct Stop {
     pub wal: FileNumber,
     /// What is there.
     pub error: Error,
-    /// Whether this is how a recycled or preallocated log ends when its process dies, and no sign of damage.
+    /// Whether this is how a recycled or preallocated log ends when its process dies, and no sign
+    /// of damage.
     pub is_expected: bool,
 }
 
@@ -103,11 +112,11 @@ pub struct Judged {
 pub struct RecoveryOutcome {
     /// The sequence number after the last batch applied; `None` if none was.
     pub next_sequence: Option<SequenceNumber>,
-    /// Set when recovery ended stopped. Families whose tables hold data from logs behind this one are then ahead
-    /// of the others, which is corruption.
+    /// Set when recovery ended stopped. Families whose tables hold data from logs behind this one
+    /// are then ahead of the others, which is corruption.
     pub stopped: Option<Stop>,
-    /// Every stop, also those that replay resumed after. If there is any, the new log must begin with an empty batch
-    /// at `next_sequence`, synced, so that a later recovery can resume there.
+    /// Every stop, also those that replay resumed after. If there is any, the new log must begin
+    /// with an empty batch at `next_sequence`, synced, so that a later recovery can resume there.
     pub stops: Vec<Stop>,
     /// All damage that was met, and ends of logs that may be damage.
     pub judged: Vec<Judged>,
@@ -119,13 +128,14 @@ pub struct RecoveryOutcome {
     pub wals: Vec<ReplayedWal>,
 }
 
-/// Replays `wals`, which are in ascending order, as far as `mode` allows. `apply` puts a batch into the memtables and
-/// returns the sequence number after it: [`BatchView::next_sequence`], unless the batch has operations that take none
-/// (range deletions of nothing) or transaction markers. Logs from `needed_from` on were not removed by their writer.
+/// Replays `wals`, which are in ascending order, as far as `mode` allows. `apply` puts a batch into
+/// the memtables and returns the sequence number after it: [`BatchView::next_sequence`], unless the
+/// batch has operations that take none (range deletions of nothing) or transaction markers. Logs
+/// from `needed_from` on were not removed by their writer.
 ///
 /// # Errors
-/// `Corruption` with file and offset for what the mode does not tolerate; `IoError` from the files; what `apply`
-/// returned.
+/// `Corruption` with file and offset for what the mode does not tolerate; `IoError` from the files;
+/// what `apply` returned.
 pub fn replay(
     wals: &[(FileNumber, Arc<dyn File>)],
     needed_from: FileNumber,
@@ -134,9 +144,15 @@ pub fn replay(
     apply: &mut Apply<'_>,
 ) -> Result<RecoveryOutcome> {
     let mut pieces = Pieces::new(wals, reading);
-    let mut replay = Replay { mode, needed_from, expected: None, outcome: RecoveryOutcome::default() };
+    let mut replay =
+        Replay { mode, needed_from, expected: None, outcome: RecoveryOutcome::default() };
     for (at, (number, file)) in wals.iter().enumerate() {
-        replay.outcome.wals.push(ReplayedWal { number: *number, records: 0, bytes: 0, good_until: 0 });
+        replay.outcome.wals.push(ReplayedWal {
+            number: *number,
+            records: 0,
+            bytes: 0,
+            good_until: 0,
+        });
         let mut wal = Wal { number: *number, file: &**file, at, pieces: &mut pieces };
         while let Flow::Next = replay.step(&mut wal, apply)? {}
         pieces.leave(at);
@@ -174,7 +190,8 @@ pub struct Expected {
 impl Expected {
     /// Behind a batch whose operations took the numbers before `next`.
     pub fn behind(batch: BatchView<'_>, summary: BatchSummary, next: SequenceNumber) -> Self {
-        let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
+        let highest =
+            if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
         Self { lowest: next, highest, is_behind_noop: summary.ends_in_noop }
     }
 
@@ -184,7 +201,8 @@ impl Expected {
     }
 
     /// # Errors
-    /// `Corruption` if the batch takes a number that was taken before; `NotSupported` if its operations need not have taken it.
+    /// `Corruption` if the batch takes a number that was taken before; `NotSupported` if its
+    /// operations need not have taken it.
     pub fn check(self, batch: BatchView<'_>) -> Result<()> {
         let (begin, end) = (batch.sequence(), self.lowest);
         if begin >= end {
@@ -201,7 +219,8 @@ impl Expected {
     }
 }
 
-/// Whether any record stands in the rest of the log, which is then read: one that goes on had not ended.
+/// Whether any record stands in the rest of the log, which is then read: one that goes on had not
+/// ended.
 ///
 /// # Errors
 /// `IoError`.
@@ -235,7 +254,10 @@ fn directory_of(file: &dyn File) -> &Path {
 fn batch_of(record: &[u8]) -> Result<BatchView<'_>> {
     let batch = BatchView::parse(record)?;
     if batch.sequence() > MAX_SEQUENCE_NUMBER {
-        return Err(Error::corruption(format!("sequence number {} is too large", batch.sequence())));
+        return Err(Error::corruption(format!(
+            "sequence number {} is too large",
+            batch.sequence()
+        )));
     }
     Ok(batch)
 }
@@ -273,7 +295,8 @@ impl Replay {
         let batch = match batch_of(found.bytes) {
             Ok(batch) => batch,
             Err(error) => {
-                return self.obey(self.mode.judge_bad_record(), wal.number, false, || locate(error));
+                return self
+                    .obey(self.mode.judge_bad_record(), wal.number, false, || locate(error));
             }
         };
         if self.outcome.stopped.is_some() {
@@ -284,9 +307,11 @@ impl Replay {
                 }
                 _ => {
                     Sometimes::ReplayLeftWal.reached();
-                    // History went on here, so it had not ended at the stop. An empty batch says nothing: a recovery that died
-                    // before the MANIFEST counted leaves one.
-                    if let Some(stop) = self.outcome.stopped.as_mut().filter(|_| !batch.body().is_empty()) {
+                    // History went on here, so it had not ended at the stop. An empty batch says
+                    // nothing: a recovery that died before the MANIFEST counted leaves one.
+                    if let Some(stop) =
+                        self.outcome.stopped.as_mut().filter(|_| !batch.body().is_empty())
+                    {
                         stop.is_expected = false;
                     }
                     return Ok(Flow::EndOfWal);
@@ -300,7 +325,8 @@ impl Replay {
                 let error = missing_wal(&file_name::wal(directory_of(wal.file), lost), "this WAL");
                 return self.obey(self.mode.judge_missing_wal(), lost, false, || error);
             }
-            let message = format!("WAL {} should have {} bytes of records", noted.number, noted.size);
+            let message =
+                format!("WAL {} should have {} bytes of records", noted.number, noted.size);
             let verdict = self.mode.judge_lost_tail();
             if verdict == Verdict::Stop {
                 Sometimes::ReplayStoppedAtLostTail.reached();
@@ -319,7 +345,8 @@ impl Replay {
             let verdict = if goes_back { Verdict::Fail } else { self.mode.judge_overlap() };
             return self.obey(verdict, wal.number, false, || locate(error));
         }
-        let record = ReplayRecord { wal: wal.number, offset: finding.offset, batch, piece: found.piece };
+        let record =
+            ReplayRecord { wal: wal.number, offset: finding.offset, batch, piece: found.piece };
         let next = match apply(&record) {
             Ok(Applied::Until(next)) => next,
             Ok(Applied::Failed(error)) => return Err(error),
@@ -340,7 +367,8 @@ impl Replay {
             None if noted.number() < self.needed_from => return None,
             None => 0,
         };
-        // RocksDB's record, which knows the last batch, counts for RocksDB with `track_and_verify_wals` alone.
+        // RocksDB's record, which knows the last batch, counts for RocksDB with
+        // `track_and_verify_wals` alone.
         let end = WalEnd { good_until, ..WalEnd::default() };
         (!noted.is_held(end)).then_some(noted.wal)
     }
@@ -363,7 +391,10 @@ impl Replay {
             DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
         );
         let mut verdict = self.mode.judge(kind, finding.is_recyclable);
-        if verdict == Verdict::End && self.mode == RecoveryMode::AbsoluteConsistency && has_record(wal)? {
+        if verdict == Verdict::End
+            && self.mode == RecoveryMode::AbsoluteConsistency
+            && has_record(wal)?
+        {
             verdict = Verdict::Fail;
         }
         if verdict == Verdict::Stop {

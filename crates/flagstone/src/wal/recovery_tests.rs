@@ -1,6 +1,7 @@
 //! Recovery as text: logs in, keys out.
 //!
-//! A line is a directory of logs, then what each mode recovers. A log is a list of records, `/` begins the next log:
+//! A line is a directory of logs, then what each mode recovers. A log is a list of records, `/`
+//! begins the next log:
 //!
 //! ```text
 //! a            a batch that puts the key "a"; the sequence number is the letter's place in the alphabet
@@ -93,7 +94,8 @@ const FURTHER: &str = "
   a!crc / a                       | ERR checksum mismatch       | ERR checksum mismatch     |               | a
 ";
 
-/// Where RocksDB goes on without a batch, up to the log's end or behind it, though nothing is damaged.
+/// Where RocksDB goes on without a batch, up to the log's end or behind it, though nothing is
+/// damaged.
 const NOT_DAMAGED: &str = "
   logs                              Tolerate                      Absolute                    PointInTime     SkipAny
   a b:merge c                     | ERR no operator             | ERR no operator           | ERR no oper   | ERR no oper
@@ -149,7 +151,9 @@ fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
         (_, ":last-old") => push(LAST, own + 100, back),
         (_, ":old") => push(FULL, own + 100, &batch),
         (_, ":tag") => push(FULL, own, &[&encode_header(sequence, 1)[..], b"\x7f"].concat()),
-        (_, ":prepare") => push(FULL, own, &[&encode_header(sequence, 0)[..], b"\x09\x0a\x01x"].concat()),
+        (_, ":prepare") => {
+            push(FULL, own, &[&encode_header(sequence, 0)[..], b"\x09\x0a\x01x"].concat())
+        }
         (_, ":refused") => {
             let mut batch = WriteBatch::new();
             batch.put_blob_index(ColumnFamilyId::DEFAULT, key.as_bytes(), b"refused").unwrap();
@@ -222,7 +226,10 @@ impl Checks for Refusing {
         family == ColumnFamilyId::DEFAULT
     }
 
-    fn check(&self, batches: &[(FileNumber, BatchView<'_>)]) -> Vec<crate::base::Result<(), Fault>> {
+    fn check(
+        &self,
+        batches: &[(FileNumber, BatchView<'_>)],
+    ) -> Vec<crate::base::Result<(), Fault>> {
         let check = |batch: BatchView<'_>| {
             for operation in batch.iter() {
                 if let Ok(Operation::BlobIndex { index: b"refused", .. }) = operation {
@@ -262,7 +269,8 @@ fn ways_to_read() -> Vec<Reading> {
 
 /// However it is read, the outcome is the same.
 fn recover(line: &str, mode: RecoveryMode) -> (crate::base::Result<RecoveryOutcome>, Vec<String>) {
-    let mut outcomes = ways_to_read().into_iter().map(|reading| recover_reading(line, mode, reading));
+    let mut outcomes =
+        ways_to_read().into_iter().map(|reading| recover_reading(line, mode, reading));
     let first = outcomes.next().unwrap();
     for other in outcomes {
         assert_eq!(format!("{other:?}"), format!("{first:?}"), "{line}, {mode:?}");
@@ -319,7 +327,8 @@ fn the_outcome_says_what_was_lost() {
     assert!(outcome.stopped.is_none());
     assert_eq!(outcome.wals.iter().map(|wal| wal.records).collect::<Vec<_>>(), [1, 2]);
 
-    // Of several stops in a row the first is where history ends; a family that is ahead of it lacks nothing behind it.
+    // Of several stops in a row the first is where history ends; a family that is ahead of it lacks
+    // nothing behind it.
     let outcome = recover("a b!crc / numbered d e:old", mode).0.unwrap();
     let stop = outcome.stopped.unwrap();
     assert_eq!((stop.wal, stop.is_expected, outcome.stops.len()), (FileNumber(5), false, 1));
@@ -381,22 +390,24 @@ fn a_failing_disk_fails_in_every_mode() {
     }
 }
 
-/// A memtable that could not be written on the way to its table was taken for a batch that is not supported: in one mode
-/// it was skipped, and with it all that it held.
+/// A memtable that could not be written on the way to its table was taken for a batch that is not
+/// supported: in one mode it was skipped, and with it all that it held.
 #[test]
 fn what_is_no_log_s_fault_fails_in_every_mode() {
     for mode in MODES {
         for code in [Code::NotSupported, Code::InvalidArgument, Code::IoError] {
-            let mut failing = |_: &ReplayRecord<'_>| Ok(Applied::Failed(Error::new(code, "elsewhere")));
-            let error = replay(&directory("a b"), FileNumber(0), mode, &Reading::default(), &mut failing)
-                .unwrap_err();
+            let mut failing =
+                |_: &ReplayRecord<'_>| Ok(Applied::Failed(Error::new(code, "elsewhere")));
+            let error =
+                replay(&directory("a b"), FileNumber(0), mode, &Reading::default(), &mut failing)
+                    .unwrap_err();
             assert_eq!(error.code(), code, "{mode:?}");
         }
     }
 }
 
-/// A batch without operations, by its count, was searched to its end for a note of the log before, and where that told of a loss,
-/// it was left out: what made it unreadable was never met.
+/// A batch without operations, by its count, was searched to its end for a note of the log before,
+/// and where that told of a loss, it was left out: what made it unreadable was never met.
 #[test]
 fn a_batch_that_cannot_be_read_tells_nothing_of_the_log_before() {
     let noted = PredecessorWal { number: 1, size: 1000, last_sequence: 2 };
@@ -407,7 +418,10 @@ fn a_batch_that_cannot_be_read_tells_nothing_of_the_log_before() {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/")).unwrap();
     let file = fs.open(Path::new("/2"), OpenMode::Create).unwrap();
-    Writer::new(file.clone(), FileNumber(2), WriterOptions::default()).unwrap().add_record(&record).unwrap();
+    Writer::new(file.clone(), FileNumber(2), WriterOptions::default())
+        .unwrap()
+        .add_record(&record)
+        .unwrap();
     for mode in MODES {
         let apply = &mut |_: &ReplayRecord<'_>| panic!("it was applied");
         let logs = [(FileNumber(2), file.clone())];
@@ -418,7 +432,8 @@ fn a_batch_that_cannot_be_read_tells_nothing_of_the_log_before() {
 
 #[test]
 fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
-    // A power loss took the end of a log and left the next one, whose batches were then applied over the gap.
+    // A power loss took the end of a log and left the next one, whose batches were then applied
+    // over the gap.
     let record = |sequence, key: &[u8]| {
         let mut batch = WriteBatch::new();
         batch.put(key, b"").unwrap();
@@ -432,13 +447,15 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
         batch.set_sequence(3);
         batch
     };
-    // The first log's records that are left, or none if it is gone; and from where on logs are needed.
+    // The first log's records that are left, or none if it is gone; and from where on logs are
+    // needed.
     let recovered = |kept: Option<usize>, needed_from: u64, mode| {
         let fs = MemoryFileSystem::new();
         fs.create_directory(Path::new("/")).unwrap();
         let log = |number: u64, batches: &[WriteBatch]| {
             let file = fs.open(Path::new(&format!("/{number}")), OpenMode::Create).unwrap();
-            let mut writer = Writer::new(file.clone(), FileNumber(number), WriterOptions::default()).unwrap();
+            let mut writer =
+                Writer::new(file.clone(), FileNumber(number), WriterOptions::default()).unwrap();
             let ends = batches.iter().map(|batch| {
                 writer.add_record(batch.data()).unwrap();
                 writer.offset()
@@ -451,14 +468,15 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
         let mut keys = Vec::new();
         let logs = [(FileNumber(1), first), (FileNumber(2), second)];
         let logs = &logs[usize::from(kept.is_none())..];
-        let outcome = replay(logs, FileNumber(needed_from), mode, &Reading::default(), &mut |record| {
-            for operation in record.batch.iter() {
-                if let Ok(Operation::Put { key, .. }) = operation {
-                    keys.push(String::from_utf8_lossy(key).into_owned());
+        let outcome =
+            replay(logs, FileNumber(needed_from), mode, &Reading::default(), &mut |record| {
+                for operation in record.batch.iter() {
+                    if let Ok(Operation::Put { key, .. }) = operation {
+                        keys.push(String::from_utf8_lossy(key).into_owned());
+                    }
                 }
-            }
-            Ok(Applied::Until(record.batch.next_sequence()))
-        });
+                Ok(Applied::Until(record.batch.next_sequence()))
+            });
         outcome.map(|outcome| (keys.join(" "), outcome.stopped.map(|stop| stop.wal.0)))
     };
     let mode = RecoveryMode::PointInTimeRecovery;
@@ -467,13 +485,22 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
     assert_eq!(recovered(Some(1), 1, mode).unwrap(), found("a", Some(1)));
     assert_eq!(recovered(Some(0), 1, mode).unwrap(), found("", Some(1)));
     assert!(recovered(Some(1), 1, RecoveryMode::AbsoluteConsistency).is_err());
-    assert_eq!(recovered(Some(1), 1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(), found("a c", None));
-    // A log that was missing as a whole was not missed; then it ended history, although a power loss leaves the file.
-    for mode in [mode, RecoveryMode::TolerateCorruptedTailRecords, RecoveryMode::AbsoluteConsistency] {
+    assert_eq!(
+        recovered(Some(1), 1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(),
+        found("a c", None)
+    );
+    // A log that was missing as a whole was not missed; then it ended history, although a power
+    // loss leaves the file.
+    for mode in
+        [mode, RecoveryMode::TolerateCorruptedTailRecords, RecoveryMode::AbsoluteConsistency]
+    {
         let error = recovered(None, 1, mode).unwrap_err();
         assert!(error.is_corruption() && error.path() == Some(Path::new("/000001.log")), "{error}");
     }
-    assert_eq!(recovered(None, 1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(), found("c", None));
+    assert_eq!(
+        recovered(None, 1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(),
+        found("c", None)
+    );
     assert_eq!(recovered(None, 2, mode).unwrap(), found("c", None));
 }
 
@@ -499,13 +526,15 @@ fn whoever_waits_for_a_thread_that_panicked_hears_of_it() {
     assert!(keys.is_empty());
 }
 
-/// Each family was compared with all before it, and each record with all of them: a log of some megabytes took hours.
+/// Each family was compared with all before it, and each record with all of them: a log of some
+/// megabytes took hours.
 #[test]
 fn a_log_that_tells_of_very_many_families_with_timestamps_is_read_in_one_go() {
     let mut log = Vec::new();
     for record in 0..70u32 {
         let families = (0..5_000).map(|n| 1 + record * 5_000 + n);
-        let sizes: Vec<u8> = families.flat_map(|id| [&id.to_le_bytes()[..], &[8, 0]].concat()).collect();
+        let sizes: Vec<u8> =
+            families.flat_map(|id| [&id.to_le_bytes()[..], &[8, 0]].concat()).collect();
         log.extend(physical(TIMESTAMP_SIZES, 5, &sizes));
         pad(&mut log);
     }

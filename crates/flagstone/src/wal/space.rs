@@ -1,13 +1,16 @@
-//! Where a log's bytes go: into a mapping of space that the file system has reserved, or by system calls.
+//! Where a log's bytes go: into a mapping of space that the file system has reserved, or by system
+//! calls.
 //!
-//! What a sync is to follow is gathered in memory, and written by one call just before it: page by page through a mapping, each
-//! first write after a sync is a fault, and each page that a sync cleans an interrupt of the other processors. A log that is
-//! flushed by hand gathers all its records so, up to a limit; only those for which space is reserved, so that a full disk
-//! refuses a record and takes back none that was accepted.
+//! What a sync is to follow is gathered in memory, and written by one call just before it: page by
+//! page through a mapping, each first write after a sync is a fault, and each page that a sync
+//! cleans an interrupt of the other processors. A log that is flushed by hand gathers all its
+//! records so, up to a limit; only those for which space is reserved, so that a full disk refuses a
+//! record and takes back none that was accepted.
 //!
-//! The mapping is a window that moves along with the log, so that neither making nor leaving it takes long. Its pages are
-//! fetched some at a time ahead of the records: one call costs less than the faults that it saves. Where the log is new and
-//! seldom synced they are written as zeros first, and so become few large ones.
+//! The mapping is a window that moves along with the log, so that neither making nor leaving it
+//! takes long. Its pages are fetched some at a time ahead of the records: one call costs less than
+//! the faults that it saves. Where the log is new and seldom synced they are written as zeros
+//! first, and so become few large ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
@@ -18,19 +21,23 @@ use crate::env::{File, Mapping, PAGE_RUN, PageRuns, RangeSyncedFile};
 /// Bytes that are mapped at a time.
 const WINDOW_SIZE: u64 = 8 << 20;
 
-/// Bytes whose pages are fetched at a time, at first and where the log is synced often: what is fetched a sync writes, too.
+/// Bytes whose pages are fetched at a time, at first and where the log is synced often: what is
+/// fetched a sync writes, too.
 const FETCHED_AT_LEAST: u64 = 128 << 10;
 
 /// The same at most: of a thousand writes of 1 KB not one is to wait for it.
 const FETCHED_AT_MOST: u64 = WINDOW_SIZE;
 
-/// The same of a log that is written back while it grows: only when pages are fetched is it seen how far it has come.
+/// The same of a log that is written back while it grows: only when pages are fetched is it seen
+/// how far it has come.
 const FETCHED_AT_MOST_RANGE_SYNCED: u64 = 1 << 20;
 
-/// As many times as much as a log holds is fetched. Each time is a write that waits, however little it fetches.
+/// As many times as much as a log holds is fetched. Each time is a write that waits, however little
+/// it fetches.
 const FETCHED_GROWS: u64 = 7;
 
-/// Zeros written ahead of gathered records: a sync that gives reserved space its first bytes has to note that, too.
+/// Zeros written ahead of gathered records: a sync that gives reserved space its first bytes has to
+/// note that, too.
 const ZEROED_AHEAD: u64 = 128 << 10;
 
 /// What is longer goes by a system call, which costs less than the copy.
@@ -83,7 +90,8 @@ impl Space {
         }
     }
 
-    /// Of a file that hears how far the log has come: with each write by a system call, and as pages are fetched.
+    /// Of a file that hears how far the log has come: with each write by a system call, and as
+    /// pages are fetched.
     pub fn range_synced(file: Arc<RangeSyncedFile>) -> Self {
         Self { range_synced: Some(file.clone()), ..Self::new(file) }
     }
@@ -113,8 +121,8 @@ impl Space {
         self.window.as_ref().map_or(0, |window| window.end - window.start)
     }
 
-    /// Reserves the first `step` bytes, and as many again when they are full. What lies there is not changed: the writer says
-    /// where the log ends.
+    /// Reserves the first `step` bytes, and as many again when they are full. What lies there is
+    /// not changed: the writer says where the log ends.
     pub fn map(&mut self, step: u64) -> Result<()> {
         // What an earlier life of the file left has its pages already.
         self.runs = PageRuns::starting_at(self.file.size()?);
@@ -133,8 +141,8 @@ impl Space {
         self.gathered.len() as u64
     }
 
-    /// Like [`Space::write`], but where space is reserved only [`Space::write_gathered`] brings it into the file, or the next
-    /// write.
+    /// Like [`Space::write`], but where space is reserved only [`Space::write_gathered`] brings it
+    /// into the file, or the next write.
     pub fn gather(&mut self, offset: u64, record: &[u8]) -> Result<()> {
         if record.len() > COPIED_MAX || self.step == 0 {
             return self.write_now(offset, record);
@@ -154,7 +162,8 @@ impl Space {
         self.gathered.extend_from_slice(record);
     }
 
-    /// Gathers a record that nobody wants synced, after writing what was gathered if both are too much.
+    /// Gathers a record that nobody wants synced, after writing what was gathered if both are too
+    /// much.
     fn gather_kept(&mut self, offset: u64, record: &[u8]) -> Result<()> {
         if self.gathered.len() + record.len() > self.kept_max {
             self.write_gathered()?;
@@ -213,20 +222,26 @@ impl Space {
             self.file.write_at(offset, record)?;
             return self.note_written(end);
         }
-        if !self.window.as_ref().is_some_and(|window| window.start <= offset && end <= window.fetched) {
+        if !self
+            .window
+            .as_ref()
+            .is_some_and(|window| window.start <= offset && end <= window.fetched)
+        {
             self.prepare(offset, end)?;
         }
         let Some(window) = &mut self.window else { return self.file.write_at(offset, record) };
         let at = (offset - window.start) as usize;
         let (first, rest) = record.split_at(record.len().min(WRITTEN_LAST));
         window.mapping.write(at + first.len(), rest);
-        // A process that is killed between the two leaves no record behind, rather than half of one.
+        // A process that is killed between the two leaves no record behind, rather than half of
+        // one.
         compiler_fence(Ordering::SeqCst);
         window.mapping.write(at, first);
         Ok(())
     }
 
-    /// Moves the window on to `offset` if need be, and fetches pages. Without mappings there is no window afterwards.
+    /// Moves the window on to `offset` if need be, and fetches pages. Without mappings there is no
+    /// window afterwards.
     #[cold]
     fn prepare(&mut self, offset: u64, end: u64) -> Result<()> {
         self.note_written(offset)?;
@@ -244,17 +259,24 @@ impl Space {
         }
         let fetched = match &mut self.window {
             Some(window) => {
-                let at_most = match (self.runs.is_synced_before(offset, PAGE_RUN), &self.range_synced) {
-                    (true, _) => FETCHED_AT_LEAST,
-                    (false, Some(_)) => FETCHED_AT_MOST_RANGE_SYNCED,
-                    (false, None) => FETCHED_AT_MOST,
-                };
+                let at_most =
+                    match (self.runs.is_synced_before(offset, PAGE_RUN), &self.range_synced) {
+                        (true, _) => FETCHED_AT_LEAST,
+                        (false, Some(_)) => FETCHED_AT_MOST_RANGE_SYNCED,
+                        (false, None) => FETCHED_AT_MOST,
+                    };
                 let fetched_at_once = (offset * FETCHED_GROWS).clamp(FETCHED_AT_LEAST, at_most);
-                let upto =
-                    end.max(window.fetched + fetched_at_once).next_multiple_of(PAGE_RUN).min(window.end);
+                let upto = end
+                    .max(window.fetched + fetched_at_once)
+                    .next_multiple_of(PAGE_RUN)
+                    .min(window.end);
                 if let Some(zeros) = self.runs.wanted(&(offset..upto), PAGE_RUN) {
                     Sometimes::WalZerosAhead.reached();
-                    self.runs.write(&*self.file, zeros.start..zeros.end.min(self.reserved), PAGE_RUN)?;
+                    self.runs.write(
+                        &*self.file,
+                        zeros.start..zeros.end.min(self.reserved),
+                        PAGE_RUN,
+                    )?;
                 }
                 window.fetch(upto).is_ok()
             }
@@ -267,8 +289,8 @@ impl Space {
         Ok(())
     }
 
-    /// [`Space::reserve`]. Where there is no room for that, gives back what the attempt took and goes on with system calls: a
-    /// record needs less than a reserve. Whether space is reserved.
+    /// [`Space::reserve`]. Where there is no room for that, gives back what the attempt took and
+    /// goes on with system calls: a record needs less than a reserve. Whether space is reserved.
     fn reserve_or_unmap(&mut self, end: u64) -> Result<bool> {
         let reserved = self.reserved;
         match self.reserve(end) {
@@ -317,7 +339,8 @@ impl Space {
 impl Window {
     /// Fetches the pages up to `upto`.
     fn fetch(&mut self, upto: u64) -> Result<()> {
-        self.mapping.populate((self.fetched - self.start) as usize..(upto - self.start) as usize)?;
+        self.mapping
+            .populate((self.fetched - self.start) as usize..(upto - self.start) as usize)?;
         self.fetched = upto;
         Ok(())
     }

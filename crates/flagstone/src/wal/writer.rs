@@ -16,7 +16,8 @@ const BUFFER_KEPT_MAX: usize = 16 << 20;
 /// How records get into the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WalWriteMode {
-    /// Into a mapping of the file's reserved space, where the file system has such; else as `Plain`.
+    /// Into a mapping of the file's reserved space, where the file system has such; else as
+    /// `Plain`.
     #[default]
     Mapped,
     /// Each with one system call.
@@ -36,12 +37,14 @@ pub enum WalCompression {
 /// How a [`Writer`] writes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WriterOptions {
-    /// Puts the file's number into every header, so that the file may hold bytes of an older life, or zeros, behind
-    /// its records. Needed for recycled and preallocated files; never for a MANIFEST.
+    /// Puts the file's number into every header, so that the file may hold bytes of an older life,
+    /// or zeros, behind its records. Needed for recycled and preallocated files; never for a
+    /// MANIFEST.
     pub recyclable: bool,
     /// Compresses each record.
     pub compression: WalCompression,
-    /// Reserves no space for records that wait in memory: a full disk may find them written nowhere yet.
+    /// Reserves no space for records that wait in memory: a full disk may find them written nowhere
+    /// yet.
     pub reserves_nothing: bool,
     /// How the file is written back while it grows, if it is.
     pub range_syncs: Option<RangeSyncs>,
@@ -103,23 +106,28 @@ impl Writer {
         }
     }
 
-    /// Reserves `step` bytes, and as many again when they are full, and copies records into a mapping of them. For recyclable
-    /// records in files that are [mappable](File::is_mappable).
+    /// Reserves `step` bytes, and as many again when they are full, and copies records into a
+    /// mapping of them. For recyclable records in files that are [mappable](File::is_mappable).
     ///
     /// # Errors
     /// `IoError`, with subcode `NoSpace` if there is too little.
     pub fn map(&mut self, step: u64) -> Result<()> {
-        debug_assert!(self.recycled_as.is_some(), "zeros behind the last record would pass for damage");
+        debug_assert!(
+            self.recycled_as.is_some(),
+            "zeros behind the last record would pass for damage"
+        );
         self.space.map(step)
     }
 
-    /// From now on records of up to so many bytes, together, wait in memory until [`Writer::flush`], [`Writer::cut`] or
-    /// [`Writer::write_gathered`]; what is longer, or no space can be reserved for, is written at once, behind what waits.
+    /// From now on records of up to so many bytes, together, wait in memory until
+    /// [`Writer::flush`], [`Writer::cut`] or [`Writer::write_gathered`]; what is longer, or no
+    /// space can be reserved for, is written at once, behind what waits.
     pub fn keep(&mut self, bytes: usize) {
         self.space.keep(bytes);
     }
 
-    /// Brings the records that wait in memory into the file; [`Writer::write_gathered`] also notes that a sync follows.
+    /// Brings the records that wait in memory into the file; [`Writer::write_gathered`] also notes
+    /// that a sync follows.
     ///
     /// # Errors
     /// As [`Writer::write_gathered`].
@@ -127,8 +135,8 @@ impl Writer {
         self.space.write_gathered()
     }
 
-    /// Ends the file at the last record: gives back what was reserved, cuts off what a failed record or an earlier life of
-    /// the file left behind. What is added later goes by system calls.
+    /// Ends the file at the last record: gives back what was reserved, cuts off what a failed
+    /// record or an earlier life of the file left behind. What is added later goes by system calls.
     ///
     /// # Errors
     /// `IoError`.
@@ -147,8 +155,8 @@ impl Writer {
     /// Appends one record with one write, or lets it wait in memory after [`Writer::keep`].
     ///
     /// # Errors
-    /// `IoError`. Part of the record may then be in the file; the offset stays, so that a next record overwrites it.
-    /// [`Writer::cut`] removes it.
+    /// `IoError`. Part of the record may then be in the file; the offset stays, so that a next
+    /// record overwrites it. [`Writer::cut`] removes it.
     #[inline]
     pub fn add_record(&mut self, payload: &[u8]) -> Result<()> {
         self.add_record_parts(&[payload])
@@ -164,8 +172,8 @@ impl Writer {
         self.framed_is_gone(added)
     }
 
-    /// Appends one record that need not be in the file before [`Writer::write_gathered`]: where space is reserved, all such
-    /// records are written by one call.
+    /// Appends one record that need not be in the file before [`Writer::write_gathered`]: where
+    /// space is reserved, all such records are written by one call.
     ///
     /// # Errors
     /// As [`Writer::add_record`].
@@ -178,7 +186,8 @@ impl Writer {
     /// Brings gathered records into the file, and notes that all records are being synced.
     ///
     /// # Errors
-    /// `IoError`. The records may then be in the file in part, and are written again by whoever writes next.
+    /// `IoError`. The records may then be in the file in part, and are written again by whoever
+    /// writes next.
     pub fn write_gathered(&mut self) -> Result<()> {
         self.space.note_sync(self.offset);
         self.space.write_gathered()
@@ -252,13 +261,21 @@ impl Writer {
 enum Cut {
     /// As large as a block.
     Blocks,
-    /// As large as half a block, where they begin one. For compressed records: RocksDB before 8.0 takes a fragment that
-    /// stands where the previous one stood in its block for the same input, and garbles the record.
+    /// As large as half a block, where they begin one. For compressed records: RocksDB before 8.0
+    /// takes a fragment that stands where the previous one stood in its block for the same input,
+    /// and garbles the record.
     Halves,
 }
 
-/// Appends the physical records of one logical record to `out`, whose first byte goes to `offset` of the file.
-fn frame_record(out: &mut Vec<u8>, offset: u64, recycled_as: Option<u32>, cut: Cut, parts: &[&[u8]]) {
+/// Appends the physical records of one logical record to `out`, whose first byte goes to `offset`
+/// of the file.
+fn frame_record(
+    out: &mut Vec<u8>,
+    offset: u64,
+    recycled_as: Option<u32>,
+    cut: Cut,
+    parts: &[&[u8]],
+) {
     let header_size = header_size(recycled_as);
     let payload: usize = parts.iter().map(|part| part.len()).sum();
     let left = left_in_block(offset, out.len());

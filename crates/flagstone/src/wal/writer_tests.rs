@@ -93,7 +93,8 @@ fn a_block_end_is_padded_or_takes_an_empty_fragment() {
 
 #[test]
 fn fragments_of_compressed_records_do_not_line_up() {
-    // RocksDB 7.8 garbled records with two fragments in a row that began at the same place of their blocks.
+    // RocksDB 7.8 garbled records with two fragments in a row that began at the same place of their
+    // blocks.
     let mut random = fastrand::Rng::with_seed(3);
     let noise: Vec<u8> = (0..200_000).map(|_| random.u8(..)).collect();
     for options in &ALL_OPTIONS[2..] {
@@ -102,7 +103,9 @@ fn fragments_of_compressed_records_do_not_line_up() {
             let (records, damages) = read_all(&log);
             assert_eq!((records.len(), damages.len()), (2, 0));
             let fragments = shape(&log);
-            assert!(fragments.iter().all(|(_, length)| *length < BLOCK_SIZE - RECYCLABLE_HEADER_SIZE));
+            assert!(
+                fragments.iter().all(|(_, length)| *length < BLOCK_SIZE - RECYCLABLE_HEADER_SIZE)
+            );
         }
     }
 }
@@ -167,7 +170,11 @@ impl FileAround for CountingFile {
 #[test]
 fn a_record_is_one_write_and_a_failed_one_is_overwritten() {
     for options in ALL_OPTIONS {
-        let file = Arc::new(CountingFile { inner: file_of(b""), writes: AtomicUsize::new(0), fails_at: 1 });
+        let file = Arc::new(CountingFile {
+            inner: file_of(b""),
+            writes: AtomicUsize::new(0),
+            fails_at: 1,
+        });
         let mut writer = Writer::new(file.clone(), NUMBER, options).unwrap();
         writer.add_record(&[1; 100_000]).unwrap();
         let offset = writer.offset();
@@ -190,13 +197,15 @@ fn only_the_low_half_of_the_number_is_written() {
     assert_eq!(reader.next_event().unwrap(), Event::End);
 }
 
-/// Small records are copied into the mapping, large ones written by calls; both outgrow what was reserved.
+/// Small records are copied into the mapping, large ones written by calls; both outgrow what was
+/// reserved.
 #[test]
 fn mapped_records_are_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::with_seed(3);
     for step in [100, 5_000, 40_000, 6 << 20] {
-        let file = OsFileSystem.open(&directory.path().join(step.to_string()), OpenMode::Create).unwrap();
+        let file =
+            OsFileSystem.open(&directory.path().join(step.to_string()), OpenMode::Create).unwrap();
         if !file.is_mappable() {
             return;
         }
@@ -204,8 +213,8 @@ fn mapped_records_are_in_the_file() {
         writer.map(step).unwrap();
         let mut records = Vec::new();
         for _ in 0..300 {
-            let size =
-                [random.usize(0..40), random.usize(0..2_000), random.usize(0..70_000)][random.usize(0..3)];
+            let size = [random.usize(0..40), random.usize(0..2_000), random.usize(0..70_000)]
+                [random.usize(0..3)];
             records.push(vec![random.u8(..); size]);
             if random.bool() {
                 writer.add_record(records.last().unwrap()).unwrap();

@@ -18,7 +18,8 @@ pub fn world() -> (Env, Arc<HandClock>) {
 
 /// What is there, forwards and backwards.
 pub fn entries(db: &TtlDb) -> Vec<(String, String)> {
-    let mut iter = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).expect("a cursor");
+    let mut iter =
+        db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).expect("a cursor");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (mut forwards, mut backwards) = (Vec::new(), Vec::new());
     iter.seek_to_first();

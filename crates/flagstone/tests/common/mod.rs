@@ -58,7 +58,8 @@ pub fn manifest_records(env: &Env) -> Vec<Vec<u8>> {
 }
 
 fn records_of(manifest: &Path, env: &Env) -> Vec<Vec<u8>> {
-    let mut reader = Reader::new(env.fs.open(manifest, OpenMode::Read).expect("a file"), FileNumber(0));
+    let mut reader =
+        Reader::new(env.fs.open(manifest, OpenMode::Read).expect("a file"), FileNumber(0));
     let mut records = Vec::new();
     loop {
         match reader.next_event().expect("a readable file") {
@@ -69,25 +70,32 @@ fn records_of(manifest: &Path, env: &Env) -> Vec<Vec<u8>> {
     }
 }
 
-/// The physical record of a WAL that says that keys of this family end in timestamps of so many bytes.
+/// The physical record of a WAL that says that keys of this family end in timestamps of so many
+/// bytes.
 pub fn timestamp_sizes(family: u32, size: u16) -> Vec<u8> {
     let record = [&[10][..], &family.to_le_bytes(), &size.to_le_bytes()].concat();
     let crc = checksum::mask(checksum::crc32c(&record));
     [&crc.to_le_bytes()[..], &6u16.to_le_bytes(), &record].concat()
 }
 
-/// Bytes that the process has of its own in memory, counted page by page. (`RssAnon` in `status` is put together of what each
-/// processor has counted so far: before Linux 6.16 it may be off by megabytes where there are many.)
+/// Bytes that the process has of its own in memory, counted page by page. (`RssAnon` in `status` is
+/// put together of what each processor has counted so far: before Linux 6.16 it may be off by
+/// megabytes where there are many.)
 pub fn resident() -> usize {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").expect("a kernel that tells");
-    let line = rollup.lines().find_map(|line| line.strip_prefix("Anonymous:")).expect("a kernel that tells");
+    let line = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Anonymous:"))
+        .expect("a kernel that tells");
     line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
 }
 
-/// Whether what is not touched takes no memory; otherwise a visible word says that the test was skipped.
+/// Whether what is not touched takes no memory; otherwise a visible word says that the test was
+/// skipped.
 pub fn pages_are_small() -> bool {
     // A kernel that has no huge pages has no such file.
-    let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let mode =
+        std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let are_small = !mode.contains("[always]");
     if !are_small {
         let word = b"SKIPPED: the kernel makes huge pages unasked, of which megabytes stay for a few bytes\n";
@@ -154,7 +162,8 @@ pub fn add_to_manifest_of(directory: &Path, env: &Env, edit: &VersionEdit) {
     add_record(directory, env, encoded);
 }
 
-/// Writes one more edit to the MANIFEST of the database in `/db`, which is not open; it is encoded already.
+/// Writes one more edit to the MANIFEST of the database in `/db`, which is not open; it is encoded
+/// already.
 pub fn add_record_to_manifest(env: &Env, edit: Vec<u8>) {
     add_record(Path::new("/db"), env, edit);
 }

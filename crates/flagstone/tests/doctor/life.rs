@@ -1,5 +1,6 @@
-//! The steps that a database's life is made of. Each does the background work that it makes, in the same order whatever else the
-//! machine does: writers are held up as often as the life says, and no oftener.
+//! The steps that a database's life is made of. Each does the background work that it makes, in the
+//! same order whatever else the machine does: writers are held up as often as the life says, and no
+//! oftener.
 
 use std::sync::Arc;
 
@@ -7,7 +8,9 @@ use flagstone::base::Snapshot;
 use flagstone::db::{Db, TtlDb, TtlOptions};
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::options::{BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, Options};
+use flagstone::options::{
+    BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, Options,
+};
 use testkit::{HandClock, steps};
 
 const PATH: &str = "/db";
@@ -62,7 +65,9 @@ fn options(settings: &str) -> Options {
     let mut options = super::common::create();
     let small = "write_buffer_size=65536;target_file_size_base=65536;max_bytes_for_level_base=262144;memory_budget=0;\
                  compression=kNoCompression;";
-    options.set_all(&format!("{small}{settings}")).unwrap_or_else(|error| panic!("{settings}: {error}"));
+    options
+        .set_all(&format!("{small}{settings}"))
+        .unwrap_or_else(|error| panic!("{settings}: {error}"));
     options
 }
 

@@ -1,11 +1,14 @@
-//! What the doctor says of databases of every kind: lives in, findings out, both as text (`healthy` and `sick`).
+//! What the doctor says of databases of every kind: lives in, findings out, both as text (`healthy`
+//! and `sick`).
 //!
-//! A life is a line a step; `ask` writes down what the doctor says of the database as it runs, and `look`, which closes it first
-//! and opens it for reading, what it says of one at rest. Lives are parted by empty lines, and what is expected of one stands
-//! below `----`: the findings in order, of each its beginning and what else must be in it, parted by ` .. `; `healthy` if there
-//! are none.
+//! A life is a line a step; `ask` writes down what the doctor says of the database as it runs, and
+//! `look`, which closes it first and opens it for reading, what it says of one at rest. Lives are
+//! parted by empty lines, and what is expected of one stands below `----`: the findings in order,
+//! of each its beginning and what else must be in it, parted by ` .. `; `healthy` if there are
+//! none.
 //!
-//! The thresholds that take gigabytes are tested on facts alone, next to the rules (`doctor/testdata/cases`).
+//! The thresholds that take gigabytes are tested on facts alone, next to the rules
+//! (`doctor/testdata/cases`).
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -27,10 +30,12 @@ fn check(cases: &str) {
         }
         let is_as = |(said, expected): (&String, &str)| {
             let mut parts = expected.split(" .. ");
-            said.starts_with(parts.next().expect("its beginning")) && parts.all(|part| said.contains(part))
+            said.starts_with(parts.next().expect("its beginning"))
+                && parts.all(|part| said.contains(part))
         };
         let expected: Vec<&str> = expected.lines().collect();
-        let is_right = life.said.len() == expected.len() && life.said.iter().zip(expected).all(is_as);
+        let is_right =
+            life.said.len() == expected.len() && life.said.iter().zip(expected).all(is_as);
         if !is_right {
             wrong.push_str(&format!("{case}\nThe doctor says\n{}\n\n", life.said.join("\n")));
         }
@@ -58,14 +63,16 @@ fn a_table_that_is_cut_off_is_named_once() {
     db.flush_all().expect("a flush");
     db.close().expect("closed");
     drop(db);
-    let files = std::fs::read_dir(&path).expect("files").map(|entry| entry.expect("an entry").path());
+    let files =
+        std::fs::read_dir(&path).expect("files").map(|entry| entry.expect("an entry").path());
     let table = files.into_iter().find(|file| file.extension().is_some_and(|name| name == "sst"));
     let table = std::fs::File::options().write(true).open(table.expect("a table")).expect("a file");
     table.set_len(table.metadata().expect("a size").len() - 10).expect("shorter");
     let mut options = create();
     options.set("paranoid_checks", "false").expect("a setting");
     let found = Db::open_read_only(&path, &options).expect("it opens").doctor().expect("it looks");
-    let broken: Vec<_> = found.iter().filter(|finding| finding.severity == Severity::Broken).collect();
+    let broken: Vec<_> =
+        found.iter().filter(|finding| finding.severity == Severity::Broken).collect();
     assert!(broken.len() == 1 && broken[0].what.contains("keys 'key' to 'key'"), "{found:#?}");
 }
 
@@ -100,9 +107,11 @@ fn what_a_running_database_has_told_is_taken_over() {
     assert_eq!((told.database.keys_written, told.database.snapshot_writes), (0, 0));
     told.add_statistics(&log).expect("it is understood");
     let figures = |facts: &Facts| {
-        let DatabaseFacts { keys_written, wal_syncs, cache_bytes, cache_hits, cache_misses, .. } =
+        let DatabaseFacts {
+            keys_written, wal_syncs, cache_bytes, cache_hits, cache_misses, ..
+        } = facts.database;
+        let DatabaseFacts { snapshot_writes, snapshot_write_bytes, iterator_kept_bytes, .. } =
             facts.database;
-        let DatabaseFacts { snapshot_writes, snapshot_write_bytes, iterator_kept_bytes, .. } = facts.database;
         let DatabaseFacts { state, writers, snapshot_taken_at, iterator_made_at, .. } =
             facts.database.clone();
         let numbers = [keys_written, wal_syncs, cache_bytes, cache_hits, cache_misses];

@@ -29,7 +29,9 @@ impl Damage {
 
     pub fn spares_place(&self, (file, range): &Place) -> bool {
         let mut touched = self.touched.iter();
-        touched.all(|(other, bytes)| other != file || bytes.end <= range.start || range.end <= bytes.start)
+        touched.all(|(other, bytes)| {
+            other != file || bytes.end <= range.start || range.end <= bytes.start
+        })
     }
 
     pub fn touches_file(&self, kind: &str) -> bool {
@@ -47,8 +49,10 @@ impl Damage {
     /// Does something to a file.
     pub fn inflict(&mut self, random: &mut Rng, files: &mut Files) {
         let names: Vec<String> = files.keys().filter(|name| *name != "LOCK").cloned().collect();
-        // Files of each kind are as likely as of any other, but for those that hold next to nothing.
-        let is_small = |name: &str| ["OPTIONS", "IDENTITY", "OWNER"].iter().any(|part| name.contains(part));
+        // Files of each kind are as likely as of any other, but for those that hold next to
+        // nothing.
+        let is_small =
+            |name: &str| ["OPTIONS", "IDENTITY", "OWNER"].iter().any(|part| name.contains(part));
         let names: Vec<String> = match random.u32(..8) {
             0 => names,
             _ => names.into_iter().filter(|name| !is_small(name)).collect(),
@@ -58,7 +62,9 @@ impl Damage {
         }
         let kinds: BTreeSet<&str> = names
             .iter()
-            .map(|name| name.rsplit_once('.').map_or(&file_name(name)[..5], |(_, extension)| extension))
+            .map(|name| {
+                name.rsplit_once('.').map_or(&file_name(name)[..5], |(_, extension)| extension)
+            })
             .collect();
         let kinds: Vec<&str> = kinds.into_iter().collect();
         let kind = kinds[random.usize(..kinds.len())];

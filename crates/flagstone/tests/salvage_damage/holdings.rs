@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{
-    Comparator, FileNumber, FragmentedRangeTombstones, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone,
-    ValueType,
+    Comparator, FileNumber, FragmentedRangeTombstones, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
+    RangeTombstone, ValueType,
 };
 use flagstone::batch::{BatchView, Operation};
 use flagstone::blob::{BlobIndex, RECORD_HEADER_SIZE};
@@ -54,19 +54,24 @@ pub type Key = (String, Bytes);
 struct RangeDeletion {
     family: String,
     tombstone: RangeTombstone,
-    /// Where the MANIFEST says that the table ends: beyond that it deletes nothing. `None` for one in a WAL.
+    /// Where the MANIFEST says that the table ends: beyond that it deletes nothing. `None` for one
+    /// in a WAL.
     bounds: Option<(InternalKeyBuf, InternalKeyBuf)>,
     version: Version,
 }
 
 impl RangeDeletion {
     fn covers(&self, key: &Key, version: &Version) -> bool {
-        let Some((smallest, largest)) = &self.bounds else { return self.seems_to_cover(key, version) };
-        let one = FragmentedRangeTombstones::new(&Comparator::Bytewise, vec![self.tombstone.clone()]);
+        let Some((smallest, largest)) = &self.bounds else {
+            return self.seems_to_cover(key, version);
+        };
+        let one =
+            FragmentedRangeTombstones::new(&Comparator::Bytewise, vec![self.tombstone.clone()]);
         let truncated = Arc::new(one).truncated(smallest.as_key(), largest.as_key());
         let internal = InternalKeyBuf::new(&key.1, version.sequence, ValueType::Value);
         self.family == key.0
-            && truncated.covering_sequence(internal.as_key(), MAX_SEQUENCE_NUMBER) > version.sequence
+            && truncated.covering_sequence(internal.as_key(), MAX_SEQUENCE_NUMBER)
+                > version.sequence
     }
 
     /// The same for who does not know the table's bounds.
@@ -83,8 +88,8 @@ impl RangeDeletion {
 pub struct Holdings {
     pub versions: BTreeMap<Key, Vec<Version>>,
     ranges: Vec<RangeDeletion>,
-    /// Footers without which a block cannot be told from others unless its neighbour is intact too: from format version 6 on
-    /// they have a number that enters all checksums.
+    /// Footers without which a block cannot be told from others unless its neighbour is intact too:
+    /// from format version 6 on they have a number that enters all checksums.
     footers: Vec<Place>,
     /// Blocks of tables are only found one behind the other, unless the index is intact.
     is_searched: bool,
@@ -120,8 +125,8 @@ pub fn recorded_tables(fs: &MemoryFileSystem) -> Recorded {
 }
 
 impl Holdings {
-    /// What these files hold; with `is_searched` blocks of tables are only found one behind the other, unless the index is
-    /// intact.
+    /// What these files hold; with `is_searched` blocks of tables are only found one behind the
+    /// other, unless the index is intact.
     pub fn of(fs: &MemoryFileSystem, files: &Files, is_searched: bool) -> Self {
         let mut holdings = Self { is_searched, ..Self::default() };
         let names: BTreeMap<u32, String> = flagstone::manifest::list_column_families(
@@ -143,7 +148,8 @@ impl Holdings {
                     holdings.add_table(name, open(), size, files, (&names[family], meta));
                 }
                 Some(FileKind::Wal(number)) => {
-                    let is_flushed = |id: u32| log_numbers.get(&id).is_some_and(|first| number < *first);
+                    let is_flushed =
+                        |id: u32| log_numbers.get(&id).is_some_and(|first| number < *first);
                     holdings.add_wal(name, (open(), number), &names, &is_flushed, files);
                 }
                 _ => {}
@@ -176,12 +182,15 @@ impl Holdings {
                 let index = BlobIndex::decode(value.1).expect("an index");
                 let file = format!("{}.blob", index.file);
                 // It is gone where a WAL is kept of what was flushed and moved on long ago.
-                let Some(file) = files.keys().find(|name| file_name(name) == file).cloned() else { return };
+                let Some(file) = files.keys().find(|name| file_name(name) == file).cloned() else {
+                    return;
+                };
                 let start = index.offset - (RECORD_HEADER_SIZE + key.len()) as u64;
                 let end = index.offset + index.size;
                 let stored = &files[&file][index.offset as usize..end as usize];
-                let kind = flagstone::base::compression::CompressionType::from_byte(index.compression)
-                    .expect("known");
+                let kind =
+                    flagstone::base::compression::CompressionType::from_byte(index.compression)
+                        .expect("known");
                 places.push((file, start..end));
                 let value = flagstone::base::compression::decompress(kind, stored, None, 1 << 30);
                 Kind::Value(value.expect("sound"))
@@ -209,7 +218,8 @@ impl Holdings {
             self.footers.push((name.to_string(), size - Footer::SIZE_MAX as u64..size));
         }
         // Where the range deletions lie is not told; the tail of the file is where, with the index.
-        let tail = (name.to_string(), table.properties.as_ref().expect("properties").data_size..size);
+        let tail =
+            (name.to_string(), table.properties.as_ref().expect("properties").data_size..size);
         let flushed = self.flushed_until.entry(family.to_string()).or_default();
         // What is at the bottom of a tree has lost its own number.
         let noted = table.properties.as_ref().expect("properties").flushed_until();
@@ -272,14 +282,23 @@ impl Holdings {
             for operation in batch.iter() {
                 let (cf, key, value) = match operation.expect("an operation") {
                     Operation::Put { cf, key, value } => (cf, key, (ValueType::Value, value)),
-                    Operation::BlobIndex { cf, key, index } => (cf, key, (ValueType::BlobIndex, index)),
+                    Operation::BlobIndex { cf, key, index } => {
+                        (cf, key, (ValueType::BlobIndex, index))
+                    }
                     Operation::Delete { cf, key } => (cf, key, (ValueType::Deletion, &b""[..])),
                     Operation::Merge { cf, key, operand } => (cf, key, (ValueType::Merge, operand)),
                     Operation::DeleteRange { cf, begin, end } => {
-                        let tombstone = RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
+                        let tombstone =
+                            RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
                         let family = home(cf.0).to_string();
-                        let version = Version { is_flushed: is_flushed(cf.0), ..deletion(sequence, place()) };
-                        self.ranges.push(RangeDeletion { family, tombstone, bounds: None, version });
+                        let version =
+                            Version { is_flushed: is_flushed(cf.0), ..deletion(sequence, place()) };
+                        self.ranges.push(RangeDeletion {
+                            family,
+                            tombstone,
+                            bounds: None,
+                            version,
+                        });
                         sequence += 1;
                         continue;
                     }
@@ -293,22 +312,29 @@ impl Holdings {
         }
     }
 
-    /// What must come out for each key: `None` for nothing. Keys for which that is not certain are not in it.
+    /// What must come out for each key: `None` for nothing. Keys for which that is not certain are
+    /// not in it.
     pub fn expected(&self, damage: &Damage) -> BTreeMap<Key, Option<Bytes>> {
         let mut expected = BTreeMap::new();
         let is_manifest_touched = damage.touches_file("MANIFEST") || damage.touches_file("CURRENT");
-        // What was ingested has its sequence number from the MANIFEST, or from the table's own properties.
+        // What was ingested has its sequence number from the MANIFEST, or from the table's own
+        // properties.
         let is_undated = |version: &Version| is_manifest_touched && version.is_ingested;
-        for ((family, key), versions) in self.versions.iter().filter(|((family, _), _)| family != DROPPED) {
+        for ((family, key), versions) in
+            self.versions.iter().filter(|((family, _), _)| family != DROPPED)
+        {
             let key = (family.clone(), key.clone());
-            let covers =
-                |range: &&RangeDeletion| versions.iter().any(|version| range.seems_to_cover(&key, version));
-            // Of a tail that was touched it is not known whether its range deletions were; of a record in a WAL it is.
-            let is_known = |range: &RangeDeletion| {
-                !range.version.is_flushed && (range.bounds.is_none() || damage.spares(&range.version))
+            let covers = |range: &&RangeDeletion| {
+                versions.iter().any(|version| range.seems_to_cover(&key, version))
             };
-            // Where no MANIFEST tells whether its table counts, it deletes of what has lost its sequence number only what
-            // lies in older tables.
+            // Of a tail that was touched it is not known whether its range deletions were; of a
+            // record in a WAL it is.
+            let is_known = |range: &RangeDeletion| {
+                !range.version.is_flushed
+                    && (range.bounds.is_none() || damage.spares(&range.version))
+            };
+            // Where no MANIFEST tells whether its table counts, it deletes of what has lost its
+            // sequence number only what lies in older tables.
             let is_doubtful = |range: &RangeDeletion| {
                 let table = file_name(&range.version.places[0].0);
                 let is_newer = |version: &Version| {
@@ -318,15 +344,21 @@ impl Holdings {
                 };
                 is_manifest_touched && range.bounds.is_some() && versions.iter().any(is_newer)
             };
-            let is_certain =
-                self.ranges.iter().filter(covers).all(|range| is_known(range) && !is_doubtful(range));
+            let is_certain = self
+                .ranges
+                .iter()
+                .filter(covers)
+                .all(|range| is_known(range) && !is_doubtful(range));
             let is_hidden = |version: &Version| {
                 let mut ranges = self.ranges.iter().filter(|range| damage.spares(&range.version));
                 ranges.any(|range| range.covers(&key, version))
             };
-            let intact = versions.iter().filter(|version| !is_hidden(version) && damage.spares(version));
+            let intact =
+                versions.iter().filter(|version| !is_hidden(version) && damage.spares(version));
             let lies_in = |place: &Place| {
-                versions.iter().any(|version| version.places.iter().any(|(file, _)| *file == place.0))
+                versions
+                    .iter()
+                    .any(|version| version.places.iter().any(|(file, _)| *file == place.0))
             };
             let lost_footers = self.footers.iter().filter(|place| !damage.spares_place(place));
             let is_found = !versions.iter().any(|version| damage.may_hide(version));
@@ -347,8 +379,9 @@ impl Holdings {
     fn is_clear(&self, family: &str, versions: &[Version]) -> bool {
         let has_operand = versions.iter().any(|version| matches!(version.kind, Kind::Operand(_)));
         let flushed = self.flushed_until.get(family).copied().unwrap_or(0);
-        let is_of_flushed_log =
-            |version: &Version| version.places[0].0.ends_with(".log") && version.sequence <= flushed;
+        let is_of_flushed_log = |version: &Version| {
+            version.places[0].0.ends_with(".log") && version.sequence <= flushed
+        };
         !has_operand || !versions.iter().any(is_of_flushed_log)
     }
 
@@ -380,8 +413,9 @@ impl Holdings {
         if written.iter().any(|whole| **whole == value) {
             return true;
         }
-        let parts =
-            |value: &[u8]| value.split(|&byte| byte == b',').map(<[u8]>::to_vec).collect::<BTreeSet<_>>();
+        let parts = |value: &[u8]| {
+            value.split(|&byte| byte == b',').map(<[u8]>::to_vec).collect::<BTreeSet<_>>()
+        };
         let all: BTreeSet<Bytes> = written.into_iter().flat_map(|whole| parts(whole)).collect();
         self.has_operands && parts(value).is_subset(&all)
     }

@@ -18,7 +18,8 @@ use super::{DIRECTORIES, Files, LOGS, SOURCE, files_of};
 /// What puts operands behind one another.
 pub const APPEND: &str = "{id=StringAppendOperator;delimiter=,;}";
 
-/// What a life has beyond the plain ones. Chance of its own decides, so that plain lives stay what they were.
+/// What a life has beyond the plain ones. Chance of its own decides, so that plain lives stay what
+/// they were.
 #[derive(Debug, Default)]
 pub struct Extras {
     /// Compression whose blocks do not tell where they end.
@@ -35,13 +36,15 @@ pub struct Extras {
     pub expiring: bool,
     /// Tables without checksums.
     pub unprotected: bool,
-    /// How many of a hundred writes are batches over all families, with data that is for the log alone.
+    /// How many of a hundred writes are batches over all families, with data that is for the log
+    /// alone.
     batches: u32,
     /// Families that were dropped, one of them whose name another has now.
     pub drops: bool,
     /// Hash indexes, and memtables by prefixes.
     prefixes: bool,
-    /// It begins with tables that RocksDB has ingested, whose sequence numbers are not in the files.
+    /// It begins with tables that RocksDB has ingested, whose sequence numbers are not in the
+    /// files.
     pub ingested: bool,
     /// They stay.
     rests: bool,
@@ -82,7 +85,8 @@ impl Extras {
             ..Self::default()
         };
         Self {
-            compression: [None, None, Some("kZlibCompression"), Some("kBZip2Compression")][random.usize(..4)],
+            compression: [None, None, Some("kZlibCompression"), Some("kBZip2Compression")]
+                [random.usize(..4)],
             // What comes of operands that expire has the time of the merge.
             operands: [0, 0, 10, 40][random.usize(..4)] * u32::from(!expiring),
             late_ranges: random.bool(),
@@ -125,7 +129,8 @@ impl Extras {
 
     fn set(&self, options: &mut Options) {
         let mut settings = Vec::new();
-        settings.extend(self.compression.map(|compression| ("compression", compression.to_string())));
+        settings
+            .extend(self.compression.map(|compression| ("compression", compression.to_string())));
         if self.operands > 0 {
             settings.push(("merge_operator", APPEND.to_string()));
         }
@@ -153,7 +158,8 @@ impl Extras {
             settings.push(("wal_dir", LOGS.to_string()));
         }
         if self.paths {
-            options.db.db_paths = DataPathList::of(&[(DIRECTORIES[0], 60_000), (DIRECTORIES[1], 1_000_000)]);
+            options.db.db_paths =
+                DataPathList::of(&[(DIRECTORIES[0], 60_000), (DIRECTORIES[1], 1_000_000)]);
         }
         for (name, value) in &settings {
             options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
@@ -256,11 +262,16 @@ fn begin_with_ingested(fs: &MemoryFileSystem, extras: &Extras) {
     let from = Env::os().fs;
     let directory = fixtures().join("ingest");
     let home = if extras.paths { DIRECTORIES[0] } else { SOURCE };
-    [SOURCE, home].iter().for_each(|path| fs.create_directory(path.as_ref()).expect("a directory in memory"));
+    [SOURCE, home]
+        .iter()
+        .for_each(|path| fs.create_directory(path.as_ref()).expect("a directory in memory"));
     for name in from.list(&directory).expect("a fixture") {
-        let bytes = flagstone::env::read_file(&*from, &directory.join(&name), 1 << 30).expect("a file");
+        let bytes =
+            flagstone::env::read_file(&*from, &directory.join(&name), 1 << 30).expect("a file");
         let path = Path::new(if name.ends_with(".sst") { home } else { SOURCE }).join(name);
-        fs.open(&path, OpenMode::Create).and_then(|file| file.write_at(0, &bytes)).expect("written");
+        fs.open(&path, OpenMode::Create)
+            .and_then(|file| file.write_at(0, &bytes))
+            .expect("written");
     }
 }
 
@@ -313,7 +324,8 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFil
             write(random, extras, &db, &families, keys);
         }
     }
-    // No WAL holds what one family has flushed and another has not: whether that is still wanted, a lost MANIFEST leaves open.
+    // No WAL holds what one family has flushed and another has not: whether that is still wanted, a
+    // lost MANIFEST leaves open.
     db.db().flush_all().expect("a flush");
     // Of the keys that are taken in no WAL has one.
     let keys_late = if extras.takes_in { keys * 3 / 4 } else { keys };
@@ -387,7 +399,8 @@ fn end(random: &mut Rng, extras: &Extras, db: &Writer, families: &[ColumnFamily]
     let is_long = random.bool();
     for step in 0..random.u32(..if is_long { 20 } else { 150 }) {
         let family = &families[random.usize(..families.len())];
-        let size = if step == 0 && is_long { random.usize(30_000..50_000) } else { random.usize(..1000) };
+        let size =
+            if step == 0 && is_long { random.usize(30_000..50_000) } else { random.usize(..1000) };
         let value = [format!("late {step}:").as_bytes(), &vec![b'z'; size]].concat();
         let key = extras.key(random.u32(..keys));
         if extras.late_ranges && random.u32(..8) == 0 {
@@ -404,7 +417,14 @@ fn end(random: &mut Rng, extras: &Extras, db: &Writer, families: &[ColumnFamily]
 }
 
 /// Sets a key, or adds an operand to it.
-fn set(random: &mut Rng, extras: &Extras, db: &Writer, family: &ColumnFamily, key: String, value: Vec<u8>) {
+fn set(
+    random: &mut Rng,
+    extras: &Extras,
+    db: &Writer,
+    family: &ColumnFamily,
+    key: String,
+    value: Vec<u8>,
+) {
     if extras.operands > 0 && random.u32(..100) < extras.operands {
         db.db().merge_cf(family, key, value).expect("an operand")
     } else {

@@ -1,21 +1,25 @@
-//! Random databases, randomly damaged, then salvaged: every record whose bytes are intact comes out, and nothing else.
+//! Random databases, randomly damaged, then salvaged: every record whose bytes are intact comes
+//! out, and nothing else.
 //!
-//! 1. A database is lived and closed. From its sound files follows where each version of each key lies: in which block of
-//!    which table, or which record of which WAL, and in which record of a blob file.
-//! 2. Files are damaged: bits flipped, pages zeroed, files cut off or removed, the MANIFEST and CURRENT too. In every third
-//!    database some are where they do not belong, too: broken-off copies, strangers, directories in the place of files, files as
-//!    they were earlier.
-//! 3. What must come out for a key is its newest version of which no byte was touched; nothing, if that is a deletion. What
-//!    comes out must have been written once.
+//! 1. A database is lived and closed. From its sound files follows where each version of each key
+//!    lies: in which block of which table, or which record of which WAL, and in which record of a
+//!    blob file.
+//! 2. Files are damaged: bits flipped, pages zeroed, files cut off or removed, the MANIFEST and
+//!    CURRENT too. In every third database some are where they do not belong, too: broken-off
+//!    copies, strangers, directories in the place of files, files as they were earlier.
+//! 3. What must come out for a key is its newest version of which no byte was touched; nothing, if
+//!    that is a deletion. What comes out must have been written once.
 //!
-//! Every other database has more: blocks that do not tell where they end, merge operands, range deletions in WALs alone, recycled
-//! WALs, several directories, values that expire, tables without checksums (of which only parts are cut off, as nothing else can
-//! be seen), batches over several families with data for the log alone, families that were dropped, hash indexes, tables that
-//! were ingested. Half of these have still more: many families, flushed together, compressed WALs, WALs in a directory of their
-//! own, values of up to 2 MiB. Half of those without end with a table that was ingested, newer than what WALs hold.
+//! Every other database has more: blocks that do not tell where they end, merge operands, range
+//! deletions in WALs alone, recycled WALs, several directories, values that expire, tables without
+//! checksums (of which only parts are cut off, as nothing else can be seen), batches over several
+//! families with data for the log alone, families that were dropped, hash indexes, tables that were
+//! ingested. Half of these have still more: many families, flushed together, compressed WALs, WALs
+//! in a directory of their own, values of up to 2 MiB. Half of those without end with a table that
+//! was ingested, newer than what WALs hold.
 //!
-//! `FLAGSTONE_SALVAGES=200` says how many databases; 20 by default. `FLAGSTONE_SALVAGE_SEED=7` takes that one alone, and both
-//! together 200 from the seventh on.
+//! `FLAGSTONE_SALVAGES=200` says how many databases; 20 by default. `FLAGSTONE_SALVAGE_SEED=7`
+//! takes that one alone, and both together 200 from the seventh on.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -73,7 +77,10 @@ fn files_of(fs: &MemoryFileSystem) -> Files {
                 bytes => bytes.expect("a file"),
             };
             let is_own = directory == SOURCE;
-            files.insert(if is_own { name } else { path.to_str().expect("ASCII").to_string() }, bytes);
+            files.insert(
+                if is_own { name } else { path.to_str().expect("ASCII").to_string() },
+                bytes,
+            );
         }
     }
     files
@@ -226,12 +233,14 @@ fn story(seed: u64, extras: &Extras) -> String {
     assert_eq!(files_of(&disk), files, "{what}: the source was changed");
 
     let expected = holdings.expected(&damage);
-    // A table whose family nothing tells goes to one of its own, and there is no order between the two.
-    // Whose WAL records stand in the place of another's, by its number, it says of itself.
+    // A table whose family nothing tells goes to one of its own, and there is no order between the
+    // two. Whose WAL records stand in the place of another's, by its number, it says of itself.
     let is_noted = |word: String| report.notes.iter().any(|note| note.starts_with(&word));
-    let is_misnamed = |family: &String| is_noted(format!("Of family '{family}' only WALs are left"));
+    let is_misnamed =
+        |family: &String| is_noted(format!("Of family '{family}' only WALs are left"));
     let is_doubted = |family: &String| is_noted(format!("Family '{family}' is"));
-    let strays: Vec<&Key> = found.keys().filter(|(family, _)| family.starts_with("salvaged")).collect();
+    let strays: Vec<&Key> =
+        found.keys().filter(|(family, _)| family.starts_with("salvaged")).collect();
     for ((family, key), value) in expected.iter().filter(|((family, _), _)| !is_misnamed(family)) {
         let at_home = found.get(&(family.clone(), key.clone()));
         let mut elsewhere = strays.iter().filter(|stray| stray.1 == *key);
@@ -262,16 +271,26 @@ fn story(seed: u64, extras: &Extras) -> String {
     }
     let sound = holdings.expected(&Damage::default());
     let is_lossy = expected.iter().any(|(key, value)| sound[key] != *value);
-    // Nothing names a WAL that is newer than the one that the MANIFEST names, while that one is there.
-    let is_unknown =
-        clutter.hides_end_of_logs || newest_log > logs(&files).max() && logs(&files).next().is_some();
-    if is_lossy && !is_unknown && !damage.touches_file("MANIFEST") && !damage.touches_file("CURRENT") {
+    // Nothing names a WAL that is newer than the one that the MANIFEST names, while that one is
+    // there.
+    let is_unknown = clutter.hides_end_of_logs
+        || newest_log > logs(&files).max() && logs(&files).next().is_some();
+    if is_lossy
+        && !is_unknown
+        && !damage.touches_file("MANIFEST")
+        && !damage.touches_file("CURRENT")
+    {
         assert!(!report.is_complete(), "{what}\nthe report says that nothing was lost");
     }
     if damage.words.is_empty() {
         assert!(report.is_complete() && report.harmless.is_empty(), "{report:#?}");
     }
-    format!("{what}: {} keys of {}, {} losses", found.len(), holdings.versions.len(), report.losses.len())
+    format!(
+        "{what}: {} keys of {}, {} losses",
+        found.len(),
+        holdings.versions.len(),
+        report.losses.len()
+    )
 }
 
 #[test]
@@ -299,14 +318,16 @@ fn whatever_is_intact_comes_out_and_nothing_else() {
     }
 }
 
-/// A table that had lost its properties, and the MANIFEST its part: it was taken for the default family's, as no table of the
-/// other one had been looked at yet, and its values were hidden by those of the same keys there.
+/// A table that had lost its properties, and the MANIFEST its part: it was taken for the default
+/// family's, as no table of the other one had been looked at yet, and its values were hidden by
+/// those of the same keys there.
 #[test]
 fn a_table_that_names_no_family_is_not_mixed_up_with_the_default_ones() {
     println!("{}", story(5191, &Extras::default()));
 }
 
-/// The index of a table whose only block was damaged came out as its entries: keys with places for values.
+/// The index of a table whose only block was damaged came out as its entries: keys with places for
+/// values.
 #[test]
 fn an_index_none_of_whose_blocks_is_intact_is_not_taken_for_entries() {
     for seed in [9416, 9761] {
@@ -314,7 +335,8 @@ fn an_index_none_of_whose_blocks_is_intact_is_not_taken_for_entries() {
     }
 }
 
-/// So did the one entry of an index of partitions, of which the partition was not found: it stood in the way of the key's own.
+/// So did the one entry of an index of partitions, of which the partition was not found: it stood
+/// in the way of the key's own.
 #[test]
 fn an_index_of_one_partition_that_is_lost_is_not_taken_for_entries() {
     println!("{}", story(100_571, &Extras::draw(100_571)));

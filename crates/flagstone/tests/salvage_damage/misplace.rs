@@ -12,7 +12,8 @@ use super::{Files, file_name};
 pub struct Clutter {
     /// Directories in the place of files.
     pub directories: Vec<String>,
-    /// Whether nothing tells where the WALs end: the newest one is as it was earlier, or another lies behind it.
+    /// Whether nothing tells where the WALs end: the newest one is as it was earlier, or another
+    /// lies behind it.
     pub hides_end_of_logs: bool,
     /// Whether a table is there that was replaced: the MANIFEST alone knows.
     has_old_table: bool,
@@ -20,8 +21,15 @@ pub struct Clutter {
 
 impl Clutter {
     /// Does one such thing. `before` are the files at an earlier time.
-    pub fn add(&mut self, random: &mut Rng, files: &mut Files, before: &Files, damage: &mut Damage) {
-        let is_data = |name: &&String| [".sst", ".log", ".blob"].iter().any(|kind| name.ends_with(kind));
+    pub fn add(
+        &mut self,
+        random: &mut Rng,
+        files: &mut Files,
+        before: &Files,
+        damage: &mut Damage,
+    ) {
+        let is_data =
+            |name: &&String| [".sst", ".log", ".blob"].iter().any(|kind| name.ends_with(kind));
         let data: Vec<String> = files.keys().filter(is_data).cloned().collect();
         if data.is_empty() {
             return;
@@ -48,7 +56,13 @@ impl Clutter {
     }
 
     /// A copy of a file as it was once, perhaps of one that is gone since.
-    fn bring_back(&mut self, random: &mut Rng, files: &mut Files, before: &Files, damage: &mut Damage) {
+    fn bring_back(
+        &mut self,
+        random: &mut Rng,
+        files: &mut Files,
+        before: &Files,
+        damage: &mut Damage,
+    ) {
         let is_manifest = |name: &str| name.contains("MANIFEST") || name == "CURRENT";
         let is_manifest_whole = !damage.touches_file("MANIFEST") && !damage.touches_file("CURRENT");
         let is_changed = |name: &&String| match files.get(*name) {
@@ -60,14 +74,15 @@ impl Clutter {
             return;
         }
         let name = changed[random.usize(..changed.len())];
-        let newest = files.keys().filter(|name| name.ends_with(".log")).max_by_key(|name| file_name(name));
+        let newest =
+            files.keys().filter(|name| name.ends_with(".log")).max_by_key(|name| file_name(name));
         self.hides_end_of_logs |= newest == Some(name);
         damage.words.push(format!("{name} as it was before"));
         match files.get(name) {
             None => self.has_old_table = true,
-            Some(now) => {
-                damage.touched.extend(differences(now, &before[name]).map(|range| (name.clone(), range)))
-            }
+            Some(now) => damage
+                .touched
+                .extend(differences(now, &before[name]).map(|range| (name.clone(), range))),
         }
         files.insert(name.clone(), before[name].clone());
     }

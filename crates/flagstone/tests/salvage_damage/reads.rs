@@ -1,17 +1,20 @@
-//! Random databases, each with one damage, then opened and read as a whole: every answer is right or an error that names the
-//! damaged file, and what the file did not hold can be read, and all of it written to.
+//! Random databases, each with one damage, then opened and read as a whole: every answer is right
+//! or an error that names the damaged file, and what the file did not hold can be read, and all of
+//! it written to.
 //!
 //! 1. A database is lived and closed. What its sound files answer is the truth.
 //! 2. One file is damaged: bits flipped, zeroed, cut off or removed.
-//! 3. It is opened for reading, then for writing, and read by lookups, many at a time too, by cursors in both directions; it is
-//!    compacted, read again, copied by a checkpoint, which is read, written to and flushed.
+//! 3. It is opened for reading, then for writing, and read by lookups, many at a time too, by
+//!    cursors in both directions; it is compacted, read again, copied by a checkpoint, which is
+//!    read, written to and flushed.
 //!
-//! Damage in a WAL ends history, by the recovery mode: of keys that it holds, any version that was written is an answer then. A
-//! MANIFEST that is cut off, or has a hole, may be what a crash has left, and nothing tells: then there must only be no panic and
-//! no hang. Nor does anything tell where several bits of its last edit are wrong, and zeros are in it.
+//! Damage in a WAL ends history, by the recovery mode: of keys that it holds, any version that was
+//! written is an answer then. A MANIFEST that is cut off, or has a hole, may be what a crash has
+//! left, and nothing tells: then there must only be no panic and no hang. Nor does anything tell
+//! where several bits of its last edit are wrong, and zeros are in it.
 //!
-//! `FLAGSTONE_READS=200` says how many databases; 12 by default. `FLAGSTONE_READS_SEED=7` takes that one alone, and both together
-//! 200 from the seventh on.
+//! `FLAGSTONE_READS=200` says how many databases; 12 by default. `FLAGSTONE_READS_SEED=7` takes
+//! that one alone, and both together 200 from the seventh on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -51,7 +54,8 @@ struct Trial {
 }
 
 impl Trial {
-    /// That an answer is right, or an error that says where the damage is, if the key is one that it may concern.
+    /// That an answer is right, or an error that says where the damage is, if the key is one that
+    /// it may concern.
     fn check(&self, how: &str, family: &str, key: &[u8], answer: Result<Option<Bytes>, Error>) {
         let what = || format!("{}\n{how} {family} {}", self.what, key.escape_ascii());
         let truth = self.truth[family].get(key);
@@ -59,7 +63,9 @@ impl Trial {
             Ok(found) if found.as_ref() == truth => {}
             Ok(found) => {
                 let is_held = || match &found {
-                    Some(value) => self.holdings.explain(&(family.to_string(), key.to_vec()), value, false),
+                    Some(value) => {
+                        self.holdings.explain(&(family.to_string(), key.to_vec()), value, false)
+                    }
                     None => true,
                 };
                 let short = |value: &Bytes| value[..value.len().min(20)].escape_ascii().to_string();
@@ -73,7 +79,8 @@ impl Trial {
             }
             Err(error) => {
                 self.check_error(how, &error);
-                let is_concerned = |keys: &BTreeSet<_>| keys.contains(&(family.to_string(), key.to_vec()));
+                let is_concerned =
+                    |keys: &BTreeSet<_>| keys.contains(&(family.to_string(), key.to_vec()));
                 assert!(self.concerned.as_ref().is_none_or(is_concerned), "{}: {error}", what());
             }
         }
@@ -82,8 +89,9 @@ impl Trial {
     fn is_in_wal(&self, family: &str, key: &[u8]) -> bool {
         let versions = self.holdings.versions.get(&(family.to_string(), key.to_vec()));
         let in_wal = |place: &(String, _)| place.0.ends_with(".log");
-        versions.is_some_and(|versions| versions.iter().any(|version| version.places.iter().any(in_wal)))
-            || self.holdings.has_ranges_in_wals()
+        versions.is_some_and(|versions| {
+            versions.iter().any(|version| version.places.iter().any(in_wal))
+        }) || self.holdings.has_ranges_in_wals()
     }
 
     /// That it says which file is damaged, and where.
@@ -151,8 +159,13 @@ impl Trial {
         assert!(found.is_empty(), "{}\n{how} {name}: {:?}", self.what, found.keys());
         if let Err(error) = &end {
             self.check_error(&how, error);
-            let is_concerned = |keys: &BTreeSet<(String, Bytes)>| keys.iter().any(|(home, _)| home == name);
-            assert!(self.concerned.as_ref().is_none_or(is_concerned), "{}\n{how} {name}: {error}", self.what);
+            let is_concerned =
+                |keys: &BTreeSet<(String, Bytes)>| keys.iter().any(|(home, _)| home == name);
+            assert!(
+                self.concerned.as_ref().is_none_or(is_concerned),
+                "{}\n{how} {name}: {error}",
+                self.what
+            );
         }
     }
 
@@ -169,14 +182,16 @@ impl Trial {
         let fresh: Vec<&Bytes> = self.keys.iter().step_by(7).collect();
         for family in self.families(db) {
             for key in &fresh {
-                db.put_cf(&family, *key, "fresh").unwrap_or_else(|error| panic!("{}\n{error}", self.what));
+                db.put_cf(&family, *key, "fresh")
+                    .unwrap_or_else(|error| panic!("{}\n{error}", self.what));
             }
         }
         for when in ["written", "flushed"] {
             for family in self.families(db) {
                 for key in &fresh {
                     let found = db.get_cf(&family, *key);
-                    let found = found.unwrap_or_else(|error| panic!("{}\n{when}: {error}", self.what));
+                    let found =
+                        found.unwrap_or_else(|error| panic!("{}\n{when}: {error}", self.what));
                     assert_eq!(found.as_deref(), Some(&b"fresh"[..]), "{}\n{when}", self.what);
                 }
             }
@@ -239,7 +254,8 @@ fn story(seed: u64, extras: &Extras) -> String {
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect(),
-        // In a recycled WAL a header of which more than the number is damaged may be of its earlier life: there it ends.
+        // In a recycled WAL a header of which more than the number is damaged may be of its earlier
+        // life: there it ends.
         may_end: path.ends_with(".log") && !(is_absolute && is_flipped && !extras.recycles),
         is_flipped,
         concerned: concerned_by(&path, &holdings, &disk, &truth),
@@ -248,8 +264,8 @@ fn story(seed: u64, extras: &Extras) -> String {
         holdings,
         path,
     };
-    let may_be_torn =
-        trial.path.contains("MANIFEST") && (!is_flipped || passes_for_torn(&damage, &options, &files));
+    let may_be_torn = trial.path.contains("MANIFEST")
+        && (!is_flipped || passes_for_torn(&damage, &options, &files));
     let word = if may_be_torn {
         let opened = Db::open(SOURCE, &on(&options, &disk_of(&files)));
         format!("{:?}", opened.map(|db| drop(db.verify(|_| {}))).err())
@@ -259,7 +275,8 @@ fn story(seed: u64, extras: &Extras) -> String {
     format!("{}: {word}", trial.what)
 }
 
-/// Whether more than a bit is wrong in the last edit, and zeros are there, too: a power loss may leave that.
+/// Whether more than a bit is wrong in the last edit, and zeros are there, too: a power loss may
+/// leave that.
 fn passes_for_torn(damage: &Damage, options: &Options, files: &Files) -> bool {
     let mut options = options.clone();
     options.db.paranoid_checks = false;
@@ -326,7 +343,8 @@ fn live_on(trial: &Trial, db: &Db, options: &Options, disk: &MemoryFileSystem) {
     db.close().unwrap_or_else(|error| panic!("{}\nclose: {error}", trial.what));
 }
 
-/// The keys that depend on a table or blob file: all of those that it lies between, or that it holds a value of.
+/// The keys that depend on a table or blob file: all of those that it lies between, or that it
+/// holds a value of.
 fn concerned_by(
     path: &str,
     holdings: &Holdings,
@@ -336,8 +354,9 @@ fn concerned_by(
     let keys = || holdings.versions.iter();
     if path.ends_with(".blob") {
         let refers = |place: &(String, _)| place.0 == path;
-        let held =
-            keys().filter(|(_, versions)| versions.iter().any(|version| version.places.iter().any(refers)));
+        let held = keys().filter(|(_, versions)| {
+            versions.iter().any(|version| version.places.iter().any(refers))
+        });
         return Some(held.map(|(key, _)| key.clone()).collect());
     }
     if !path.ends_with(".sst") {
@@ -350,8 +369,12 @@ fn concerned_by(
         &Env::os().with_fs(Arc::new(disk.clone())),
         Path::new(SOURCE),
     );
-    let named =
-        names.expect("families").into_iter().find(|named| named.id.0 == *family).expect("a family").name;
+    let named = names
+        .expect("families")
+        .into_iter()
+        .find(|named| named.id.0 == *family)
+        .expect("a family")
+        .name;
     let between = keys().map(|(key, _)| &key.1).filter(|key| range.contains(&key.as_slice()));
     let held: BTreeSet<_> = between.map(|key| (named.clone(), key.clone())).collect();
     truth.contains_key(&named).then_some(held)

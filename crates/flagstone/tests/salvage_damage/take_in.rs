@@ -1,10 +1,13 @@
-//! A table that a closed database takes in as RocksDB ingests one: without a flush, as no memtable has a key among its own. So it
-//! is newer than what WALs hold, and its sequence number is in the MANIFEST alone, or in its properties, too.
+//! A table that a closed database takes in as RocksDB ingests one: without a flush, as no memtable
+//! has a key among its own. So it is newer than what WALs hold, and its sequence number is in the
+//! MANIFEST alone, or in its properties, too.
 
 use std::path::Path;
 
 use fastrand::Rng;
-use flagstone::base::{ColumnFamilyId, FileNumber, InternalKeyBuf, SequenceNumber, ValueType, file_name};
+use flagstone::base::{
+    ColumnFamilyId, FileNumber, InternalKeyBuf, SequenceNumber, ValueType, file_name,
+};
 use flagstone::env::OpenMode;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::manifest::{FileMetadata, VersionEdit};

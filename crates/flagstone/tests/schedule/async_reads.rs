@@ -1,4 +1,5 @@
-//! Reads of tasks that must not wait: the engine's own threads do them, wake the tasks, and end with the database.
+//! Reads of tasks that must not wait: the engine's own threads do them, wake the tasks, and end
+//! with the database.
 
 use std::future::Future;
 use std::pin::pin;
@@ -34,7 +35,8 @@ fn every_task_is_woken() {
         join(threads(3, &db, |db, task| {
             let (options, family) = (ReadOptions::default(), db.default_column_family());
             for n in (task..KEYS).step_by(3) {
-                let found = block_on(db.get_async(&options, family, key(n).as_bytes())).expect("a lookup");
+                let found =
+                    block_on(db.get_async(&options, family, key(n).as_bytes())).expect("a lookup");
                 assert_eq!(found.expect("it is there"), n.to_string().as_bytes());
             }
             let mut entries = db.iter_async(family, &options);
@@ -45,7 +47,8 @@ fn every_task_is_woken() {
     });
 }
 
-/// Some futures are dropped before their read is begun, some while it goes on; then the database goes.
+/// Some futures are dropped before their read is begun, some while it goes on; then the database
+/// goes.
 #[test]
 fn futures_that_are_given_up_keep_nothing() {
     explore("async_reads::futures_that_are_given_up_keep_nothing", 300, || {
@@ -57,7 +60,9 @@ fn futures_that_are_given_up_keep_nothing() {
                 match read.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                     Poll::Ready(found) => assert!(found.expect("a lookup").is_some()),
                     // Another task than that of the first poll waits for it.
-                    Poll::Pending if n == task => assert!(block_on(read).expect("a lookup").is_some()),
+                    Poll::Pending if n == task => {
+                        assert!(block_on(read).expect("a lookup").is_some())
+                    }
                     Poll::Pending => {}
                 }
             }

@@ -1,4 +1,5 @@
-//! Large values that lie in blob files before they are committed, while memtables are switched and flushed under their writers.
+//! Large values that lie in blob files before they are committed, while memtables are switched and
+//! flushed under their writers.
 
 use flagstone::db::Db;
 use testkit::compare;
@@ -20,8 +21,8 @@ fn value(writer: usize, n: usize) -> String {
     format!("value {n} of writer {writer}, long enough for a file")
 }
 
-/// A value is there from its acknowledgement on, is on the disk if that was asked for, and is found again; whoever flushes
-/// waits for those who write to the file.
+/// A value is there from its acknowledgement on, is on the disk if that was asked for, and is found
+/// again; whoever flushes waits for those who write to the file.
 #[test]
 fn values_outlive_every_switch() {
     explore("blobs::values_outlive_every_switch", 300, || {
@@ -32,8 +33,14 @@ fn values_outlive_every_switch() {
                 for n in 0..3 {
                     let (key, value) = (format!("{writer} {n}"), value(writer, n));
                     put(&db, writer == 0, &key, &value).expect("a write");
-                    assert_eq!(db.get(&key).expect("a lookup").expect("it is there"), value.as_bytes());
-                    assert!(writer > 0 || disk.is_durable(value.as_bytes()), "{value} was acknowledged");
+                    assert_eq!(
+                        db.get(&key).expect("a lookup").expect("it is there"),
+                        value.as_bytes()
+                    );
+                    assert!(
+                        writer > 0 || disk.is_durable(value.as_bytes()),
+                        "{value} was acknowledged"
+                    );
                 }
             })
         });

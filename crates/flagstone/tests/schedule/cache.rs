@@ -1,5 +1,6 @@
-//! The cache of blocks: what it is charged never exceeds its capacity, a lookup finds the value of its key or nothing while the
-//! table changes and grows, each value is dropped once, and never under a lock.
+//! The cache of blocks: what it is charged never exceeds its capacity, a lookup finds the value of
+//! its key or nothing while the table changes and grows, each value is dropped once, and never
+//! under a lock.
 
 use std::sync::{Arc, Weak};
 
@@ -12,7 +13,8 @@ use crate::world::{join, thread};
 const CAPACITY: usize = 6;
 const KEYS: u64 = 8;
 
-/// A value that counts its drop, and looks into the cache from there: under the shard's lock it would wait for itself.
+/// A value that counts its drop, and looks into the cache from there: under the shard's lock it
+/// would wait for itself.
 struct Block {
     key: CacheKey,
     ledger: Arc<Ledger>,
@@ -35,8 +37,11 @@ impl Drop for Block {
 }
 
 fn story(shard_bits: u32, policy: PolicyKind) {
-    let settings =
-        CacheSettings { shard_bits: Some(shard_bits), policy, ..CacheSettings::with_capacity(CAPACITY) };
+    let settings = CacheSettings {
+        shard_bits: Some(shard_bits),
+        policy,
+        ..CacheSettings::with_capacity(CAPACITY)
+    };
     let cache: Arc<Cache<Arc<Block>>> = Arc::new(Cache::new(&settings));
     let ledger = Arc::new(Ledger::default());
     ledger.cache.set(Arc::downgrade(&cache)).expect("set once");

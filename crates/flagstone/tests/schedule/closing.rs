@@ -1,4 +1,5 @@
-//! Closing while others still work: every call returns, nothing panics, nothing acknowledged is lost.
+//! Closing while others still work: every call returns, nothing panics, nothing acknowledged is
+//! lost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -80,9 +81,9 @@ fn closing_while_others_work() {
     });
 }
 
-/// What is written without the log while somebody closes is refused or flushed. Closing flushed once, and what came after
-/// that and before its end was acknowledged and lost; or, as a large value with its address in the log alone, was not
-/// readable by RocksDB.
+/// What is written without the log while somebody closes is refused or flushed. Closing flushed
+/// once, and what came after that and before its end was acknowledged and lost; or, as a large
+/// value with its address in the log alone, was not readable by RocksDB.
 #[test]
 fn what_is_unlogged_is_refused_or_flushed() {
     explore("closing::what_is_unlogged_is_refused_or_flushed", 300, || {
@@ -129,8 +130,9 @@ fn closing_twice() {
     });
 }
 
-/// When a close returns, each checkpoint beside it is complete or gone: another process may open the directory then. A checkpoint
-/// checks that the database is open and is counted under one lock; otherwise a close between the two does not wait for it.
+/// When a close returns, each checkpoint beside it is complete or gone: another process may open
+/// the directory then. A checkpoint checks that the database is open and is counted under one lock;
+/// otherwise a close between the two does not wait for it.
 #[test]
 fn a_close_waits_for_the_checkpoint_beside_it() {
     const COPIERS: usize = 4;
@@ -143,10 +145,14 @@ fn a_close_waits_for_the_checkpoint_beside_it() {
         let copy = |copier| format!("/copy {copier}");
         let copiers = threads(COPIERS, &db, move |db, copier| db.checkpoint(copy(copier)));
         db.close().expect("a clean close");
-        let files = || (0..COPIERS).map(|copier| disk.list(Path::new(&copy(copier))).unwrap_or_default());
+        let files =
+            || (0..COPIERS).map(|copier| disk.list(Path::new(&copy(copier))).unwrap_or_default());
         let left: Vec<_> = files().collect();
         let outcomes = join(copiers);
-        assert!(files().eq(left.iter().cloned()), "files of checkpoints came or went after the close");
+        assert!(
+            files().eq(left.iter().cloned()),
+            "files of checkpoints came or went after the close"
+        );
         for (outcome, left) in outcomes.into_iter().zip(left) {
             match outcome {
                 Ok(()) => assert!(left.contains(&"CURRENT".to_string()), "{left:?}"),
@@ -156,8 +162,8 @@ fn a_close_waits_for_the_checkpoint_beside_it() {
     });
 }
 
-/// What was read lives on after the database is closed: an iterator, a snapshot and a value are let go while others still
-/// close, and in any order.
+/// What was read lives on after the database is closed: an iterator, a snapshot and a value are let
+/// go while others still close, and in any order.
 #[test]
 fn what_was_read_outlives_the_database() {
     explore("closing::what_was_read_outlives_the_database", 300, || {
@@ -182,7 +188,8 @@ fn what_was_read_outlives_the_database() {
         let compactor = {
             let db = db.clone();
             thread(move || {
-                let _ = db.compact_range(db.default_column_family(), None, None, &Default::default());
+                let _ =
+                    db.compact_range(db.default_column_family(), None, None, &Default::default());
             })
         };
         let closer = {
@@ -196,13 +203,15 @@ fn what_was_read_outlives_the_database() {
     });
 }
 
-/// A family is made while a full disk has no room for the OPTIONS file, and there is room when somebody closes: the file is
-/// written then. It was noted as due when the attempt was over, and who closed between the two had not heard of it.
+/// A family is made while a full disk has no room for the OPTIONS file, and there is room when
+/// somebody closes: the file is written then. It was noted as due when the attempt was over, and
+/// who closed between the two had not heard of it.
 #[test]
 fn families_made_on_a_full_disk_are_in_the_options_file() {
     explore("closing::families_made_on_a_full_disk_are_in_the_options_file", 300, || {
         let disk = Disk::default();
-        let fs = QuotaFs::new(Arc::new(disk.clone()), Path::new(PATH), u64::MAX).expect("an empty directory");
+        let fs = QuotaFs::new(Arc::new(disk.clone()), Path::new(PATH), u64::MAX)
+            .expect("an empty directory");
         let mut options = options(&disk, &[("reserved_disk_space", "0")]);
         options.env = options.env.with_fs(Arc::new(fs.clone()));
         let db = Db::open(PATH, &options).expect("a new database");
@@ -223,7 +232,8 @@ fn families_made_on_a_full_disk_are_in_the_options_file() {
         fs.set_limit(u64::MAX);
         db.close().expect("a clean close");
         let is_made = join(vec![maker]).contains(&true);
-        let loaded = load_latest(&options.env, Path::new(PATH)).expect("it reads").expect("there is one");
+        let loaded =
+            load_latest(&options.env, Path::new(PATH)).expect("it reads").expect("there is one");
         let is_named = loaded.families.iter().any(|(name, _)| name == "made");
         assert!(is_named || !is_made, "a family that was made has its options recorded");
     });

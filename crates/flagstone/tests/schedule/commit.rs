@@ -1,4 +1,5 @@
-//! Commit: what a writer was told is there, what readers see is whole, and what somebody wanted synced is not seen before.
+//! Commit: what a writer was told is there, what readers see is whole, and what somebody wanted
+//! synced is not seen before.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -18,14 +19,17 @@ use crate::world::{Disk, PATH, join, open, options, put, thread, threads, write}
 
 /// The number in a value; 0 for none.
 fn number(value: Option<flagstone::db::Value>) -> u64 {
-    value.map_or(0, |value| std::str::from_utf8(&value).expect("digits").trim().parse().expect("a number"))
+    value.map_or(0, |value| {
+        std::str::from_utf8(&value).expect("digits").trim().parse().expect("a number")
+    })
 }
 
 fn get(db: &Db, key: &str) -> u64 {
     number(db.get(key).expect("a lookup"))
 }
 
-/// A write that was acknowledged is seen by every later read, of any thread, and never goes away again.
+/// A write that was acknowledged is seen by every later read, of any thread, and never goes away
+/// again.
 #[test]
 fn an_acknowledged_write_is_seen() {
     explore("commit::an_acknowledged_write_is_seen", 300, || {
@@ -69,7 +73,8 @@ fn batches_are_whole() {
                 for n in 1..=3 {
                     let value = (10 * n + writer).to_string();
                     let default = db.default_column_family();
-                    let entries = [(default, "a", &*value), (&other, "b", &value), (default, "c", &value)];
+                    let entries =
+                        [(default, "a", &*value), (&other, "b", &value), (default, "c", &value)];
                     write(&db, writer == 0, &entries).expect("a write");
                 }
             })
@@ -78,7 +83,8 @@ fn batches_are_whole() {
             let (db, other) = (db.clone(), other.clone());
             thread(move || {
                 for _ in 0..4 {
-                    let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+                    let options =
+                        ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
                     let default = db.default_column_family();
                     let a = number(db.get_with(&options, default, "a").expect("a lookup"));
                     let b = number(db.get_with(&options, &other, "b").expect("a lookup"));
@@ -101,14 +107,19 @@ fn batches_are_whole() {
 
 /// What readers see of synced writes is on the disk.
 fn check_durability(disk: &Disk, db: &Db) {
-    for (_, value) in scan(db, db.default_column_family(), &ReadOptions::default()).expect("a scan") {
+    for (_, value) in scan(db, db.default_column_family(), &ReadOptions::default()).expect("a scan")
+    {
         let wants_sync = value.starts_with(b"synced");
-        assert!(!wants_sync || disk.is_durable(&value), "{} is seen too early", value.escape_ascii());
+        assert!(
+            !wants_sync || disk.is_durable(&value),
+            "{} is seen too early",
+            value.escape_ascii()
+        );
     }
 }
 
-/// A synced write is published after its sync, also when others write without, memtables are switched meanwhile and
-/// somebody syncs the WAL for all.
+/// A synced write is published after its sync, also when others write without, memtables are
+/// switched meanwhile and somebody syncs the WAL for all.
 #[test]
 fn nothing_is_published_before_its_sync() {
     explore("commit::nothing_is_published_before_its_sync", 300, || {
@@ -141,8 +152,8 @@ fn nothing_is_published_before_its_sync() {
     });
 }
 
-/// A sync fails: nobody who waits for it is left waiting, nobody is told that all is well afterwards, and what was
-/// acknowledged with a sync is on the disk.
+/// A sync fails: nobody who waits for it is left waiting, nobody is told that all is well
+/// afterwards, and what was acknowledged with a sync is on the disk.
 #[test]
 fn a_failed_sync_reaches_everybody() {
     explore("commit::a_failed_sync_reaches_everybody", 300, || {
@@ -231,8 +242,9 @@ fn write_halves(db: &Db) -> Box<dyn Any + Send> {
     catch_unwind(AssertUnwindSafe(|| write(db, false, &halves))).expect_err("the comparator panics")
 }
 
-/// A comparator panics in a write: nobody sees half of it, nothing more is acknowledged, and nobody waits for a flush that will
-/// not come. Who had looked at the state of the database and not yet fallen asleep missed the signal.
+/// A comparator panics in a write: nobody sees half of it, nothing more is acknowledged, and nobody
+/// waits for a flush that will not come. Who had looked at the state of the database and not yet
+/// fallen asleep missed the signal.
 #[test]
 fn a_write_that_panics_leaves_nobody_waiting() {
     explore_with_panics("commit::a_write_that_panics_leaves_nobody_waiting", 2100, || {
@@ -272,8 +284,9 @@ fn writers_write_for_each_other() {
     assert!(done.expect("a marker").2 > 0 || !tells_all(), "each did its own");
 }
 
-/// A writer's comparator panics while another one does its work: that one goes on with what others asked for and hears nothing of
-/// it, but of the poison where it comes later. What was acknowledged is found, also after the comparator was mended.
+/// A writer's comparator panics while another one does its work: that one goes on with what others
+/// asked for and hears nothing of it, but of the poison where it comes later. What was acknowledged
+/// is found, also after the comparator was mended.
 #[test]
 fn a_panic_in_the_work_of_another_is_not_one_s_own() {
     /// How often it was not the one who had asked in whose thread the comparator panicked.
@@ -284,7 +297,8 @@ fn a_panic_in_the_work_of_another_is_not_one_s_own() {
         put(&db, false, "first", "first").expect("a write");
         let writers = threads(4, &db, |db, writer| {
             if writer == 0 {
-                let who = *write_halves(db).downcast::<ThreadId>().expect("the panic of the comparator");
+                let who =
+                    *write_halves(db).downcast::<ThreadId>().expect("the panic of the comparator");
                 let is_elsewhere = who != shuttle::thread::current().id();
                 ELSEWHERE.fetch_add(u64::from(is_elsewhere), atomic::Ordering::Relaxed);
                 return Vec::new();
@@ -292,7 +306,8 @@ fn a_panic_in_the_work_of_another_is_not_one_s_own() {
             let mut acknowledged = Vec::new();
             for n in 0..3 {
                 let value = format!("{n} of {writer}");
-                let written = catch_unwind(AssertUnwindSafe(|| put(db, writer == 1, &value, &value)));
+                let written =
+                    catch_unwind(AssertUnwindSafe(|| put(db, writer == 1, &value, &value)));
                 match written.expect("the comparator panics for writer 0 alone") {
                     Ok(()) => {
                         assert_eq!(acknowledged.len(), n, "a poisoned database takes nothing");

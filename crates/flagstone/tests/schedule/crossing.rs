@@ -1,11 +1,15 @@
-//! Two jobs at once, and a power loss: threads work on a recording disk in an order that the scheduler draws, the power fails at
-//! moments of it, and what is found then is held to what the threads were told.
+//! Two jobs at once, and a power loss: threads work on a recording disk in an order that the
+//! scheduler draws, the power fails at moments of it, and what is found then is held to what the
+//! threads were told.
 //!
-//! 1. Each batch sets the key of its writer to its number, in some families ([`families_of`]). [`Told`] notes when a call began
-//!    and when it was answered, by the disk's changes and by a count of all that was noted.
-//! 2. At the end the disk is as it was at some moments, with all, none or some of what was not synced; the database is opened.
-//! 3. Found is a prefix: no batch is missing that was answered before another one began that is there; and of each, all its
-//!    families have it or none. What was answered as durable by that moment is there.
+//! 1. Each batch sets the key of its writer to its number, in some families ([`families_of`]).
+//!    [`Told`] notes when a call began and when it was answered, by the disk's changes and by a
+//!    count of all that was noted.
+//! 2. At the end the disk is as it was at some moments, with all, none or some of what was not
+//!    synced; the database is opened.
+//! 3. Found is a prefix: no batch is missing that was answered before another one began that is
+//!    there; and of each, all its families have it or none. What was answered as durable by that
+//!    moment is there.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +36,8 @@ const FAMILIES: [&str; 3] = ["default", "one", "other"];
 /// One that comes and goes.
 const SHORT: &str = "short";
 
-/// The families that a batch is about, by their place: those of two flushes need have none in common.
+/// The families that a batch is about, by their place: those of two flushes need have none in
+/// common.
 fn families_of(number: u64) -> &'static [usize] {
     match number % 3 {
         1 => &[0, 1],
@@ -156,8 +161,10 @@ struct Story {
 impl Story {
     fn begin(changes: &[(&str, &str)], is_logged: bool) -> Self {
         let fs = CrashFs::new();
-        let mut options =
-            options(&Disk::default(), &[("write_buffer_size", "2048"), ("max_background_jobs", "4")]);
+        let mut options = options(
+            &Disk::default(),
+            &[("write_buffer_size", "2048"), ("max_background_jobs", "4")],
+        );
         settings::set(&mut options, changes);
         options.env = Env { fs: Arc::new(Recorded(fs.clone())), ..options.env };
         let db = open(PATH, &options, &FAMILIES);
@@ -166,7 +173,8 @@ impl Story {
 
     fn write(told: &Told, db: &Db, is_logged: bool, writer: usize, number: u64) {
         let is_synced = is_logged && number == 2;
-        let options = WriteOptions { sync: is_synced, disable_wal: !is_logged, ..WriteOptions::default() };
+        let options =
+            WriteOptions { sync: is_synced, disable_wal: !is_logged, ..WriteOptions::default() };
         let mut batch = WriteBatch::new();
         let value = format!("{number:0400}");
         for at in families_of(number) {
@@ -184,7 +192,9 @@ impl Story {
 
     fn writer(&self, writer: usize) -> shuttle::thread::JoinHandle<()> {
         let (told, db, is_logged) = (self.told.clone(), self.db.clone(), self.is_logged);
-        thread(move || (1..=BATCHES).for_each(|number| Self::write(&told, &db, is_logged, writer, number)))
+        thread(move || {
+            (1..=BATCHES).for_each(|number| Self::write(&told, &db, is_logged, writer, number))
+        })
     }
 
     /// A thread that makes durable what was answered before.
@@ -214,7 +224,8 @@ impl Story {
         let (told, db) = (self.told.clone(), self.db.clone());
         thread(move || {
             let options = ColumnFamilyOptions::default();
-            let span = told.during(|| drop(db.create_column_family(SHORT, &options).expect("a new family")));
+            let span = told
+                .during(|| drop(db.create_column_family(SHORT, &options).expect("a new family")));
             told.notes().made = Some(span);
             let short = db.column_family(SHORT).expect("it was made");
             db.put_cf(&short, "key", "value").expect("a write");
@@ -232,18 +243,27 @@ impl Story {
         let notes = told.notes();
         let last = told.fs.changes();
         // It follows from what the threads did, and from nothing else.
-        let mut random =
-            fastrand::Rng::with_seed(last as u64 ^ notes.batches[0].span.changes.1 as u64 ^ notes.tick << 20);
+        let mut random = fastrand::Rng::with_seed(
+            last as u64 ^ notes.batches[0].span.changes.1 as u64 ^ notes.tick << 20,
+        );
         let created = notes.batches.iter().map(|batch| batch.span.changes.0).min().unwrap_or(last);
         for round in 0..8 {
             let at = if round == 0 { last } else { random.usize(created..=last) };
-            let survival = [Survival::Lost, Survival::Kept, Survival::Random(random.u64(..))][round % 3];
+            let survival =
+                [Survival::Lost, Survival::Kept, Survival::Random(random.u64(..))][round % 3];
             let disk = told.fs.after_crash(at, survival);
             options.env = steps::world(Arc::new(disk.clone()), 1);
             let what = format!("{survival:?} at {at} of {last}, is_logged: {is_logged}\n{notes:?}");
             let found = found(PATH, &options, &what);
             let keeps_all = is_logged && matches!(survival, Survival::Kept);
-            judge(&notes, &found, &what, keeps_all, |span| span.changes.1 <= at, |span| span.changes.0 < at);
+            judge(
+                &notes,
+                &found,
+                &what,
+                keeps_all,
+                |span| span.changes.1 <= at,
+                |span| span.changes.0 < at,
+            );
             judge_copy(&notes, &options, &disk, at, &what);
         }
     }
@@ -269,7 +289,8 @@ fn key(writer: usize) -> String {
 
 fn open(path: &str, options: &Options, names: &[&str]) -> Db {
     let listed: Vec<_> = names.iter().map(|name| (*name, options.cf.clone())).collect();
-    Db::open_with_families(path, options, &listed).unwrap_or_else(|error| panic!("opening {path}: {error}"))
+    Db::open_with_families(path, options, &listed)
+        .unwrap_or_else(|error| panic!("opening {path}: {error}"))
 }
 
 /// What a database has.
@@ -288,11 +309,14 @@ fn found(path: &str, options: &Options, what: &str) -> Found {
         let family = db.column_family(name).expect("it is there");
         let entries = compare::scan(&db, &family, &ReadOptions::default()).expect("a scan");
         let entries: BTreeMap<_, _> = entries.into_iter().collect();
-        let number = |value: &Vec<u8>| std::str::from_utf8(value).expect("digits").parse().expect("a number");
+        let number = |value: &Vec<u8>| {
+            std::str::from_utf8(value).expect("digits").parse().expect("a number")
+        };
         std::array::from_fn(|writer| entries.get(key(writer).as_bytes()).map_or(0, number))
     });
     db.close().expect("a clean close");
-    let batches = std::array::from_fn(|writer| last_whole(writer, values.map(|of| of[writer]), what));
+    let batches =
+        std::array::from_fn(|writer| last_whole(writer, values.map(|of| of[writer]), what));
     Found { batches, has_short: names.iter().any(|name| name == SHORT) }
 }
 
@@ -301,13 +325,16 @@ fn last_whole(writer: usize, values: [u64; FAMILIES.len()], what: &str) -> u64 {
     let last = values.into_iter().max().unwrap_or(0);
     for number in 1..=last {
         let is_there = families_of(number).iter().all(|at| values[*at] >= number);
-        assert!(is_there, "batch {number} of writer {writer} is lost, {last} is there, {values:?}: {what}");
+        assert!(
+            is_there,
+            "batch {number} of writer {writer} is lost, {last} is there, {values:?}: {what}"
+        );
     }
     last
 }
 
-/// Whether that may be found where the calls of which `is_past` is true had been answered, and those had begun of which
-/// `is_begun` is; with `keeps_all` each batch that was answered is there.
+/// Whether that may be found where the calls of which `is_past` is true had been answered, and
+/// those had begun of which `is_begun` is; with `keeps_all` each batch that was answered is there.
 fn judge(
     notes: &Notes,
     found: &Found,
@@ -344,7 +371,8 @@ fn judge(
     }
 }
 
-/// Flushes of all families and of one overlap; the power fails between what they bring into the tree.
+/// Flushes of all families and of one overlap; the power fails between what they bring into the
+/// tree.
 #[test]
 fn flushes_of_families_together_overlap() {
     explore("crossing::flushes_of_families_together_overlap", 200, || {
@@ -366,11 +394,13 @@ fn flushes_of_families_overlap() {
     explore("crossing::flushes_of_families_overlap", 100, || flushes_overlap(&[], true));
 }
 
-/// Flushes overlap that have no family in common: what was written first does not come into the tree last.
+/// Flushes overlap that have no family in common: what was written first does not come into the
+/// tree last.
 #[test]
 fn flushes_of_other_families_overlap() {
     explore("crossing::flushes_of_other_families_overlap", 200, || {
-        let story = Story::begin(&[("atomic_flush", "true"), ("max_write_buffer_number", "6")], false);
+        let story =
+            Story::begin(&[("atomic_flush", "true"), ("max_write_buffer_number", "6")], false);
         let at_once = FlushOptions { wait: false, ..FlushOptions::default() };
         for number in 1..=2 * BATCHES {
             Story::write(&story.told, &story.db, false, 0, number);
@@ -391,7 +421,8 @@ fn flush_all(db: &Db) {
     db.flush_all().expect("a flush");
 }
 
-/// What the WAL has of other families is kept with it; with `atomic_flush` all families are flushed.
+/// What the WAL has of other families is kept with it; with `atomic_flush` all families are
+/// flushed.
 fn flush_one(db: &Db) {
     let family = db.column_family("one").expect("it is there");
     db.flush(&family, &FlushOptions::default()).expect("a flush");

@@ -1,5 +1,5 @@
-//! Files that go around the system's cache: threads of their own write what a flush or compaction has filled. And batches with
-//! values that are written to blob files as they are committed.
+//! Files that go around the system's cache: threads of their own write what a flush or compaction
+//! has filled. And batches with values that are written to blob files as they are committed.
 
 use flagstone::db::Db;
 use flagstone::options::ReadOptions;
@@ -31,7 +31,8 @@ fn value(n: usize) -> String {
 
 fn check(db: &Db, keys: impl Iterator<Item = usize>, rounds: usize) {
     let newest = 10 * (rounds - 1);
-    let found = compare::scan(db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
+    let found =
+        compare::scan(db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
     let expected: Vec<_> =
         keys.map(|n| (format!("key {n}").into_bytes(), value(newest + n).into_bytes())).collect();
     assert!(found == expected, "{} of {} keys, or others' values", found.len(), expected.len());
@@ -53,14 +54,15 @@ fn files_are_written_behind_those_who_fill_them() {
             }
         }));
         check(&db, 0..8, 2);
-        db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("a compaction");
+        db.compact_range(db.default_column_family(), None, None, &Default::default())
+            .expect("a compaction");
         check(&db, 0..8, 2);
         close(&disk, &db);
     });
 }
 
-/// Memtables are switched as soon as their blob files hold a few values: a batch that is committed after such a switch is written
-/// again, and may fill the next memtable.
+/// Memtables are switched as soon as their blob files hold a few values: a batch that is committed
+/// after such a switch is written again, and may fill the next memtable.
 #[test]
 fn batches_of_large_values_are_whole_after_every_switch() {
     const SMALL_FILES: &[(&str, &str)] = &[
@@ -75,7 +77,8 @@ fn batches_of_large_values_are_whole_after_every_switch() {
         let (disk, db) = open(SMALL_FILES);
         join(threads(3, &db, |db, writer| {
             for round in 0..if writer == 0 { 8 } else { 3 } {
-                let (short, long) = (format!("{writer}{round:0600}"), format!("{writer}{round:01600}"));
+                let (short, long) =
+                    (format!("{writer}{round:0600}"), format!("{writer}{round:01600}"));
                 let default = db.default_column_family();
                 let names = [format!("short {writer}"), format!("long {writer}")];
                 let both = [(default, &*names[0], &*short), (default, &*names[1], &*long)];
@@ -89,7 +92,8 @@ fn batches_of_large_values_are_whole_after_every_switch() {
             }
         }));
         db.wait_for_compactions().expect("no failure");
-        let found = compare::scan(&db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
+        let found = compare::scan(&db, db.default_column_family(), &ReadOptions::default())
+            .expect("a scan");
         assert_eq!(found.len(), 5);
         close(&disk, &db);
     });

@@ -1,10 +1,11 @@
 //! Telling one story in many orders.
 //!
-//! A batch is a number of schedules that follow from one seed; it is what a failure names and what is repeated. The seeds
-//! take turns between three ways to choose who goes on:
+//! A batch is a number of schedules that follow from one seed; it is what a failure names and what
+//! is repeated. The seeds take turns between three ways to choose who goes on:
 //! 1. at random at every step;
 //! 2. by priorities that are changed a few times only (PCT);
-//! 3. the same thread as before, nearly always: one falls asleep for long in a bad place, and others get far ahead.
+//! 3. the same thread as before, nearly always: one falls asleep for long in a bad place, and
+//!    others get far ahead.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,8 +21,8 @@ const BATCH: usize = 25;
 /// Threads that serialise and compress need more room than the scheduler gives by itself.
 const STACK_SIZE: usize = 512 << 10;
 
-/// Tells the story in `schedules` orders, or as many as `FLAGSTONE_SCHEDULES` says; only in those of one batch if
-/// `FLAGSTONE_SCHEDULE` names its seed.
+/// Tells the story in `schedules` orders, or as many as `FLAGSTONE_SCHEDULES` says; only in those
+/// of one batch if `FLAGSTONE_SCHEDULE` names its seed.
 ///
 /// # Panics
 /// As the story does, and when all its threads wait for each other.
@@ -29,9 +30,12 @@ pub fn explore(name: &str, schedules: usize, story: fn()) {
     explore_panics(name, schedules, true, story);
 }
 
-/// Whether a story is told in as many orders as it asks for itself: what must happen in one of all need not in a few.
+/// Whether a story is told in as many orders as it asks for itself: what must happen in one of all
+/// need not in a few.
 pub fn tells_all() -> bool {
-    ["FLAGSTONE_SCHEDULES", "FLAGSTONE_SCHEDULE"].iter().all(|name| std::env::var_os(name).is_none())
+    ["FLAGSTONE_SCHEDULES", "FLAGSTONE_SCHEDULE"]
+        .iter()
+        .all(|name| std::env::var_os(name).is_none())
 }
 
 /// The same of a story in which somebody panics, and catches it: others go on meanwhile.
@@ -41,9 +45,11 @@ pub fn explore_with_panics(name: &str, schedules: usize, story: fn()) {
 
 fn explore_panics(name: &str, schedules: usize, panic_ends: bool, story: fn()) {
     testkit::laboratory::begin();
-    let variable = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let variable =
+        |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let batches = variable("FLAGSTONE_SCHEDULES").unwrap_or(schedules as u64).div_ceil(BATCH as u64);
+    let batches =
+        variable("FLAGSTONE_SCHEDULES").unwrap_or(schedules as u64).div_ceil(BATCH as u64);
     let seeds = match variable("FLAGSTONE_SCHEDULE") {
         Some(seed) => seed..seed + 1,
         None => 0..batches,

@@ -9,13 +9,15 @@ use testkit::compare;
 use crate::explore::explore;
 use crate::world::{PATH, close, join, open, options, put, thread, write};
 
-/// A family is created, written to, and dropped under its writers' hands. Writes to others go on; a batch that names it is
-/// taken whole or not at all.
+/// A family is created, written to, and dropped under its writers' hands. Writes to others go on; a
+/// batch that names it is taken whole or not at all.
 #[test]
 fn a_family_is_dropped_under_its_writers() {
     explore("families::a_family_is_dropped_under_its_writers", 300, || {
         let (disk, db) = open(&[("write_buffer_size", "2048")]);
-        let short = db.create_column_family("short", &ColumnFamilyOptions::default()).expect("a new family");
+        let short = db
+            .create_column_family("short", &ColumnFamilyOptions::default())
+            .expect("a new family");
         let writers = (0..2).map(|writer| {
             let (db, short) = (db.clone(), short.clone());
             thread(move || {
@@ -23,7 +25,8 @@ fn a_family_is_dropped_under_its_writers() {
                 for n in 1..=3 {
                     let value = n.to_string();
                     let key = format!("writer {writer}");
-                    let entries = [(db.default_column_family(), &*key, &*value), (&short, &key, &value)];
+                    let entries =
+                        [(db.default_column_family(), &*key, &*value), (&short, &key, &value)];
                     match write(&db, writer == 0, &entries) {
                         Ok(()) => taken = n,
                         Err(error) => assert_eq!(error.code(), Code::InvalidArgument, "{error}"),
@@ -75,8 +78,9 @@ fn a_family_is_dropped_under_its_writers() {
 fn check_families(db: &Db, taken: &[u64]) {
     for (writer, expected) in taken[..2].iter().enumerate() {
         let found = db.get(format!("writer {writer}")).expect("a lookup");
-        let found =
-            found.map_or(0, |value| std::str::from_utf8(&value).expect("digits").parse().expect("a number"));
+        let found = found.map_or(0, |value| {
+            std::str::from_utf8(&value).expect("digits").parse().expect("a number")
+        });
         assert_eq!(found, *expected, "writer {writer}");
     }
     let second = db.column_family("short").expect("the second of that name");
@@ -84,8 +88,9 @@ fn check_families(db: &Db, taken: &[u64]) {
     assert_eq!(found, [(b"key".to_vec(), b"of the second".to_vec())]);
 }
 
-/// A checkpoint is made while others write, flush and compact: it holds what was acknowledged before it began, whole
-/// batches only, and all its files; the original removes what it held back for its sake.
+/// A checkpoint is made while others write, flush and compact: it holds what was acknowledged
+/// before it began, whole batches only, and all its files; the original removes what it held back
+/// for its sake.
 #[test]
 fn a_checkpoint_while_files_are_removed() {
     explore("families::a_checkpoint_while_files_are_removed", 300, || {
@@ -100,7 +105,8 @@ fn a_checkpoint_while_files_are_removed() {
             thread(move || {
                 for n in 1..4 {
                     let value = n.to_string();
-                    write(&db, n == 2, &[(&default, "a", &value), (&default, "b", &value)]).expect("a write");
+                    write(&db, n == 2, &[(&default, "a", &value), (&default, "b", &value)])
+                        .expect("a write");
                     db.flush_all().expect("a flush");
                 }
                 db.compact_range(&default, None, None, &Default::default()).expect("a compaction");
@@ -118,14 +124,18 @@ fn a_checkpoint_while_files_are_removed() {
 
         let copy = Db::open(COPY, &options(&disk, &[])).expect("the copy opens");
         compare::check_files(&copy);
-        assert!(copy.get("before").expect("a lookup").is_some(), "acknowledged before the copy began");
+        assert!(
+            copy.get("before").expect("a lookup").is_some(),
+            "acknowledged before the copy began"
+        );
         let read = |key: &str| copy.get(key).expect("a lookup").expect("it was there").to_vec();
         assert_eq!(read("a"), read("b"), "whole batches");
     });
 }
 
-/// With atomic_flush: writers fill memtables without the WAL, while all are sealed and flushed, one family is dropped and the
-/// database is copied. The copy, in which only what was flushed can be, has each batch in all families that it has, or in none.
+/// With atomic_flush: writers fill memtables without the WAL, while all are sealed and flushed, one
+/// family is dropped and the database is copied. The copy, in which only what was flushed can be,
+/// has each batch in all families that it has, or in none.
 #[test]
 fn families_are_flushed_together_under_their_writers() {
     explore("families::families_are_flushed_together_under_their_writers", 200, || {
@@ -143,7 +153,9 @@ fn families_are_flushed_together_under_their_writers() {
                     let mut batch = WriteBatch::new();
                     let (key, value) = (format!("writer {writer}"), n.to_string());
                     for family in [db.default_column_family(), &one, &other] {
-                        batch.put_cf(family, key.as_bytes(), value.as_bytes()).expect("a small batch");
+                        batch
+                            .put_cf(family, key.as_bytes(), value.as_bytes())
+                            .expect("a small batch");
                     }
                     if n == 2 {
                         batch.put_cf(&short, key.as_bytes(), b"soon gone").expect("a small batch");
@@ -183,8 +195,9 @@ fn families_are_flushed_together_under_their_writers() {
     });
 }
 
-/// A family is made while an option of the database changes that all share: both count in the end. Whoever had read the options
-/// first, and worked out last what follows from them, left the new one without effect.
+/// A family is made while an option of the database changes that all share: both count in the end.
+/// Whoever had read the options first, and worked out last what follows from them, left the new one
+/// without effect.
 #[test]
 fn an_option_changes_while_a_family_is_made() {
     explore("families::an_option_changes_while_a_family_is_made", 1000, || {
@@ -192,7 +205,8 @@ fn an_option_changes_while_a_family_is_made() {
         let maker = {
             let db = db.clone();
             thread(move || {
-                db.create_column_family("another", &ColumnFamilyOptions::default()).expect("a new family");
+                db.create_column_family("another", &ColumnFamilyOptions::default())
+                    .expect("a new family");
             })
         };
         let changer = {

@@ -1,15 +1,16 @@
-//! The memtable's indexes: one writer, readers without a lock. Nodes of the B+tree are small in this build, so that a few
-//! dozen entries make three levels.
+//! The memtable's indexes: one writer, readers without a lock. Nodes of the B+tree are small in
+//! this build, so that a few dozen entries make three levels.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flagstone::base::{
-    Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, PrefixExtractor, SequenceNumber,
-    ValueType,
+    Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, PrefixExtractor,
+    SequenceNumber, ValueType,
 };
 use flagstone::memtable::{
-    ArenaPool, MemTable, MemTableFilterSettings, MemTableIterator, MemTableKind, MemTableSettings, RangeLook,
+    ArenaPool, MemTable, MemTableFilterSettings, MemTableIterator, MemTableKind, MemTableSettings,
+    RangeLook,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,7 +56,9 @@ fn story(kind: MemTableKind, key: KeyMaker) {
     let mut settings =
         MemTableSettings { kind, arena_block_size: 4096, arena_pool: Some(pool), filter: None };
     // The second lies in the memory of the first.
-    for filter in [None, Some(MemTableFilterSettings { bytes: 64, whole_keys: true, prefixes: None })] {
+    for filter in
+        [None, Some(MemTableFilterSettings { bytes: 64, whole_keys: true, prefixes: None })]
+    {
         settings.filter = filter;
         let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
         let shared = Arc::new(Shared { table, key, published: AtomicU64::new(0) });
@@ -194,7 +197,8 @@ fn range_deletes() {
     explore("memtable::range_deletes", 300, || {
         const DELETES: u64 = 6;
         let settings = MemTableSettings::default();
-        let table = Arc::new(MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings));
+        let table =
+            Arc::new(MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings));
         let published = Arc::new(AtomicU64::new(0));
         let readers = (0..2).map(|_| {
             let (table, published) = (table.clone(), published.clone());

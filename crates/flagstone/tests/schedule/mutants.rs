@@ -1,5 +1,5 @@
-//! Deliberate breakages that only another order of threads shows: each is found by the story that is named for it in
-//! `testkit::mutants`.
+//! Deliberate breakages that only another order of threads shows: each is found by the story that
+//! is named for it in `testkit::mutants`.
 
 use std::process::Command;
 

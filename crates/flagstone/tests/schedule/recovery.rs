@@ -11,7 +11,8 @@ const KEYS: usize = 5;
 const ROUNDS: usize = 4;
 
 /// Each memtable holds a few values, so that several are full before the end of the WAL.
-const SMALL: &[(&str, &str)] = &[("write_buffer_size", "2048"), ("disable_auto_compactions", "true")];
+const SMALL: &[(&str, &str)] =
+    &[("write_buffer_size", "2048"), ("disable_auto_compactions", "true")];
 
 fn entry(round: usize, n: usize) -> (String, String) {
     (format!("key {n}"), format!("{round} {}", "v".repeat(300)))
@@ -29,9 +30,12 @@ fn unflushed() -> Disk {
 }
 
 fn check(db: &Db) {
-    let found = compare::scan(db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
+    let found =
+        compare::scan(db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
     let expected = (0..KEYS).map(|n| entry(ROUNDS - 1, n));
-    assert!(found.into_iter().eq(expected.map(|(key, value)| (key.into_bytes(), value.into_bytes()))));
+    assert!(
+        found.into_iter().eq(expected.map(|(key, value)| (key.into_bytes(), value.into_bytes())))
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What scans leave behind for each other: cursors that are used again, and ranges in which there is nothing.
+//! What scans leave behind for each other: cursors that are used again, and ranges in which there
+//! is nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +12,12 @@ use testkit::compare;
 use crate::explore::explore;
 use crate::world::{close, join, open, put, thread};
 
-/// In the order in which they are set: each ends the range where nothing is for good, as a scan comes to it.
+/// In the order in which they are set: each ends the range where nothing is for good, as a scan
+/// comes to it.
 const KEYS: [&str; 3] = ["key 5", "key 3", "key 1"];
 
-/// Scans tell where they walked over nothing but deletions, and later ones leap over that; but a key that was set there
-/// is found by all who begin afterwards.
+/// Scans tell where they walked over nothing but deletions, and later ones leap over that; but a
+/// key that was set there is found by all who begin afterwards.
 #[test]
 fn a_key_that_was_set_is_found_among_the_deleted() {
     let name = "scans::a_key_that_was_set_is_found_among_the_deleted";
@@ -34,7 +36,8 @@ fn a_key_that_was_set_is_found_by_scans_back() {
 type Scan = fn(&Db, &ColumnFamily, &ReadOptions) -> Result<compare::Entries>;
 
 fn set_among_the_deleted(keys: [&'static str; 3], scan: Scan) {
-    let changes = [("max_sequential_skip_in_iterations", "0"), ("disable_auto_compactions", "true")];
+    let changes =
+        [("max_sequential_skip_in_iterations", "0"), ("disable_auto_compactions", "true")];
     let (disk, db) = open(&changes);
     for n in 0..7 {
         put(&db, false, &format!("key {n}"), "gone").expect("a write");
@@ -61,10 +64,12 @@ fn set_among_the_deleted(keys: [&'static str; 3], scan: Scan) {
         thread(move || {
             for _ in 0..5 {
                 let least = set.load(Ordering::SeqCst);
-                let found = scan(&db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
+                let found =
+                    scan(&db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
                 let wanted = keys[..least].iter().chain(&stay);
-                let missed: Vec<_> =
-                    wanted.filter(|key| !found.iter().any(|(found, _)| found == key.as_bytes())).collect();
+                let missed: Vec<_> = wanted
+                    .filter(|key| !found.iter().any(|(found, _)| found == key.as_bytes()))
+                    .collect();
                 assert!(missed.is_empty(), "{missed:?} of {least} that were set");
             }
         })

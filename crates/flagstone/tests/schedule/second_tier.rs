@@ -1,5 +1,5 @@
-//! The second tier of the block cache: readers bring blocks in and find them there, while a compaction removes the tables that
-//! they belong to.
+//! The second tier of the block cache: readers bring blocks in and find them there, while a
+//! compaction removes the tables that they belong to.
 
 use flagstone::db::Db;
 use flagstone::options::ReadOptions;
@@ -39,16 +39,20 @@ fn tables_go_while_their_blocks_come() {
         let reader = |db: Db| thread(move || (0..3).for_each(|_| read(&db)));
         let compactor = {
             let (db, family) = (db.clone(), family.clone());
-            thread(move || db.compact_range(&family, None, None, &Default::default()).expect("a compaction"))
+            thread(move || {
+                db.compact_range(&family, None, None, &Default::default()).expect("a compaction")
+            })
         };
         join(vec![reader(db.clone()), compactor, reader(db.clone())]);
-        // What somebody lets go of after files were removed leaves when they are removed the next time.
+        // What somebody lets go of after files were removed leaves when they are removed the next
+        // time.
         write(&db, false, &[(&family, "key 0", &value(0))]).expect("a write");
         db.compact_range(&family, None, None, &Default::default()).expect("a compaction");
         db.wait_for_compactions().expect("rest");
         (0..2).for_each(|_| read(&db));
-        let entries =
-            db.int_property(&family, "flagstone.compressed-secondary-cache-entries").expect("a number");
+        let entries = db
+            .int_property(&family, "flagstone.compressed-secondary-cache-entries")
+            .expect("a number");
         assert!(
             (1..=2).contains(&entries),
             "{entries} blocks, of the table that is left and perhaps the one before"

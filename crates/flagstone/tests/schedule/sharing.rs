@@ -9,15 +9,17 @@ use testkit::compare;
 use crate::explore::explore;
 use crate::world::{Disk, PATH, close, join, options, put, thread};
 
-/// Two databases on two threads, written to by two others. One is closed while the threads may be at work for either: that
-/// neither hangs nor takes anything from the other, and the threads end with the last of them.
+/// Two databases on two threads, written to by two others. One is closed while the threads may be
+/// at work for either: that neither hangs nor takes anything from the other, and the threads end
+/// with the last of them.
 #[test]
 fn one_of_two_is_closed() {
     explore("sharing::one_of_two_is_closed", 300, || {
         let disks = [Disk::default(), Disk::default()];
         let changes = [("write_buffer_size", "2048"), ("level0_file_num_compaction_trigger", "2")];
         let mut shared = options(&disks[0], &changes);
-        let threads = BackgroundThreadsOptions { niceness: 0, ..BackgroundThreadsOptions::default() };
+        let threads =
+            BackgroundThreadsOptions { niceness: 0, ..BackgroundThreadsOptions::default() };
         let threads = BackgroundThreads::with_env(threads, &shared.env).expect("good options");
         shared.background_threads = Some(Arc::new(threads));
         let databases = disks.clone().map(|disk| {
@@ -47,7 +49,10 @@ fn one_of_two_is_closed() {
         for (disk, expected) in disks.iter().zip(["value", "newer"]) {
             shared.env.fs = Arc::new(disk.clone());
             let db = Db::open(PATH, &shared).expect("it opens again");
-            assert_eq!(db.get("key 0").expect("a lookup").expect("it is there"), expected.as_bytes());
+            assert_eq!(
+                db.get("key 0").expect("a lookup").expect("it is there"),
+                expected.as_bytes()
+            );
             assert!(db.get("key 2").expect("a lookup").is_some());
             compare::check_files(&db);
         }

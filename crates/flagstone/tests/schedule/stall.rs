@@ -27,14 +27,17 @@ const IN_RUNS: &[(&str, &str)] = &[
     ("write_buffer_size", "1024"),
     ("max_write_buffer_number", "2"),
     ("compaction_style", "kCompactionStyleUniversal"),
-    ("compaction_options_universal", "{size_ratio=0;min_merge_width=3;max_size_amplification_percent=1000;}"),
+    (
+        "compaction_options_universal",
+        "{size_ratio=0;min_merge_width=3;max_size_amplification_percent=1000;}",
+    ),
     ("level0_file_num_compaction_trigger", "2"),
     ("level0_slowdown_writes_trigger", "1"),
     ("level0_stop_writes_trigger", "1"),
 ];
 
-/// Waiting for compactions once looked for work before it took the lock under which it waits: it could miss the end of the
-/// last one, and slept on until its time was out.
+/// Waiting for compactions once looked for work before it took the lock under which it waits: it
+/// could miss the end of the last one, and slept on until its time was out.
 #[test]
 fn progress_lets_writers_go_on() {
     explore("stall::progress_lets_writers_go_on", 300, || writers_go_on(CRAMPED, 5));
@@ -49,7 +52,9 @@ fn writers_who_share_a_limit_go_on() {
 
 #[test]
 fn writers_beside_universal_compactions_go_on() {
-    explore("stall::writers_beside_universal_compactions_go_on", 300, || writers_go_on(IN_RUNS, 300));
+    explore("stall::writers_beside_universal_compactions_go_on", 300, || {
+        writers_go_on(IN_RUNS, 300)
+    });
 }
 
 /// A flush that comes when all jobs are taken has a compaction pause, at any entry.
@@ -62,7 +67,8 @@ fn writers_whose_flushes_have_compactions_pause_go_on() {
     assert!(paused.expect("a marker").2 > 0, "none did");
 }
 
-/// What a thread that gives way does goes over to another one while writers sleep for it, at any entry.
+/// What a thread that gives way does goes over to another one while writers sleep for it, at any
+/// entry.
 #[test]
 fn writers_who_hurry_what_gives_way_go_on() {
     explore("stall::writers_who_hurry_what_gives_way_go_on", 300, || {
@@ -74,7 +80,9 @@ fn writers_who_hurry_what_gives_way_go_on() {
         }));
         db.wait_for_compactions().expect("no failure");
         for writer in 0..3 {
-            (0..3).for_each(|n| assert!(db.get(format!("{n} of {writer}")).expect("a lookup").is_some()));
+            (0..3).for_each(|n| {
+                assert!(db.get(format!("{n} of {writer}")).expect("a lookup").is_some())
+            });
         }
         db.close().expect("a clean close");
     });
@@ -102,8 +110,12 @@ fn a_failure_lets_writers_go() {
         let mut all = threads(2, &db, |db, writer| {
             let outcomes = (0..6).map(|n| put(db, false, &format!("{n} of {writer}"), "value"));
             let outcomes: Vec<_> = outcomes.collect();
-            let failed = outcomes.iter().position(|outcome| outcome.is_err()).unwrap_or(outcomes.len());
-            assert!(outcomes[failed..].iter().all(|outcome| outcome.is_err()), "poison stays: {outcomes:?}");
+            let failed =
+                outcomes.iter().position(|outcome| outcome.is_err()).unwrap_or(outcomes.len());
+            assert!(
+                outcomes[failed..].iter().all(|outcome| outcome.is_err()),
+                "poison stays: {outcomes:?}"
+            );
         });
         all.extend(threads(1, &db, |db, _| {
             let _ = db.flush_all();
@@ -130,8 +142,9 @@ fn closing_lets_writers_go() {
     });
 }
 
-/// Waiting for compactions, and closing, sleep until no compaction counts as running. The count falls after the outputs were
-/// installed and waiters were woken for them: without another wake-up they sleep on.
+/// Waiting for compactions, and closing, sleep until no compaction counts as running. The count
+/// falls after the outputs were installed and waiters were woken for them: without another wake-up
+/// they sleep on.
 #[test]
 fn the_end_of_a_compaction_wakes_waiters() {
     explore("stall::the_end_of_a_compaction_wakes_waiters", 300, || {
@@ -153,7 +166,8 @@ fn the_end_of_a_compaction_wakes_waiters() {
                 db.wait_for_compactions().expect("no failure");
             }
             for compacted in join(vec![compactor]) {
-                let refused = compacted.as_ref().is_err_and(|error| error.code() == Code::ShutdownInProgress);
+                let refused =
+                    compacted.as_ref().is_err_and(|error| error.code() == Code::ShutdownInProgress);
                 assert!(compacted.is_ok() || closes && refused, "{compacted:?}");
             }
             db.close().expect("a clean close");
@@ -161,12 +175,14 @@ fn the_end_of_a_compaction_wakes_waiters() {
     });
 }
 
-/// After waiting for compactions their input files are removed. A compaction held its version, and with it these files, after it
-/// no longer counted as running: the waiting thread could not remove them, and they stayed until the next removal.
+/// After waiting for compactions their input files are removed. A compaction held its version, and
+/// with it these files, after it no longer counted as running: the waiting thread could not remove
+/// them, and they stayed until the next removal.
 #[test]
 fn waiters_find_the_inputs_of_compactions_removed() {
     explore("stall::waiters_find_the_inputs_of_compactions_removed", 300, || {
-        let (disk, db) = open(&[("level0_file_num_compaction_trigger", "2"), ("enable_blob_files", "true")]);
+        let (disk, db) =
+            open(&[("level0_file_num_compaction_trigger", "2"), ("enable_blob_files", "true")]);
         for n in 0..2 {
             put(&db, false, "key", &n.to_string()).expect("a write");
             db.flush_all().expect("a flush");

@@ -31,10 +31,12 @@ fn two_tables() -> (Disk, Db) {
 }
 
 fn put_all(db: &Db, round: usize) {
-    let text = |n: usize| (format!("key {n:02}"), format!("{round} {}", "v".repeat(5 + n * 7 % 40)));
+    let text =
+        |n: usize| (format!("key {n:02}"), format!("{round} {}", "v".repeat(5 + n * 7 % 40)));
     let entries: Vec<_> = (0..KEYS).map(text).collect();
     let family = db.default_column_family();
-    let listed: Vec<_> = entries.iter().map(|(key, value)| (family, &key[..], &value[..])).collect();
+    let listed: Vec<_> =
+        entries.iter().map(|(key, value)| (family, &key[..], &value[..])).collect();
     write(db, false, &listed).expect("a write");
 }
 
@@ -95,7 +97,8 @@ fn a_part_that_fails_leaves_nothing_behind() {
             thread(move || assert_eq!(round_seen(&db, &ReadOptions::default()), b'1'))
         };
         let family = db.default_column_family();
-        db.compact_range(family, None, None, &CompactRangeOptions::default()).expect_err("a sync fails");
+        db.compact_range(family, None, None, &CompactRangeOptions::default())
+            .expect_err("a sync fails");
         db.put("key", "value").expect_err("nothing is written after a failed sync");
         join(vec![reader]);
         assert_eq!(round_seen(&db, &ReadOptions::default()), b'1');

@@ -1,5 +1,5 @@
-//! Versions: readers pin one and read at their leisure, while flushes and compactions install others and remove files. The
-//! disk fails a story that reads a removed file.
+//! Versions: readers pin one and read at their leisure, while flushes and compactions install
+//! others and remove files. The disk fails a story that reads a removed file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,8 @@ use crate::world::{close, join, open, thread, write};
 /// What the accounts of the two families hold together.
 const TOTAL: u64 = 100;
 
-/// Small enough that nearly every write switches a memtable and every second flush is followed by a compaction.
+/// Small enough that nearly every write switches a memtable and every second flush is followed by a
+/// compaction.
 const RESTLESS: &[(&str, &str)] = &[
     ("write_buffer_size", "2048"),
     ("level0_file_num_compaction_trigger", "2"),
@@ -55,7 +56,8 @@ fn audit(db: &Db, other: &ColumnFamily, snapshot: &Snapshot) -> (u64, u64) {
         let forward = compare::scan(db, family, &options).expect("a scan");
         let back = compare::scan_back(db, family, &options).expect("a scan back");
         assert_eq!(forward, back);
-        let scanned = forward.iter().find(|(found, _)| found == key.as_bytes()).map(|(_, value)| &value[..]);
+        let scanned =
+            forward.iter().find(|(found, _)| found == key.as_bytes()).map(|(_, value)| &value[..]);
         assert_eq!(value.as_deref(), scanned, "a lookup and a scan");
         value.map_or(0, |value| amount(&value))
     });
@@ -67,12 +69,15 @@ fn audit(db: &Db, other: &ColumnFamily, snapshot: &Snapshot) -> (u64, u64) {
 fn money_is_neither_made_nor_lost() {
     explore("versions::money_is_neither_made_nor_lost", 200, || {
         let (disk, db) = open(RESTLESS);
-        let other =
-            db.create_column_family("other", &db.default_column_family().options()).expect("a family");
+        let other = db
+            .create_column_family("other", &db.default_column_family().options())
+            .expect("a family");
         transfer(&db, &other, 50);
         let writer = {
             let (db, other) = (db.clone(), other.clone());
-            thread(move || [10, 21, 42, 77].into_iter().for_each(|first| transfer(&db, &other, first)))
+            thread(move || {
+                [10, 21, 42, 77].into_iter().for_each(|first| transfer(&db, &other, first))
+            })
         };
         let disturber = {
             let (db, other) = (db.clone(), other.clone());
@@ -145,7 +150,8 @@ fn an_iterator_reads_what_it_pinned() {
     });
 }
 
-/// A snapshot is taken while a flush asks which snapshots there are: what it sees is not dropped as overwritten.
+/// A snapshot is taken while a flush asks which snapshots there are: what it sees is not dropped as
+/// overwritten.
 #[test]
 fn a_flush_keeps_what_a_new_snapshot_sees() {
     explore("versions::a_flush_keeps_what_a_new_snapshot_sees", 300, || {
@@ -168,9 +174,13 @@ fn a_flush_keeps_what_a_new_snapshot_sees() {
         let readers = (0..2).map(|_| {
             let (db, default) = (db.clone(), default.clone());
             thread(move || {
-                let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
-                let read =
-                    || db.get_with(&options, &default, "key").expect("a lookup").map(|value| value.to_vec());
+                let options =
+                    ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+                let read = || {
+                    db.get_with(&options, &default, "key")
+                        .expect("a lookup")
+                        .map(|value| value.to_vec())
+                };
                 let first = read();
                 assert!(first.is_some(), "it was there from the beginning");
                 for _ in 0..3 {
@@ -184,8 +194,8 @@ fn a_flush_keeps_what_a_new_snapshot_sees() {
     });
 }
 
-/// The same in as few steps as can be, so that more of all orders are told: each reader takes one snapshot after the other, while
-/// a key is overwritten and flushed.
+/// The same in as few steps as can be, so that more of all orders are told: each reader takes one
+/// snapshot after the other, while a key is overwritten and flushed.
 #[test]
 fn a_flush_keeps_what_snapshots_beside_it_see() {
     explore("versions::a_flush_keeps_what_snapshots_beside_it_see", 2000, || {
@@ -196,9 +206,13 @@ fn a_flush_keeps_what_snapshots_beside_it_see() {
             let (db, default) = (db.clone(), default.clone());
             thread(move || {
                 for _ in 0..4 {
-                    let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+                    let options =
+                        ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
                     let found = db.get_with(&options, &default, "key").expect("a lookup");
-                    assert!(found.is_some(), "a snapshot moved: the key was there from the beginning");
+                    assert!(
+                        found.is_some(),
+                        "a snapshot moved: the key was there from the beginning"
+                    );
                 }
             })
         };
@@ -211,13 +225,16 @@ fn a_flush_keeps_what_snapshots_beside_it_see() {
     });
 }
 
-/// Flushes of several memtables run at once, and what is newer does not come into the tree first: a reader would find
-/// what is older in a memtable before it.
+/// Flushes of several memtables run at once, and what is newer does not come into the tree first: a
+/// reader would find what is older in a memtable before it.
 #[test]
 fn flushes_at_once_do_not_turn_time_back() {
     explore("versions::flushes_at_once_do_not_turn_time_back", 300, || {
-        let changes =
-            [("write_buffer_size", "1024"), ("max_write_buffer_number", "6"), ("max_background_jobs", "4")];
+        let changes = [
+            ("write_buffer_size", "1024"),
+            ("max_write_buffer_number", "6"),
+            ("max_background_jobs", "4"),
+        ];
         let (disk, db) = open(&changes);
         // Two of them fill a memtable.
         let padded = |n: u64| format!("{n:0600}");
@@ -248,8 +265,9 @@ fn flushes_at_once_do_not_turn_time_back() {
     });
 }
 
-/// A key that is overwritten again and again is found by every reader, however versions are swapped underneath: a reader
-/// that took the sequence number first and the version afterwards would miss it, for a flush keeps the newest only.
+/// A key that is overwritten again and again is found by every reader, however versions are swapped
+/// underneath: a reader that took the sequence number first and the version afterwards would miss
+/// it, for a flush keeps the newest only.
 fn an_overwritten_key_is_there(look: fn(&Db) -> Option<u64>) {
     let (disk, db) = open(&[("write_buffer_size", "65536"), ("disable_auto_compactions", "true")]);
     let default = db.default_column_family().clone();
@@ -307,15 +325,16 @@ fn scans_find_an_overwritten_key() {
     });
 }
 
-/// Two compact the same keys by hand, a third changes options, so that workers come and go, while somebody writes; a value
-/// that was read stays as it was, whatever is evicted and removed.
+/// Two compact the same keys by hand, a third changes options, so that workers come and go, while
+/// somebody writes; a value that was read stays as it was, whatever is evicted and removed.
 #[test]
 fn two_compact_while_options_change() {
     explore("versions::two_compact_while_options_change", 100, || {
         let (disk, db) = open(RESTLESS);
         let default = db.default_column_family().clone();
         for n in 0..3 {
-            write(&db, false, &[(&default, "held", &balance(n)), (&default, "other", "1")]).expect("a write");
+            write(&db, false, &[(&default, "held", &balance(n)), (&default, "other", "1")])
+                .expect("a write");
         }
         let compactors = (0..2).map(|_| {
             let (db, default) = (db.clone(), default.clone());
@@ -330,9 +349,11 @@ fn two_compact_while_options_change() {
             let (db, default) = (db.clone(), default.clone());
             thread(move || {
                 db.set_db_options(&[("max_background_jobs", "3")]).expect("a change");
-                db.set_options(&default, &[("disable_auto_compactions", "true")]).expect("a change");
+                db.set_options(&default, &[("disable_auto_compactions", "true")])
+                    .expect("a change");
                 db.set_db_options(&[("max_background_jobs", "2")]).expect("a change");
-                db.set_options(&default, &[("disable_auto_compactions", "false")]).expect("a change");
+                db.set_options(&default, &[("disable_auto_compactions", "false")])
+                    .expect("a change");
             })
         };
         let writer = {

@@ -1,7 +1,7 @@
 //! A world for stories: files in memory, simulated time, threads that the scheduler runs.
 //!
-//! Every call of a file is a place where another thread may come in between. The locks in here are held for a moment and
-//! never across such a place, so that they need not be the scheduler's.
+//! Every call of a file is a place where another thread may come in between. The locks in here are
+//! held for a moment and never across such a place, so that they need not be the scheduler's.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{
-    Clock, Env, File, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn, Task,
+    Clock, Env, File, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn,
+    Task,
 };
 use flagstone::options::{Options, WriteOptions};
 use testkit::{compare, settings};
@@ -56,8 +57,12 @@ pub fn join<T>(threads: Vec<shuttle::thread::JoinHandle<T>>) -> Vec<T> {
 /// Options for small databases in this world.
 pub fn options(disk: &Disk, changes: &[(&str, &str)]) -> Options {
     let chance = Arc::new(World::default());
-    let env =
-        Env { fs: Arc::new(disk.clone()), clock: chance.clone(), random: chance.clone(), spawner: chance };
+    let env = Env {
+        fs: Arc::new(disk.clone()),
+        clock: chance.clone(),
+        random: chance.clone(),
+        spawner: chance,
+    };
     let mut options = settings::tiny(&env);
     // One thread less for each job; a story of its own has them.
     settings::set(&mut options, &[("background_niceness", "0")]);
@@ -174,8 +179,8 @@ impl Join for Thread {
     }
 }
 
-/// Files in memory that know what of them is synced and whether they are removed. A read of a removed file fails the
-/// story, although systems allow it.
+/// Files in memory that know what of them is synced and whether they are removed. A read of a
+/// removed file fails the story, although systems allow it.
 #[derive(Clone, Default)]
 pub struct Disk {
     files: MemoryFileSystem,

@@ -23,7 +23,9 @@ fn apply(batch: &WriteBatch, contents: &mut Contents) {
             Put { cf, key, value } => drop(contents.insert((cf.0, key.to_vec()), value.to_vec())),
             Delete { cf, key } => drop(contents.remove(&(cf.0, key.to_vec()))),
             DeleteRange { cf, begin, end } => {
-                contents.retain(|(family, key), _| *family != cf.0 || &key[..] < begin || &key[..] >= end);
+                contents.retain(|(family, key), _| {
+                    *family != cf.0 || &key[..] < begin || &key[..] >= end
+                });
             }
             other => panic!("nobody wrote {other:?}"),
         }
@@ -36,7 +38,10 @@ fn contents(db: &Db) -> Contents {
         let mut iter = db.iter_cf(&family, &ReadOptions::default()).expect("an iterator");
         iter.seek_to_first();
         while iter.valid() {
-            contents.insert((family.id().0, iter.key().to_vec()), iter.value().expect("a value").to_vec());
+            contents.insert(
+                (family.id().0, iter.key().to_vec()),
+                iter.value().expect("a value").to_vec(),
+            );
             iter.next();
         }
         iter.status().expect("no error");
@@ -90,7 +95,8 @@ impl Replica {
             batch.put_cf(ColumnFamilyId(family), key, value).expect("a small batch");
         }
         self.db.write(batch).expect("a write");
-        (self.next, self.updates, self.position) = (primary.latest_sequence_number() + 1, None, None);
+        (self.next, self.updates, self.position) =
+            (primary.latest_sequence_number() + 1, None, None);
         self.copies += 1;
     }
 
@@ -120,7 +126,12 @@ impl Replica {
                     }
                     self.db.write(update.batch).expect("a write");
                     (self.next, self.position) = (update.next_sequence, Some(update.position));
-                    assert_eq!(contents(&self.db), history[&self.next], "before write {}", self.next);
+                    assert_eq!(
+                        contents(&self.db),
+                        history[&self.next],
+                        "before write {}",
+                        self.next
+                    );
                 }
                 Ok(None) => return,
                 Err(error) if error.code() == Code::NotFound => self.copy(primary),
@@ -173,8 +184,8 @@ fn random_options(random: &mut fastrand::Rng) -> (Options, bool) {
     (options(&changes), keeps_all && !commits_blobs)
 }
 
-/// A life of a primary whose process is killed, or which loses power, and of its replica; how often that was told that it is
-/// wrong.
+/// A life of a primary whose process is killed, or which loses power, and of its replica; how often
+/// that was told that it is wrong.
 fn live(seed: u64, caution: Caution) -> usize {
     let loses_power = caution != Caution::None;
     let mut random = fastrand::Rng::with_seed(seed);
@@ -196,7 +207,8 @@ fn live(seed: u64, caution: Caution) -> usize {
                 db = open(&options);
             }
             3 => {
-                // What was in memory is lost, and nobody has seen it; with the power, what was not synced.
+                // What was in memory is lost, and nobody has seen it; with the power, what was not
+                // synced.
                 let left = loses_power.then(|| {
                     let survival = Survival::Random(random.u64(..));
                     State::of(&disk.after_crash(disk.changes(), survival))
@@ -216,7 +228,8 @@ fn live(seed: u64, caution: Caution) -> usize {
                 let batch = random_batch(&mut random);
                 let sync = random.usize(..5) == 0;
                 apply(&batch, &mut held);
-                db.write_with(&WriteOptions { sync, ..WriteOptions::default() }, batch).expect("a write");
+                db.write_with(&WriteOptions { sync, ..WriteOptions::default() }, batch)
+                    .expect("a write");
                 history.insert(db.latest_sequence_number() + 1, held.clone());
             }
         }
@@ -225,7 +238,10 @@ fn live(seed: u64, caution: Caution) -> usize {
     replica.follow(&db, &history, usize::MAX);
     assert_eq!(replica.next, db.latest_sequence_number() + 1);
     assert_eq!(contents(&replica.db), held);
-    assert!(replica.copies == 0 || !needs_no_copy || loses_power, "all that was written could be read along");
+    assert!(
+        replica.copies == 0 || !needs_no_copy || loses_power,
+        "all that was written could be read along"
+    );
     replica.diverged
 }
 

@@ -59,8 +59,8 @@ fn writes_come_in_their_order_also_from_the_archive() {
     assert_eq!(keys(&mut db.get_updates_since(3).unwrap()), ["c", "d", "e"]);
 }
 
-/// RocksDB forgets the number of a write of which a flush left nothing, and gives it out again when it was killed. The second one
-/// was passed over in silence.
+/// RocksDB forgets the number of a write of which a flush left nothing, and gives it out again when
+/// it was killed. The second one was passed over in silence.
 #[test]
 fn of_two_writes_with_the_same_number_none_is_passed_over() {
     let options = options(&[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
@@ -73,7 +73,13 @@ fn of_two_writes_with_the_same_number_none_is_passed_over() {
     drop(db);
     let mut again = WriteBatch::new();
     again.put("b", "value").unwrap();
-    make_log(&options, &Path::new(PRIMARY).join(format!("archive/{:06}.log", number.0)), number, again, 2);
+    make_log(
+        &options,
+        &Path::new(PRIMARY).join(format!("archive/{:06}.log", number.0)),
+        number,
+        again,
+        2,
+    );
     let db = open(&options);
     let mut updates = db.get_updates_since(1).unwrap();
     let numbers = [(); 2].map(|()| updates.next_update().unwrap().unwrap().sequence);
@@ -110,8 +116,9 @@ fn with_an_empty_range(key: &str) -> WriteBatch {
     batch
 }
 
-/// RocksDB counts the deletion of an empty range when it is written, and not when it is replayed: after a recovery the next write
-/// begins at a number that the one before seems to have. It was passed over.
+/// RocksDB counts the deletion of an empty range when it is written, and not when it is replayed:
+/// after a recovery the next write begins at a number that the one before seems to have. It was
+/// passed over.
 #[test]
 fn what_rocksdb_wrote_behind_the_deletion_of_an_empty_range_is_not_passed_over() {
     let options = options(&[("WAL_ttl_seconds", "100")]);
@@ -128,7 +135,8 @@ fn what_rocksdb_wrote_behind_the_deletion_of_an_empty_range_is_not_passed_over()
     assert_eq!(keys(&mut updates), ["c"]);
 }
 
-/// The same where the recovery was RocksDB's: what came last waited for a number to be published that no write has.
+/// The same where the recovery was RocksDB's: what came last waited for a number to be published
+/// that no write has.
 #[test]
 fn the_deletion_of_an_empty_range_that_rocksdb_replayed_does_not_hold_up_its_write() {
     let options = options(&[("WAL_ttl_seconds", "100")]);
@@ -148,8 +156,8 @@ fn the_deletion_of_an_empty_range_that_rocksdb_replayed_does_not_hold_up_its_wri
     assert_eq!(keys(&mut updates), ["b"]);
 }
 
-/// A batch that deletes nothing but empty ranges held up what was published behind it; and who went on from its position was told
-/// of a power loss, or missed what had begun again at its number.
+/// A batch that deletes nothing but empty ranges held up what was published behind it; and who went
+/// on from its position was told of a power loss, or missed what had begun again at its number.
 #[test]
 fn behind_a_write_of_empty_ranges_alone_others_come_also_by_its_position() {
     let options = options(&[("WAL_ttl_seconds", "100")]);
@@ -194,8 +202,9 @@ fn log_data_is_handed_on_and_what_the_engine_notes_is_not() {
     db.write(batch).unwrap();
     db.put("b", "value").unwrap();
     let mut updates = db.get_updates_since(1).unwrap();
-    let counts: Vec<u32> =
-        std::iter::from_fn(|| updates.next_update().unwrap()).map(|update| update.batch.count()).collect();
+    let counts: Vec<u32> = std::iter::from_fn(|| updates.next_update().unwrap())
+        .map(|update| update.batch.count())
+        .collect();
     assert_eq!(counts, [1, 0, 1]);
 }
 
@@ -211,7 +220,9 @@ fn what_is_no_longer_there_is_said_to_be() {
     let error = db.get_updates_since(2).expect_err("it is gone");
     assert_eq!(error.code(), Code::NotFound);
     assert!(
-        error.to_string().contains("number 2 is in the WALs no longer: the oldest that is there begins at 4"),
+        error
+            .to_string()
+            .contains("number 2 is in the WALs no longer: the oldest that is there begins at 4"),
         "{error}"
     );
     assert_eq!(keys(&mut behind), ["b", "c", "d"], "who had it open reads on");
@@ -220,7 +231,10 @@ fn what_is_no_longer_there_is_said_to_be() {
 
 #[test]
 fn a_log_that_is_used_again_is_no_damage() {
-    let db = open(&options(&[("recycle_log_file_num", "2"), ("wal_recovery_mode", "kPointInTimeRecovery")]));
+    let db = open(&options(&[
+        ("recycle_log_file_num", "2"),
+        ("wal_recovery_mode", "kPointInTimeRecovery"),
+    ]));
     for key in ["a", "b", "c"] {
         db.put(key, "value").unwrap();
     }
@@ -306,7 +320,8 @@ fn the_future_is_refused() {
 
 #[test]
 fn what_waits_in_memory_comes_when_it_is_written() {
-    let db = open(&options(&[("manual_wal_flush", "true"), ("writable_file_max_buffer_size", "65536")]));
+    let db =
+        open(&options(&[("manual_wal_flush", "true"), ("writable_file_max_buffer_size", "65536")]));
     db.put("a", "value").unwrap();
     let mut updates = db.get_updates_since(1).unwrap();
     assert!(updates.next_update().unwrap().is_none());
@@ -314,7 +329,8 @@ fn what_waits_in_memory_comes_when_it_is_written() {
     assert_eq!(keys(&mut updates), ["a"]);
 }
 
-/// Somebody who waited for it would have waited until something else was written: what waited in memory came behind it.
+/// Somebody who waited for it would have waited until something else was written: what waited in
+/// memory came behind it.
 #[test]
 fn what_is_missing_is_said_also_while_later_writes_wait_in_memory() {
     let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
@@ -341,7 +357,10 @@ fn what_is_missing_is_said_also_while_later_writes_wait_in_memory() {
         }
         db.put("d", "value").unwrap();
         let error = updates.next_update().unwrap_err();
-        assert!(error.code() == Code::NotFound && error.to_string().contains("number 2"), "{error}");
+        assert!(
+            error.code() == Code::NotFound && error.to_string().contains("number 2"),
+            "{error}"
+        );
         // It may be what waits.
         let from = if is_switched { 4 } else { 3 };
         let mut updates = db.get_updates_since(from).unwrap();
@@ -354,8 +373,11 @@ fn what_is_missing_is_said_also_while_later_writes_wait_in_memory() {
 /// A value that a record refers to is handed out as long as its blob file is there.
 #[test]
 fn values_in_blob_files_are_fetched() {
-    let blobs =
-        [("enable_blob_files", "true"), ("blob_write_mode", "commit"), ("blob_commit_min_size", "10")];
+    let blobs = [
+        ("enable_blob_files", "true"),
+        ("blob_write_mode", "commit"),
+        ("blob_commit_min_size", "10"),
+    ];
     let db = open(&options(&[&blobs[..], &[("WAL_ttl_seconds", "100")]].concat()));
     let large = [7; 3000];
     db.put("large", large).unwrap();
@@ -373,7 +395,8 @@ fn values_in_blob_files_are_fetched() {
     assert!(updates.next_update().unwrap().is_some(), "the deletion");
 }
 
-/// By default an archive has the values themselves: whoever reads along finds also what was overwritten.
+/// By default an archive has the values themselves: whoever reads along finds also what was
+/// overwritten.
 #[test]
 fn where_logs_are_kept_values_go_through_them() {
     for (mode, is_there) in [("auto", true), ("commit", false)] {
@@ -386,7 +409,11 @@ fn where_logs_are_kept_values_go_through_them() {
         let db = open(&options(&changes));
         db.put("large", [7; 5000]).unwrap();
         db.flush_all().unwrap();
-        assert_eq!(db.int_property(db.default_column_family(), "rocksdb.num-blob-files"), Some(1), "{mode}");
+        assert_eq!(
+            db.int_property(db.default_column_family(), "rocksdb.num-blob-files"),
+            Some(1),
+            "{mode}"
+        );
         db.delete("large").unwrap();
         db.flush_all().unwrap();
         db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
@@ -395,12 +422,15 @@ fn where_logs_are_kept_values_go_through_them() {
     }
 }
 
-/// A large value of a family that was dropped since was left out, and its sequence number with it: a replica that went on by its
-/// own was given the next write a second time.
+/// A large value of a family that was dropped since was left out, and its sequence number with it:
+/// a replica that went on by its own was given the next write a second time.
 #[test]
 fn a_large_value_of_a_dropped_family_keeps_its_number() {
-    let blobs =
-        [("enable_blob_files", "true"), ("blob_write_mode", "commit"), ("blob_commit_min_size", "10")];
+    let blobs = [
+        ("enable_blob_files", "true"),
+        ("blob_write_mode", "commit"),
+        ("blob_commit_min_size", "10"),
+    ];
     let options = options(&[&blobs[..], &[("WAL_ttl_seconds", "100")]].concat());
     let (db, replica) = (open(&options), Db::open("/replica", &options).unwrap());
     let family = db.create_column_family("photos", &options.cf).unwrap();
@@ -419,7 +449,8 @@ fn a_large_value_of_a_dropped_family_keeps_its_number() {
         assert_eq!(replica.latest_sequence_number() + 1, update.next_sequence);
     }
     assert_eq!(replica.get("another").unwrap().unwrap(), &[3; 3000][..]);
-    let after = db.get_updates_since(replica.latest_sequence_number() + 1).unwrap().next_update().unwrap();
+    let after =
+        db.get_updates_since(replica.latest_sequence_number() + 1).unwrap().next_update().unwrap();
     assert!(after.is_none(), "{after:?}");
 }
 

@@ -1,4 +1,5 @@
-//! Who goes on after a power loss of the primary is told whether what it holds is what the primary holds.
+//! Who goes on after a power loss of the primary is told whether what it holds is what the primary
+//! holds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -67,7 +68,9 @@ impl Interrupted {
 /// The replica was given the new `c` after the lost `b`, and nobody noticed.
 #[test]
 fn a_replica_of_what_a_power_loss_has_taken_is_told_so() {
-    for keeps_wals in ["avoid_flush_during_recovery=true", "WAL_ttl_seconds=100", "recycle_log_file_num=0"] {
+    for keeps_wals in
+        ["avoid_flush_during_recovery=true", "WAL_ttl_seconds=100", "recycle_log_file_num=0"]
+    {
         let primary = Interrupted::new(&[keeps_wals.split_once('=').expect("an option")]);
         primary.put(&["a"]);
         primary.db.sync_wal().unwrap();
@@ -80,12 +83,18 @@ fn a_replica_of_what_a_power_loss_has_taken_is_told_so() {
         primary.put(&["another b", "c"]);
         let error = primary.error_after(lost);
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
-        assert!(error.to_string().contains("the writes before sequence number 3 are not those"), "{error}");
+        assert!(
+            error.to_string().contains("the writes before sequence number 3 are not those"),
+            "{error}"
+        );
         assert!(primary.db.get_updates_since(3).is_ok(), "the number alone does not tell");
         match primary.db.get_updates_after(synced) {
             Ok(mut updates) => assert_eq!(keys(&mut updates), ["another b", "c"]),
             Err(error) => {
-                assert!(error.code() == Code::NotFound && keeps_wals != "WAL_ttl_seconds=100", "{error}");
+                assert!(
+                    error.code() == Code::NotFound && keeps_wals != "WAL_ttl_seconds=100",
+                    "{error}"
+                );
             }
         }
     }
@@ -110,7 +119,8 @@ fn what_wals_no_longer_tell_is_not_guessed() {
     assert!(error.to_string().contains("nobody can tell"), "{error}");
 }
 
-/// What an application had written beside its operations was taken for the engine's note that nothing is missing.
+/// What an application had written beside its operations was taken for the engine's note that
+/// nothing is missing.
 #[test]
 fn log_data_of_an_application_does_not_say_what_precedes_it() {
     let primary = Interrupted::new(&[("recycle_log_file_num", "0")]);
@@ -133,7 +143,10 @@ fn a_replica_goes_on_behind_flushes_and_openings() {
     let position = primary.position_from(1);
     primary.db.flush_all().unwrap();
     let mut updates = primary.db.get_updates_after(position).unwrap();
-    assert!(updates.next_update().unwrap().is_none(), "though the WAL is gone, and the next one empty");
+    assert!(
+        updates.next_update().unwrap().is_none(),
+        "though the WAL is gone, and the next one empty"
+    );
     primary.put(&["b"]);
     assert_eq!(keys(&mut updates), ["b"]);
     assert_eq!(keys(&mut primary.db.get_updates_after(position).unwrap()), ["b"]);
@@ -175,7 +188,8 @@ fn a_copy_that_went_on_otherwise_is_another_database() {
     assert!(error.to_string().contains("another record ends there"), "{error}");
 }
 
-/// What the WAL says of the one before was nowhere to be seen, and the replica was to make a new copy.
+/// What the WAL says of the one before was nowhere to be seen, and the replica was to make a new
+/// copy.
 #[test]
 fn a_replica_goes_on_while_the_next_writes_wait_in_memory() {
     let primary = Interrupted::new(&[("recycle_log_file_num", "0"), ("manual_wal_flush", "true")]);
@@ -190,7 +204,8 @@ fn a_replica_goes_on_while_the_next_writes_wait_in_memory() {
     assert_eq!(keys(&mut updates), ["b"]);
 }
 
-/// Whoever asked for the next write was given the one that recovery had left out, as soon as another one had its number.
+/// Whoever asked for the next write was given the one that recovery had left out, as soon as
+/// another one had its number.
 #[test]
 fn a_log_that_recovery_has_left_out_is_not_where_anybody_begins() {
     let primary = Interrupted::new(&[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
@@ -219,9 +234,11 @@ fn a_log_that_recovery_has_left_out_is_not_where_anybody_begins() {
     let mut updates = primary.db.get_updates_since(3).unwrap();
     assert!(updates.next_update().unwrap().is_none());
     primary.put(&["b"]);
-    for mut updates in
-        [updates, primary.db.get_updates_since(2).unwrap(), primary.db.get_updates_since(3).unwrap()]
-    {
+    for mut updates in [
+        updates,
+        primary.db.get_updates_since(2).unwrap(),
+        primary.db.get_updates_since(3).unwrap(),
+    ] {
         assert_eq!(keys(&mut updates).last().map(String::as_str), Some("b"));
         assert_eq!(updates.next_sequence(), 4);
     }
@@ -237,8 +254,8 @@ fn positions_come_back_from_their_bytes() {
     assert_eq!(UpdatePosition::from_bytes(&bytes[1..]), None);
     assert_eq!(UpdatePosition::from_bytes(&[&bytes[..], &[0]].concat()), None);
     for filler in [0, 1, 0x7f, 0xff] {
-        let invented =
-            UpdatePosition::from_bytes(&[filler; UpdatePosition::SIZE]).expect("the length is right");
+        let invented = UpdatePosition::from_bytes(&[filler; UpdatePosition::SIZE])
+            .expect("the length is right");
         assert!(db.get_updates_after(invented).is_err(), "{invented:?}");
     }
 }

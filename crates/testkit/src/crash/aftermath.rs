@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::disk::{BLOCK_SIZE, Bytes, Disk, Entry, Inode, Names, Versions};
 
-/// What becomes of a file that was not synced: one version's bytes, with ranges of others, and a length of its own.
+/// What becomes of a file that was not synced: one version's bytes, with ranges of others, and a
+/// length of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fate {
     pub length: usize,
@@ -36,7 +37,8 @@ impl Fate {
         let mut bytes = vec![0; self.length];
         let mut copy = |range: Range<usize>, version: usize| {
             let source = &versions[version].data;
-            let written = range.start.min(source.len())..range.end.min(source.len()).min(self.length);
+            let written =
+                range.start.min(source.len())..range.end.min(source.len()).min(self.length);
             let range = range.start.min(self.length)..range.end.min(self.length);
             bytes[range.clone()].fill(0);
             if !written.is_empty() {
@@ -49,9 +51,9 @@ impl Fate {
         bytes.into()
     }
 
-    /// A hole comes into being in the file system's list of blocks, not on them: of a block that was given back a disk shows all
-    /// or nothing, however finely it tears writes. So the blocks that are torn between before and after their hole are as
-    /// their first byte is.
+    /// A hole comes into being in the file system's list of blocks, not on them: of a block that
+    /// was given back a disk shows all or nothing, however finely it tears writes. So the blocks
+    /// that are torn between before and after their hole are as their first byte is.
     fn whole_blocks(&self, versions: &Versions) -> Vec<(Range<usize>, usize)> {
         if versions.iter().all(|version| version.given_back.is_empty()) {
             return Vec::new();
@@ -63,7 +65,8 @@ impl Fate {
         let mut whole = Vec::new();
         for (punched, after) in versions.iter().enumerate() {
             let given_back = after.given_back.clone();
-            for start in given_back.take_while(|at| *at < self.length).step_by(BLOCK_SIZE as usize) {
+            for start in given_back.take_while(|at| *at < self.length).step_by(BLOCK_SIZE as usize)
+            {
                 let block = start..(start + BLOCK_SIZE as usize).min(self.length);
                 let is_after = |version: &usize| *version >= punched;
                 let of_block = &mut of_bytes[block.clone()];
@@ -82,7 +85,9 @@ impl fmt::Display for Fate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes, as after change {}", self.length, self.base)?;
         let parts = self.patches.iter();
-        parts.into_iter().try_for_each(|(range, version)| write!(f, ", {range:?} as after {version}"))
+        parts
+            .into_iter()
+            .try_for_each(|(range, version)| write!(f, ", {range:?} as after {version}"))
     }
 }
 
@@ -214,7 +219,8 @@ impl Disk {
             match entry {
                 Entry::Directory => drop(state.directories.insert(path)),
                 Entry::File(inode) => {
-                    let bytes = settled.entry(inode).or_insert_with(|| self.settle(inode, aftermath));
+                    let bytes =
+                        settled.entry(inode).or_insert_with(|| self.settle(inode, aftermath));
                     state.files.insert(path, (inode, bytes.clone()));
                 }
             }

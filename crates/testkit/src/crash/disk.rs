@@ -1,7 +1,8 @@
 //! What a disk holds for sure, and what is on the way to it.
 //!
-//! A file is kept as it was synced and as it was after each change since; names as they were synced, and the changes
-//! since. Contents are shared, never copied: cloning a disk, and making a directory out of it, costs little.
+//! A file is kept as it was synced and as it was after each change since; names as they were
+//! synced, and the changes since. Contents are shared, never copied: cloning a disk, and making a
+//! directory out of it, costs little.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -72,14 +73,16 @@ impl Bytes {
         bytes.into()
     }
 
-    /// Of blocks that are given back other bytes are never seen: there are zeros, or what was there before. The part of a block
-    /// is written over with zeros.
+    /// Of blocks that are given back other bytes are never seen: there are zeros, or what was there
+    /// before. The part of a block is written over with zeros.
     fn punched(&self, range: &Range<u64>) -> Self {
         let mut bytes = (*self.data).clone();
-        let (start, end) = ((range.start as usize).min(bytes.len()), (range.end as usize).min(bytes.len()));
+        let (start, end) =
+            ((range.start as usize).min(bytes.len()), (range.end as usize).min(bytes.len()));
         bytes[start..end].fill(0);
         let block = BLOCK_SIZE as usize;
-        let given_back = (range.start as usize).next_multiple_of(block)..range.end as usize / block * block;
+        let given_back =
+            (range.start as usize).next_multiple_of(block)..range.end as usize / block * block;
         Self { given_back, ..bytes.into() }
     }
 
@@ -129,7 +132,8 @@ pub struct Disk {
     pub(super) names: Names,
     /// In the order of the calls.
     pub(super) pending: Vec<NameChange>,
-    /// As the process sees them. A name may go on from here to a directory that is synced, though it was lost itself.
+    /// As the process sees them. A name may go on from here to a directory that is synced, though
+    /// it was lost itself.
     seen: Names,
 }
 
@@ -177,7 +181,9 @@ impl Disk {
             Change::Write { inode, offset, data } => {
                 self.change_file(*inode, |now| now.written(*offset, data))
             }
-            Change::Truncate { inode, length } => self.change_file(*inode, |now| now.resized(*length)),
+            Change::Truncate { inode, length } => {
+                self.change_file(*inode, |now| now.resized(*length))
+            }
             Change::Allocate { inode, length, keep_size } => {
                 self.change_file(*inode, |now| {
                     if *keep_size || now.data.len() as u64 >= *length {
@@ -193,11 +199,16 @@ impl Disk {
                 versions.drain(..versions.len() - 1);
             }
             Change::LoseUnsynced(inode) => self.versions_mut(*inode).truncate(1),
-            Change::LoseNames(directory) => self.pending.retain(|change| change.directory() != **directory),
+            Change::LoseNames(directory) => {
+                self.pending.retain(|change| change.directory() != **directory)
+            }
         }
         if matches!(
             change,
-            Change::Remove(_) | Change::Rename { .. } | Change::SyncDirectory(_) | Change::LoseNames(_)
+            Change::Remove(_)
+                | Change::Rename { .. }
+                | Change::SyncDirectory(_)
+                | Change::LoseNames(_)
         ) {
             self.forget_unreachable();
         }
@@ -230,7 +241,8 @@ impl Disk {
         }
     }
 
-    /// Files that no name leads to, durable, on the way or seen by the process, are gone however a crash goes.
+    /// Files that no name leads to, durable, on the way or seen by the process, are gone however a
+    /// crash goes.
     fn forget_unreachable(&mut self) {
         let changed = self.pending.iter().filter_map(|change| match change {
             NameChange::Add(_, entry) => Some(*entry),

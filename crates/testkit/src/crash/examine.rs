@@ -1,14 +1,16 @@
 //! Opening a directory that a crash left, and everything that must work with it then.
 //!
 //! 1. The newest OPTIONS file can be read.
-//! 2. Every checkpoint's directory is opened, read and written to; or it is no database. (Its files are links to those of
-//!    the original, which must not mind.)
+//! 2. Every checkpoint's directory is opened, read and written to; or it is no database. (Its files
+//!    are links to those of the original, which must not mind.)
 //! 3. The database is opened, or there is none; then it can be made.
-//! 4. What it holds is a moment of history. Files and sums are right, and nothing lies about. (Every fourth one was opened
-//!    for reading before, which finds the same; every second one keeps in memory what recovery replays.)
-//! 5. It is written to, closed and opened again, and holds what it then must. Where the closed directory is one that was
-//!    opened before, with the same contents, it is not opened once more.
-//! 6. Who read along is told, before and after, whether what it was given is what the database holds.
+//! 4. What it holds is a moment of history. Files and sums are right, and nothing lies about.
+//!    (Every fourth one was opened for reading before, which finds the same; every second one keeps
+//!    in memory what recovery replays.)
+//! 5. It is written to, closed and opened again, and holds what it then must. Where the closed
+//!    directory is one that was opened before, with the same contents, it is not opened once more.
+//! 6. Who read along is told, before and after, whether what it was given is what the database
+//!    holds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -96,7 +98,8 @@ impl<'a> Examiner<'a> {
         Outcome { found, option, checkpoints }
     }
 
-    /// What is not the same for all states is drawn from the state, so that it is when the state is opened again.
+    /// What is not the same for all states is drawn from the state, so that it is when the state is
+    /// opened again.
     fn vary(&mut self, hash: u128) {
         self.options.db.avoid_flush_during_recovery = hash & 1 == 1;
         self.reads_first = hash & 6 == 6;
@@ -112,15 +115,21 @@ impl<'a> Examiner<'a> {
         let text = state.file(&file_name::options(directory, newest)).expect("it was listed");
         let read = || {
             let text = std::str::from_utf8(text).expect("OPTIONS are text");
-            let loaded = file::parse(text).unwrap_or_else(|error| panic!("OPTIONS-{newest}: {error}"));
+            let loaded =
+                file::parse(text).unwrap_or_else(|error| panic!("OPTIONS-{newest}: {error}"));
             live_option(&loaded.options.cf)
         };
         Some(*self.read_options.entry(xxh3_128(text)).or_insert_with(read))
     }
 
-    /// Opens one database (the original, if the moment of the crash is given) and does what must be possible with it; `None` if
-    /// there is none.
-    fn open(&mut self, fs: &MemoryFileSystem, directory: &Path, at: Option<Moment>) -> Option<Found> {
+    /// Opens one database (the original, if the moment of the crash is given) and does what must be
+    /// possible with it; `None` if there is none.
+    fn open(
+        &mut self,
+        fs: &MemoryFileSystem,
+        directory: &Path,
+        at: Option<Moment>,
+    ) -> Option<Found> {
         self.options.env = steps::world(Arc::new(fs.clone()), 1);
         self.options.db.create_if_missing = false;
         let read = self.reads_first.then(|| Db::open_read_only(directory, &self.options));
@@ -178,20 +187,25 @@ impl<'a> Examiner<'a> {
         if !self.reopened.insert(hash(fs, &contents)) {
             return;
         }
-        let again =
-            Db::open(db.path(), &self.options).unwrap_or_else(|error| panic!("opening again: {error}"));
+        let again = Db::open(db.path(), &self.options)
+            .unwrap_or_else(|error| panic!("opening again: {error}"));
         let found = self::contents(&again);
         assert_eq!(found.len(), contents.len(), "another opening finds other families");
         for ((name, _, found), (.., expected)) in found.iter().zip(&contents) {
-            let differs = found.iter().zip(expected).find(|(one, other)| one != other).map(|(one, _)| &one.0);
-            assert!(found == expected, "another opening finds something else in {name}, from {differs:?} on");
+            let differs =
+                found.iter().zip(expected).find(|(one, other)| one != other).map(|(one, _)| &one.0);
+            assert!(
+                found == expected,
+                "another opening finds something else in {name}, from {differs:?} on"
+            );
         }
         compare::check_files(&again);
         if let Some((found, at)) = original {
             self.promises.check_lost(&again, found, at, self.is_whole);
         }
         balance::check_open(&self.options.env, &again);
-        let directories = balance::directories(again.path(), &self.options, [&self.options.cf].into_iter());
+        let directories =
+            balance::directories(again.path(), &self.options, [&self.options.cf].into_iter());
         balance::close(again, &directories);
     }
 }

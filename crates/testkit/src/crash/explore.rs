@@ -1,11 +1,12 @@
 //! Going through the moments of a life, and through those of the lives after its crashes.
 //!
-//! 1. The life is lived once; its changes are then applied one by one to a [`Disk`], which at each moment says what may
-//!    survive.
-//! 2. Each state is told by its hash. One that was seen in this life is not opened again: what it was found to hold is
-//!    judged by what is promised at the new moment.
-//! 3. At some moments a state (or the disk as a dead process leaves it, with nothing more durable than before) is given
-//!    to a life that goes on from there; its moments are gone through in the same way, and those of lives after it.
+//! 1. The life is lived once; its changes are then applied one by one to a [`Disk`], which at each
+//!    moment says what may survive.
+//! 2. Each state is told by its hash. One that was seen in this life is not opened again: what it
+//!    was found to hold is judged by what is promised at the new moment.
+//! 3. At some moments a state (or the disk as a dead process leaves it, with nothing more durable
+//!    than before) is given to a life that goes on from there; its moments are gone through in the
+//!    same way, and those of lives after it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -70,7 +71,8 @@ struct Mark {
     choice: Option<usize>,
 }
 
-/// The way to a state: through the lives that went on from crashes, to the last crash. As text: `34:17/12:kill/3:0`.
+/// The way to a state: through the lives that went on from crashes, to the last crash. As text:
+/// `34:17/12:kill/3:0`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trail(Vec<Mark>);
 
@@ -224,7 +226,12 @@ impl Explorer {
     ///
     /// # Errors
     /// The state, if it is still not as promised; or what is wrong with the trail.
-    pub fn repeat(&self, scenario: &'static Scenario, seed: u64, trail: &Trail) -> Result<(), Box<Finding>> {
+    pub fn repeat(
+        &self,
+        scenario: &'static Scenario,
+        seed: u64,
+        trail: &Trail,
+    ) -> Result<(), Box<Finding>> {
         let life = self.live(scenario, seed)?;
         Walk::new(self, &life, Trail::default()).follow(&trail.0)
     }
@@ -278,9 +285,10 @@ impl<'a> Walk<'a> {
         for at in 0..=self.changes.len() {
             self.advance(at);
             let recovers = !deeper.is_empty() && (at + 1).is_multiple_of(level.recovery_step);
-            // The seed says where the steps fall; the end, when all is acknowledged, is always looked at.
-            let is_chosen =
-                (at + self.life.seed as usize).is_multiple_of(level.step) || at == self.changes.len();
+            // The seed says where the steps fall; the end, when all is acknowledged, is always
+            // looked at.
+            let is_chosen = (at + self.life.seed as usize).is_multiple_of(level.step)
+                || at == self.changes.len();
             if !(is_chosen || recovers) {
                 continue;
             }
@@ -311,7 +319,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Opens a state, unless it was seen before, and judges it.
-    fn visit(&mut self, at: usize, index: usize, aftermath: &Aftermath) -> Result<Outcome, Box<Finding>> {
+    fn visit(
+        &mut self,
+        at: usize,
+        index: usize,
+        aftermath: &Aftermath,
+    ) -> Result<Outcome, Box<Finding>> {
         let state = self.disk.after(aftermath);
         let hash = state.hash();
         self.explorer.note(self.life.scenario, hash);
@@ -356,8 +369,14 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Lets lives go on from this moment: from what a power loss left, and from what a dead process did.
-    fn recover(&mut self, at: usize, list: &[Aftermath], levels: &[Level]) -> Result<(), Box<Finding>> {
+    /// Lets lives go on from this moment: from what a power loss left, and from what a dead process
+    /// did.
+    fn recover(
+        &mut self,
+        at: usize,
+        list: &[Aftermath],
+        levels: &[Level],
+    ) -> Result<(), Box<Finding>> {
         let mut random = fastrand::Rng::with_seed(self.life.seed ^ at as u64);
         for choice in [Some(random.usize(..list.len())), None] {
             let (life, trail) = self.next_life(at, choice, list)?;
@@ -380,11 +399,14 @@ impl<'a> Walk<'a> {
         let state = self.disk.after(aftermath);
         let disk = if choice.is_none() { self.disk.clone() } else { Disk::holding(&state) };
         let promises = match &outcome.found {
-            Some(found) => self.life.promises.continued(found, outcome.option, at, choice.is_none()),
+            Some(found) => {
+                self.life.promises.continued(found, outcome.option, at, choice.is_none())
+            }
             None => Promises::new(),
         };
         let seed = self.life.seed.wrapping_add(seed_of(&Mark { at, choice }));
-        let mut life = Life::on(self.life.scenario, self.life.variant, seed, CrashFs::on(disk), promises);
+        let mut life =
+            Life::on(self.life.scenario, self.life.variant, seed, CrashFs::on(disk), promises);
         life.is_whole = choice.is_none() && self.life.is_whole;
         let lived = catch(|| {
             life.open();
@@ -392,7 +414,9 @@ impl<'a> Walk<'a> {
         });
         match lived {
             Ok(()) => Ok((life, self.trail.with(at, choice))),
-            Err(said) => Err(self.finding(at, choice, aftermath, &state, format!("going on: {said}"))),
+            Err(said) => {
+                Err(self.finding(at, choice, aftermath, &state, format!("going on: {said}")))
+            }
         }
     }
 

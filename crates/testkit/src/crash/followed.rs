@@ -1,7 +1,8 @@
 //! What somebody who reads along was given, and what the database must say to it after a crash.
 //!
 //! - Whoever holds what a power loss has taken is refused, also when as much was written since.
-//! - Whoever holds what is there goes on behind it, whole batch by whole batch; or is told that the WALs no longer tell.
+//! - Whoever holds what is there goes on behind it, whole batch by whole batch; or is told that the
+//!   WALs no longer tell.
 
 use flagstone::base::{Code, Error, Result, SequenceNumber};
 use flagstone::batch::{Operation, WriteBatch};
@@ -27,7 +28,8 @@ pub(super) fn number_of(batch: &WriteBatch) -> u64 {
     operations.find_map(number).unwrap_or_else(|| panic!("nobody wrote {batch:?}"))
 }
 
-/// What the WALs tell after a power loss, if they do: what was flushed need not be in WALs that nobody had synced.
+/// What the WALs tell after a power loss, if they do: what was flushed need not be in WALs that
+/// nobody had synced.
 ///
 /// # Panics
 /// With any other error.
@@ -41,7 +43,8 @@ pub(super) fn told<T>(outcome: Result<T>) -> Option<T> {
 
 /// Whether a large value is gone that was overwritten, as others have its space now.
 pub(super) fn is_given_back(error: &Error) -> bool {
-    let in_blob_file = error.path().is_some_and(|path| path.extension().is_some_and(|end| end == "blob"));
+    let in_blob_file =
+        error.path().is_some_and(|path| path.extension().is_some_and(|end| end == "blob"));
     error.is_not_found() && in_blob_file
 }
 
@@ -65,8 +68,9 @@ impl Promises {
         number <= found.logged && self.batches.iter().any(|batch| batch.number == number)
     }
 
-    /// Asks a database that holds `found` for what follows each of them. If it `is_whole`, no power loss has taken anything of
-    /// its WALs: they tell of all that is behind the oldest write that they have.
+    /// Asks a database that holds `found` for what follows each of them. If it `is_whole`, no power
+    /// loss has taken anything of its WALs: they tell of all that is behind the oldest write that
+    /// they have.
     ///
     /// # Panics
     /// If it says what is not so.
@@ -76,7 +80,9 @@ impl Promises {
             let number = followed.number;
             let is_there = self.is_there(number, found);
             match db.get_updates_after(followed.position) {
-                Ok(_) if !is_there => panic!("who was given batch {number}, which is lost, is not told so"),
+                Ok(_) if !is_there => {
+                    panic!("who was given batch {number}, which is lost, is not told so")
+                }
                 Ok(mut updates) => {
                     let mut last = number;
                     let mut is_cut = false;
@@ -91,12 +97,19 @@ impl Promises {
                         let Some(update) = told(update).flatten() else { break };
                         let next = number_of(&update.batch);
                         let mut between = self.batches.iter().filter(|batch| batch.is_logged);
-                        let is_missed = between.any(|batch| last < batch.number && batch.number < next);
-                        assert!(last < next && !is_missed, "behind batch {last} batch {next} is handed out");
+                        let is_missed =
+                            between.any(|batch| last < batch.number && batch.number < next);
+                        assert!(
+                            last < next && !is_missed,
+                            "behind batch {last} batch {next} is handed out"
+                        );
                         last = next;
                     }
                     let (is_all, end) = (is_cut || last >= found.logged, found.logged);
-                    assert!(is_all || !is_whole, "batch {last} is the last of {end} behind batch {number}");
+                    assert!(
+                        is_all || !is_whole,
+                        "batch {last} is the last of {end} behind batch {number}"
+                    );
                 }
                 Err(error) if error.code() == Code::NotFound && !has(oldest, followed) => {}
                 Err(error) if error.code() == Code::InvalidArgument && !is_there => {}
@@ -105,7 +118,8 @@ impl Promises {
         }
     }
 
-    /// Asks it again when it has been written to: what is lost is, whatever has its sequence numbers now.
+    /// Asks it again when it has been written to: what is lost is, whatever has its sequence
+    /// numbers now.
     ///
     /// # Panics
     /// If it is taken for what is there.
@@ -116,11 +130,16 @@ impl Promises {
             let is_there = self.is_there(number, found);
             match db.get_updates_after(followed.position) {
                 Ok(_) => {
-                    assert!(is_there, "who was given batch {number}, which is lost, is not told so later")
+                    assert!(
+                        is_there,
+                        "who was given batch {number}, which is lost, is not told so later"
+                    )
                 }
                 Err(error) if error.code() == Code::NotFound && !has(oldest, followed) => {}
                 Err(error) if error.code() == Code::InvalidArgument && !is_there => {}
-                Err(error) => panic!("behind batch {number}, later, which is there ({is_there}): {error}"),
+                Err(error) => {
+                    panic!("behind batch {number}, later, which is there ({is_there}): {error}")
+                }
             }
         }
     }

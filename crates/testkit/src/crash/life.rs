@@ -6,7 +6,8 @@ use std::sync::Arc;
 use flagstone::db::{BlobWriter, Db};
 use flagstone::env::Env;
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options, WriteOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
+    WriteOptions,
 };
 
 use super::disk::Grain;
@@ -73,7 +74,18 @@ impl Life {
         let options = options(scenario, variant);
         let promises = Promises { is_atomic: options.atomic_flush, ..promises };
         let is_whole = false;
-        Self { scenario, fs, options, promises, random, db: None, variant, seed, value_length_max, is_whole }
+        Self {
+            scenario,
+            fs,
+            options,
+            promises,
+            random,
+            db: None,
+            variant,
+            seed,
+            value_length_max,
+            is_whole,
+        }
     }
 
     /// The whole life.
@@ -98,7 +110,11 @@ impl Life {
 
     /// The span of a batch; what waits in memory a kill may take back.
     fn written(&self, earliest: Moment) -> Span {
-        if self.options.manual_wal_flush { Span { earliest, acked: NEVER } } else { self.done(earliest) }
+        if self.options.manual_wal_flush {
+            Span { earliest, acked: NEVER }
+        } else {
+            self.done(earliest)
+        }
     }
 
     /// Makes the database, with the scenario's families.
@@ -107,16 +123,18 @@ impl Life {
         self.set_world();
         let listed: Vec<_> =
             self.scenario.families.iter().map(|name| (*name, self.options.cf.clone())).collect();
-        let db = Db::open_with_families(self.scenario.path, &self.options, &listed).expect("a new database");
+        let db = Db::open_with_families(self.scenario.path, &self.options, &listed)
+            .expect("a new database");
         self.opened(db, earliest);
     }
 
-    /// Opens the database again (or makes one, if there is none); what a dead process had not logged is lost.
+    /// Opens the database again (or makes one, if there is none); what a dead process had not
+    /// logged is lost.
     pub(super) fn open(&mut self) {
         let earliest = self.earliest();
         self.set_world();
-        let db =
-            Db::open(self.scenario.path, &self.options).unwrap_or_else(|error| panic!("opening: {error}"));
+        let db = Db::open(self.scenario.path, &self.options)
+            .unwrap_or_else(|error| panic!("opening: {error}"));
         if !self.promises.families.is_empty() {
             let found = self.promises.recognise(&examine::contents(&db));
             self.promises.keep_found(&found);
@@ -135,8 +153,11 @@ impl Life {
         promises.exists.earliest = promises.exists.earliest.min(earliest);
         promises.exists.acked = promises.exists.acked.min(span.acked);
         promises.options.push((examine::live_option(&self.options.cf), span));
-        let there: Vec<_> =
-            db.column_families().iter().map(|family| (family.name().to_string(), family.id().0)).collect();
+        let there: Vec<_> = db
+            .column_families()
+            .iter()
+            .map(|family| (family.name().to_string(), family.id().0))
+            .collect();
         for family in &mut promises.families {
             let is_there = there.iter().any(|(_, id)| family.id == *id);
             let unsettled = if is_there { &mut family.created } else { &mut family.dropped };
@@ -144,7 +165,12 @@ impl Life {
         }
         for (name, id) in there {
             if promises.families.iter().all(|family| family.id != id) {
-                promises.families.push(FamilyLife { name, id, created: span, dropped: Span::NEVER });
+                promises.families.push(FamilyLife {
+                    name,
+                    id,
+                    created: span,
+                    dropped: Span::NEVER,
+                });
             }
         }
         self.db = Some(db);
@@ -188,7 +214,8 @@ impl Life {
         touched.dedup();
         let is_one_flush = touched.len() == 1 || self.promises.is_atomic;
         assert!(how != How::Unlogged || is_one_flush, "a flush is of one family");
-        let put = |name| (name, Edit::Put { key: key.to_vec(), value: number.to_string().into_bytes() });
+        let put =
+            |name| (name, Edit::Put { key: key.to_vec(), value: number.to_string().into_bytes() });
         batch.extend(touched.into_iter().map(put));
         let earliest = self.earliest();
         let options = WriteOptions {
@@ -206,7 +233,8 @@ impl Life {
         }
     }
 
-    /// Writes a batch of nothing but its number, as a value in pieces that has a blob file of its own.
+    /// Writes a batch of nothing but its number, as a value in pieces that has a blob file of its
+    /// own.
     pub(super) fn stream(&mut self, how: How, name: &str) {
         let number = self.promises.next_number;
         self.promises.next_number += 1;
@@ -258,7 +286,8 @@ impl Life {
         self.write(how, &edits);
     }
 
-    /// Some batches over some of these families, now and then synced; puts, deletions, merges, deletions of ranges.
+    /// Some batches over some of these families, now and then synced; puts, deletions, merges,
+    /// deletions of ranges.
     pub(super) fn writes(&mut self, count: usize, families: &[&str]) {
         for _ in 0..count {
             let how = if self.random.u8(..5) == 0 { How::Synced } else { How::Logged };
@@ -290,7 +319,8 @@ impl Life {
             }
             let batch = generator.batch(&mut model);
             let how = if self.random.u8(..10) == 0 { How::Synced } else { How::Logged };
-            let edits: Vec<_> = batch.iter().map(|(name, edit)| (name.as_str(), edit.clone())).collect();
+            let edits: Vec<_> =
+                batch.iter().map(|(name, edit)| (name.as_str(), edit.clone())).collect();
             self.write(how, &edits);
         }
     }
@@ -323,7 +353,9 @@ impl Life {
         let index = self.family(name);
         let touching = self.promises.batches.iter().filter(|batch| batch.touches(index));
         let Some(last) = touching.map(|batch| batch.number).max() else { return };
-        self.note_durable(|batch| if batch.is_logged { batch.number <= last } else { batch.touches(index) });
+        self.note_durable(|batch| {
+            if batch.is_logged { batch.number <= last } else { batch.touches(index) }
+        });
     }
 
     pub(super) fn flush_all(&mut self) {
@@ -355,7 +387,12 @@ impl Life {
         let earliest = self.earliest();
         let family = self.db().create_column_family(name, &self.options.cf).expect("a new family");
         let (created, id) = (self.done(earliest), family.id().0);
-        self.promises.families.push(FamilyLife { name: name.to_string(), id, created, dropped: Span::NEVER });
+        self.promises.families.push(FamilyLife {
+            name: name.to_string(),
+            id,
+            created,
+            dropped: Span::NEVER,
+        });
     }
 
     pub(super) fn drop_family(&mut self, name: &str) {
@@ -369,7 +406,9 @@ impl Life {
     pub(super) fn set_option(&mut self, value: u64) {
         let earliest = self.earliest();
         let family = self.db().default_column_family();
-        self.db().set_options(family, &[(LIVE_OPTION, &value.to_string())]).expect("a change of options");
+        self.db()
+            .set_options(family, &[(LIVE_OPTION, &value.to_string())])
+            .expect("a change of options");
         let span = self.done(earliest);
         self.promises.options.push((value, span));
     }
@@ -394,7 +433,8 @@ impl Life {
         self.promises.recognise(&examine::contents(self.db()))
     }
 
-    /// Reads along, from the oldest write that the WALs have, as far as they go: to the last one, before anything was lost.
+    /// Reads along, from the oldest write that the WALs have, as far as they go: to the last one,
+    /// before anything was lost.
     pub(super) fn follow(&mut self) {
         let (db, at) = (self.db(), self.fs.changes());
         let Some(oldest) = db.oldest_update().expect("a look at the WALs") else { return };
@@ -409,7 +449,8 @@ impl Life {
             let Some(update) = update else { break };
             let number = number_of(&update.batch);
             let batch = self.promises.batches.iter().find(|batch| batch.number == number);
-            let batch = batch.unwrap_or_else(|| panic!("batch {number} is handed out, and was lost"));
+            let batch =
+                batch.unwrap_or_else(|| panic!("batch {number} is handed out, and was lost"));
             let name = |family: usize| self.promises.families[family].name.clone();
             let edits: Vec<_> =
                 batch.edits.iter().map(|(family, edit)| (name(*family), edit.clone())).collect();
@@ -417,23 +458,30 @@ impl Life {
             assert!(is_whole, "batch {number} is handed out as {:?}", update.batch);
             given.push(Followed { number, position: update.position, at });
         }
-        let written = self.promises.batches.iter().filter(|batch| batch.is_logged).map(|batch| batch.number);
+        let written =
+            self.promises.batches.iter().filter(|batch| batch.is_logged).map(|batch| batch.number);
         let (newest, written) = (given.last().map(|followed| followed.number), written.max());
-        // What was flushed is in no WAL, unless an archive has it, and what waits in memory is in none either: then the WALs
-        // begin behind the last write.
+        // What was flushed is in no WAL, unless an archive has it, and what waits in memory is in
+        // none either: then the WALs begin behind the last write.
         let has_nothing = newest.is_none() && oldest > db.latest_sequence_number();
         let is_all = is_cut || has_nothing || newest == written || self.options.manual_wal_flush;
-        assert!(is_all || !self.is_whole, "{newest:?} is the last of {written:?} that is handed out");
+        assert!(
+            is_all || !self.is_whole,
+            "{newest:?} is the last of {written:?} that is handed out"
+        );
         let last = self.promises.followed.iter().map(|followed| followed.number).max().unwrap_or(0);
         self.promises.followed.extend(given.into_iter().filter(|followed| followed.number > last));
     }
 
-    /// Before anything was lost there is no gap, but where a large value was overwritten, whose space others have now.
+    /// Before anything was lost there is no gap, but where a large value was overwritten, whose
+    /// space others have now.
     fn told<T>(&self, outcome: flagstone::base::Result<T>) -> Option<T> {
         if !self.is_whole {
             return followed::told(outcome);
         }
-        outcome.inspect_err(|error| assert!(followed::is_given_back(error), "all is there: {error}")).ok()
+        outcome
+            .inspect_err(|error| assert!(followed::is_given_back(error), "all is there: {error}"))
+            .ok()
     }
 
     /// What a user might do after a recovery; some of it by chance.
@@ -496,7 +544,8 @@ const VARIATIONS: &[(&str, &str)] = &[
 /// The options of a scenario's variant.
 pub(super) fn options(scenario: &Scenario, variant: u64) -> Options {
     let mut options = settings::tiny(&Env::memory());
-    let base = [("block_cache", "65536"), ("recycle_log_file_num", "0"), (LIVE_OPTION, "1000000000")];
+    let base =
+        [("block_cache", "65536"), ("recycle_log_file_num", "0"), (LIVE_OPTION, "1000000000")];
     settings::set(&mut options, &base);
     if variant % 4 >= 2 {
         let mut random = fastrand::Rng::with_seed(variant);

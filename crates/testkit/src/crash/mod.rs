@@ -1,36 +1,45 @@
-//! Power losses: every directory that a crash may leave, opened and compared with what was promised.
+//! Power losses: every directory that a crash may leave, opened and compared with what was
+//! promised.
 //!
-//! A [`Scenario`] is a short life of a database on a file system that records every change ([`CrashFs`]). After each
-//! change the power may fail: [`Disk`] knows what is then durable and what is on the way, `choices` lists what may
-//! become of the latter, and each outcome is a directory that is opened and judged by [`Promises`]. So is every change of
-//! the life after such a recovery, and of the one after that.
+//! A [`Scenario`] is a short life of a database on a file system that records every change
+//! ([`CrashFs`]). After each change the power may fail: [`Disk`] knows what is then durable and
+//! what is on the way, `choices` lists what may become of the latter, and each outcome is a
+//! directory that is opened and judged by [`Promises`]. So is every change of the life after such a
+//! recovery, and of the one after that.
 //!
-//! - `record`: the recording file system; `disk`: what is durable; `aftermath`: one way to come out of a crash, `choices`:
-//!   all of them
+//! - `record`: the recording file system; `disk`: what is durable; `aftermath`: one way to come out
+//!   of a crash, `choices`: all of them
 //! - `followed`: what was handed out to who reads along
-//! - `promises`: what was acknowledged when, and what must hence be found; `examine`: opening a directory and finding
-//! - `life`: a database that notes its own promises; `scenarios`: such lives; `explore`: going through the moments
+//! - `promises`: what was acknowledged when, and what must hence be found; `examine`: opening a
+//!   directory and finding
+//! - `life`: a database that notes its own promises; `scenarios`: such lives; `explore`: going
+//!   through the moments
 //!
 //! # The disk's promises
 //!
 //! The weakest that POSIX allows and real file systems are known to use:
-//! - **Bytes** of a file are durable once it was synced. Before that each sector of 512 bytes on its own is as it was at
-//!   any moment since the last sync, whatever became of its neighbours, earlier or later, in this file or in others.
-//!   So a write may be lost, kept, cut off, torn, or full of holes.
-//! - **The length** is durable with the bytes, and before that independent of them: any that the file had since the last
-//!   sync, or a page boundary (4 KiB) in between. Where it is longer than what was written, there are zeros; never bytes
-//!   of other files. Reserving space without changing the size can be seen by nobody.
-//! - **Names** in a directory (from creating, renaming, linking, removing, of files and of directories) are durable once
-//!   the directory was synced; before that any of the changes may be lost on its own, and a journal loses all those after
-//!   the first one lost. A rename happens as a whole. What lies in a directory whose name is lost is lost.
-//! - **Holes** are on the disk as written zeros would be: any part of any of them, unless the file was synced since.
+//! - **Bytes** of a file are durable once it was synced. Before that each sector of 512 bytes on
+//!   its own is as it was at any moment since the last sync, whatever became of its neighbours,
+//!   earlier or later, in this file or in others. So a write may be lost, kept, cut off, torn, or
+//!   full of holes.
+//! - **The length** is durable with the bytes, and before that independent of them: any that the
+//!   file had since the last sync, or a page boundary (4 KiB) in between. Where it is longer than
+//!   what was written, there are zeros; never bytes of other files. Reserving space without
+//!   changing the size can be seen by nobody.
+//! - **Names** in a directory (from creating, renaming, linking, removing, of files and of
+//!   directories) are durable once the directory was synced; before that any of the changes may be
+//!   lost on its own, and a journal loses all those after the first one lost. A rename happens as a
+//!   whole. What lies in a directory whose name is lost is lost.
+//! - **Holes** are on the disk as written zeros would be: any part of any of them, unless the file
+//!   was synced since.
 //! - A sync that fails, or lies, is another laboratory's (`fault`).
 //!
-//! The engine writes sums behind everything and relies on no size of sectors or pages. Half of all lives therefore use
-//! pages of 128 and sectors of 16 bytes ([`Grain::FINE`]), which tears in small files what is torn in large ones.
+//! The engine writes sums behind everything and relies on no size of sectors or pages. Half of all
+//! lives therefore use pages of 128 and sectors of 16 bytes ([`Grain::FINE`]), which tears in small
+//! files what is torn in large ones.
 //!
-//! What is copied into a mapping is a write like any other: the system may write the page back at once, later or never, with
-//! what it held after any of the copies.
+//! What is copied into a mapping is a write like any other: the system may write the page back at
+//! once, later or never, with what it held after any of the copies.
 //!
 //! # Scenarios
 //!

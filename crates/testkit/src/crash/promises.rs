@@ -1,14 +1,15 @@
 //! What was promised when, and what must hence be found after a crash.
 //!
-//! - Logged batches: those found are the first so many of history, whole, over all families. All that were synced before
-//!   the crash are among them, and none that was not yet begun.
-//! - Batches that skip the WAL are found from a flush of their family on; those found of a family are the first so
-//!   many, and history up to them is there. With `atomic_flush` they are found from a flush of any family on, and up to one of
-//!   them in all families.
-//! - Families exist from the acknowledged creation to the drop; in between the beginning and the end of either call they
-//!   may. Their number tells two of one name apart.
+//! - Logged batches: those found are the first so many of history, whole, over all families. All
+//!   that were synced before the crash are among them, and none that was not yet begun.
+//! - Batches that skip the WAL are found from a flush of their family on; those found of a family
+//!   are the first so many, and history up to them is there. With `atomic_flush` they are found
+//!   from a flush of any family on, and up to one of them in all families.
+//! - Families exist from the acknowledged creation to the drop; in between the beginning and the
+//!   end of either call they may. Their number tells two of one name apart.
 //! - OPTIONS say what was in force at the last acknowledged change or since.
-//! - A checkpoint is there and complete from its acknowledgement on; before, it is complete or no database at all.
+//! - A checkpoint is there and complete from its acknowledgement on; before, it is complete or no
+//!   database at all.
 
 use std::collections::BTreeMap;
 
@@ -22,11 +23,13 @@ pub(super) type Moment = usize;
 /// Later than all.
 pub(super) const NEVER: Moment = Moment::MAX;
 
-/// In every family that a logged batch touches, and in every one that an unlogged batch touches: its number.
+/// In every family that a logged batch touches, and in every one that an unlogged batch touches:
+/// its number.
 pub(super) const LOGGED: &[u8] = b"!logged";
 pub(super) const UNLOGGED: &[u8] = b"!unlogged";
 
-/// From the first moment at which a call's effect may be found to that at which it was acknowledged.
+/// From the first moment at which a call's effect may be found to that at which it was
+/// acknowledged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub earliest: Moment,
@@ -85,8 +88,8 @@ pub(super) struct CheckpointLife {
     pub found: Found,
 }
 
-/// What is there: the number of the last logged batch, that of the last unlogged one by family, and the families by their
-/// indexes.
+/// What is there: the number of the last logged batch, that of the last unlogged one by family, and
+/// the families by their indexes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub logged: u64,
@@ -143,9 +146,16 @@ impl Promises {
         }
     }
 
-    /// What holds for a process that finds `found` after this life ended at the moment `at`: by a power loss, or (if
-    /// `killed`) by its own death, after which what was not durable still is not.
-    pub(super) fn continued(&self, found: &Found, option: Option<u64>, at: Moment, killed: bool) -> Self {
+    /// What holds for a process that finds `found` after this life ended at the moment `at`: by a
+    /// power loss, or (if `killed`) by its own death, after which what was not durable still is
+    /// not.
+    pub(super) fn continued(
+        &self,
+        found: &Found,
+        option: Option<u64>,
+        at: Moment,
+        killed: bool,
+    ) -> Self {
         let mut next = self.clone();
         next.keep_found(found);
         for batch in &mut next.batches {
@@ -153,8 +163,10 @@ impl Promises {
             (batch.span, batch.durable) = (Span::PAST, durable);
         }
         for (index, family) in next.families.iter_mut().enumerate() {
-            // Written by the dead process: until the next one has opened the database, it may still be lost.
-            let settled = |span: Span| if killed && !span.must_be(at) { Span::OPEN } else { Span::PAST };
+            // Written by the dead process: until the next one has opened the database, it may still
+            // be lost.
+            let settled =
+                |span: Span| if killed && !span.must_be(at) { Span::OPEN } else { Span::PAST };
             (family.created, family.dropped) = match found.families.contains(&index) {
                 true => (settled(family.created), Span::NEVER),
                 false if killed && family.dropped.may_be(at) => {
@@ -211,8 +223,10 @@ impl Promises {
     pub(super) fn recognise(&self, contents: &[(String, u32, Entries)]) -> Found {
         let mut found = Found::default();
         for (name, id, entries) in contents {
-            let known = self.families.iter().position(|family| family.name == *name && family.id == *id);
-            let index = known.unwrap_or_else(|| panic!("family {name} with number {id} never existed"));
+            let known =
+                self.families.iter().position(|family| family.name == *name && family.id == *id);
+            let index =
+                known.unwrap_or_else(|| panic!("family {name} with number {id} never existed"));
             found.families.push(index);
             found.logged = found.logged.max(number_at(entries, LOGGED));
             match number_at(entries, UNLOGGED) {
@@ -228,7 +242,8 @@ impl Promises {
         found
     }
 
-    /// Whether a crash at the moment `at` may leave this; `kept` if nothing was lost but the process.
+    /// Whether a crash at the moment `at` may leave this; `kept` if nothing was lost but the
+    /// process.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -238,9 +253,14 @@ impl Promises {
             match found {
                 Some(found) if *found == checkpoint.found => {}
                 Some(found) => {
-                    return Err(format!("{} holds {found:?}, not {:?}", checkpoint.path, checkpoint.found));
+                    return Err(format!(
+                        "{} holds {found:?}, not {:?}",
+                        checkpoint.path, checkpoint.found
+                    ));
                 }
-                None if checkpoint.span.must_be(at) => return Err(format!("{} is lost", checkpoint.path)),
+                None if checkpoint.span.must_be(at) => {
+                    return Err(format!("{} is lost", checkpoint.path));
+                }
                 None => {}
             }
         }
@@ -283,8 +303,9 @@ impl Promises {
     fn judge_together(&self, found: &Found) -> Result<(), String> {
         let last = found.unlogged.values().copied().max().unwrap_or(0);
         for batch in self.batches.iter().filter(|batch| !batch.is_logged && batch.number <= last) {
-            let is_missing =
-                |family: &&usize| batch.touches(**family) && found.unlogged_in(**family) < batch.number;
+            let is_missing = |family: &&usize| {
+                batch.touches(**family) && found.unlogged_in(**family) < batch.number
+            };
             if let Some(family) = found.families.iter().find(is_missing) {
                 let (number, name) = (batch.number, &self.families[*family].name);
                 return Err(format!(
@@ -295,7 +316,13 @@ impl Promises {
         Ok(())
     }
 
-    fn judge_batch(&self, batch: &Batch, found: &Found, at: Moment, kept: bool) -> Result<(), String> {
+    fn judge_batch(
+        &self,
+        batch: &Batch,
+        found: &Found,
+        at: Moment,
+        kept: bool,
+    ) -> Result<(), String> {
         let number = batch.number;
         let is_there = if batch.is_logged {
             number <= found.logged
@@ -316,7 +343,9 @@ impl Promises {
         }
         let later = found.unlogged.values().find(|later| batch.is_logged && **later > number);
         match later {
-            Some(later) => Err(format!("batch {number} is lost, the unlogged batch {later} is there")),
+            Some(later) => {
+                Err(format!("batch {number} is lost, the unlogged batch {later} is there"))
+            }
             None => Ok(()),
         }
     }

@@ -105,7 +105,8 @@ struct Log {
     changes: Vec<Change>,
     inodes: BTreeMap<PathBuf, Inode>,
     next_inode: Inode,
-    /// Files of which the process sees more than the disk will ever have, unless it is written again.
+    /// Files of which the process sees more than the disk will ever have, unless it is written
+    /// again.
     lost: BTreeSet<Inode>,
 }
 
@@ -187,7 +188,8 @@ impl CrashFs {
         self.log.lock().changes.len()
     }
 
-    /// A sync of the file failed: as on Linux, its unsynced pages now pass for clean, and no later sync writes them.
+    /// A sync of the file failed: as on Linux, its unsynced pages now pass for clean, and no later
+    /// sync writes them.
     pub fn lose_unsynced(&self, path: &Path) {
         let mut log = self.log.lock();
         if let Some(inode) = log.inodes.get(path).copied() {
@@ -196,7 +198,8 @@ impl CrashFs {
         }
     }
 
-    /// A sync of the directory failed: its unsynced names stay unsynced, though a later sync succeeds.
+    /// A sync of the directory failed: its unsynced names stay unsynced, though a later sync
+    /// succeeds.
     pub fn lose_names(&self, directory: &Path) {
         self.log.lock().changes.push(Change::LoseNames(directory.into()));
     }
@@ -236,7 +239,9 @@ impl CrashFs {
         let aftermath = match survival {
             Survival::Lost => Aftermath::lost(),
             Survival::Kept => Aftermath::kept(),
-            Survival::Random(seed) => by_chance(&disk, Grain::REAL, &mut fastrand::Rng::with_seed(seed)),
+            Survival::Random(seed) => {
+                by_chance(&disk, Grain::REAL, &mut fastrand::Rng::with_seed(seed))
+            }
         };
         disk.after(&aftermath).to_memory()
     }
@@ -247,11 +252,17 @@ impl CrashFs {
         (log.start.clone(), log.changes.clone())
     }
 
-    /// Kills the process: no call through this handle has any effect from now on. The same disk for the next one.
+    /// Kills the process: no call through this handle has any effect from now on. The same disk for
+    /// the next one.
     #[must_use]
     pub fn kill(&self) -> Self {
         self.dead.store(true, Ordering::Release);
-        Self { live: self.live.clone(), log: self.log.clone(), dead: Arc::default(), open: Arc::default() }
+        Self {
+            live: self.live.clone(),
+            log: self.log.clone(),
+            dead: Arc::default(),
+            open: Arc::default(),
+        }
     }
 }
 
@@ -289,8 +300,8 @@ impl FileAround for CrashFile {
         let mut there = vec![0; data.len()];
         let is_lost = self.log.lock().lost.contains(&self.inode);
         if !is_lost && self.inner.read_at(offset, &mut there)? == data.len() && there == data {
-            // Unless a sync failed, whether this reaches the disk makes no difference to what is found there; it would only
-            // make for many ways to find the same.
+            // Unless a sync failed, whether this reaches the disk makes no difference to what is
+            // found there; it would only make for many ways to find the same.
             return check_alive(&self.dead, self.path());
         }
         let change = Change::Write { inode: self.inode, offset, data: data.into() };
@@ -420,9 +431,11 @@ impl FileSystem for CrashFs {
     fn create_directory(&self, path: &Path) -> Result<()> {
         let mut log = self.log.lock();
         check_alive(&self.dead, path)?;
-        let is_new =
-            |directory: &&Path| self.live.metadata(directory).is_err() && directory.parent().is_some();
-        let mut made: Vec<Arc<Path>> = path.ancestors().take_while(is_new).map(Into::into).collect();
+        let is_new = |directory: &&Path| {
+            self.live.metadata(directory).is_err() && directory.parent().is_some()
+        };
+        let mut made: Vec<Arc<Path>> =
+            path.ancestors().take_while(is_new).map(Into::into).collect();
         made.reverse();
         log.changes.extend(made.into_iter().map(Change::CreateDirectory));
         self.live.create_directory(path)

@@ -1,4 +1,5 @@
-//! Short lives of a database that together write every kind of file and every kind of MANIFEST edit.
+//! Short lives of a database that together write every kind of file and every kind of MANIFEST
+//! edit.
 //!
 //! What each covers is told at the head of the module above.
 
@@ -68,7 +69,13 @@ const DIRECT: &[(&str, &str)] = &[
 
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "creation", path: "/deep/down/db", families: THREE, settings: PLAIN, live: creation },
+    Scenario {
+        name: "creation",
+        path: "/deep/down/db",
+        families: THREE,
+        settings: PLAIN,
+        live: creation,
+    },
     Scenario {
         name: "log",
         path: PATH,
@@ -86,7 +93,13 @@ pub const SCENARIOS: &[Scenario] = &[
         live: by_hand,
     },
     Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
-    Scenario { name: "flush-together", path: PATH, families: THREE, settings: TOGETHER, live: together },
+    Scenario {
+        name: "flush-together",
+        path: PATH,
+        families: THREE,
+        settings: TOGETHER,
+        live: together,
+    },
     Scenario {
         name: "flush-together-blobs",
         path: PATH,
@@ -94,13 +107,37 @@ pub const SCENARIOS: &[Scenario] = &[
         settings: TOGETHER_WITH_BLOBS,
         live: together,
     },
-    Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
-    Scenario { name: "subcompactions", path: PATH, families: TWO, settings: IN_PARTS, live: compaction },
+    Scenario {
+        name: "compaction",
+        path: PATH,
+        families: TWO,
+        settings: ROUND_ROBIN,
+        live: compaction,
+    },
+    Scenario {
+        name: "subcompactions",
+        path: PATH,
+        families: TWO,
+        settings: IN_PARTS,
+        live: compaction,
+    },
     Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
     Scenario { name: "holes", path: PATH, families: TWO, settings: HOLES, live: holes },
-    Scenario { name: "blobs-at-commit", path: PATH, families: TWO, settings: AT_COMMIT, live: at_commit },
+    Scenario {
+        name: "blobs-at-commit",
+        path: PATH,
+        families: TWO,
+        settings: AT_COMMIT,
+        live: at_commit,
+    },
     Scenario { name: "direct", path: PATH, families: TWO, settings: DIRECT, live: at_commit },
-    Scenario { name: "blob-streams", path: PATH, families: TWO, settings: AT_COMMIT, live: streams },
+    Scenario {
+        name: "blob-streams",
+        path: PATH,
+        families: TWO,
+        settings: AT_COMMIT,
+        live: streams,
+    },
     Scenario { name: "families", path: PATH, families: TWO, settings: &[], live: families },
     Scenario { name: "recycled", path: PATH, families: TWO, settings: RECYCLED, live: recycled },
     Scenario {
@@ -110,9 +147,27 @@ pub const SCENARIOS: &[Scenario] = &[
         settings: RECYCLED_AND_PLAIN,
         live: recycled,
     },
-    Scenario { name: "recycled-unlogged", path: PATH, families: TWO, settings: RECYCLED, live: unlogged },
-    Scenario { name: "compressed", path: PATH, families: TWO, settings: COMPRESSED, live: recycled },
-    Scenario { name: "rollover", path: PATH, families: TWO, settings: SHORT_MANIFEST, live: rollover },
+    Scenario {
+        name: "recycled-unlogged",
+        path: PATH,
+        families: TWO,
+        settings: RECYCLED,
+        live: unlogged,
+    },
+    Scenario {
+        name: "compressed",
+        path: PATH,
+        families: TWO,
+        settings: COMPRESSED,
+        live: recycled,
+    },
+    Scenario {
+        name: "rollover",
+        path: PATH,
+        families: TWO,
+        settings: SHORT_MANIFEST,
+        live: rollover,
+    },
     Scenario { name: "options", path: PATH, families: TWO, settings: &[], live: options },
     Scenario { name: "checkpoint", path: PATH, families: TWO, settings: BLOBS, live: checkpoint },
     Scenario { name: "reopen", path: PATH, families: TWO, settings: &[], live: reopen },
@@ -125,9 +180,21 @@ pub const SCENARIOS: &[Scenario] = &[
         live: recycled,
     },
     Scenario { name: "paths", path: PATH, families: TWO, settings: PATHS, live: compaction },
-    Scenario { name: "wal-limit", path: PATH, families: THREE, settings: WAL_LIMIT, live: wal_limit },
+    Scenario {
+        name: "wal-limit",
+        path: PATH,
+        families: THREE,
+        settings: WAL_LIMIT,
+        live: wal_limit,
+    },
     Scenario { name: "updates", path: PATH, families: TWO, settings: ARCHIVE, live: updates },
-    Scenario { name: "updates-recycled", path: PATH, families: TWO, settings: RECYCLED, live: updates },
+    Scenario {
+        name: "updates-recycled",
+        path: PATH,
+        families: TWO,
+        settings: RECYCLED,
+        live: updates,
+    },
     Scenario { name: "long", path: PATH, families: THREE, settings: LONG, live: long },
 ];
 
@@ -149,14 +216,18 @@ const ROUND_ROBIN: &[(&str, &str)] = &[
     ("target_file_size_base", "1500"),
 ];
 const PLAIN: &[(&str, &str)] = &[("wal_write_mode", "plain")];
-const LARGE_AND_PLAIN: &[(&str, &str)] = &[("write_buffer_size", "1000000"), ("wal_write_mode", "plain")];
+const LARGE_AND_PLAIN: &[(&str, &str)] =
+    &[("write_buffer_size", "1000000"), ("wal_write_mode", "plain")];
 const BY_HAND: &[(&str, &str)] = &[
     ("manual_wal_flush", "true"),
     ("writable_file_max_buffer_size", "4096"),
     ("write_buffer_size", "400000"),
 ];
-const BY_HAND_AND_PLAIN: &[(&str, &str)] =
-    &[("manual_wal_flush", "true"), ("writable_file_max_buffer_size", "4096"), ("wal_write_mode", "plain")];
+const BY_HAND_AND_PLAIN: &[(&str, &str)] = &[
+    ("manual_wal_flush", "true"),
+    ("writable_file_max_buffer_size", "4096"),
+    ("wal_write_mode", "plain"),
+];
 const IN_PARTS: &[(&str, &str)] = &[
     ("max_subcompactions", "3"),
     ("target_file_size_base", "100"),
@@ -164,12 +235,14 @@ const IN_PARTS: &[(&str, &str)] = &[
     ("enable_blob_files", "true"),
     ("min_blob_size", "40"),
 ];
-const RECYCLED_AND_PLAIN: &[(&str, &str)] = &[("recycle_log_file_num", "2"), ("wal_write_mode", "plain")];
+const RECYCLED_AND_PLAIN: &[(&str, &str)] =
+    &[("recycle_log_file_num", "2"), ("wal_write_mode", "plain")];
 const ARCHIVE: &[(&str, &str)] = &[("WAL_ttl_seconds", "1000000")];
 const RECYCLED: &[(&str, &str)] = &[("recycle_log_file_num", "2")];
 const COMPRESSED: &[(&str, &str)] = &[("wal_compression", "kZSTD"), ("wal_write_mode", "plain")];
 const SHORT_MANIFEST: &[(&str, &str)] = &[("max_manifest_file_size", "400")];
-const KEPT: &[(&str, &str)] = &[("avoid_flush_during_recovery", "true"), ("wal_write_mode", "plain")];
+const KEPT: &[(&str, &str)] =
+    &[("avoid_flush_during_recovery", "true"), ("wal_write_mode", "plain")];
 /// Level 1 lies elsewhere than level 0, and both elsewhere than the MANIFEST.
 const PATHS: &[(&str, &str)] = &[
     ("db_paths", "{path=/fast;target_size=3000}:/slow/deep"),
@@ -179,7 +252,8 @@ const PATHS: &[(&str, &str)] = &[
     ("min_blob_size", "40"),
     ("blob_file_size", "1000"),
 ];
-const WAL_LIMIT: &[(&str, &str)] = &[("max_total_wal_size", "3000"), ("write_buffer_size", "50000")];
+const WAL_LIMIT: &[(&str, &str)] =
+    &[("max_total_wal_size", "3000"), ("write_buffer_size", "50000")];
 const LONG: &[(&str, &str)] = &[
     ("write_buffer_size", "4096"),
     ("target_file_size_base", "4096"),
@@ -550,7 +624,8 @@ fn long(life: &mut Life) {
 /// With the first finding.
 pub fn experiment(name: &str) {
     let explorer = Explorer::new(u64::MAX);
-    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).expect("a scenario's name");
+    let scenario =
+        SCENARIOS.iter().find(|scenario| scenario.name == name).expect("a scenario's name");
     for seed in [1, 2] {
         if let Err(finding) = explorer.explore(scenario, seed, &Effort::TEST) {
             panic!("{finding}");

@@ -28,7 +28,8 @@ fn kind(path: &Path) -> &'static str {
 
 /// What a MANIFEST edit does.
 fn deeds(edit: &VersionEdit) -> Vec<&'static str> {
-    let moves = |(_, number): &(usize, _)| edit.new_files.iter().any(|(_, file)| file.number == *number);
+    let moves =
+        |(_, number): &(usize, _)| edit.new_files.iter().any(|(_, file)| file.number == *number);
     let all = [
         ("identity", edit.db_id.is_some()),
         ("comparator", edit.comparator.is_some()),
@@ -67,7 +68,9 @@ fn every_kind_of_file_and_of_edit_is_written() {
                 Change::Remove(path) => drop(removed.insert(kind(path))),
                 Change::Link { target, .. } => drop(kinds.insert(kind(target))),
                 Change::Write { inode, offset, data } => {
-                    if let Ok(file) = manifests.open(Path::new(&format!("/{inode}")), OpenMode::Update) {
+                    if let Ok(file) =
+                        manifests.open(Path::new(&format!("/{inode}")), OpenMode::Update)
+                    {
                         file.write_at(*offset, data).unwrap();
                     }
                 }
@@ -75,11 +78,22 @@ fn every_kind_of_file_and_of_edit_is_written() {
             }
         }
         for (path, _) in manifests.files() {
-            dump(&manifests, &path).unwrap().for_each(|(_, edit)| done.extend(deeds(&edit.unwrap())));
+            dump(&manifests, &path)
+                .unwrap()
+                .for_each(|(_, edit)| done.extend(deeds(&edit.unwrap())));
         }
     }
-    let every =
-        ["WAL", "table", "blob file", "MANIFEST", "OPTIONS", "temporary", "CURRENT", "IDENTITY", "OWNER"];
+    let every = [
+        "WAL",
+        "table",
+        "blob file",
+        "MANIFEST",
+        "OPTIONS",
+        "temporary",
+        "CURRENT",
+        "IDENTITY",
+        "OWNER",
+    ];
     assert_eq!(kinds, every.into_iter().collect());
     // The temporary one asks whether there is direct I/O.
     let removable = ["WAL", "table", "blob file", "MANIFEST", "OPTIONS", "temporary"];

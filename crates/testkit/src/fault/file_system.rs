@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::Result;
-use flagstone::env::{DIRECT_BLOCK, File, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode};
+use flagstone::env::{
+    DIRECT_BLOCK, File, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode,
+};
 use parking_lot::Mutex;
 
 use super::files::{HistoryEpoch, Pasts};
@@ -80,7 +82,8 @@ impl FaultFs {
         self.state.lock().record.clone().unwrap_or_default()
     }
 
-    /// Panics when more calls than these have come since the plan was made: somebody goes round in circles.
+    /// Panics when more calls than these have come since the plan was made: somebody goes round in
+    /// circles.
     pub fn limit_calls(&self, calls_max: u64) {
         self.state.lock().calls_max = Some(calls_max);
     }
@@ -115,7 +118,8 @@ impl FaultFs {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// The file system for the next process: the plan goes on, but what that knows of its files it learns from the disk.
+    /// The file system for the next process: the plan goes on, but what that knows of its files it
+    /// learns from the disk.
     #[must_use]
     pub fn new_process(&self) -> Self {
         self.state.lock().pasts = Pasts::default();
@@ -143,7 +147,10 @@ impl FaultFs {
         let state = &mut *guard;
         let number = state.number;
         state.number += 1;
-        assert!(state.calls_max.is_none_or(|max| number < max), "{number} calls, and no end: {call:?}");
+        assert!(
+            state.calls_max.is_none_or(|max| number < max),
+            "{number} calls, and no end: {call:?}"
+        );
         if let Some(record) = &mut state.record {
             record.push((call, path.to_path_buf()));
         }
@@ -177,7 +184,8 @@ struct FaultFile {
 }
 
 impl FaultFile {
-    /// How much of `length` bytes is read or written before it fails: of a direct file, whole blocks.
+    /// How much of `length` bytes is read or written before it fails: of a direct file, whole
+    /// blocks.
     fn half(&self, length: usize) -> usize {
         let half = length / 2;
         if self.is_direct() { half - half % DIRECT_BLOCK } else { half }
@@ -219,7 +227,9 @@ impl FileAround for FaultFile {
         self.past.begin_sync(self.path(), self.inner.size()?);
         let synced = self.fs.call(Call::Sync, self.path(), || self.inner.sync());
         self.past.end_sync(synced.is_err());
-        if let Some(disk) = self.fs.disk.as_ref().filter(|_| synced.is_err() && !self.fs.has_ended()) {
+        if let Some(disk) =
+            self.fs.disk.as_ref().filter(|_| synced.is_err() && !self.fs.has_ended())
+        {
             disk.lose_unsynced(self.path());
         }
         synced
@@ -227,7 +237,8 @@ impl FileAround for FaultFile {
 
     /// One that fails loses what a failed sync loses, and may be the only one who is told.
     fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
-        let asked = self.fs.call(Call::RangeSync, self.path(), || self.inner.range_sync(range, strict));
+        let asked =
+            self.fs.call(Call::RangeSync, self.path(), || self.inner.range_sync(range, strict));
         if asked.is_err() && !self.fs.has_ended() {
             self.past.end_sync(true);
             if let Some(disk) = &self.fs.disk {
@@ -278,7 +289,9 @@ impl FileAround for FaultFile {
     fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
         let mapping = self.fs.call(Call::Map, self.path(), || self.inner.map(offset, length))?;
         let (fs, past, path) = (self.fs.clone(), self.past.clone(), self.path().to_path_buf());
-        Ok(mapping.map(|inner| Box::new(FaultMapping { fs, inner, past, offset, path }) as Box<dyn Mapping>))
+        Ok(mapping.map(|inner| {
+            Box::new(FaultMapping { fs, inner, past, offset, path }) as Box<dyn Mapping>
+        }))
     }
 }
 
@@ -353,11 +366,12 @@ impl FileSystem for FaultFs {
     }
 
     fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.call(Call::SyncDirectory, directory, || self.inner.sync_directory(directory)).inspect_err(|_| {
-            if let Some(disk) = self.disk.as_ref().filter(|_| !self.has_ended()) {
-                disk.lose_names(directory);
-            }
-        })
+        self.call(Call::SyncDirectory, directory, || self.inner.sync_directory(directory))
+            .inspect_err(|_| {
+                if let Some(disk) = self.disk.as_ref().filter(|_| !self.has_ended()) {
+                    disk.lose_names(directory);
+                }
+            })
     }
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {

@@ -78,8 +78,8 @@ impl HistoryEpoch {
     /// Notes a sync that is about to be made of a file of this size.
     ///
     /// # Panics
-    /// If one has failed before, and not all has been written again since: the system may say that all is well although
-    /// the data is lost.
+    /// If one has failed before, and not all has been written again since: the system may say that
+    /// all is well although the data is lost.
     pub(super) fn begin_sync(&self, path: &Path, size: u64) {
         let whole = self.rewritten.lock().is_none_or(|rewritten| rewritten >= size);
         // What closes the database after a finding must not turn that into an abort.

@@ -115,7 +115,8 @@ pub enum Injection {
     Io,
     /// The device is full; of a write, half was done.
     NoSpace,
-    /// A read returns half of what is there and no error, against the contract of [`flagstone::env::File::read_at`].
+    /// A read returns half of what is there and no error, against the contract of
+    /// [`flagstone::env::File::read_at`].
     Short,
     /// The device failed after all was done.
     Late,
@@ -200,13 +201,14 @@ impl Plan {
         }
     }
 
-    /// Whether the database is closed before the fault is over, so that closing may fail, too: of those that last every second.
+    /// Whether the database is closed before the fault is over, so that closing may fail, too: of
+    /// those that last every second.
     pub fn lasts_to_the_end(self) -> bool {
         matches!(self, Self::Lasting { .. } | Self::ReadOnly { .. }) && self.position() % 2 == 1
     }
 
-    /// What becomes of the call number `number`, which perhaps `takes_space`; `begun` is the kind of call that the plan has begun
-    /// to fail.
+    /// What becomes of the call number `number`, which perhaps `takes_space`; `begun` is the kind
+    /// of call that the plan has begun to fail.
     pub(super) fn verdict(
         self,
         call: Call,
@@ -234,7 +236,9 @@ impl Plan {
                 (*begun == Some(call)).then_some(injection)
             }
             Self::Full { at } => (number >= at && takes_space).then_some(Injection::NoSpace),
-            Self::ReadOnly { at } => (number >= at && call.changes()).then_some(Injection::ReadOnly),
+            Self::ReadOnly { at } => {
+                (number >= at && call.changes()).then_some(Injection::ReadOnly)
+            }
         }
     }
 }

@@ -9,9 +9,9 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
         (Call::Remove, _) => {
             Some("what is not removed is tried again, at the latest when the database is opened")
         }
-        (Call::Truncate, Sort::Wal) => {
-            Some("space that a WAL does not use is given back when it is removed; records end where they end")
-        }
+        (Call::Truncate, Sort::Wal) => Some(
+            "space that a WAL does not use is given back when it is removed; records end where they end",
+        ),
         (Call::Allocate, Sort::Wal) if failure.injection == Injection::NoSpace => {
             Some("a WAL reserves what there is room for; whether the disk is full, the write says")
         }
@@ -25,7 +25,9 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
             Some("what cannot be written to a mapping is written by calls, and those are heard")
         }
         (Call::Link, _) => Some("what cannot be linked is copied"),
-        (Call::Move, Sort::Wal) => Some("a WAL that cannot be archived waits for the next, or the next open"),
+        (Call::Move, Sort::Wal) => {
+            Some("a WAL that cannot be archived waits for the next, or the next open")
+        }
         (Call::CreateDirectory, _) if failure.path.ends_with("archive") => {
             Some("a WAL that cannot be archived waits for the next, or the next open")
         }
@@ -38,9 +40,9 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
         {
             Some("a compaction that finds no room is tried again")
         }
-        (Call::Read, Sort::Blob) if failure.injection == Injection::Io => {
-            Some("what cannot be read ahead for a scan is read by itself, and what that says is heard")
-        }
+        (Call::Read, Sort::Blob) if failure.injection == Injection::Io => Some(
+            "what cannot be read ahead for a scan is read by itself, and what that says is heard",
+        ),
         (Call::Read, _) if failure.injection == Injection::Short => {
             Some("what a read that stops short has left out is read again")
         }

@@ -1,7 +1,8 @@
 //! Which call fails how, one life after the other.
 //!
-//! A scenario is lived once without a fault, which tells its calls. Then each of them fails in each of its ways, in a life
-//! of its own: the same seed makes the same calls, so that a position is always the same call.
+//! A scenario is lived once without a fault, which tells its calls. Then each of them fails in each
+//! of its ways, in a life of its own: the same seed makes the same calls, so that a position is
+//! always the same call.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,7 +49,9 @@ impl Figures {
         let Self { lives, injected, swallowed, .. } = other;
         lives.iter().for_each(|(kind, count)| *self.lives.entry(kind).or_default() += count);
         injected.iter().for_each(|(kind, count)| *self.injected.entry(*kind).or_default() += count);
-        swallowed.iter().for_each(|(kind, count)| *self.swallowed.entry(kind).or_default() += count);
+        swallowed
+            .iter()
+            .for_each(|(kind, count)| *self.swallowed.entry(kind).or_default() += count);
     }
 
     /// Lives with a fault.
@@ -214,7 +217,9 @@ pub fn from_text(text: &str) -> Result<Plan, String> {
     };
     match words.first().copied() {
         Some("once") => Ok(Plan::Once { at: number(1)?, injection: injection()? }),
-        Some("twice") => Ok(Plan::Twice { at: number(1)?, injection: injection()?, gap: number(3)? }),
+        Some("twice") => {
+            Ok(Plan::Twice { at: number(1)?, injection: injection()?, gap: number(3)? })
+        }
         Some("lasting") => Ok(Plan::Lasting { at: number(1)?, injection: injection()? }),
         Some("full") => Ok(Plan::Full { at: number(1)? }),
         Some("read-only") => Ok(Plan::ReadOnly { at: number(1)? }),

@@ -17,7 +17,8 @@ use crate::{Survival, balance, compare, steps};
 /// How often a database may fail to resume: background work may have to be done first.
 const ATTEMPTS: usize = 20;
 
-/// The fault is over, and the database still open: reads are right, and what was only a full disk is left behind.
+/// The fault is over, and the database still open: reads are right, and what was only a full disk
+/// is left behind.
 pub fn check_open(life: &mut Life, plan: Plan) {
     if life.db.is_none() {
         return;
@@ -49,15 +50,15 @@ pub fn check_open(life: &mut Life, plan: Plan) {
     assert_eq!(life.heard[heard..], [""; 0], "everything works when there is space");
 }
 
-/// Every second life is left as the fault has left it; by another rule than that by which [`Plan::lasts_to_the_end`] says what is
-/// closed already.
+/// Every second life is left as the fault has left it; by another rule than that by which
+/// [`Plan::lasts_to_the_end`] says what is closed already.
 fn asks_to_go_on(plan: Plan) -> bool {
     plan.position() / 4 % 2 == 1
 }
 
-/// Whether the database may accept nothing any more after this: not for a full disk, but where a sync of what is in no other file
-/// finds it so, or where a write that `asks_for_sync` waits for it in memory, and the log cannot be written though its space was
-/// reserved.
+/// Whether the database may accept nothing any more after this: not for a full disk, but where a
+/// sync of what is in no other file finds it so, or where a write that `asks_for_sync` waits for it
+/// in memory, and the log cannot be written though its space was reserved.
 pub(super) fn may_poison(failure: &Failure, asks_for_sync: bool) -> bool {
     match (failure.call, sort_of(&failure.path)) {
         _ if failure.injection != Injection::NoSpace => true,
@@ -69,25 +70,34 @@ pub(super) fn may_poison(failure: &Failure, asks_for_sync: bool) -> bool {
     }
 }
 
-/// Whoever asks for it has writes go on, unless the database is poisoned, and says so; [`Life::hear`] judges whether it may be.
+/// Whoever asks for it has writes go on, unless the database is poisoned, and says so;
+/// [`Life::hear`] judges whether it may be.
 fn check_going_on(life: &mut Life) {
     let heard = life.heard.len();
-    if life.call("look for a family", |db, _| Ok(db.column_family(LASTING[1]).is_some())) != Some(true) {
+    if life.call("look for a family", |db, _| Ok(db.column_family(LASTING[1]).is_some()))
+        != Some(true)
+    {
         return;
     }
     life.call("resume", |db, _| db.resume());
     let mut attempts = 0..ATTEMPTS;
-    while !life.write(true, 50) && !life.past.batches.last().is_some_and(|last| last.fate == Fate::Refused) {
+    while !life.write(true, 50)
+        && !life.past.batches.last().is_some_and(|last| last.fate == Fate::Refused)
+    {
         let said = life.heard.last();
-        assert!(attempts.next().is_some(), "writes neither go on nor are refused for good: {said:?}");
+        assert!(
+            attempts.next().is_some(),
+            "writes neither go on nor are refused for good: {said:?}"
+        );
         life.step();
     }
     // That it is poisoned was to be heard before.
     life.heard.truncate(heard);
 }
 
-/// The database is closed or given up: the power may fail then, or may have failed at the fault, or the process has died.
-/// `number` says what survives, so that neighbouring faults try different things.
+/// The database is closed or given up: the power may fail then, or may have failed at the fault, or
+/// the process has died. `number` says what survives, so that neighbouring faults try different
+/// things.
 pub fn check_ends(life: &mut Life, number: u64) {
     let end = life.disk.changes();
     let mut moments = vec![end];
@@ -113,7 +123,8 @@ pub fn check_ends(life: &mut Life, number: u64) {
 /// Opens what is there on a sound disk, compares it with what was promised, and goes on with it.
 fn check_reopening(life: &Life, fs: Arc<dyn FileSystem>, end: End) {
     let options = life.options_in(steps::world(fs.clone(), 0));
-    if fs.metadata(Path::new(DATABASE)).is_err() || fs.metadata(&Path::new(DATABASE).join("CURRENT")).is_err()
+    if fs.metadata(Path::new(DATABASE)).is_err()
+        || fs.metadata(&Path::new(DATABASE).join("CURRENT")).is_err()
     {
         life.past.check_marks(&[], end);
         life.past.check_families(&[], end);
@@ -135,11 +146,15 @@ fn check_reopening(life: &Life, fs: Arc<dyn FileSystem>, end: End) {
     let again = marks(&db, LASTING[0]).expect("a scan");
     assert_eq!(found, again, "what was there once is there again");
     balance::check_open(&options.env, &db);
-    balance::close(db, &balance::directories(Path::new(DATABASE), &options, [&options.cf].into_iter()));
+    balance::close(
+        db,
+        &balance::directories(Path::new(DATABASE), &options, [&options.cf].into_iter()),
+    );
 }
 
 fn open(options: &Options, which: &str) -> Db {
-    Db::open(DATABASE, options).unwrap_or_else(|error| panic!("the {which} opening on a sound disk: {error}"))
+    Db::open(DATABASE, options)
+        .unwrap_or_else(|error| panic!("the {which} opening on a sound disk: {error}"))
 }
 
 /// Which batches left their marks in a family.
@@ -171,7 +186,8 @@ fn contents(db: &Db, past: &HistoryEpoch, end: End) -> Vec<bool> {
     let names: Vec<String> = families.iter().map(|family| family.name().to_string()).collect();
     past.check_families(&names, end);
     for family in families {
-        let model = past.family(family.name(), |number, _| found.get(number).copied().unwrap_or(false));
+        let model =
+            past.family(family.name(), |number, _| found.get(number).copied().unwrap_or(false));
         compare::check_scans(db, &family, &model, &ReadOptions::default());
     }
     found

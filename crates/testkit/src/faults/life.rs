@@ -1,7 +1,8 @@
 //! An application that goes on whatever its database says, on a disk that fails.
 //!
-//! It notes what it was told, and checks at once: a read is right or an error; every error can be traced to the fault
-//! that was injected; a full disk never poisons; a failed sync does, and the refusals name the file.
+//! It notes what it was told, and checks at once: a read is right or an error; every error can be
+//! traced to the fault that was injected; a full disk never poisons; a failed sync does, and the
+//! refusals name the file.
 
 use std::sync::Arc;
 
@@ -23,8 +24,12 @@ pub const DATABASE: &str = "/db";
 const WAL_DIRECTORY: &str = "/wal";
 
 /// They count failures that no call returns.
-const PUT_OFF: [Ticker; 4] =
-    [Ticker::TablesNotOpened, Ticker::RemovalsPutOff, Ticker::OptionsFilesPutOff, Ticker::FlushesPutOff];
+const PUT_OFF: [Ticker; 4] = [
+    Ticker::TablesNotOpened,
+    Ticker::RemovalsPutOff,
+    Ticker::OptionsFilesPutOff,
+    Ticker::FlushesPutOff,
+];
 
 /// What a write is called that waits for its sync.
 const SYNCED_WRITE: &str = "synced write";
@@ -59,7 +64,8 @@ pub struct Life {
     seen: usize,
     /// Whether a sync of a WAL has failed in this process.
     wal_is_lost: bool,
-    /// Whether anything has failed in this process after which the database may accept nothing any more.
+    /// Whether anything has failed in this process after which the database may accept nothing any
+    /// more.
     may_be_poisoned: bool,
     /// The batches of earlier processes, while it is not known which of them took place.
     inherited: Option<usize>,
@@ -145,8 +151,8 @@ impl Life {
         }
     }
 
-    /// After a failed sync of the database's own files nothing is acknowledged, and the refusal names the file. A full
-    /// disk is survived where the data can be written to another file.
+    /// After a failed sync of the database's own files nothing is acknowledged, and the refusal
+    /// names the file. A full disk is survived where the data can be written to another file.
     fn look_for_failed_syncs(&mut self, what: &str) {
         let failed = self.fs.failed();
         let is_own = |failure: &Failure| {
@@ -156,7 +162,10 @@ impl Life {
         let first = failed[self.seen..].iter().find(|failure| {
             let fatal_if_full = sort_of(&failure.path) == Sort::Wal;
             is_own(failure)
-                && matches!(sort_of(&failure.path), Sort::Wal | Sort::Manifest | Sort::Table | Sort::Blob)
+                && matches!(
+                    sort_of(&failure.path),
+                    Sort::Wal | Sort::Manifest | Sort::Table | Sort::Blob
+                )
                 && (failure.injection != Injection::NoSpace || fatal_if_full)
         });
         let is_wal = |failure: &Failure| is_own(failure) && sort_of(&failure.path) == Sort::Wal;
@@ -204,7 +213,8 @@ impl Life {
     /// Finds out what of the earlier processes' work took place; whether that is known.
     fn settle_past(&mut self) -> bool {
         let Some(inherited) = self.inherited else { return true };
-        let Some(mut found) = self.call("look for marks", |db, _| judge::marks(db, LASTING[0])) else {
+        let Some(mut found) = self.call("look for marks", |db, _| judge::marks(db, LASTING[0]))
+        else {
             return false;
         };
         found.truncate(inherited);
@@ -250,7 +260,8 @@ impl Life {
                 self.heard.push(format!("{}: {count}", ticker.name()));
             }
         }
-        self.heard.extend(db.damaged_files().iter().map(|file| format!("a file was set aside: {file}")));
+        self.heard
+            .extend(db.damaged_files().iter().map(|file| format!("a file was set aside: {file}")));
     }
 
     fn new_process(&mut self) {
@@ -270,9 +281,11 @@ impl Life {
     /// The edits of the next batch, without its marks.
     fn edits(&mut self, value_length: usize, unlogged: bool) -> Vec<(String, Edit)> {
         let number = self.past.batches.len();
-        let mut names: Vec<String> = past::marked(unlogged).iter().map(|name| (*name).to_string()).collect();
+        let mut names: Vec<String> =
+            past::marked(unlogged).iter().map(|name| (*name).to_string()).collect();
         let db = self.db.as_ref().expect("only an open database is written to");
-        let passing = self.past.passing.keys().filter(|name| !unlogged && db.column_family(name).is_some());
+        let passing =
+            self.past.passing.keys().filter(|name| !unlogged && db.column_family(name).is_some());
         names.extend(passing.cloned());
         let mut edits = Vec::new();
         for _ in 0..self.random.usize(1..4) {
@@ -395,7 +408,12 @@ impl Life {
     }
 
     /// Compacts a range of a family.
-    pub fn compact(&mut self, name: &str, range: [Option<&str>; 2], options: &CompactRangeOptions) -> bool {
+    pub fn compact(
+        &mut self,
+        name: &str,
+        range: [Option<&str>; 2],
+        options: &CompactRangeOptions,
+    ) -> bool {
         let [begin, end] = range.map(|end| end.map(str::as_bytes));
         let compacted = self.call("compact", |db, _| match db.column_family(name) {
             Some(family) => db.compact_range(&family, begin, end, options),
@@ -435,9 +453,14 @@ impl Life {
         let Some(db) = self.db.clone().filter(|_| self.settle_past()) else { return };
         let family = self.past.visible(LASTING[0]);
         self.snapshots.push((db.snapshot(), family.clone()));
-        if let Some(mut iter) = self.call("open a cursor", |db, _| db.iter(&ReadOptions::default())) {
+        if let Some(mut iter) = self.call("open a cursor", |db, _| db.iter(&ReadOptions::default()))
+        {
             iter.seek_to_first();
-            self.readers.push(Reader { iter, expected: family.entries.into_iter().collect(), next: 0 });
+            self.readers.push(Reader {
+                iter,
+                expected: family.entries.into_iter().collect(),
+                next: 0,
+            });
         }
     }
 
@@ -457,7 +480,8 @@ impl Life {
             }
             return false;
         }
-        let (key, value) = &reader.expected.get(reader.next).expect("a cursor shows more than there is");
+        let (key, value) =
+            &reader.expected.get(reader.next).expect("a cursor shows more than there is");
         assert_eq!(reader.iter.key(), key, "a cursor's key");
         let found = reader.iter.value().map(|value| value.to_vec());
         if let Some(found) = self.hear("a cursor's value", found) {
@@ -477,15 +501,23 @@ impl Life {
         }
         let snapshots = std::mem::take(&mut self.snapshots);
         for (snapshot, model) in &snapshots {
-            let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+            let options =
+                ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
             self.read_family(&db, db.default_column_family(), model, &options);
         }
         self.snapshots = snapshots;
     }
 
-    fn read_family(&mut self, db: &Db, family: &ColumnFamily, model: &Family, options: &ReadOptions) {
+    fn read_family(
+        &mut self,
+        db: &Db,
+        family: &ColumnFamily,
+        model: &Family,
+        options: &ReadOptions,
+    ) {
         for key in model.entries.keys().step_by(7) {
-            let found = db.get_with(options, family, key).map(|value| value.map(|value| value.to_vec()));
+            let found =
+                db.get_with(options, family, key).map(|value| value.map(|value| value.to_vec()));
             if let Some(found) = self.hear("get", found) {
                 assert_eq!(found.as_ref(), model.entries.get(key), "get {}", key.escape_ascii());
             }

@@ -21,11 +21,20 @@ use std::path::PathBuf;
 
 use crate::fault::{Call, Injection, Plan, Sort, sort_of};
 
-/// One in so many ways to fail is tried by the tests, in a debug build; `FLAGSTONE_FAULT_STRIDE` says otherwise.
+/// One in so many ways to fail is tried by the tests, in a debug build; `FLAGSTONE_FAULT_STRIDE`
+/// says otherwise.
 const STRIDE: usize = 97;
 
-const WRITING: &[&str] =
-    &["opening", "flushes", "wals", "syncs", "syncs_mapped", "unlogged", "blobs_at_commit", "direct"];
+const WRITING: &[&str] = &[
+    "opening",
+    "flushes",
+    "wals",
+    "syncs",
+    "syncs_mapped",
+    "unlogged",
+    "blobs_at_commit",
+    "direct",
+];
 const LEAVING_LOGS: &[&str] = &["mixed"];
 const BY_HAND: &[&str] = &["log_by_hand", "log_by_hand_plain"];
 const COMPACTING: &[&str] = &[
@@ -71,7 +80,8 @@ pub fn recovering() {
     live(RECOVERING);
 }
 
-/// Lives these scenarios with some of their faults, half of them as they are, half with options drawn at random.
+/// Lives these scenarios with some of their faults, half of them as they are, half with options
+/// drawn at random.
 fn live(names: &[&str]) {
     let asked = std::env::var("FLAGSTONE_FAULT_STRIDE").ok().and_then(|text| text.parse().ok());
     let stride = asked.unwrap_or(STRIDE);
@@ -85,12 +95,13 @@ fn live(names: &[&str]) {
     }
 }
 
-/// Each write to a log finds the disk full, in a life of its own: among all ways to fail these are few, and the stride passes by
-/// them.
+/// Each write to a log finds the disk full, in a life of its own: among all ways to fail these are
+/// few, and the stride passes by them.
 fn fill_disk_at_logs() {
     let scenario = Scenario::find("syncs").expect("it exists");
     let calls = campaign::calls_of(scenario, 0);
-    let is_write = |(call, path): &(Call, PathBuf)| *call == Call::Write && sort_of(path) == Sort::Wal;
+    let is_write =
+        |(call, path): &(Call, PathBuf)| *call == Call::Write && sort_of(path) == Sort::Wal;
     let at_writes: Vec<u64> =
         (0..).zip(&calls).filter(|(_, call)| is_write(call)).map(|(at, _)| at).collect();
     assert!(at_writes.len() > 10, "each record is a write: {at_writes:?}");
@@ -104,8 +115,10 @@ fn fill_disk_at_logs() {
 fn fill_disk_at_tables() {
     let scenario = Scenario::find(COMPACTING[0]).expect("it exists");
     let calls = campaign::calls_of(scenario, 0);
-    let is_sync = |(call, path): &(Call, PathBuf)| *call == Call::Sync && sort_of(path) == Sort::Table;
-    let at_syncs: Vec<u64> = (0..).zip(&calls).filter(|(_, call)| is_sync(call)).map(|(at, _)| at).collect();
+    let is_sync =
+        |(call, path): &(Call, PathBuf)| *call == Call::Sync && sort_of(path) == Sort::Table;
+    let at_syncs: Vec<u64> =
+        (0..).zip(&calls).filter(|(_, call)| is_sync(call)).map(|(at, _)| at).collect();
     assert!(at_syncs.len() > 5, "each table is synced: {at_syncs:?}");
     for &at in &at_syncs {
         run_case(scenario, 0, Plan::Once { at, injection: Injection::NoSpace });
@@ -113,15 +126,16 @@ fn fill_disk_at_tables() {
     println!("{}: a full disk at {} syncs of tables", scenario.name, at_syncs.len());
 }
 
-/// Each log that is begun can neither have a name that lasts nor be removed again, in a life of its own: two faults that the
-/// stride passes by.
+/// Each log that is begun can neither have a name that lasts nor be removed again, in a life of its
+/// own: two faults that the stride passes by.
 fn leave_logs() {
     // With which it was lost what came behind such a log.
     const SEED: u64 = 2;
     let scenario = Scenario::find(LEAVING_LOGS[0]).expect("it exists");
     let calls = campaign::calls_of(scenario, SEED);
-    let is_name =
-        |pair: &[(Call, PathBuf)]| sort_of(&pair[0].1) == Sort::Wal && pair[1].0 == Call::SyncDirectory;
+    let is_name = |pair: &[(Call, PathBuf)]| {
+        sort_of(&pair[0].1) == Sort::Wal && pair[1].0 == Call::SyncDirectory
+    };
     let at_names: Vec<u64> =
         (1..).zip(calls.windows(2)).filter(|(_, pair)| is_name(pair)).map(|(at, _)| at).collect();
     assert!(at_names.len() > 3, "logs are begun: {at_names:?}");

@@ -1,7 +1,8 @@
 //! What an application asked of its database, and what it was told.
 //!
-//! Every batch puts its number under a key of its own into two families that are never dropped. From these marks one
-//! can tell of any database which batches it holds, and whether one is there by half; the contents follow.
+//! Every batch puts its number under a key of its own into two families that are never dropped.
+//! From these marks one can tell of any database which batches it holds, and whether one is there
+//! by half; the contents follow.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +26,8 @@ pub enum Fate {
     Refused,
 }
 
-/// Which batches go without the WAL, and then only to the first of [`LASTING`]: each family is flushed for itself.
+/// Which batches go without the WAL, and then only to the first of [`LASTING`]: each family is
+/// flushed for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unlogged {
     /// None.
@@ -46,8 +48,8 @@ pub struct Batch {
     pub unlogged: bool,
     /// What became of it.
     pub fate: Fate,
-    /// Of one that was acknowledged, in which process that was: nothing that came after it there is found without it, even if
-    /// the end of the process took both.
+    /// Of one that was acknowledged, in which process that was: nothing that came after it there is
+    /// found without it, even if the end of the process took both.
     pub taken: Option<usize>,
     /// Whether the end of the process leaves it.
     pub logged: bool,
@@ -62,7 +64,11 @@ pub struct Batch {
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { edits, unlogged, fate, taken: _, logged, begun, durable, settled } = self;
-        write!(f, "{} edits, unlogged {unlogged}, {fate:?}, logged {logged}, begun {begun}, ", edits.len())?;
+        write!(
+            f,
+            "{} edits, unlogged {unlogged}, {fate:?}, logged {logged}, begun {begun}, ",
+            edits.len()
+        )?;
         write!(f, "durable {durable:?}, settled {settled:?}")
     }
 }
@@ -150,7 +156,8 @@ impl HistoryEpoch {
         }
     }
 
-    /// The process has ended, and with it what was neither logged nor flushed; or it was just being flushed.
+    /// The process has ended, and with it what was neither logged nor flushed; or it was just being
+    /// flushed.
     pub fn end_process(&mut self) {
         self.processes += 1;
         for batch in self.batches.iter_mut().filter(|batch| !batch.logged) {
@@ -162,12 +169,14 @@ impl HistoryEpoch {
 
     /// Of the batches that were found in one of [`LASTING`], those that are in the others, too.
     pub fn in_all(&self, found: &[bool]) -> Vec<usize> {
-        let is_in_all =
-            |number: &usize| found[*number] && self.batches.get(*number).is_none_or(|batch| !batch.unlogged);
+        let is_in_all = |number: &usize| {
+            found[*number] && self.batches.get(*number).is_none_or(|batch| !batch.unlogged)
+        };
         (0..found.len()).filter(is_in_all).collect()
     }
 
-    /// The next process has found these batches of the first so many: what was unknown is known from now on.
+    /// The next process has found these batches of the first so many: what was unknown is known
+    /// from now on.
     ///
     /// # Panics
     /// As [`HistoryEpoch::check_marks`].
@@ -177,7 +186,8 @@ impl HistoryEpoch {
         for (number, batch) in self.batches.iter_mut().enumerate() {
             if batch.fate_at(End::Process) == Fate::Unknown {
                 let is_found = found.get(number).copied().unwrap_or(false);
-                batch.settled = Some((now, if is_found { Fate::Acknowledged } else { Fate::Refused }));
+                batch.settled =
+                    Some((now, if is_found { Fate::Acknowledged } else { Fate::Refused }));
             }
         }
         self.batches.extend(later);
@@ -186,8 +196,14 @@ impl HistoryEpoch {
     /// What a family holds if the chosen batches took place.
     pub fn family(&self, name: &str, chosen: impl Fn(usize, &Batch) -> bool) -> Family {
         let mut family = Family::default();
-        for (_, batch) in self.batches.iter().enumerate().filter(|(number, batch)| chosen(*number, batch)) {
-            batch.edits.iter().filter(|(of, _)| of == name).for_each(|(_, edit)| family.apply(edit));
+        for (_, batch) in
+            self.batches.iter().enumerate().filter(|(number, batch)| chosen(*number, batch))
+        {
+            batch
+                .edits
+                .iter()
+                .filter(|(of, _)| of == name)
+                .for_each(|(_, edit)| family.apply(edit));
         }
         family
     }
@@ -200,8 +216,8 @@ impl HistoryEpoch {
     /// Compares what was found after an end with what was promised.
     ///
     /// # Panics
-    /// When something acknowledged is missing, something refused is there, or a later batch without an earlier one; an unlogged
-    /// one may be missing where later ones were logged.
+    /// When something acknowledged is missing, something refused is there, or a later batch without
+    /// an earlier one; an unlogged one may be missing where later ones were logged.
     pub fn check_marks(&self, found: &[bool], end: End) {
         assert!(found.len() <= self.batches.len(), "marks of batches that never were");
         let is_found = |number: usize| found.get(number).copied().unwrap_or(false);
@@ -209,7 +225,9 @@ impl HistoryEpoch {
             let fate = batch.fate_at(end);
             let (must, may) = match end {
                 End::Process => (fate == Fate::Acknowledged, true),
-                End::Power(at) => (batch.durable.is_some_and(|durable| durable <= at), batch.begun < at),
+                End::Power(at) => {
+                    (batch.durable.is_some_and(|durable| durable <= at), batch.begun < at)
+                }
             };
             let may = may && fate != Fate::Refused;
             let story = || format!("batch {number} of {}, {batch:?}", self.batches.len());
@@ -223,14 +241,27 @@ impl HistoryEpoch {
                 Fate::Unknown | Fate::Refused => None,
             };
             let is_gap = last.is_some_and(|last| number < last);
-            assert!(is_found(number) || !is_gap, "lost, though batch {last:?} is there: {}", story());
+            assert!(
+                is_found(number) || !is_gap,
+                "lost, though batch {last:?} is there: {}",
+                story()
+            );
         }
     }
 
-    /// The last that was found of `these` batches, none of which can be there without an earlier `batch`.
-    fn last_behind(&self, batch: &Batch, found: &[bool], these: impl Fn(&Batch) -> bool) -> Option<usize> {
+    /// The last that was found of `these` batches, none of which can be there without an earlier
+    /// `batch`.
+    fn last_behind(
+        &self,
+        batch: &Batch,
+        found: &[bool],
+        these: impl Fn(&Batch) -> bool,
+    ) -> Option<usize> {
         let follows = |later: &Batch| later.unlogged || !batch.unlogged;
-        self.batches.iter().zip(found).rposition(|(later, found)| *found && follows(later) && these(later))
+        self.batches
+            .iter()
+            .zip(found)
+            .rposition(|(later, found)| *found && follows(later) && these(later))
     }
 
     /// Compares the families that were found.
@@ -249,15 +280,19 @@ impl HistoryEpoch {
             let may_be_created = begun < now && fate != Fate::Refused;
             let (dropped, may_be_dropped) = match passing.dropped {
                 None => (false, false),
-                Some((begun, ended, fate)) => {
-                    (fate == Fate::Acknowledged && ended <= now, begun < now && fate != Fate::Refused)
-                }
+                Some((begun, ended, fate)) => (
+                    fate == Fate::Acknowledged && ended <= now,
+                    begun < now && fate != Fate::Refused,
+                ),
             };
             assert!(is_found || !created || may_be_dropped, "family {name} is lost: {passing:?}");
             assert!(!is_found || may_be_created && !dropped, "family {name} is there: {passing:?}");
         }
         for name in found {
-            assert!(self.passing.contains_key(name) || LASTING.contains(&name.as_str()), "family {name}");
+            assert!(
+                self.passing.contains_key(name) || LASTING.contains(&name.as_str()),
+                "family {name}"
+            );
         }
     }
 }

@@ -1,7 +1,10 @@
-//! Lives of a database, each long enough for one part of the engine to do all that it does to a disk.
+//! Lives of a database, each long enough for one part of the engine to do all that it does to a
+//! disk.
 
 use flagstone::db::Db;
-use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions,
+};
 
 use super::life::{DATABASE, Life};
 use super::past::{LASTING, Unlogged};
@@ -35,7 +38,12 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "families", options: &[], prepare: open, live: families },
     Scenario { name: "wals", options: WALS, prepare: open, live: wals },
     Scenario { name: "log_by_hand", options: BY_HAND, prepare: open, live: log_by_hand },
-    Scenario { name: "log_by_hand_plain", options: BY_HAND_AND_PLAIN, prepare: open, live: log_by_hand },
+    Scenario {
+        name: "log_by_hand_plain",
+        options: BY_HAND_AND_PLAIN,
+        prepare: open,
+        live: log_by_hand,
+    },
     Scenario { name: "manifests", options: SHORT_MANIFESTS, prepare: open, live: manifests },
     Scenario { name: "options", options: &[], prepare: open, live: options },
     Scenario { name: "checkpoint", options: BLOBS, prepare: a_tree, live: checkpoint },
@@ -82,7 +90,8 @@ const HOLES: Changes = &[
     ("burst_space_amplification", "0"),
 ];
 
-/// Overwritten values as small as their keys, several levels of them, and no holes: their files are emptied.
+/// Overwritten values as small as their keys, several levels of them, and no holes: their files are
+/// emptied.
 const LITTLE_SPACE: Changes = &[
     ("enable_blob_files", "true"),
     ("min_blob_size", "10"),
@@ -96,12 +105,16 @@ const LITTLE_SPACE: Changes = &[
 /// Universal compaction.
 const RUNS: Changes = &[
     ("compaction_style", "kCompactionStyleUniversal"),
-    ("compaction_options_universal", "{size_ratio=50;min_merge_width=2;max_read_amp=4;incremental=true;}"),
+    (
+        "compaction_options_universal",
+        "{size_ratio=50;min_merge_width=2;max_read_amp=4;incremental=true;}",
+    ),
     ("enable_blob_files", "true"),
     ("min_blob_size", "250"),
 ];
 
-/// A table that is opened ahead for readers and goes before one comes is missed by nobody: compactions for space make such.
+/// A table that is opened ahead for readers and goes before one comes is missed by nobody:
+/// compactions for space make such.
 const READERS: Changes = &[
     ("enable_blob_files", "true"),
     ("min_blob_size", "100"),
@@ -164,7 +177,8 @@ const BY_HAND_AND_PLAIN: Changes = &[
 
 const SHORT_MANIFESTS: Changes = &[("max_manifest_file_size", "500")];
 
-const KEPT_IN_MEMORY: Changes = &[("avoid_flush_during_recovery", "true"), ("recycle_log_file_num", "2")];
+const KEPT_IN_MEMORY: Changes =
+    &[("avoid_flush_during_recovery", "true"), ("recycle_log_file_num", "2")];
 
 const STALLS: Changes = &[
     ("level0_slowdown_writes_trigger", "3"),
@@ -369,7 +383,9 @@ fn blobs_at_commit(life: &mut Life) {
 
 /// Families come and go, with something in memory and in tables.
 fn families(life: &mut Life) {
-    for (name, previous) in [("first", ""), ("second", ""), ("third", "first"), ("fourth", "second")] {
+    for (name, previous) in
+        [("first", ""), ("second", ""), ("third", "first"), ("fourth", "second")]
+    {
         life.create(name);
         life.writes(5, 200);
         if previous == "first" {
@@ -455,7 +471,9 @@ fn options(life: &mut Life) {
     life.writes(6, 200);
     life.flush();
     life.set_options(&[("write_buffer_size", "2000")]);
-    life.call("set options of the database", |db, _| db.set_db_options(&[("max_background_jobs", "4")]));
+    life.call("set options of the database", |db, _| {
+        db.set_db_options(&[("max_background_jobs", "4")])
+    });
     life.writes(6, 200);
     life.flush();
     life.read();

@@ -95,8 +95,9 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    /// Waits until a condition holds, or a thread has ended; whether it holds. Patience is counted in moments: while the whole
-    /// process stands still, as one does that is stopped for another's sake, none passes.
+    /// Waits until a condition holds, or a thread has ended; whether it holds. Patience is counted
+    /// in moments: while the whole process stands still, as one does that is stopped for another's
+    /// sake, none passes.
     fn wait(&self, patience: Duration, mut holds: impl FnMut(&Counts) -> bool) -> bool {
         let mut counts = self.counts.lock();
         for _ in 0..patience.as_millis() / MOMENT.as_millis() {
@@ -137,8 +138,10 @@ impl Life<'_> {
     fn run(&mut self, seed: u64) -> Result<(), String> {
         let db = self.open()?.map_err(|error| format!("the first opening: {error}"))?;
         let progress = Progress::default();
-        let families =
-            || ["default", "other"].map(|name| db.column_family(name).expect("a family that was opened"));
+        let families = || {
+            ["default", "other"]
+                .map(|name| db.column_family(name).expect("a family that was opened"))
+        };
         let (slots, outcome) = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
                 .map(|thread| {
@@ -160,13 +163,14 @@ impl Life<'_> {
                     })
                 })
                 .collect();
-            let outcome =
-                (0..self.random.usize(1..4)).try_for_each(|_| self.fill_and_relieve(&db, &progress));
+            let outcome = (0..self.random.usize(1..4))
+                .try_for_each(|_| self.fill_and_relieve(&db, &progress));
             progress.is_stopping.store(true, Ordering::Relaxed);
             let mut slots = Ok(Slots::new());
             for thread in threads {
                 let ended = thread.join().unwrap_or_else(|_| Err("a thread panicked".to_string()));
-                slots = slots.and_then(|mut all: Slots| ended.map(|own| all.extend(own)).map(|()| all));
+                slots =
+                    slots.and_then(|mut all: Slots| ended.map(|own| all.extend(own)).map(|()| all));
             }
             (slots, outcome)
         });
@@ -184,7 +188,9 @@ impl Life<'_> {
         let names = [("default", self.options.cf.clone()), ("other", self.options.cf.clone())];
         let opened = Db::open_with_families(self.room.database(), &self.options, &names);
         match opened {
-            Err(error) if error.subcode() != SubCode::NoSpace => Err(format!("an opening: {error}")),
+            Err(error) if error.subcode() != SubCode::NoSpace => {
+                Err(format!("an opening: {error}"))
+            }
             opened => Ok(opened),
         }
     }
@@ -192,9 +198,12 @@ impl Life<'_> {
     /// Why nothing goes on, as far as the database knows.
     fn describe(&self, db: &Db) -> String {
         let free = self.room.env().fs.free_space(&self.room.database());
-        let told =
-            ["flagstone.background-error", "rocksdb.is-write-stopped", "rocksdb.actual-delayed-write-rate"]
-                .map(|name| db.property(db.default_column_family(), name));
+        let told = [
+            "flagstone.background-error",
+            "rocksdb.is-write-stopped",
+            "rocksdb.actual-delayed-write-rate",
+        ]
+        .map(|name| db.property(db.default_column_family(), name));
         format!("{free:?} bytes free, {told:?}")
     }
 
@@ -210,8 +219,8 @@ impl Life<'_> {
         let disk = |error| format!("the disk: {error}");
         let some = self.random.u64(1..1500);
         let begun = progress.counts();
-        let wrote =
-            progress.wait(PATIENCE, |counts| sum(&counts.acknowledged) >= sum(&begun.acknowledged) + some);
+        let wrote = progress
+            .wait(PATIENCE, |counts| sum(&counts.acknowledged) >= sum(&begun.acknowledged) + some);
         if !wrote {
             let state = self.describe(db);
             return Err(format!(
@@ -227,7 +236,9 @@ impl Life<'_> {
         self.room.relieve().map_err(disk)?;
         let clock = &self.room.env().clock;
         let (since, before) = (clock.now_us(), progress.counts());
-        if !progress.wait(RESUMED, |counts| each_more(&counts.acknowledged, &before.acknowledged, 1)) {
+        if !progress
+            .wait(RESUMED, |counts| each_more(&counts.acknowledged, &before.acknowledged, 1))
+        {
             let state = self.describe(db);
             return Err(format!(
                 "there is space since {RESUMED:?}, and not every thread could write: {state}"
@@ -246,7 +257,9 @@ impl Life<'_> {
             self.figures.closed_full += 1;
         }
         match db.close() {
-            Err(error) if error.subcode() != SubCode::NoSpace => return Err(format!("a close: {error}")),
+            Err(error) if error.subcode() != SubCode::NoSpace => {
+                return Err(format!("a close: {error}"));
+            }
             _ => drop(db),
         }
         if self.random.bool() {
@@ -257,7 +270,8 @@ impl Life<'_> {
             }
         }
         self.room.relieve().map_err(disk)?;
-        let db = self.open()?.map_err(|error| format!("an opening on a disk with space: {error}"))?;
+        let db =
+            self.open()?.map_err(|error| format!("an opening on a disk with space: {error}"))?;
         check(&db, slots, true)
     }
 }
@@ -274,8 +288,8 @@ fn each_more(now: &[u64], before: &[u64], more: u64) -> bool {
 fn check(db: &Db, slots: &Slots, is_reopened: bool) -> Result<(), String> {
     for family in db.column_families() {
         for scan in [scan, scan_back] {
-            let found =
-                scan(db, &family, &ReadOptions::default()).map_err(|error| format!("a scan: {error}"))?;
+            let found = scan(db, &family, &ReadOptions::default())
+                .map_err(|error| format!("a scan: {error}"))?;
             compare(family.name(), slots, &found, is_reopened)?;
         }
     }

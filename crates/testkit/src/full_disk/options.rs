@@ -21,7 +21,10 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("blob_commit_min_size", &["500", "5000"]),
     ("enable_blob_garbage_collection", &["false", "true"]),
     ("use_direct_io_for_flush_and_compaction", &["false", "true"]),
-    ("compaction_style", &["kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleUniversal"]),
+    (
+        "compaction_style",
+        &["kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleUniversal"],
+    ),
     ("max_subcompactions", &["1", "2"]),
     ("max_background_jobs", &["2", "4"]),
     ("max_manifest_file_size", &["2000", "1073741824"]),

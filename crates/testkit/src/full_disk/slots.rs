@@ -59,7 +59,8 @@ pub fn compare(
     found: &[(Vec<u8>, Vec<u8>)],
     is_reopened: bool,
 ) -> Result<(), String> {
-    let found: BTreeMap<&[u8], &[u8]> = found.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+    let found: BTreeMap<&[u8], &[u8]> =
+        found.iter().map(|(key, value)| (&key[..], &value[..])).collect();
     if let Some(key) = found.keys().find(|key| !slots.contains_key(**key)) {
         return Err(format!("family {family}: {} was never written", key.escape_ascii()));
     }

@@ -58,7 +58,11 @@ impl Writer<'_> {
     }
 
     /// Something that a full disk may keep from being done.
-    fn permit(&self, what: &str, work: impl FnOnce(&Db) -> Result<()>) -> std::result::Result<(), String> {
+    fn permit(
+        &self,
+        what: &str,
+        work: impl FnOnce(&Db) -> Result<()>,
+    ) -> std::result::Result<(), String> {
         match work(self.db) {
             Err(error) if error.subcode() != SubCode::NoSpace => Err(format!("{what}: {error}")),
             _ => Ok(()),
@@ -69,10 +73,14 @@ impl Writer<'_> {
         let key = self.key(number);
         let expected = self.slots.get(&key).and_then(|slot| slot.held).map(Stamp::bytes);
         for family in &self.families {
-            let found = self.db.get_cf(family, &key).map_err(|error| format!("a lookup: {error}"))?;
+            let found =
+                self.db.get_cf(family, &key).map_err(|error| format!("a lookup: {error}"))?;
             if found.as_deref() != expected.as_deref() {
                 let slot = self.slots.get(&key);
-                return Err(format!("a lookup of {} found something else: {slot:?}", key.escape_ascii()));
+                return Err(format!(
+                    "a lookup of {} found something else: {slot:?}",
+                    key.escape_ascii()
+                ));
             }
         }
         Ok(())

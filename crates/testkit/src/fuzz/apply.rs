@@ -82,7 +82,11 @@ fn check_all(db: &Db, model: &Model) {
 }
 
 fn total_order(snapshot: &[flagstone::base::Snapshot]) -> ReadOptions {
-    ReadOptions { total_order_seek: true, snapshot: snapshot.first().cloned(), ..ReadOptions::default() }
+    ReadOptions {
+        total_order_seek: true,
+        snapshot: snapshot.first().cloned(),
+        ..ReadOptions::default()
+    }
 }
 
 fn write(db: &Db, model: &mut Model, input: &mut Input<'_>, count: usize) {
@@ -111,7 +115,9 @@ fn edit(family: &crate::model::Family, shape: u8, input: &mut Input<'_>) -> Edit
             Edit::DeleteRange { begin, end }
         }
         1 | 2 if !single => Edit::Delete { key },
-        3 | 4 if !single => Edit::Merge { key, operand: input.bytes(usize::from(shape >> 3 & 7)).to_vec() },
+        3 | 4 if !single => {
+            Edit::Merge { key, operand: input.bytes(usize::from(shape >> 3 & 7)).to_vec() }
+        }
         5 => {
             let byte = input.u8();
             Edit::Put { key, value: vec![byte; usize::from(input.u8()) * 8] }

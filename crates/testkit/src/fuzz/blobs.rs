@@ -2,8 +2,8 @@
 
 use flagstone::base::{ColumnFamilyId, FileNumber};
 use flagstone::blob::{
-    BlobFileFooter, BlobFileHeader, BlobFileReader, BlobFileScan, BlobIndex, BlobRequest, RecordHeader,
-    get_together,
+    BlobFileFooter, BlobFileHeader, BlobFileReader, BlobFileScan, BlobIndex, BlobRequest,
+    RecordHeader, get_together,
 };
 
 use super::input::{Input, file_of, ok};
@@ -18,7 +18,8 @@ pub fn blob_index(data: &[u8]) {
     assert_eq!(BlobIndex::decode(&encoded).expect("what was encoded"), index);
 }
 
-/// Scans and reads a blob file, as it is and with its checksums put right: a hostile reference, then the file.
+/// Scans and reads a blob file, as it is and with its checksums put right: a hostile reference,
+/// then the file.
 pub fn blob_file(data: &[u8]) {
     let mut input = Input::new(data);
     let hostile = BlobIndex {
@@ -51,8 +52,10 @@ fn scan_and_read(bytes: &[u8], key: &[u8], hostile: BlobIndex) {
         records.push(record);
     }
     assert!(scan.next().is_none(), "a scan ends");
-    let readers =
-        [BlobFileReader::open(file_of(bytes), family), BlobFileReader::open_unsealed(file_of(bytes), family)];
+    let readers = [
+        BlobFileReader::open(file_of(bytes), family),
+        BlobFileReader::open_unsealed(file_of(bytes), family),
+    ];
     ok(BlobFileReader::open(file_of(bytes), ColumnFamilyId(family.0.wrapping_add(1))));
     for reader in readers {
         let Some(reader) = ok(reader) else { continue };
@@ -62,7 +65,11 @@ fn scan_and_read(bytes: &[u8], key: &[u8], hostile: BlobIndex) {
             let requests: Vec<_> = records
                 .iter()
                 .zip(&indexes)
-                .map(|(record, index)| BlobRequest { reader: &reader, user_key: &record.key, index: *index })
+                .map(|(record, index)| BlobRequest {
+                    reader: &reader,
+                    user_key: &record.key,
+                    index: *index,
+                })
                 .collect();
             for (record, (request, joint)) in
                 records.iter().zip(requests.iter().zip(get_together(&requests, verify).0))
@@ -70,9 +77,16 @@ fn scan_and_read(bytes: &[u8], key: &[u8], hostile: BlobIndex) {
                 let single = ok(reader.get(request.user_key, &request.index, verify));
                 let joint = ok(joint);
                 let sound = ok(scan.value(record));
-                assert_eq!(single.map(|value| value.into_bytes()), joint.map(|value| value.into_bytes()));
+                assert_eq!(
+                    single.map(|value| value.into_bytes()),
+                    joint.map(|value| value.into_bytes())
+                );
                 if let (Some(value), true) = (sound, verify) {
-                    ok(reader.get_range(request.user_key, &request.index, 0..value.len() as u64 / 2));
+                    ok(reader.get_range(
+                        request.user_key,
+                        &request.index,
+                        0..value.len() as u64 / 2,
+                    ));
                 }
             }
         }

@@ -13,7 +13,8 @@ pub fn block(data: &[u8]) {
     let target = InternalKeyBuf::for_seek(input.piece(), u64::from(input.u16()));
     let Some(block) = ok(Block::new(input.rest())) else { return };
     ok(TableProperties::decode(&block));
-    let comparator = if flags & 1 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise };
+    let comparator =
+        if flags & 1 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise };
     let global = (flags & 2 != 0).then_some(77);
     let mut iter = BlockIter::new(block, comparator, global);
     seek_everywhere(&mut iter, target.as_key());

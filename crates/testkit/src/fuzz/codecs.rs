@@ -6,7 +6,8 @@ use flagstone::base::compression::{
 
 use super::input::{Input, ok};
 
-/// Decompresses bytes by each codec, and takes them through compression and back: codec, limit, dictionary, bytes.
+/// Decompresses bytes by each codec, and takes them through compression and back: codec, limit,
+/// dictionary, bytes.
 pub fn decompress(data: &[u8]) {
     let mut input = Input::new(data);
     let kind = input.choose(&CompressionType::ALL);
@@ -19,7 +20,8 @@ pub fn decompress(data: &[u8]) {
             assert!(bytes.len() <= limit);
         }
     }
-    // The size that the stored form claims must be checked against the limit before room is made for it.
+    // The size that the stored form claims must be checked against the limit before room is made
+    // for it.
     if let Some(bytes) = ok(unfold(kind, stored, None, 1 << 30)) {
         assert!(bytes.len() <= 1 << 30);
     }
@@ -31,7 +33,8 @@ fn round_trip(kind: CompressionType, dictionary: &[u8], raw: &[u8]) {
         return;
     }
     let used = kind.uses_dictionary().then_some(dictionary).filter(|bytes| !bytes.is_empty());
-    let Some(mut compressor) = ok(Compressor::new(kind, &CompressionOptions::default(), used)) else {
+    let Some(mut compressor) = ok(Compressor::new(kind, &CompressionOptions::default(), used))
+    else {
         return;
     };
     let mut stored = Vec::new();

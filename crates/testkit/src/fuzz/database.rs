@@ -1,5 +1,5 @@
-//! Opening a damaged database and using it, or salvaging what is left of it: no panic, no hang, no absurd allocation. Errors are
-//! what is expected.
+//! Opening a damaged database and using it, or salvaging what is left of it: no panic, no hang, no
+//! absurd allocation. Errors are what is expected.
 
 use std::path::Path;
 
@@ -43,7 +43,8 @@ pub fn salvage(data: &[u8]) {
     let known: Vec<(&str, ColumnFamilyOptions)> =
         known.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     let target = Path::new("/new");
-    let salvaged = flagstone::db::salvage(Path::new(DIRECTORY), target, &options, &known, &mut |_| {});
+    let salvaged =
+        flagstone::db::salvage(Path::new(DIRECTORY), target, &options, &known, &mut |_| {});
     if ok(salvaged).is_none() {
         return;
     }
@@ -120,7 +121,8 @@ fn write_life(options: &Options, how: u16) {
     ok(db.close());
 }
 
-/// Reads along as far as the WALs go. Whoever was given a write by this database does not hold another's.
+/// Reads along as far as the WALs go. Whoever was given a write by this database does not hold
+/// another's.
 fn follow(db: &Db) {
     let Some(Some(oldest)) = ok(db.oldest_update()) else { return };
     let Some(mut updates) = ok(db.get_updates_since(oldest)) else { return };
@@ -130,7 +132,12 @@ fn follow(db: &Db) {
         assert_eq!(update.batch.iter().filter(Result::is_err).count(), 0, "{:?}", update.batch);
         if let Err(error) = db.get_updates_after(update.position) {
             check_error(&error);
-            assert_ne!(error.code(), Code::InvalidArgument, "behind {:?}: {error}", update.position);
+            assert_ne!(
+                error.code(),
+                Code::InvalidArgument,
+                "behind {:?}: {error}",
+                update.position
+            );
         }
     }
 }
@@ -215,7 +222,8 @@ fn mutate(files: &mut Files, input: &mut Input<'_>) {
         }
         6 => bytes.clone_from(&files[&other]),
         7 => {
-            let renamed = format!("{:06}{}", input.u16(), name.find('.').map_or("", |dot| &name[dot..]));
+            let renamed =
+                format!("{:06}{}", input.u16(), name.find('.').map_or("", |dot| &name[dot..]));
             files.insert(renamed, bytes.clone());
         }
         8..12 => overwrite(&mut bytes, at, input.piece()),

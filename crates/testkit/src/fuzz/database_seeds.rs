@@ -68,7 +68,8 @@ pub fn count() -> usize {
     VARIANTS.len()
 }
 
-/// The settings of database `variant` over these files. The world has no threads: the same input does the same.
+/// The settings of database `variant` over these files. The world has no threads: the same input
+/// does the same.
 pub fn options(variant: usize, fs: &MemoryFileSystem) -> Options {
     let mut options = settings::tiny(&steps::world(Arc::new(fs.clone()), variant as u64));
     let common = [
@@ -100,7 +101,10 @@ pub fn files(variant: usize) -> &'static Files {
 fn make(variant: usize) -> Files {
     let fs = MemoryFileSystem::new();
     let mut options = options(variant, &fs);
-    settings::set(&mut options, &[("create_if_missing", "true"), ("disable_auto_compactions", "true")]);
+    settings::set(
+        &mut options,
+        &[("create_if_missing", "true"), ("disable_auto_compactions", "true")],
+    );
     let listed = FAMILIES.map(|name| (name, options.cf.clone()));
     let db = Db::open_with_families(DIRECTORY, &options, &listed).expect("a new database");
     for round in 0..4 {
@@ -113,11 +117,13 @@ fn make(variant: usize) -> Files {
             db.compact_range(&family, None, None, &Default::default()).expect("a compaction");
         }
     }
-    // The last round is in the WAL only, and stays there: the files are taken while the database is open.
+    // The last round is in the WAL only, and stays there: the files are taken while the database is
+    // open.
     let names = fs.list(Path::new(DIRECTORY)).expect("memory");
     let kept = names.into_iter().filter(|name| name != "LOCK");
     kept.map(|name| {
-        let bytes = read_file(&fs, &Path::new(DIRECTORY).join(&name), FILE_SIZE_MAX).expect("memory");
+        let bytes =
+            read_file(&fs, &Path::new(DIRECTORY).join(&name), FILE_SIZE_MAX).expect("memory");
         (name, bytes)
     })
     .collect()

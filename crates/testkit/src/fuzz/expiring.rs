@@ -15,7 +15,8 @@ use crate::{settings, steps};
 const STEPS_MAX: usize = 40;
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// How long values live, then writes with stamps and of any bytes, at any time; reads of all kinds must agree.
+/// How long values live, then writes with stamps and of any bytes, at any time; reads of all kinds
+/// must agree.
 pub fn ttl(data: &[u8]) {
     let mut input = Input::new(data);
     let ttl_options = TtlOptions {
@@ -63,7 +64,8 @@ fn read_all(db: &TtlDb, family: &ColumnFamily) {
     let mut found = Contents::new();
     let mut is_sound = true;
     for (key, together) in KEYS.iter().zip(db.multi_get(&KEYS)) {
-        let alone = db.get_with_expiry(&options, family, key).map(|found| found.map(|found| found.value));
+        let alone =
+            db.get_with_expiry(&options, family, key).map(|found| found.map(|found| found.value));
         let part = db.get_range(&options, family, key, 0..u64::MAX);
         is_sound &= alone.is_ok();
         let alone = ok(alone).flatten().map(|value| value.to_vec());

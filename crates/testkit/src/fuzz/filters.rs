@@ -12,7 +12,8 @@ pub fn filter(data: &[u8]) {
     let bytes = input.rest();
     let filter = Filter::new(bytes);
     let answers = keys.map(|key| filter.may_contain(FilterKey::new(key)));
-    // A filter without its metadata is the one of no keys at all; what is not understood must admit everything.
+    // A filter without its metadata is the one of no keys at all; what is not understood must admit
+    // everything.
     if bytes.len() > 5 && !matches!(bytes[bytes.len() - 5], 0xff | 0xfe | 1..=127) {
         assert_eq!(answers, [true; 4]);
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use flagstone::base::{Comparator, DEFAULT_COLUMN_FAMILY_NAME, DataPaths};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem};
-use flagstone::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionEdit, VersionSet};
+use flagstone::manifest::{
+    self, FamilySpec, ManifestSettings, RecoverOptions, VersionEdit, VersionSet,
+};
 
 use super::input::{ok, put_file};
 use super::mend;
@@ -58,7 +60,9 @@ fn recover(env: &Env, names: &[String], read_only: bool) {
         read_only,
         settings: ManifestSettings::default(),
     };
-    let Some(versions) = ok(VersionSet::recover(env.clone(), Path::new(DIRECTORY), options)) else { return };
+    let Some(versions) = ok(VersionSet::recover(env.clone(), Path::new(DIRECTORY), options)) else {
+        return;
+    };
     ok(manifest::check_files(&versions, &mut || {}));
     versions.oldest_log_number();
     for family in versions.families() {

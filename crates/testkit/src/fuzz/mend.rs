@@ -6,7 +6,8 @@ use flagstone::blob;
 use flagstone::sst::{Block, BlockHandle, Footer};
 use flagstone::wal;
 
-/// Checksums of the physical records of a WAL or a MANIFEST, as far as their lengths lead from one to the next.
+/// Checksums of the physical records of a WAL or a MANIFEST, as far as their lengths lead from one
+/// to the next.
 pub fn log(bytes: &mut [u8]) {
     const TYPE_AT: usize = 6;
     let mut at = 0;
@@ -37,10 +38,13 @@ pub fn blob_file(bytes: &mut [u8]) {
     let mut at = blob::HEADER_SIZE;
     while let Some(header) = bytes.get(at..at + blob::RECORD_HEADER_SIZE) {
         let mut sizes = Decoder::new(header);
-        let (key, value) = (sizes.fixed64().unwrap_or_default(), sizes.fixed64().unwrap_or_default());
+        let (key, value) =
+            (sizes.fixed64().unwrap_or_default(), sizes.fixed64().unwrap_or_default());
         let start = at + blob::RECORD_HEADER_SIZE;
         let end = key.checked_add(value).and_then(|size| (start as u64).checked_add(size));
-        let Some(end) = end.filter(|&end| end <= bytes.len() as u64).map(|end| end as usize) else { break };
+        let Some(end) = end.filter(|&end| end <= bytes.len() as u64).map(|end| end as usize) else {
+            break;
+        };
         let crcs = [mask(crc32c(&bytes[at..at + 24])), mask(crc32c(&bytes[start..end]))];
         for (index, crc) in crcs.iter().enumerate() {
             bytes[at + 24 + 4 * index..at + 28 + 4 * index].copy_from_slice(&crc.to_le_bytes());
@@ -54,11 +58,13 @@ pub fn blob_file(bytes: &mut [u8]) {
     }
 }
 
-/// Checksums of a table's footer and of every block that can be found from it: meta blocks, index, data blocks.
+/// Checksums of a table's footer and of every block that can be found from it: meta blocks, index,
+/// data blocks.
 pub fn table(bytes: &mut [u8]) {
     footer(bytes);
     let size = bytes.len();
-    let Ok(footer) = Footer::decode(&bytes[size.saturating_sub(Footer::SIZE_MAX)..], size as u64) else {
+    let Ok(footer) = Footer::decode(&bytes[size.saturating_sub(Footer::SIZE_MAX)..], size as u64)
+    else {
         return;
     };
     mend_block(bytes, &footer, footer.metaindex);
@@ -67,7 +73,8 @@ pub fn table(bytes: &mut [u8]) {
         mend_block(bytes, &footer, handle);
         handles.push(handle);
     }
-    // Blocks of handles: an index, its partitions, the top of a partitioned filter. Two steps down is all there is.
+    // Blocks of handles: an index, its partitions, the top of a partitioned filter. Two steps down
+    // is all there is.
     for _ in 0..2 {
         let mut below = Vec::new();
         for handle in handles {
@@ -114,7 +121,8 @@ fn mend_block(bytes: &mut [u8], footer: &Footer, handle: BlockHandle) {
     bytes[range.end + 1..range.end + 5].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// What could be handles in an uncompressed block: values of entries, in an index with and without value lengths.
+/// What could be handles in an uncompressed block: values of entries, in an index with and without
+/// value lengths.
 fn handles_in(bytes: &[u8], handle: BlockHandle) -> Vec<BlockHandle> {
     let Some(range) = range_of(bytes, handle) else { return Vec::new() };
     if bytes[range.end] != 0 {
@@ -150,8 +158,11 @@ fn handle_of_entry(
         None => BlockHandle::decode(decoder),
         Some(previous) => {
             let size = i64::try_from(previous.size).ok()?.checked_add(decoder.varsigned64()?)?;
-            Some(BlockHandle { offset: previous.end(), size: u64::try_from(size).ok()? })
-                .filter(|handle| handle.offset.checked_add(handle.size).is_some_and(|end| end < u64::MAX - 5))
+            Some(BlockHandle { offset: previous.end(), size: u64::try_from(size).ok()? }).filter(
+                |handle| {
+                    handle.offset.checked_add(handle.size).is_some_and(|end| end < u64::MAX - 5)
+                },
+            )
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Bodies of the fuzz targets: each takes any bytes and panics only where the engine is at fault.
 //!
-//! libFuzzer drives them from `fuzz/`; `tests/fuzz_smoke.rs` runs the same bodies over their seeds and mutations of those.
-//! Where a checksum would stop nearly every mutation, the body runs a second time with the checksums put right
-//! (`mend`), so that the decoder behind them is reached.
+//! libFuzzer drives them from `fuzz/`; `tests/fuzz_smoke.rs` runs the same bodies over their seeds
+//! and mutations of those. Where a checksum would stop nearly every mutation, the body runs a
+//! second time with the checksums put right (`mend`), so that the decoder behind them is reached.
 
 mod apply;
 mod batches;
@@ -80,6 +80,7 @@ pub const TARGETS: &[(&str, Body)] = &[
 /// # Panics
 /// If there is none.
 pub fn run(name: &str, data: &[u8]) {
-    let (_, body) = TARGETS.iter().find(|(target, _)| *target == name).expect("a target of that name");
+    let (_, body) =
+        TARGETS.iter().find(|(target, _)| *target == name).expect("a target of that name");
     body(data);
 }

@@ -48,10 +48,13 @@ pub fn identity(data: &[u8]) {
     ));
 }
 
-/// Opens a database with a data directory of which OWNER says these bytes, beside the one that it may name.
+/// Opens a database with a data directory of which OWNER says these bytes, beside the one that it
+/// may name.
 pub fn owner(data: &[u8]) {
     let fs = MemoryFileSystem::new();
-    ["/db", "/data", "/other"].iter().for_each(|path| fs.create_directory(Path::new(path)).expect("memory"));
+    ["/db", "/data", "/other"]
+        .iter()
+        .for_each(|path| fs.create_directory(Path::new(path)).expect("memory"));
     put_file(&fs, file_name::current(Path::new("/other")), b"MANIFEST-000001\n");
     put_file(&fs, file_name::identity(Path::new("/other")), b"some-identity");
     put_file(&fs, file_name::owner(Path::new("/data")), data);

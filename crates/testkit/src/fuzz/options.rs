@@ -7,7 +7,8 @@ use flagstone::options::{LoadedOptions, Options};
 use super::input::ok;
 
 fn print_loaded(loaded: &LoadedOptions) -> String {
-    let families: Vec<_> = loaded.families.iter().map(|(name, family)| (name.as_str(), family)).collect();
+    let families: Vec<_> =
+        loaded.families.iter().map(|(name, family)| (name.as_str(), family)).collect();
     print(&loaded.options, &families)
 }
 
@@ -26,7 +27,8 @@ pub fn options_file(data: &[u8]) {
     assert_eq!(print_loaded(&again), printed);
 }
 
-/// Sets options from a string `name=value;...`; what they then say must be taken again and mean the same.
+/// Sets options from a string `name=value;...`; what they then say must be taken again and mean the
+/// same.
 pub fn option_text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut options = Options::default();

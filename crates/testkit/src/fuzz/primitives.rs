@@ -70,7 +70,8 @@ pub fn entity(data: &[u8]) {
         assert!(ok(entities::with_default_column(stored, value)).is_none());
         return;
     };
-    let first = columns.first().filter(|(name, _)| name.is_empty()).map_or(&[][..], |(_, value)| *value);
+    let first =
+        columns.first().filter(|(name, _)| name.is_empty()).map_or(&[][..], |(_, value)| *value);
     assert_eq!(&stored[default.expect("both decoders agree")], first);
     assert_eq!(entities::decode(&entities::encode(&columns)).expect("what was encoded"), columns);
     let changed = entities::with_default_column(stored, value).expect("a sound entity");

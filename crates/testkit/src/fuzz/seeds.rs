@@ -58,11 +58,16 @@ pub fn seeds(name: &str) -> Seeds {
         "blob_index" => vec![blob_index()],
         "block" => with_head(&[0, 3, b'k', b'1', b'2', 200, 0], blocks()),
         "coding" => {
-            vec![[&[8, 0, 1, 2, 3, 4, 5, 6, 7][..], &[0xa5; 40], &[0x81, 1, 0x80, 2, 3, b'a']].concat()]
+            vec![
+                [&[8, 0, 1, 2, 3, 4, 5, 6, 7][..], &[0xa5; 40], &[0x81, 1, 0x80, 2, 3, b'a']]
+                    .concat(),
+            ]
         }
         "database" | "salvage" => damages(),
         "decompress" => compressed(),
-        "entity" => vec![[&[3][..], b"new", &entity::encode(&[(b"", b"1"), (b"a", b"22")])].concat()],
+        "entity" => {
+            vec![[&[3][..], b"new", &entity::encode(&[(b"", b"1"), (b"a", b"22")])].concat()]
+        }
         "file_name" => {
             ["000012.sst", "MANIFEST-000005", "000003.log", "000004.blob", "OPTIONS-000007", "LOCK"]
                 .map(|name| name.as_bytes().to_vec())
@@ -81,7 +86,9 @@ pub fn seeds(name: &str) -> Seeds {
         "manifest" => files_of("MANIFEST"),
         "manifest_edit" => edits(),
         "merge" => (0..6)
-            .map(|operator| [&[operator, 0, 3][..], b"old", b"\x08abcdefgh\x01x\x00\x02yz"].concat())
+            .map(|operator| {
+                [&[operator, 0, 3][..], b"old", b"\x08abcdefgh\x01x\x00\x02yz"].concat()
+            })
             .collect(),
         "option_text" => option_texts(),
         "options_file" => files_of("OPTIONS").into_iter().take(6).collect(),
@@ -90,27 +97,36 @@ pub fn seeds(name: &str) -> Seeds {
             b"/db\x001:2\x00\x00/data\x0018446744073709551615:3\x00".to_vec(),
         ],
         "properties" => part_contents("rocksdb.properties"),
-        "range_tombstones" => vec![(0..90u8).map(|n| n.wrapping_mul(37) | 0x40).collect(), vec![0x42; 20]],
+        "range_tombstones" => {
+            vec![(0..90u8).map(|n| n.wrapping_mul(37) | 0x40).collect(), vec![0x42; 20]]
+        }
         "statistics" => reports(),
-        "table" => HOWS.iter().flat_map(|how| with_head(&[*how, 2, b'k', b'3'], tables())).collect(),
+        "table" => {
+            HOWS.iter().flat_map(|how| with_head(&[*how, 2, b'k', b'3'], tables())).collect()
+        }
         "table_part" => parts(),
         "ttl" => lives_that_expire(),
         "unique_id" => vec![[&[9; 24][..], &[4], b"some", b"ABCDEFGHIJKLMNOPQRST"].concat()],
         "update_position" => positions::sound(),
         "wal" => wals(),
-        "wal_replay" => {
-            with_head(&[0xff, 0x7f, 4, 5], wals().into_iter().map(|wal| wal[4..].to_vec()).collect())
-        }
+        "wal_replay" => with_head(
+            &[0xff, 0x7f, 4, 5],
+            wals().into_iter().map(|wal| wal[4..].to_vec()).collect(),
+        ),
         _ => panic!("the target {name} has no seeds"),
     }
 }
 
 /// Histories of a few operations each.
 fn case_texts() -> Seeds {
-    (0..12).flat_map(|seed| Case::draw(seed, 12, 1)).map(|case| case.to_string().into_bytes()).collect()
+    (0..12)
+        .flat_map(|seed| Case::draw(seed, 12, 1))
+        .map(|case| case.to_string().into_bytes())
+        .collect()
 }
 
-/// What a database with a snapshot and an iterator says, and the lines of RocksDB's LOG that are known.
+/// What a database with a snapshot and an iterator says, and the lines of RocksDB's LOG that are
+/// known.
 fn reports() -> Seeds {
     let db = Db::open("/db", &settings::tiny(&steps::world(Arc::new(MemoryFileSystem::new()), 1)));
     let db = db.expect("a new database");
@@ -124,7 +140,8 @@ fn reports() -> Seeds {
 
 /// One of each kind of step, of several keys, at several times to live.
 fn lives_that_expire() -> Seeds {
-    let steps: Vec<u8> = (0..12u8).flat_map(|what| [what, what % 4, 6, b'v', 1, 2, 3, 4, what]).collect();
+    let steps: Vec<u8> =
+        (0..12u8).flat_map(|what| [what, what % 4, 6, b'v', 1, 2, 3, 4, what]).collect();
     (0..5).map(|ttl| [&[ttl, ttl % 2, ttl % 3][..], &steps].concat()).collect()
 }
 
@@ -144,7 +161,8 @@ fn fixtures(kind: &str) -> Vec<(String, Vec<u8>)> {
         names.retain(|name| name.rsplit('.').next() == Some(kind) || name.starts_with(kind));
         names.sort();
         for name in names {
-            let bytes = read_file(&OsFileSystem, &directory.join(&name), 64 << 20).expect("a fixture");
+            let bytes =
+                read_file(&OsFileSystem, &directory.join(&name), 64 << 20).expect("a fixture");
             found.push((name, bytes));
         }
     }
@@ -153,7 +171,8 @@ fn fixtures(kind: &str) -> Vec<(String, Vec<u8>)> {
 
 /// Fixtures and the engine's own files of this kind: small ones whole, of the others the beginning.
 fn files_of(kind: &str) -> Seeds {
-    let own = (0..database_seeds::count()).flat_map(|variant| database_seeds::files(variant).iter());
+    let own =
+        (0..database_seeds::count()).flat_map(|variant| database_seeds::files(variant).iter());
     let own = own.filter(|(name, _)| name.ends_with(kind) || name.starts_with(kind));
     let mut seeds: Seeds = own.map(|(_, bytes)| bytes.clone()).collect();
     seeds.extend(fixtures(kind).into_iter().map(|(_, mut bytes)| {
@@ -169,7 +188,8 @@ fn files_of(kind: &str) -> Seeds {
 
 fn wals() -> Seeds {
     let mut seeds: Seeds = Vec::new();
-    let own = (0..database_seeds::count()).flat_map(|variant| database_seeds::files(variant).iter());
+    let own =
+        (0..database_seeds::count()).flat_map(|variant| database_seeds::files(variant).iter());
     let own = own.map(|(name, bytes)| (name.clone(), bytes.clone()));
     for (name, mut bytes) in own.chain(fixtures("log")).filter(|(name, _)| name.ends_with(".log")) {
         let number: u32 = name.trim_end_matches(".log").parse().expect("a number");
@@ -181,16 +201,21 @@ fn wals() -> Seeds {
     seeds
 }
 
-/// A compressed WAL whose records become much more than they are. Whoever reads it puts the checksums right.
+/// A compressed WAL whose records become much more than they are. Whoever reads it puts the
+/// checksums right.
 fn wal_of_bombs() -> Vec<u8> {
     let record = |kind: u8, payload: &[u8]| {
         [&[0; 4][..], &(payload.len() as u16).to_le_bytes(), &[kind], payload].concat()
     };
-    // Of zstd: the number of the format, a window of 128 KiB, then blocks: bytes as they are, or one that is repeated. The last
-    // bit ends it.
-    let frame = |blocks: &[&[u8]]| [&[0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3][..], &blocks.concat()].concat();
-    let block = |size: u32, bits: u32, bytes: &[u8]| [&(size << 3 | bits).to_le_bytes()[..3], bytes].concat();
-    // As large as a target lets a record become: deletions that the header does not count, and marks that it need not count.
+    // Of zstd: the number of the format, a window of 128 KiB, then blocks: bytes as they are, or
+    // one that is repeated. The last bit ends it.
+    let frame =
+        |blocks: &[&[u8]]| [&[0x28, 0xb5, 0x2f, 0xfd, 0, 7 << 3][..], &blocks.concat()].concat();
+    let block = |size: u32, bits: u32, bytes: &[u8]| {
+        [&(size << 3 | bits).to_le_bytes()[..3], bytes].concat()
+    };
+    // As large as a target lets a record become: deletions that the header does not count, and
+    // marks that it need not count.
     let header = block(12, 0, &[0; 12]);
     let small = [0x00, 0x0d].map(|tag| record(1, &frame(&[&header, &block(60 << 10, 3, &[tag])])));
     // Gigabytes of zeros.
@@ -209,7 +234,11 @@ fn batch() -> WriteBatch {
         batch.merge(b"key", b"more")?;
         batch.delete_range(b"a", b"c")?;
         batch.put_blob_index(flagstone::base::ColumnFamilyId(1), b"blob", blob_index())?;
-        batch.put_entity(flagstone::base::ColumnFamilyId(0), b"wide", entity::encode(&[(b"", b"1")]))?;
+        batch.put_entity(
+            flagstone::base::ColumnFamilyId(0),
+            b"wide",
+            entity::encode(&[(b"", b"1")]),
+        )?;
         batch.put_log_data(b"log data")
     };
     add().expect("small operations");
@@ -255,7 +284,9 @@ fn compressed() -> Seeds {
         let mut out = head(at);
         if kind != CompressionType::None {
             let compressor = Compressor::new(kind, &CompressionOptions::default(), None);
-            compressor.and_then(|mut compressor| compressor.compress(&raw, &mut out)).expect("a codec");
+            compressor
+                .and_then(|mut compressor| compressor.compress(&raw, &mut out))
+                .expect("a codec");
         }
         seeds.push(out);
     }
@@ -301,14 +332,18 @@ fn parts() -> Seeds {
     found
 }
 
-/// First blocks of the small tables that store them plainly, which are data blocks, and all their meta blocks.
+/// First blocks of the small tables that store them plainly, which are data blocks, and all their
+/// meta blocks.
 fn blocks() -> Seeds {
     let mut found = part_contents("");
     for table in small_tables() {
-        let opened = flagstone::sst::Table::open(file_of(table), table.len() as u64, Default::default());
+        let opened =
+            flagstone::sst::Table::open(file_of(table), table.len() as u64, Default::default());
         let size = opened.expect("a sound table").properties().data_size as usize;
         let count = size.min(200);
-        found.extend((20..count).map(|end| table[..end].to_vec()).filter(|block| is_block_end(table, block)));
+        found.extend(
+            (20..count).map(|end| table[..end].to_vec()).filter(|block| is_block_end(table, block)),
+        );
     }
     found.truncate(60);
     found
@@ -317,7 +352,8 @@ fn blocks() -> Seeds {
 /// Whether a trailer with the right checksum follows `block` at the beginning of `table`.
 fn is_block_end(table: &[u8], block: &[u8]) -> bool {
     let size = table.len();
-    let footer = Footer::decode(&table[size - Footer::SIZE_MAX..], size as u64).expect("a sound table");
+    let footer =
+        Footer::decode(&table[size - Footer::SIZE_MAX..], size as u64).expect("a sound table");
     let trailer = &table[block.len()..];
     trailer[0] == 0 && footer.checksum_of(block, 0, 0).to_le_bytes() == trailer[1..5]
 }
@@ -340,8 +376,10 @@ pub fn small_tables() -> &'static [Vec<u8>] {
 }
 
 fn table_settings() -> Vec<TableBuilderSettings> {
-    let ribbon = FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: 10.0, bloom_before_level: -1 };
-    let plain = || TableBuilderSettings { block_size: 60, block_restart_interval: 3, ..Default::default() };
+    let ribbon =
+        FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: 10.0, bloom_before_level: -1 };
+    let plain =
+        || TableBuilderSettings { block_size: 60, block_restart_interval: 3, ..Default::default() };
     let partitioned = || TableBuilderSettings {
         index_type: IndexType::TwoLevel,
         metadata_block_size: 60,
@@ -352,7 +390,11 @@ fn table_settings() -> Vec<TableBuilderSettings> {
     trained.max_dict_bytes = 100;
     vec![
         plain(),
-        TableBuilderSettings { filter_policy: Some(FilterPolicy::DEFAULT), format_version: 6, ..plain() },
+        TableBuilderSettings {
+            filter_policy: Some(FilterPolicy::DEFAULT),
+            format_version: 6,
+            ..plain()
+        },
         TableBuilderSettings { partition_filters: true, ..partitioned() },
         TableBuilderSettings { format_version: 2, checksum: ChecksumType::Crc32c, ..partitioned() },
         TableBuilderSettings {
@@ -393,8 +435,11 @@ fn small_table(settings: TableBuilderSettings) -> Vec<u8> {
     let mut builder = TableBuilder::new(file.clone(), settings).expect("sound settings");
     for number in 0..16u64 {
         let kinds = [ValueType::Value, ValueType::Merge, ValueType::Deletion, ValueType::BlobIndex];
-        let key =
-            InternalKeyBuf::new(format!("k{number:02}").as_bytes(), 40 - number, kinds[number as usize % 4]);
+        let key = InternalKeyBuf::new(
+            format!("k{number:02}").as_bytes(),
+            40 - number,
+            kinds[number as usize % 4],
+        );
         let value = if number % 4 == 3 { blob_index() } else { vec![b'v'; number as usize % 8] };
         builder.add(key.as_key(), &value).expect("memory");
     }
@@ -417,7 +462,8 @@ fn option_texts() -> Seeds {
     ];
     let options = flagstone::options::Options::default();
     let rows = flagstone::options::names::rows();
-    let rows = rows.map(|row| format!("{}={}", row.name, options.get(row.name).unwrap_or_default()));
+    let rows =
+        rows.map(|row| format!("{}={}", row.name, options.get(row.name).unwrap_or_default()));
     forms.into_iter().map(str::to_string).chain(rows).map(String::into_bytes).collect()
 }
 
@@ -434,7 +480,17 @@ fn damages() -> Seeds {
         found.push(vec![variant, 0xff, 0]);
         let mutation = |what: u8| {
             let place = u16::from(what).wrapping_mul(1103);
-            vec![what, what * 5 + variant, place as u8, (place >> 8) as u8, 4, b'a', b'b', b'c', b'd']
+            vec![
+                what,
+                what * 5 + variant,
+                place as u8,
+                (place >> 8) as u8,
+                4,
+                b'a',
+                b'b',
+                b'c',
+                b'd',
+            ]
         };
         for what in 0..16u8 {
             let how = if what % 2 == 0 { 3 } else { 2 + 4 * (what / 2 % 4) };

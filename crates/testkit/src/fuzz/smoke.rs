@@ -4,7 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{Body, TARGETS, mutate, seeds};
 
-/// No input of a few kilobytes is a reason to ask for more: a decoder that believes a claimed length ends the process.
+/// No input of a few kilobytes is a reason to ask for more: a decoder that believes a claimed
+/// length ends the process.
 const ADDRESS_SPACE_MAX: u64 = 3 << 30;
 
 /// Targets whose one run opens databases.
@@ -54,8 +55,10 @@ pub fn databases() {
 
 fn smoke(name: &str, body: Body) {
     limit_memory();
-    let count =
-        MUTATIONS.iter().find(|(other, _)| *other == name).map_or(MUTATIONS_DEFAULT, |(_, count)| *count);
+    let count = MUTATIONS
+        .iter()
+        .find(|(other, _)| *other == name)
+        .map_or(MUTATIONS_DEFAULT, |(_, count)| *count);
     let seeds = seeds(name);
     assert!(!seeds.is_empty(), "{name} has seeds");
     let mut random = fastrand::Rng::with_seed(7);

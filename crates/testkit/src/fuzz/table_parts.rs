@@ -1,5 +1,5 @@
-//! One hostile block in an otherwise sound table, its handle and checksum right: index, filter, partition, range
-//! tombstones, properties, dictionary, prefix index.
+//! One hostile block in an otherwise sound table, its handle and checksum right: index, filter,
+//! partition, range tombstones, properties, dictionary, prefix index.
 
 use std::sync::OnceLock;
 
@@ -34,7 +34,9 @@ impl Parts {
     /// The bytes of a block as they are stored.
     pub fn content(&self, at: usize) -> &[u8] {
         let handle = self.blocks[at].1;
-        self.body.get(handle.offset as usize..(handle.offset + handle.size) as usize).unwrap_or_default()
+        self.body
+            .get(handle.offset as usize..(handle.offset + handle.size) as usize)
+            .unwrap_or_default()
     }
 
     /// The table with other bytes for the block at `at`, stored as of that compression.

@@ -8,8 +8,8 @@ use flagstone::base::{
 };
 use flagstone::cache::{Cache, CacheSettings};
 use flagstone::sst::{
-    Block, CompressedCache, Footer, IterSettings, LookupKey, Part, ReadSettings, Table, TableProperties,
-    TableReadSettings, plan, read_missing, read_table_properties,
+    Block, CompressedCache, Footer, IterSettings, LookupKey, Part, ReadSettings, Table,
+    TableProperties, TableReadSettings, plan, read_missing, read_table_properties,
 };
 
 use super::input::{Input, file_of, ok};
@@ -18,7 +18,8 @@ use super::mend;
 /// Entries that are looked at in one direction; a hostile index may name one block over and over.
 const ENTRIES_MAX: usize = 2000;
 
-/// Decodes a footer, as it is and with its checksum put right: the file's size above it, then the footer.
+/// Decodes a footer, as it is and with its checksum put right: the file's size above it, then the
+/// footer.
 pub fn footer(data: &[u8]) {
     let mut input = Input::new(data);
     let above = u64::from(input.u32());
@@ -51,7 +52,8 @@ pub fn properties(data: &[u8]) {
     }
 }
 
-/// Opens a table and uses it, as it is and with its checksums put right: how to read, a key, the file.
+/// Opens a table and uses it, as it is and with its checksums put right: how to read, a key, the
+/// file.
 pub fn table(data: &[u8]) {
     let mut input = Input::new(data);
     let (how, key) = (input.u8(), input.piece().to_vec());
@@ -139,7 +141,11 @@ fn inspect(table: &Arc<Table>, target: &InternalKeyBuf, read: &ReadSettings) {
 }
 
 /// Scans in both directions and from the target; the keys met forwards.
-fn scan(table: &Arc<Table>, settings: &IterSettings, target: InternalKey<'_>) -> Vec<InternalKeyBuf> {
+fn scan(
+    table: &Arc<Table>,
+    settings: &IterSettings,
+    target: InternalKey<'_>,
+) -> Vec<InternalKeyBuf> {
     let mut iter = table.iter(settings.clone());
     iter.confine(settings.prefix_same_as_start);
     let mut keys = Vec::new();

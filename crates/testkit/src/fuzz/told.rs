@@ -4,10 +4,12 @@ use flagstone::db::{DatabaseFacts, Facts, FamilyFacts, diagnose};
 
 use super::input::ok;
 
-/// Reads reports on two families; whatever they say, a diagnosis comes of it, and no terminal obeys it.
+/// Reads reports on two families; whatever they say, a diagnosis comes of it, and no terminal obeys
+/// it.
 pub fn statistics(data: &[u8]) {
     let family = |name: &str| FamilyFacts { name: name.to_string(), ..FamilyFacts::default() };
-    let database = DatabaseFacts { is_running: false, knows_cache: false, ..DatabaseFacts::default() };
+    let database =
+        DatabaseFacts { is_running: false, knows_cache: false, ..DatabaseFacts::default() };
     let families = vec![family("default"), family("photos, old")];
     let mut facts = Facts { database, families, ..Facts::default() };
     // A log need not be text.

@@ -28,12 +28,16 @@ pub fn range_tombstones(data: &[u8]) {
         let (start, end) = (key(&mut input), key(&mut input));
         tombstones.push(RangeTombstone { start, end, sequence: u64::from(input.u8() % 32) + 1 });
     }
-    let fragmented = Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones.clone()));
+    let fragmented =
+        Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones.clone()));
     let written = fragmented.for_writing(&snapshots);
     let rewritten = FragmentedRangeTombstones::new(&Comparator::Bytewise, written);
     for key in keys() {
         for snapshot in 0..34 {
-            assert_eq!(fragmented.covering_sequence(&key, snapshot), plain(&tombstones, &key, snapshot));
+            assert_eq!(
+                fragmented.covering_sequence(&key, snapshot),
+                plain(&tombstones, &key, snapshot)
+            );
         }
         for &snapshot in snapshots.iter().chain([&u64::MAX]) {
             let expected = plain(&tombstones, &key, snapshot);

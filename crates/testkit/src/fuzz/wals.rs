@@ -6,7 +6,8 @@ use flagstone::base::FileNumber;
 use flagstone::batch::BatchView;
 use flagstone::env::File;
 use flagstone::wal::{
-    Applied, Event, PredecessorWal, Reader, ReaderOptions, Reading, RecoveryMode, ReplayRecord, replay,
+    Applied, Event, PredecessorWal, Reader, ReaderOptions, Reading, RecoveryMode, ReplayRecord,
+    replay,
 };
 
 use super::batches::read_batch;
@@ -21,11 +22,12 @@ pub const MODES: [RecoveryMode; 4] = [
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
 
-/// The most that a compressed record may decompress to here. A few bytes are enough for that, and an input has room for thousands
-/// of such records.
+/// The most that a compressed record may decompress to here. A few bytes are enough for that, and
+/// an input has room for thousands of such records.
 pub(super) const DECOMPRESSED_MAX: usize = 64 << 10;
 
-/// Reads a WAL record by record, as it is and with its checksums put right: a number, then the file.
+/// Reads a WAL record by record, as it is and with its checksums put right: a number, then the
+/// file.
 pub fn wal(data: &[u8]) {
     let mut input = Input::new(data);
     let number = FileNumber(u64::from(input.u32()));

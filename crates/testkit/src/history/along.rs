@@ -1,4 +1,5 @@
-//! Reading along: what the WALs hand out is what was written, whole, in order, and nothing that a crash has taken.
+//! Reading along: what the WALs hand out is what was written, whole, in order, and nothing that a
+//! crash has taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +50,8 @@ impl Written {
         };
         loop {
             let update = match updates.next_update() {
-                // What was flushed, no WAL need have; nor that of what an archive was not synced for.
+                // What was flushed, no WAL need have; nor that of what an archive was not synced
+                // for.
                 Err(error) if self.is_gap(error.code()) => return,
                 update => update.expect("an update"),
             };
@@ -59,8 +61,10 @@ impl Written {
             }
             let last = update.next_sequence - 1;
             let batch = self.batches.get(&last).filter(|batch| batch.is_logged);
-            let batch = batch.unwrap_or_else(|| panic!("the update up to {last} was never written"));
-            // Of what went to a family that was dropped since, with its values in blob files, only the keys are left.
+            let batch =
+                batch.unwrap_or_else(|| panic!("the update up to {last} was never written"));
+            // Of what went to a family that was dropped since, with its values in blob files, only
+            // the keys are left.
             let is_same = batch.operations.body() == update.batch.body()
                 || update.batch.count() == batch.operations.count()
                     && of_living(db, &update.batch) == of_living(db, &batch.operations);
@@ -73,11 +77,16 @@ impl Written {
                 // What is read here was flushed meanwhile, and its WAL removed.
                 Err(error) if self.is_gap(error.code()) && is_gone(db, last) => return,
                 Err(error) => panic!("who has the update up to {last} cannot go on: {error}"),
-                Ok(after) => assert_eq!(after.next_sequence(), last + 1, "who has the update up to {last}"),
+                Ok(after) => {
+                    assert_eq!(after.next_sequence(), last + 1, "who has the update up to {last}")
+                }
             }
         }
         let (next, latest) = (updates.next_sequence(), db.latest_sequence_number());
-        assert!(in_memory || next == latest + 1, "the updates end before {next}, the writes with {latest}");
+        assert!(
+            in_memory || next == latest + 1,
+            "the updates end before {next}, the writes with {latest}"
+        );
     }
 
     fn is_gap(&self, code: Code) -> bool {
@@ -92,7 +101,8 @@ fn is_gone(db: &Db, last: SequenceNumber) -> bool {
 
 /// The operations of a batch, without those of families that are gone.
 fn of_living<'a>(db: &Db, batch: &'a WriteBatch) -> Vec<Operation<'a>> {
-    let living: BTreeSet<ColumnFamilyId> = db.column_families().iter().map(|family| family.id()).collect();
+    let living: BTreeSet<ColumnFamilyId> =
+        db.column_families().iter().map(|family| family.id()).collect();
     let is_of_living = |operation: &Operation<'_>| match operation {
         Operation::Put { cf, .. }
         | Operation::Delete { cf, .. }

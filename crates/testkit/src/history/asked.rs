@@ -1,4 +1,5 @@
-//! Whether all that a database holds is right, what it tells of itself, and what whoever opens its files for reading finds.
+//! Whether all that a database holds is right, what it tells of itself, and what whoever opens its
+//! files for reading finds.
 
 use std::path::PathBuf;
 
@@ -13,7 +14,8 @@ use super::life::{DIRECTORY, Life};
 use crate::compare;
 
 impl Life {
-    /// Compares everything; every second time with a recording of what the block cache is asked for.
+    /// Compares everything; every second time with a recording of what the block cache is asked
+    /// for.
     pub(super) fn check(&mut self) {
         let trace = (self.any(2) == 0).then(|| PathBuf::from(format!("/trace-{}", self.turn)));
         if let Some(trace) = &trace {
@@ -34,26 +36,32 @@ impl Life {
         self.ask();
         self.written.check(&self.db, self.chosen.options.manual_wal_flush);
         if let Some(trace) = &trace {
-            let told = self.db.end_block_cache_trace().expect("a trace is written").expect("one goes on");
+            let told =
+                self.db.end_block_cache_trace().expect("a trace is written").expect("one goes on");
             let size = self.fs.metadata(trace).expect("a trace").size;
             assert_eq!((told.bytes, told.is_full), (size, false), "{} requests", told.requests);
             self.fs.remove(trace).expect("a file in memory");
         }
     }
 
-    /// Asks for whatever there is to be told. Nothing is damaged, nothing was written that may not be, and those are counted
-    /// who read.
+    /// Asks for whatever there is to be told. Nothing is damaged, nothing was written that may not
+    /// be, and those are counted who read.
     pub(super) fn ask(&self) {
         let (damaged, key_faults) = (self.db.damaged_files(), self.db.key_faults());
         assert!(damaged.is_empty(), "nothing is damaged: {damaged:?}");
         assert!(key_faults.is_empty(), "all keys were written as they may be: {key_faults:?}");
         let findings = self.db.doctor().expect("a listing");
-        let broken: Vec<_> = findings.iter().filter(|finding| finding.severity == Severity::Broken).collect();
+        let broken: Vec<_> =
+            findings.iter().filter(|finding| finding.severity == Severity::Broken).collect();
         assert!(broken.is_empty(), "nothing is broken: {broken:?}");
         let pins = self.db.pins(usize::MAX);
         let (readers, scans) = (self.readers.len(), self.scans.len());
         let is_counted = (readers..=readers + scans).contains(&pins.num_iterators);
-        assert!(is_counted, "{readers} iterators and {scans} scans are counted as {}", pins.num_iterators);
+        assert!(
+            is_counted,
+            "{readers} iterators and {scans} scans are counted as {}",
+            pins.num_iterators
+        );
         let snapshots = self.snapshots.len();
         assert!(
             pins.num_snapshots >= snapshots,
@@ -61,8 +69,10 @@ impl Life {
             pins.num_snapshots
         );
         for family in self.db.column_families() {
-            let missing: Vec<_> =
-                PROPERTY_NAMES.iter().filter(|name| self.db.property(&family, name).is_none()).collect();
+            let missing: Vec<_> = PROPERTY_NAMES
+                .iter()
+                .filter(|name| self.db.property(&family, name).is_none())
+                .collect();
             assert!(missing.is_empty(), "no answer to {missing:?}");
             self.db.space(&family).expect("its space");
             let options = SizeApproximationOptions { include_memtables: true, include_files: true };

@@ -14,12 +14,14 @@ pub const FAMILIES: [&str; 3] = ["default", "first", "second"];
 pub const PASSING: [&str; 3] = ["extra0", "extra1", "extra2"];
 
 /// All that may have options of their own.
-pub const ALL: [&str; 6] = [FAMILIES[0], FAMILIES[1], FAMILIES[2], PASSING[0], PASSING[1], PASSING[2]];
+pub const ALL: [&str; 6] =
+    [FAMILIES[0], FAMILIES[1], FAMILIES[2], PASSING[0], PASSING[1], PASSING[2]];
 
 /// Who does the background work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum World {
-    /// Whoever waits for it, in an order from this seed; besides, after an operation, so many times in sixteen.
+    /// Whoever waits for it, in an order from this seed; besides, after an operation, so many times
+    /// in sixteen.
     Steps {
         /// The seed.
         seed: u64,
@@ -46,7 +48,8 @@ impl Case {
     pub fn draw(seed: u64, operations: usize, option_sets: usize) -> impl Iterator<Item = Self> {
         let operations = generator::generate(seed, operations);
         (0..option_sets).map(move |set| {
-            let mut random = fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ set as u64);
+            let mut random =
+                fastrand::Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ set as u64);
             let world = match random.u8(..16) {
                 0 => World::Threads,
                 _ => World::Steps { seed: random.u64(..1 << 32), eagerness: random.u8(0..=16) },
@@ -78,7 +81,9 @@ impl FromStr for Case {
             let read = match line.split_once(' ') {
                 _ if line.is_empty() || line.starts_with('#') => Ok(()),
                 Some(("world", world)) => world_from(world).map(|world| case.world = world),
-                Some(("set", setting)) => setting.parse().map(|setting| case.settings.push(setting)),
+                Some(("set", setting)) => {
+                    setting.parse().map(|setting| case.settings.push(setting))
+                }
                 _ => line.parse().map(|operation| case.operations.push(operation)),
             };
             read.map_err(|error: String| format!("line {}: {error}", number + 1))?;
@@ -93,7 +98,8 @@ fn world_from(text: &str) -> Result<World, String> {
     match words[..] {
         ["threads"] => Ok(World::Threads),
         ["steps", seed, eagerness] => {
-            let read = steps(seed, eagerness).ok_or_else(|| format!("'{text}' are no two numbers"))?;
+            let read =
+                steps(seed, eagerness).ok_or_else(|| format!("'{text}' are no two numbers"))?;
             Ok(World::Steps { seed: read.0, eagerness: read.1 })
         }
         _ => Err(format!("'{text}' is no world")),

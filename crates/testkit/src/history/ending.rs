@@ -18,7 +18,10 @@ impl Life {
             balance::check_open(&self.env, &self.db);
         }
         let families = self.chosen.own.values().chain([&self.chosen.options.cf]);
-        balance::close(self.db, &balance::directories(Path::new(DIRECTORY), &self.chosen.options, families));
+        balance::close(
+            self.db,
+            &balance::directories(Path::new(DIRECTORY), &self.chosen.options, families),
+        );
         assert_eq!(self.fs.open_files(), 0, "files are open that a closed database had");
         self.tally
     }

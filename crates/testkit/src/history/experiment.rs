@@ -37,7 +37,12 @@ struct Totals {
 
 impl Campaign {
     /// One that has done nothing yet.
-    pub fn new(operations: usize, option_sets: usize, shrink_seconds: u64, directory: PathBuf) -> Self {
+    pub fn new(
+        operations: usize,
+        option_sets: usize,
+        shrink_seconds: u64,
+        directory: PathBuf,
+    ) -> Self {
         Self { operations, option_sets, shrink_seconds, directory, totals: Mutex::default() }
     }
 
@@ -81,8 +86,11 @@ impl Campaign {
     pub fn figures(&self) -> String {
         let Totals { histories, lives, tally, settings } = self.totals.lock().clone();
         let operations: u64 = tally.operations.values().sum();
-        let kinds: Vec<_> = tally.operations.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-        let known = CHOICES.iter().flat_map(|choice| choice.values.iter().map(|value| (choice.name, *value)));
+        let kinds: Vec<_> =
+            tally.operations.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        let known = CHOICES
+            .iter()
+            .flat_map(|choice| choice.values.iter().map(|value| (choice.name, *value)));
         let known: BTreeSet<_> = known.collect();
         format!(
             "{histories} histories, {lives} lives with different options, {operations} operations, {} changes of disks\n\
@@ -117,7 +125,8 @@ fn write(path: &std::path::Path, text: &str) -> Result<()> {
 /// # Panics
 /// At the first failure, with all about it.
 pub fn experiment(seeds: std::ops::Range<u64>) {
-    // A deliberate breakage need not be understood, and is to be found however rare what it takes is drawn.
+    // A deliberate breakage need not be understood, and is to be found however rare what it takes
+    // is drawn.
     let broken = std::env::var_os("FLAGSTONE_MUTANT").is_some();
     let (shrink_seconds, patience) = if broken { (0, 10) } else { (30, 1) };
     let seeds = seeds.start..seeds.end * patience;

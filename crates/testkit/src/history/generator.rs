@@ -1,11 +1,11 @@
 //! Random histories, from a seed and from nothing else.
 //!
-//! Each history has its own mixture: of every kind of operation there may be none, few, the usual number, or many. So some
-//! histories are about one thing, and rare combinations get their turn.
+//! Each history has its own mixture: of every kind of operation there may be none, few, the usual
+//! number, or many. So some histories are about one thing, and rare combinations get their turn.
 
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
-    FlushOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions,
+    CompactRangeOptions, FlushOptions,
 };
 
 use flagstone::base::compression::CompressionType;
@@ -91,10 +91,15 @@ enum Kind {
 pub fn generate(seed: u64, operations: usize) -> Vec<Operation> {
     let mut history = History::new(seed);
     let begins = if history.is_by_hand { compactions_by_hand() } else { Vec::new() };
-    begins.into_iter().chain(std::iter::repeat_with(|| history.operation())).take(operations).collect()
+    begins
+        .into_iter()
+        .chain(std::iter::repeat_with(|| history.operation()))
+        .take(operations)
+        .collect()
 }
 
-/// Nothing is compacted but what is asked for: tables go to any level, and levels are moved between others.
+/// Nothing is compacted but what is asked for: tables go to any level, and levels are moved between
+/// others.
 fn compactions_by_hand() -> Vec<Operation> {
     let change = ("disable_auto_compactions".to_string(), "true".to_string());
     let of = |family: &str| Operation::SetOptions {
@@ -120,8 +125,8 @@ struct History {
     deletes: u8,
     /// Of sixteen batches, so many hold more than one edit.
     batches: u8,
-    /// Of a hundred keys, so many are in capital letters, and so many have zeros behind them: others than those without, or the
-    /// same, as the family's order is.
+    /// Of a hundred keys, so many are in capital letters, and so many have zeros behind them:
+    /// others than those without, or the same, as the family's order is.
     capitals: u8,
     padded: u8,
     /// Of a hundred compactions of ranges, so many are of one key, and so many move a level.
@@ -229,8 +234,13 @@ impl History {
             };
         }
         if self.percent(self.ranges) {
-            let Edit::DeleteRange { begin, end } = self.generator.range() else { unreachable!("a range") };
-            return Edit::DeleteRange { begin: self.in_some_form(begin), end: self.in_some_form(end) };
+            let Edit::DeleteRange { begin, end } = self.generator.range() else {
+                unreachable!("a range")
+            };
+            return Edit::DeleteRange {
+                begin: self.in_some_form(begin),
+                end: self.in_some_form(end),
+            };
         }
         if self.percent(self.merges) {
             return Edit::Merge { key, operand: self.generator.operand() };
@@ -293,7 +303,11 @@ impl History {
 
     fn next_batch(&mut self) -> Operation {
         let from = self.maybe_key(20);
-        Operation::NextBatch { index: self.below(100), from, max_entries: [1, 3, 20, 1000][self.below(4)] }
+        Operation::NextBatch {
+            index: self.below(100),
+            from,
+            max_entries: [1, 3, 20, 1000][self.below(4)],
+        }
     }
 
     fn compact_range(&mut self) -> Operation {
@@ -334,7 +348,8 @@ impl History {
         let (family, level) = (self.family(), self.below(8));
         let tables = (0..1 + self.below(4)).map(|_| self.below(100)).collect();
         let options = CompactFilesOptions {
-            compression: [None, None, Some(Compression::None), Some(Compression::Zstd)][self.below(4)],
+            compression: [None, None, Some(Compression::None), Some(Compression::Zstd)]
+                [self.below(4)],
             output_file_size_limit: [0, 0, 1, 3000][self.below(4)],
             output_path_id: [None, None, Some(0), Some(1)][self.below(4)],
             max_subcompactions: [0, 0, 1, 4][self.below(4)],
@@ -352,12 +367,16 @@ impl History {
         let of_database = self.percent(20);
         let scope = if of_database { Scope::Database } else { Scope::Family };
         let changes = settings::random_changes(&mut self.generator.random, scope);
-        let changes = changes.into_iter().map(|(name, value)| (name.to_string(), value.to_string()));
-        Operation::SetOptions { changes: changes.collect(), family: (!of_database).then(|| self.family()) }
+        let changes =
+            changes.into_iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        Operation::SetOptions {
+            changes: changes.collect(),
+            family: (!of_database).then(|| self.family()),
+        }
     }
 
-    /// One as a rule; now and then several, of which some may be named twice. Then the power may have failed meanwhile: they
-    /// are there together, or none is.
+    /// One as a rule; now and then several, of which some may be named twice. Then the power may
+    /// have failed meanwhile: they are there together, or none is.
     fn create_families(&mut self) -> Operation {
         let count = [1, 1, 2, 3][self.below(4)];
         if count > 1 && self.percent(40) {
@@ -408,18 +427,31 @@ impl History {
             Kind::DropSnapshot => Operation::DropSnapshot(self.below(100)),
             Kind::OpenIterator => {
                 let (lower, upper) = (self.maybe_key(30), self.maybe_key(30));
-                Operation::OpenIterator { family: self.family(), snapshot: self.snapshot(), lower, upper }
+                Operation::OpenIterator {
+                    family: self.family(),
+                    snapshot: self.snapshot(),
+                    lower,
+                    upper,
+                }
             }
             Kind::OpenScan => {
                 let (lower, upper) = (self.maybe_key(30), self.maybe_key(30));
-                Operation::OpenScan { family: self.family(), snapshot: self.snapshot(), lower, upper }
+                Operation::OpenScan {
+                    family: self.family(),
+                    snapshot: self.snapshot(),
+                    lower,
+                    upper,
+                }
             }
             Kind::NextBatch => self.next_batch(),
-            Kind::MoveIterator => Operation::MoveIterator { index: self.below(100), moves: self.moves() },
+            Kind::MoveIterator => {
+                Operation::MoveIterator { index: self.below(100), moves: self.moves() }
+            }
             Kind::DropIterator => Operation::DropIterator(self.below(100)),
             Kind::RefreshIterator => Operation::RefreshIterator(self.below(100)),
             Kind::Flush => {
-                let options = FlushOptions { wait: !self.percent(30), allow_write_stall: self.percent(30) };
+                let options =
+                    FlushOptions { wait: !self.percent(30), allow_write_stall: self.percent(30) };
                 Operation::Flush { family: self.family(), options }
             }
             Kind::FlushAll => Operation::FlushAll,
@@ -434,7 +466,9 @@ impl History {
             Kind::CreateFamilies => self.create_families(),
             Kind::DropFamily => Operation::DropFamily(PASSING[self.below(3)].to_string()),
             Kind::Checkpoint => Operation::Checkpoint,
-            Kind::Reopen => Operation::Reopen(settings::random_reopening(&mut self.generator.random, &ALL)),
+            Kind::Reopen => {
+                Operation::Reopen(settings::random_reopening(&mut self.generator.random, &ALL))
+            }
             Kind::ReadOnly => Operation::ReadOnly,
             Kind::Background => Operation::Background(1 + self.below(4)),
             Kind::Idle => Operation::Idle,

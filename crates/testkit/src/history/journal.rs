@@ -1,15 +1,18 @@
 //! What may be found after a crash.
 //!
-//! **The promise.** There is a point in history such that every family holds what was written up to it: at or after every
-//! write that was acknowledged as durable, at or before the last that was begun; whole batches. Families exist if their
-//! creation was acknowledged, and no longer if their drop was.
+//! **The promise.** There is a point in history such that every family holds what was written up to
+//! it: at or after every write that was acknowledged as durable, at or before the last that was
+//! begun; whole batches. Families exist if their creation was acknowledged, and no longer if their
+//! drop was.
 //!
-//! **Without the WAL.** A write that skipped the WAL is there if the family was flushed since, else not. So for each family
-//! there is a second point, the last flush that counts: of the writes from there up to the point in history, only the
-//! logged ones are there. With `atomic_flush` this second point is one for all families, at or after the last flush of any.
+//! **Without the WAL.** A write that skipped the WAL is there if the family was flushed since, else
+//! not. So for each family there is a second point, the last flush that counts: of the writes from
+//! there up to the point in history, only the logged ones are there. With `atomic_flush` this
+//! second point is one for all families, at or after the last flush of any.
 //!
-//! **Algorithm.** For each family, the contents are worked out for every point in history (and every flush); the points at
-//! which they equal what was found are noted; one point must fit all families. With `atomic_flush`, one flush must, too.
+//! **Algorithm.** For each family, the contents are worked out for every point in history (and
+//! every flush); the points at which they equal what was found are noted; one point must fit all
+//! families. With `atomic_flush`, one flush must, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,13 +27,15 @@ pub struct Journal {
     durable: Vec<(usize, usize)>,
     /// From this moment on, so many events had reached the file system.
     written: Vec<(usize, usize)>,
-    /// From this moment on, all writes to this family among the first so many events were in tables.
+    /// From this moment on, all writes to this family among the first so many events were in
+    /// tables.
     flushed: Vec<(usize, String, usize)>,
     /// Whether every flush was of all families.
     flushes_together: bool,
 }
 
-/// What a family holds if it was flushed last at one of these points: what was found, at these points in history.
+/// What a family holds if it was flushed last at one of these points: what was found, at these
+/// points in history.
 struct Fit {
     flushes: Range<usize>,
     points: BTreeSet<usize>,
@@ -132,12 +137,15 @@ impl Journal {
         let mut fits = Vec::new();
         for (name, family) in &found.families {
             let of_family = self.fits_of(crash, name, family, lived, least..begun + 1);
-            let points: BTreeSet<_> = of_family.iter().flat_map(|fit| &fit.points).copied().collect();
+            let points: BTreeSet<_> =
+                of_family.iter().flat_map(|fit| &fit.points).copied().collect();
             common.retain(|point| points.contains(point));
             by_family.push((name, points));
             fits.push(of_family);
         }
-        if !common.is_empty() && (!self.flushes_together || self.is_one_flush(crash, &fits, &common)) {
+        if !common.is_empty()
+            && (!self.flushes_together || self.is_one_flush(crash, &fits, &common))
+        {
             return Ok(());
         }
         if !common.is_empty() {
@@ -161,14 +169,17 @@ impl Journal {
     fn is_one_flush(&self, crash: Crash, fits: &[Vec<Fit>], points: &BTreeSet<usize>) -> bool {
         let acknowledged = self.flushed.iter().filter(|(moment, ..)| *moment <= crash.at);
         let last = acknowledged.map(|(_, _, count)| *count).max().unwrap_or(0);
-        let begins = fits.iter().flatten().map(|fit| fit.flushes.start).filter(|begin| *begin > last);
+        let begins =
+            fits.iter().flatten().map(|fit| fit.flushes.start).filter(|begin| *begin > last);
         let mut flushes = std::iter::once(last).chain(begins);
         flushes.any(|flush| {
             let at_flush = |of_family: &Vec<Fit>, point: &usize| {
                 let fit = of_family.iter().find(|fit| fit.flushes.contains(&flush));
                 fit.is_some_and(|fit| fit.points.contains(point))
             };
-            points.range(flush..).any(|point| fits.iter().all(|of_family| at_flush(of_family, point)))
+            points
+                .range(flush..)
+                .any(|point| fits.iter().all(|of_family| at_flush(of_family, point)))
         })
     }
 
@@ -186,11 +197,12 @@ impl Journal {
 
     /// A family's life: the event that created it, if one did, and its contents then.
     fn origin(&self, name: &str, lived: usize) -> (usize, Family) {
-        let created =
-            self.events[..lived].iter().enumerate().rev().find_map(|(index, event)| match &event.what {
+        let created = self.events[..lived].iter().enumerate().rev().find_map(|(index, event)| {
+            match &event.what {
                 What::Create(families) => families.get(name).map(|empty| (index + 1, empty)),
                 _ => None,
-            });
+            }
+        });
         match created {
             Some((index, empty)) => (index, empty.clone()),
             None => (0, self.base.families.get(name).cloned().unwrap_or_default()),
@@ -214,7 +226,8 @@ impl Journal {
         }
     }
 
-    /// The points in history, of those asked about, at which the family may have held what was found, for each flush.
+    /// The points in history, of those asked about, at which the family may have held what was
+    /// found, for each flush.
     fn fits_of(
         &self,
         crash: Crash,
@@ -225,7 +238,8 @@ impl Journal {
     ) -> Vec<Fit> {
         let (origin, mut first) = self.origin(name, lived);
         first.losses = found.losses;
-        let flushes = self.flushed.iter().filter(|(moment, of, _)| *moment <= crash.at && of == name);
+        let flushes =
+            self.flushed.iter().filter(|(moment, of, _)| *moment <= crash.at && of == name);
         let flushed = flushes.map(|(_, _, count)| *count).max().unwrap_or(0).max(origin);
         // After the last write that the flush covers.
         let flushed = (origin..flushed).rev().find(|index| self.touches(*index, name, false));
@@ -246,7 +260,10 @@ impl Journal {
                     Self::apply(&mut family, name, &self.events[point - 1], true);
                 }
                 // Before its creation, a family is empty at every point.
-                if point >= points.start && (point >= flush || flush == origin) && family.may_be(found) {
+                if point >= points.start
+                    && (point >= flush || flush == origin)
+                    && family.may_be(found)
+                {
                     fitting.insert(point);
                 }
             }
@@ -268,12 +285,15 @@ impl Journal {
         }
         let found = &found.families[name];
         expected.losses = found.losses;
-        let differs = |key: &Vec<u8>| !expected.accepts(key, found.entries.get(key).map(Vec::as_slice));
+        let differs =
+            |key: &Vec<u8>| !expected.accepts(key, found.entries.get(key).map(Vec::as_slice));
         let lost = expected.entries.iter().find(|(key, _)| differs(key));
         let back = found.entries.keys().find(|key| !expected.entries.contains_key(*key));
         let show = |key: &Vec<u8>| key.escape_ascii().to_string();
         match (lost, back) {
-            (Some((key, _)), _) => format!("; of {name}, {} is the first to differ from the end", show(key)),
+            (Some((key, _)), _) => {
+                format!("; of {name}, {} is the first to differ from the end", show(key))
+            }
             (None, Some(key)) => format!("; of {name}, {} is too much", show(key)),
             (None, None) => String::new(),
         }

@@ -9,8 +9,8 @@ use flagstone::base::{Code, Error, Snapshot};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, FileSystem};
 use flagstone::options::{
-    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, CompactionControl, CompactionStyle,
-    ReadOptions, RecoveryMode,
+    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, CompactionControl,
+    CompactionStyle, ReadOptions, RecoveryMode,
 };
 
 use super::along::Written;
@@ -144,16 +144,21 @@ impl Life {
     }
 
     pub(super) fn family(&self, name: &str) -> Option<ColumnFamily> {
-        self.model.families.contains_key(name).then(|| self.db.column_family(name).expect("it exists"))
+        self.model
+            .families
+            .contains_key(name)
+            .then(|| self.db.column_family(name).expect("it exists"))
     }
 
-    /// A number below `limit` that differs from operation to operation, for what must make no difference.
+    /// A number below `limit` that differs from operation to operation, for what must make no
+    /// difference.
     pub(super) fn any(&self, limit: usize) -> usize {
         let mixed = (self.turn + limit as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         mixed as usize % limit
     }
 
-    /// The snapshot of that index, and what it holds; as of now without an index, or without snapshots.
+    /// The snapshot of that index, and what it holds; as of now without an index, or without
+    /// snapshots.
     pub(super) fn moment(&self, snapshot: Option<usize>) -> (ReadOptions, &Model) {
         let plain = ReadOptions {
             total_order_seek: true,
@@ -180,7 +185,9 @@ impl Life {
             Operation::PutStream { durability, family, key, buffer, pieces } => {
                 self.put_stream(*durability, family, key, *buffer, pieces);
             }
-            Operation::SetOptions { family, changes } => self.set_options(family.as_deref(), changes),
+            Operation::SetOptions { family, changes } => {
+                self.set_options(family.as_deref(), changes)
+            }
             Operation::CreateFamilies(names) => self.create_families(names),
             Operation::DropFamily(name) => self.drop_family(name),
             Operation::Checkpoint => self.checkpoint(),
@@ -213,13 +220,18 @@ impl Life {
 
     /// What changes nothing that is stored; whether it is such an operation.
     fn takes_read(&mut self, operation: &Operation) -> bool {
-        let (snapshots, readers, scans) = (self.snapshots.len(), self.readers.len(), self.scans.len());
+        let (snapshots, readers, scans) =
+            (self.snapshots.len(), self.readers.len(), self.scans.len());
         match operation {
             Operation::Get { family, snapshot, only_cached, keys } => {
                 self.get(family, *snapshot, *only_cached, keys);
             }
-            Operation::PrefixScan { family, snapshot, key } => self.prefix_scan(family, *snapshot, key),
-            Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.model.clone())),
+            Operation::PrefixScan { family, snapshot, key } => {
+                self.prefix_scan(family, *snapshot, key)
+            }
+            Operation::TakeSnapshot => {
+                self.snapshots.push((self.db.snapshot(), self.model.clone()))
+            }
             Operation::DropSnapshot(index) if snapshots > 0 => {
                 self.snapshots.swap_remove(index % snapshots);
             }
@@ -232,7 +244,9 @@ impl Life {
             Operation::DropIterator(index) if readers > 0 => {
                 self.readers.swap_remove(index % readers);
             }
-            Operation::RefreshIterator(index) if readers > 0 => self.refresh_iterator(index % readers),
+            Operation::RefreshIterator(index) if readers > 0 => {
+                self.refresh_iterator(index % readers)
+            }
             Operation::OpenScan { family, snapshot, lower, upper } => {
                 self.open_scan(family, *snapshot, lower.as_deref(), upper.as_deref());
             }
@@ -272,7 +286,8 @@ impl Life {
             }
             Operation::SuggestCompaction { family, begin, end } => {
                 if let Some(family) = self.family(family) {
-                    let suggested = self.db.suggest_compact_range(&family, begin.as_deref(), end.as_deref());
+                    let suggested =
+                        self.db.suggest_compact_range(&family, begin.as_deref(), end.as_deref());
                     suggested.expect("a suggestion");
                 }
             }
@@ -312,20 +327,33 @@ impl Life {
             Ok(()) => self.note_flush(name),
             Err(error) if was_canceled(options.control.as_ref(), &error) => {}
             Err(error) => {
-                let is_no_directory = error.code() == Code::InvalidArgument && options.target_path_id > 0;
-                let may_not_move =
-                    matches!(error.code(), Code::InvalidArgument | Code::NotSupported | Code::Aborted);
-                assert!(is_no_directory || options.change_level && may_not_move, "a compaction: {error}");
+                let is_no_directory =
+                    error.code() == Code::InvalidArgument && options.target_path_id > 0;
+                let may_not_move = matches!(
+                    error.code(),
+                    Code::InvalidArgument | Code::NotSupported | Code::Aborted
+                );
+                assert!(
+                    is_no_directory || options.change_level && may_not_move,
+                    "a compaction: {error}"
+                );
             }
         }
     }
 
-    /// Compacts tables of those that there are, in whatever level they have come to be: it may be that they cannot go there,
-    /// or that another compaction is in the way.
-    fn compact_files(&mut self, name: &str, level: usize, tables: &[usize], options: &CompactFilesOptions) {
+    /// Compacts tables of those that there are, in whatever level they have come to be: it may be
+    /// that they cannot go there, or that another compaction is in the way.
+    fn compact_files(
+        &mut self,
+        name: &str,
+        level: usize,
+        tables: &[usize],
+        options: &CompactFilesOptions,
+    ) {
         let Some(family) = self.family(name) else { return };
         let live = self.db.live_files().into_iter();
-        let there: Vec<_> = live.filter(|file| file.column_family == name && file.level.is_some()).collect();
+        let there: Vec<_> =
+            live.filter(|file| file.column_family == name && file.level.is_some()).collect();
         if there.is_empty() {
             return;
         }
@@ -353,14 +381,21 @@ impl Life {
                 Some(None) => {}
                 None => {
                     let mut options = self.chosen.options.clone();
-                    if options.set(option, value).and_then(|()| options.validate_for_writing()).is_ok() {
-                        self.db.set_db_options(&change).unwrap_or_else(|error| panic!("{change:?}: {error}"));
+                    if options
+                        .set(option, value)
+                        .and_then(|()| options.validate_for_writing())
+                        .is_ok()
+                    {
+                        self.db
+                            .set_db_options(&change)
+                            .unwrap_or_else(|error| panic!("{change:?}: {error}"));
                         self.chosen.options = options;
                     }
                 }
                 Some(Some(family)) => {
                     let mut options = self.chosen.family(family.name()).clone();
-                    let set = options.set(option, value).and_then(|()| options.validate_for_writing());
+                    let set =
+                        options.set(option, value).and_then(|()| options.validate_for_writing());
                     if set.and_then(|()| components::check(&options)).is_ok() {
                         self.db
                             .set_options(family, &change)
@@ -379,7 +414,8 @@ impl Life {
             missing.iter().map(|name| (name.as_str(), self.chosen.family(name).clone())).collect();
         let begun = self.fs.changes();
         self.db.create_column_families(&new).expect("new families");
-        let empty = missing.into_iter().map(|name| (name.clone(), empty(&self.chosen, &self.losses, name)));
+        let empty =
+            missing.into_iter().map(|name| (name.clone(), empty(&self.chosen, &self.losses, name)));
         let created: BTreeMap<_, _> = empty.collect();
         self.journal.created(begun, self.fs.changes(), created.clone());
         self.note_handed_over();
@@ -406,7 +442,8 @@ impl Life {
         }
     }
 
-    /// Adds settings that go together with those before, and takes back what was changed while the database ran.
+    /// Adds settings that go together with those before, and takes back what was changed while the
+    /// database ran.
     fn choose(&mut self, settings: &[Setting]) {
         for setting in settings {
             let mut with = self.settings.clone();
@@ -493,7 +530,8 @@ impl Life {
         } else {
             CrashFs::on(Disk::holding(&State::of(&before.after_crash(at, survival))))
         };
-        // The handle goes, with its lock; whatever it still does, it does to another disk, or to none.
+        // The handle goes, with its lock; whatever it still does, it does to another disk, or to
+        // none.
         let _ = self.db.close();
         let patient = Patience::new(self.fs.clone(), self.made.clone());
         self.env = self.env.clone().with_fs(Arc::new(patient));
@@ -552,18 +590,22 @@ impl Life {
     }
 }
 
-/// What compactions under these options may take from the families by themselves, besides what they may have taken before, if
-/// there is a before.
+/// What compactions under these options may take from the families by themselves, besides what they
+/// may have taken before, if there is a before.
 fn losses(chosen: &Chosen, before: &BTreeMap<String, Losses>) -> BTreeMap<String, Losses> {
     let with = |name: &str| {
         let options = chosen.family(name);
         let (thins, is_fifo) =
             (components::thins(options), options.compaction_style == CompactionStyle::Fifo);
         match before.get(name) {
-            Some(before) => {
-                Losses { is_thinned: before.is_thinned || thins, fifo: before.fifo.goes_on(is_fifo) }
-            }
-            None => Losses { is_thinned: thins, fifo: if is_fifo { Fifo::Oldest } else { Fifo::Nothing } },
+            Some(before) => Losses {
+                is_thinned: before.is_thinned || thins,
+                fifo: before.fifo.goes_on(is_fifo),
+            },
+            None => Losses {
+                is_thinned: thins,
+                fifo: if is_fifo { Fifo::Oldest } else { Fifo::Nothing },
+            },
         }
     };
     ALL.into_iter().map(|name| (name.to_string(), with(name))).collect()

@@ -44,7 +44,8 @@ pub enum Power {
     Random(u64),
 }
 
-/// One operation. Indexes are taken modulo what there is; families that do not exist are passed over.
+/// One operation. Indexes are taken modulo what there is; families that do not exist are passed
+/// over.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
     /// A batch.
@@ -159,7 +160,8 @@ pub enum Operation {
         family: String,
         /// The level that they go to, by the number of levels.
         level: usize,
-        /// Which, each counted from the first in the order of levels and keys, and by the number of tables.
+        /// Which, each counted from the first in the order of levels and keys, and by the number of
+        /// tables.
         tables: Vec<usize>,
         /// How.
         options: CompactFilesOptions,

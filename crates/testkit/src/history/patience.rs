@@ -1,6 +1,8 @@
-//! Losing patience: an operation that makes files without end becomes a failure, which can be shrunk.
+//! Losing patience: an operation that makes files without end becomes a failure, which can be
+//! shrunk.
 //!
-//! Files that are opened to be read do not count: with `max_open_files` each block may open its file anew.
+//! Files that are opened to be read do not count: with `max_open_files` each block may open its
+//! file anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,10 +32,12 @@ impl Made {
         *self.canceled.lock() = None;
     }
 
-    /// What cancels a compaction that is about to make its file of this number from here on, counted from 0.
+    /// What cancels a compaction that is about to make its file of this number from here on,
+    /// counted from 0.
     pub(super) fn cancel_at(&self, number: u64) -> Arc<CompactionControl> {
         let control = CompactionControl::new();
-        *self.canceled.lock() = Some((self.count.load(Ordering::Relaxed) + number, control.clone()));
+        *self.canceled.lock() =
+            Some((self.count.load(Ordering::Relaxed) + number, control.clone()));
         control
     }
 

@@ -29,7 +29,13 @@ pub(super) struct Reader {
 const ALL_HIDDEN: u64 = 1 << 40;
 
 impl Life {
-    pub(super) fn get(&self, name: &str, snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]) {
+    pub(super) fn get(
+        &self,
+        name: &str,
+        snapshot: Option<usize>,
+        only_cached: bool,
+        keys: &[Vec<u8>],
+    ) {
         let (options, model) = self.moment(snapshot);
         if let Some(handle) = self.family(name) {
             let options = ReadOptions { cache_only: only_cached, ..options };
@@ -40,14 +46,16 @@ impl Life {
             if only_cached && self.is_in_memory(name) {
                 // Values may lie in blob files that nobody lists yet.
                 for key in keys.iter().filter(|key| model.families[name].get(key).is_none()) {
-                    let found = self.db.get_with(&options, &handle, key).expect("an answer from memory");
+                    let found =
+                        self.db.get_with(&options, &handle, key).expect("an answer from memory");
                     assert!(found.is_none(), "{} is found in memory", key.escape_ascii());
                 }
             }
         }
     }
 
-    /// A family that is there, how to read it at that moment between the bounds, and what is to be found.
+    /// A family that is there, how to read it at that moment between the bounds, and what is to be
+    /// found.
     pub(super) fn within(
         &self,
         name: &str,
@@ -73,7 +81,9 @@ impl Life {
         lower: Option<&[u8]>,
         upper: Option<&[u8]>,
     ) {
-        let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else { return };
+        let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else {
+            return;
+        };
         let options = ReadOptions {
             cache_only: self.any(9) == 0,
             max_skippable_internal_keys: [0, 0, 0, 0, ALL_HIDDEN, 1, 5][self.any(7)],
@@ -84,7 +94,9 @@ impl Life {
         let needs_files = !self.is_in_memory(name);
         let iter = match self.db.iter_cf(&handle, &options) {
             // The table is not open.
-            Err(error) if options.cache_only && needs_files && error.code() == Code::Incomplete => return,
+            Err(error) if options.cache_only && needs_files && error.code() == Code::Incomplete => {
+                return;
+            }
             iter => iter.expect("an iterator"),
         };
         let (lower, upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
@@ -93,7 +105,8 @@ impl Life {
         let is_limited = options.cache_only || skips_few;
         let may_give_up = skips_few || options.cache_only && (moves_on || needs_files);
         let (name, at) = (name.to_string(), None);
-        let reader = Reader { iter, name, lower, upper, family, at, moves_on, is_limited, may_give_up };
+        let reader =
+            Reader { iter, name, lower, upper, family, at, moves_on, is_limited, may_give_up };
         self.readers.push(reader);
     }
 
@@ -119,18 +132,23 @@ impl Life {
 
     /// Another family may get the name of one that is dropped.
     pub(super) fn forget_name(&mut self, name: &str) {
-        self.readers.iter_mut().filter(|reader| reader.name == name).for_each(|reader| reader.name.clear());
+        self.readers
+            .iter_mut()
+            .filter(|reader| reader.name == name)
+            .for_each(|reader| reader.name.clear());
     }
 
-    /// With a prefix extractor, a seek that may use the filter finds the keys of its own prefix, in both directions, also where
-    /// it turns round. Without a prefix it finds all, as the ends do, unless they are bounds.
+    /// With a prefix extractor, a seek that may use the filter finds the keys of its own prefix, in
+    /// both directions, also where it turns round. Without a prefix it finds all, as the ends do,
+    /// unless they are bounds.
     pub(super) fn prefix_scan(&self, name: &str, snapshot: Option<usize>, target: &[u8]) {
         let Some(extractor) = &self.chosen.family(name).prefix_extractor else { return };
         let prefix = extractor.prefix(target);
         let [lower, upper] = self.some_bounds(name);
         let within = self.within(name, snapshot, lower.as_deref(), upper.as_deref());
         let Some((handle, options, model)) = within else { return };
-        let options = ReadOptions { total_order_seek: false, prefix_same_as_start: true, ..options };
+        let options =
+            ReadOptions { total_order_seek: false, prefix_same_as_start: true, ..options };
         let mut iter = self.db.iter_cf(&handle, &options).expect("an iterator");
         let stays = |(key, _): &Entry<'_>| prefix.is_none() || extractor.prefix(key) == prefix;
         iter.seek(target);
@@ -165,7 +183,8 @@ impl Life {
 
     /// Bounds now and then, at keys of the family.
     fn some_bounds(&self, name: &str) -> [Option<Vec<u8>>; 2] {
-        let keys: Vec<_> = self.model.families.get(name).into_iter().flat_map(Family::iter).collect();
+        let keys: Vec<_> =
+            self.model.families.get(name).into_iter().flat_map(Family::iter).collect();
         [(4, 17), (6, 19)].map(|(one_in, parts)| {
             let at = self.any(parts) * keys.len() / parts;
             let (key, _) = keys.get(at).filter(|_| self.any(one_in) == 0)?;
@@ -183,7 +202,9 @@ fn check_steps<'a>(
     count: usize,
 ) -> Option<&'a [u8]> {
     let mut check = |iter: &mut Iter| {
-        check_stop(model, &mut expected, iter, false, || "a prefix scan that turns round".to_string())
+        check_stop(model, &mut expected, iter, false, || {
+            "a prefix scan that turns round".to_string()
+        })
     };
     let mut at = check(iter);
     for _ in 0..count {
@@ -206,8 +227,8 @@ fn check_run<'a>(
     }
 }
 
-/// Compares where an iterator stands with the next entry that is expected, which is returned; without the value, if that
-/// `may_be_elsewhere` than in memory.
+/// Compares where an iterator stands with the next entry that is expected, which is returned;
+/// without the value, if that `may_be_elsewhere` than in memory.
 fn check_stop<'a>(
     family: &'a Family,
     expected: &mut dyn Iterator<Item = Entry<'a>>,
@@ -223,10 +244,17 @@ fn check_stop<'a>(
     assert_eq!(found.as_deref().map(show), expected, "{}", where_it_stands());
     if let Some(entry) = entry {
         let value = match iter.value() {
-            Err(error) if may_be_elsewhere && error.code() == Code::Incomplete => return Some(entry),
+            Err(error) if may_be_elsewhere && error.code() == Code::Incomplete => {
+                return Some(entry);
+            }
             value => value.expect("a value"),
         };
-        assert!(family.may_have(entry, value), "{}: another value at {}", where_it_stands(), show(entry.0));
+        assert!(
+            family.may_have(entry, value),
+            "{}: another value at {}",
+            where_it_stands(),
+            show(entry.0)
+        );
     }
     entry
 }

@@ -1,10 +1,12 @@
 //! Making a case that fails as short as it can.
 //!
-//! 1. Leave out operations: halves, quarters, and so on down to single ones (delta debugging); then settings.
+//! 1. Leave out operations: halves, quarters, and so on down to single ones (delta debugging); then
+//!    settings.
 //! 2. Replace each operation by a simpler one, as long as that still fails.
 //! 3. Begin again while anything became shorter and there is time.
 //!
-//! Any failure counts as the same one. With real threads a case is tried several times, and first without them.
+//! Any failure counts as the same one. With real threads a case is tried several times, and first
+//! without them.
 
 use flagstone::env::Env;
 
@@ -15,8 +17,8 @@ use crate::settings::Chosen;
 /// Trials of a case that depends on real threads.
 const TRIALS: usize = 5;
 
-/// The shortest case found within so many seconds that still fails, and what it says. `fails` tells what goes wrong with a
-/// case, if anything does.
+/// The shortest case found within so many seconds that still fails, and what it says. `fails` tells
+/// what goes wrong with a case, if anything does.
 pub fn shrink(
     case: &Case,
     said: String,
@@ -45,7 +47,8 @@ struct Shrinking<'a> {
 }
 
 impl Shrinking<'_> {
-    /// Takes a case in place of the one before if it fails; one with impossible options does not count.
+    /// Takes a case in place of the one before if it fails; one with impossible options does not
+    /// count.
     fn accepts(&mut self, case: Case) -> bool {
         if (self.is_over)() || Chosen::new(&Env::memory(), &case.settings).is_err() {
             return false;

@@ -5,7 +5,8 @@ use flagstone::options::{CompactFilesOptions, CompactRangeOptions, FlushOptions}
 use super::operation::{Durability, Operation, Power};
 use crate::model::{Edit, SINGLE};
 
-/// What to try in place of an operation. Each is shorter or plainer, so that trying comes to an end.
+/// What to try in place of an operation. Each is shorter or plainer, so that trying comes to an
+/// end.
 pub fn simpler(operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Write { durability, edits } => simpler_writes(*durability, edits),
@@ -19,15 +20,19 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
             };
             let default = CompactFilesOptions::default();
             let plainer = (*options != default).then(|| with(tables, &default));
-            plainer.into_iter().chain(fewer(tables).iter().map(|tables| with(tables, options))).collect()
+            plainer
+                .into_iter()
+                .chain(fewer(tables).iter().map(|tables| with(tables, options)))
+                .collect()
         }
         Operation::Get { family, snapshot, only_cached, keys } => {
-            let with = |snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]| Operation::Get {
-                family: family.clone(),
-                snapshot,
-                only_cached,
-                keys: keys.to_vec(),
-            };
+            let with =
+                |snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]| Operation::Get {
+                    family: family.clone(),
+                    snapshot,
+                    only_cached,
+                    keys: keys.to_vec(),
+                };
             let fewer = fewer(keys).into_iter().map(|keys| with(*snapshot, *only_cached, &keys));
             let from_files = only_cached.then(|| with(*snapshot, false, keys));
             let now = snapshot.map(|_| with(None, *only_cached, keys));
@@ -37,10 +42,16 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
             vec![Operation::Flush { family: family.clone(), options: FlushOptions::default() }]
         }
         Operation::OpenIterator { family, snapshot, lower, upper } => {
-            let with = |snapshot: &Option<usize>, lower: &Option<Vec<u8>>, upper: &Option<Vec<u8>>| {
-                let (lower, upper) = (lower.clone(), upper.clone());
-                Operation::OpenIterator { family: family.clone(), snapshot: *snapshot, lower, upper }
-            };
+            let with =
+                |snapshot: &Option<usize>, lower: &Option<Vec<u8>>, upper: &Option<Vec<u8>>| {
+                    let (lower, upper) = (lower.clone(), upper.clone());
+                    Operation::OpenIterator {
+                        family: family.clone(),
+                        snapshot: *snapshot,
+                        lower,
+                        upper,
+                    }
+                };
             let mut tried = Vec::new();
             tried.extend(snapshot.is_some().then(|| with(&None, lower, upper)));
             tried.extend(lower.is_some().then(|| with(snapshot, &None, upper)));
@@ -50,19 +61,23 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
         Operation::NextBatch { index, from: Some(_), max_entries } => {
             vec![Operation::NextBatch { index: *index, from: None, max_entries: *max_entries }]
         }
-        Operation::MoveIterator { index, moves } => {
-            fewer(moves).into_iter().map(|moves| Operation::MoveIterator { index: *index, moves }).collect()
-        }
+        Operation::MoveIterator { index, moves } => fewer(moves)
+            .into_iter()
+            .map(|moves| Operation::MoveIterator { index: *index, moves })
+            .collect(),
         Operation::CompactRange { .. } => simpler_compactions(operation),
         Operation::SetOptions { family, changes } => fewer(changes)
             .into_iter()
             .map(|changes| Operation::SetOptions { family: family.clone(), changes })
             .collect(),
-        Operation::CreateFamilies(names) => fewer(names).into_iter().map(Operation::CreateFamilies).collect(),
+        Operation::CreateFamilies(names) => {
+            fewer(names).into_iter().map(Operation::CreateFamilies).collect()
+        }
         Operation::Reopen(settings) => fewer(settings).into_iter().map(Operation::Reopen).collect(),
         Operation::Background(steps) => halves(*steps).map(Operation::Background).collect(),
         Operation::Crash { power, back } => {
-            let plainer = (*power != Power::Kept).then_some(Operation::Crash { power: Power::Kept, back: 0 });
+            let plainer =
+                (*power != Power::Kept).then_some(Operation::Crash { power: Power::Kept, back: 0 });
             let nearer = halves(*back).map(|back| Operation::Crash { power: *power, back });
             let lost = matches!(power, Power::Random(_))
                 .then_some(Operation::Crash { power: Power::Lost, back: *back });
@@ -75,14 +90,18 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
 
 /// Smaller numbers than this, down to 1.
 fn halves(number: usize) -> impl Iterator<Item = usize> {
-    [1, number / 2, number.saturating_sub(1)].into_iter().filter(move |smaller| (1..number).contains(smaller))
+    [1, number / 2, number.saturating_sub(1)]
+        .into_iter()
+        .filter(move |smaller| (1..number).contains(smaller))
 }
 
 /// A list's halves, if it is long, and the list without each of its elements.
 fn fewer<T: Clone>(all: &[T]) -> Vec<Vec<T>> {
     let (front, back) = all.split_at(all.len() / 2);
-    let halves =
-        [front, back].into_iter().filter(|half| all.len() > 3 && !half.is_empty()).map(<[T]>::to_vec);
+    let halves = [front, back]
+        .into_iter()
+        .filter(|half| all.len() > 3 && !half.is_empty())
+        .map(<[T]>::to_vec);
     let without = (0..all.len()).map(|index| {
         let (before, after) = (&all[..index], &all[index + 1..]);
         [before, after].concat()
@@ -113,7 +132,8 @@ fn simpler_writes(durability: Durability, edits: &[(String, Edit)]) -> Vec<Opera
 fn simpler_edits(edit: &Edit) -> Vec<Edit> {
     match edit {
         Edit::Put { key, value } => {
-            let put = |key: &[u8], value: &[u8]| Edit::Put { key: key.to_vec(), value: value.to_vec() };
+            let put =
+                |key: &[u8], value: &[u8]| Edit::Put { key: key.to_vec(), value: value.to_vec() };
             let values = simpler_values(value).into_iter().map(|value| put(key, &value));
             values.chain(simpler_key(key).map(|key| put(&key, value))).collect()
         }
@@ -124,7 +144,8 @@ fn simpler_edits(edit: &Edit) -> Vec<Edit> {
             std::iter::once(put).chain(merges).collect()
         }
         Edit::DeleteRange { begin, .. } => {
-            let delete = (begin.first() != Some(&SINGLE)).then(|| Edit::Delete { key: begin.clone() });
+            let delete =
+                (begin.first() != Some(&SINGLE)).then(|| Edit::Delete { key: begin.clone() });
             delete.into_iter().collect()
         }
         Edit::Delete { .. } | Edit::SingleDelete { .. } => Vec::new(),
@@ -142,10 +163,11 @@ fn simpler_streams(operation: &Operation) -> Vec<Operation> {
         let (durability, family, key, buffer) = (*durability, family.clone(), key.clone(), *buffer);
         Operation::PutStream { durability, family, key, buffer, pieces }
     };
-    let shorter = pieces.iter().enumerate().filter(|(_, piece)| piece.len() > 3).map(|(at, piece)| {
-        let half = piece[..piece.len() / 2].to_vec();
-        [&pieces[..at], &[half], &pieces[at + 1..]].concat()
-    });
+    let shorter =
+        pieces.iter().enumerate().filter(|(_, piece)| piece.len() > 3).map(|(at, piece)| {
+            let half = piece[..piece.len() / 2].to_vec();
+            [&pieces[..at], &[half], &pieces[at + 1..]].concat()
+        });
     let pieces = fewer(pieces).into_iter().chain(shorter).map(with);
     std::iter::once(write).chain(pieces).collect()
 }
@@ -172,7 +194,9 @@ fn simpler_key(key: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn simpler_compactions(operation: &Operation) -> Vec<Operation> {
-    let Operation::CompactRange { family, begin, end, options } = operation else { return Vec::new() };
+    let Operation::CompactRange { family, begin, end, options } = operation else {
+        return Vec::new();
+    };
     let with = |begin: &Option<Vec<u8>>, end: &Option<Vec<u8>>, options: CompactRangeOptions| {
         let (begin, end) = (begin.clone(), end.clone());
         Operation::CompactRange { family: family.clone(), begin, end, options }
@@ -194,7 +218,9 @@ fn simpler_compactions(operation: &Operation) -> Vec<Operation> {
         part(|options, default| options.target_level = default.target_level),
         part(|options, _| options.target_path_id = 0),
         part(|options, _| options.max_subcompactions = 0),
-        part(|options, default| options.bottommost_level_compaction = default.bottommost_level_compaction),
+        part(|options, default| {
+            options.bottommost_level_compaction = default.bottommost_level_compaction
+        }),
         part(|options, default| {
             options.blob_garbage_collection_policy = default.blob_garbage_collection_policy;
         }),
@@ -203,7 +229,10 @@ fn simpler_compactions(operation: &Operation) -> Vec<Operation> {
         }),
     ];
     tried.extend(
-        parts.into_iter().filter(|plainer| plainer != options).map(|options| with(begin, end, options)),
+        parts
+            .into_iter()
+            .filter(|plainer| plainer != options)
+            .map(|options| with(begin, end, options)),
     );
     tried
 }

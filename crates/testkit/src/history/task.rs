@@ -44,7 +44,9 @@ impl Life {
             let single = block_on(self.db.get_async(options, handle, key));
             for (way, found) in [("get_async", single), ("multi_get_async", joint)] {
                 let found = match found {
-                    Err(error) if options.cache_only && error.code() == Code::Incomplete => continue,
+                    Err(error) if options.cache_only && error.code() == Code::Incomplete => {
+                        continue;
+                    }
                     found => found.expect("a lookup"),
                 };
                 assert!(
@@ -66,7 +68,9 @@ impl Life {
         lower: Option<&[u8]>,
         upper: Option<&[u8]>,
     ) {
-        let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else { return };
+        let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else {
+            return;
+        };
         let entries = self.db.iter_async(&handle, &options);
         if self.scans.len() == SCANS_MAX {
             self.scans.remove(0);
@@ -76,7 +80,8 @@ impl Life {
 }
 
 impl Scan {
-    /// Reads on, from a key on if one is given. A batch may end before it is full; at the end there is none.
+    /// Reads on, from a key on if one is given. A batch may end before it is full; at the end there
+    /// is none.
     pub(super) fn next_batch(&mut self, from: Option<&[u8]>, max_entries: usize) {
         if let Some(target) = from {
             self.entries.seek(target);
@@ -93,13 +98,15 @@ impl Scan {
         };
         for (key, value) in &batch {
             let entry = family.stop(&mut expected, Some(key));
-            let is_right = entry
-                .is_some_and(|entry| *family.known_as(key) == **entry.0 && family.may_have(entry, value));
+            let is_right = entry.is_some_and(|entry| {
+                *family.known_as(key) == **entry.0 && family.may_have(entry, value)
+            });
             let next = entry.map(|(key, _)| key.escape_ascii().to_string());
             assert!(is_right, "a batch: found {}, expected {next:?}", key.escape_ascii());
         }
         if batch.is_empty() {
-            let missing = family.stop(&mut expected, None).map(|(key, _)| key.escape_ascii().to_string());
+            let missing =
+                family.stop(&mut expected, None).map(|(key, _)| key.escape_ascii().to_string());
             assert_eq!(missing, None, "a scan in batches ends");
         }
         drop(expected);

@@ -32,8 +32,8 @@ use std::str::FromStr;
 
 use flagstone::base::compression::CompressionType;
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
-    FlushOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions,
+    CompactRangeOptions, FlushOptions,
 };
 
 use super::operation::{Durability, Move, Operation, Power};
@@ -42,8 +42,11 @@ use crate::model::Edit;
 /// Runs of one byte are abbreviated from this length on.
 const RUN: usize = 8;
 
-const DURABILITIES: [(&str, Durability); 3] =
-    [("logged", Durability::Logged), ("synced", Durability::Synced), ("unlogged", Durability::Unlogged)];
+const DURABILITIES: [(&str, Durability); 3] = [
+    ("logged", Durability::Logged),
+    ("synced", Durability::Synced),
+    ("unlogged", Durability::Unlogged),
+];
 
 const REWRITES: [(&str, BottommostLevelCompaction); 4] = [
     ("skip", BottommostLevelCompaction::Skip),
@@ -113,7 +116,8 @@ fn bytes(word: &str) -> Result<Vec<u8>, String> {
     while let Some(&first) = rest.first() {
         let count = if first == b'{' {
             let star = rest.iter().position(|&byte| byte == b'*').ok_or_else(wrong)?;
-            let count = std::str::from_utf8(&rest[1..star]).ok().and_then(|count| count.parse().ok());
+            let count =
+                std::str::from_utf8(&rest[1..star]).ok().and_then(|count| count.parse().ok());
             rest = &rest[star + 1..];
             Some(count.filter(|count| *count <= 1 << 20).ok_or_else(wrong)?)
         } else {
@@ -155,7 +159,9 @@ fn print_edit((family, edit): &(String, Edit)) -> String {
         Edit::Delete { key } => format!("{family} delete {}", word(key)),
         Edit::SingleDelete { key } => format!("{family} single-delete {}", word(key)),
         Edit::Merge { key, operand } => format!("{family} merge {} {}", word(key), word(operand)),
-        Edit::DeleteRange { begin, end } => format!("{family} delete-range {} {}", word(begin), word(end)),
+        Edit::DeleteRange { begin, end } => {
+            format!("{family} delete-range {} {}", word(begin), word(end))
+        }
     }
 }
 
@@ -183,7 +189,11 @@ fn print_compaction(options: &CompactRangeOptions) -> String {
     let rewrite = options.bottommost_level_compaction;
     add(rewrite != default.bottommost_level_compaction, "rewrite", &name_of(&REWRITES, &rewrite));
     let collect = options.blob_garbage_collection_policy;
-    add(collect != default.blob_garbage_collection_policy, "collect", &name_of(&COLLECTIONS, &collect));
+    add(
+        collect != default.blob_garbage_collection_policy,
+        "collect",
+        &name_of(&COLLECTIONS, &collect),
+    );
     let cutoff = options.blob_garbage_collection_age_cutoff;
     add(cutoff != default.blob_garbage_collection_age_cutoff, "cutoff", &cutoff);
     add(options.change_level, "change", &true);
@@ -245,13 +255,19 @@ impl fmt::Display for Operation {
                 write!(f, " {} {}", name_of(&DURABILITIES, durability), edits.join(" ; "))
             }
             Self::PutStream { durability, family, key, buffer, pieces } => {
-                let (durability, family) = (name_of(&DURABILITIES, durability), family_word(family));
+                let (durability, family) =
+                    (name_of(&DURABILITIES, durability), family_word(family));
                 write!(f, " {durability} {family} {} {buffer}", word(key))?;
                 pieces.iter().try_for_each(|piece| write!(f, " {}", word(piece)))
             }
             Self::Get { family, snapshot, only_cached, keys } => {
                 let from = if *only_cached { "cached" } else { "any" };
-                write!(f, " {from} {} {}", family_word(family), optional(snapshot, usize::to_string))?;
+                write!(
+                    f,
+                    " {from} {} {}",
+                    family_word(family),
+                    optional(snapshot, usize::to_string)
+                )?;
                 keys.iter().try_for_each(|key| write!(f, " {}", word(key)))
             }
             Self::PrefixScan { family, snapshot, key } => {
@@ -275,7 +291,9 @@ impl fmt::Display for Operation {
                 write!(f, " {}", optional(family, family_word))?;
                 changes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
             }
-            Self::Reopen(settings) => settings.iter().try_for_each(|setting| write!(f, " {setting}")),
+            Self::Reopen(settings) => {
+                settings.iter().try_for_each(|setting| write!(f, " {setting}"))
+            }
             Self::Crash { power, back } => match power {
                 Power::Kept => write!(f, " kept {back}"),
                 Power::Lost => write!(f, " lost {back}"),
@@ -331,7 +349,10 @@ impl<'a> Words<'a> {
     }
 
     /// `None` for a lone minus.
-    fn optional<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, String>) -> Result<Option<T>, String> {
+    fn optional<T>(
+        &mut self,
+        read: impl Fn(&mut Self) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
         if self.rest.next_if_eq(&"-").is_some() { Ok(None) } else { read(self).map(Some) }
     }
 
@@ -372,7 +393,8 @@ impl<'a> Words<'a> {
 
     fn change(&mut self) -> Result<(String, String), String> {
         let text = self.text()?;
-        let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' is not name=value"))?;
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("'{text}' is not name=value"))?;
         Ok((name.to_string(), value.to_string()))
     }
 
@@ -386,7 +408,8 @@ impl<'a> Words<'a> {
                 "rewrite" => options.bottommost_level_compaction = named(&REWRITES, &value)?,
                 "collect" => options.blob_garbage_collection_policy = named(&COLLECTIONS, &value)?,
                 "cutoff" => {
-                    options.blob_garbage_collection_age_cutoff = value.parse().map_err(|_| wrong())?;
+                    options.blob_garbage_collection_age_cutoff =
+                        value.parse().map_err(|_| wrong())?;
                 }
                 "change" => options.change_level = value == "true",
                 "level" => options.target_level = value.parse().map_err(|_| wrong())?,
@@ -504,7 +527,9 @@ impl FromStr for Operation {
                 upper: words.optional(Words::key)?,
             },
             "next-batch" => words.next_batch()?,
-            "move-iterator" => Self::MoveIterator { index: words.number()?, moves: words.all(Words::step)? },
+            "move-iterator" => {
+                Self::MoveIterator { index: words.number()?, moves: words.all(Words::step)? }
+            }
             "drop-iterator" => Self::DropIterator(words.number()?),
             "refresh-iterator" => Self::RefreshIterator(words.number()?),
             "flush" => words.flush()?,
@@ -517,9 +542,10 @@ impl FromStr for Operation {
                 end: words.optional(Words::key)?,
             },
             "delete-files" => words.delete_files()?,
-            "set-options" => {
-                Self::SetOptions { family: words.optional(Words::name)?, changes: words.all(Words::change)? }
-            }
+            "set-options" => Self::SetOptions {
+                family: words.optional(Words::name)?,
+                changes: words.all(Words::change)?,
+            },
             "create-families" => Self::CreateFamilies(words.all(Words::name)?),
             "drop-family" => Self::DropFamily(words.name()?),
             "checkpoint" => Self::Checkpoint,

@@ -49,7 +49,8 @@ impl Life {
         self.note_write(begun, written, &options);
     }
 
-    /// Of a write that is refused, as it would have to wait, nothing is there: it is as if it had not been tried.
+    /// Of a write that is refused, as it would have to wait, nothing is there: it is as if it had
+    /// not been tried.
     fn write_in_the_end(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
         match self.db.write_with(options, batch.clone()) {
             Err(error) if options.no_slowdown && error.code() == Code::Incomplete => {
@@ -62,8 +63,9 @@ impl Life {
         }
     }
 
-    /// Whether a write may have to wait: by what the database says of itself; for compactions, if it gives way to them; or before
-    /// the end of the space that blob files may take, of which there are some, or WALs, which a flush is to let go of.
+    /// Whether a write may have to wait: by what the database says of itself; for compactions, if
+    /// it gives way to them; or before the end of the space that blob files may take, of which
+    /// there are some, or WALs, which a flush is to let go of.
     fn may_hold_up(&self, options: &WriteOptions) -> bool {
         let says = |name| self.db.aggregated_int_property(name).expect("a known property") > 0;
         let files = self.db.live_files();
@@ -88,7 +90,8 @@ impl Life {
         says("rocksdb.is-write-stopped")
             || says("rocksdb.actual-delayed-write-rate")
             || self.db.column_families().iter().any(holds_up)
-            || self.chosen.options.db.max_total_wal_size > 0 && says("rocksdb.num-immutable-mem-table")
+            || self.chosen.options.db.max_total_wal_size > 0
+                && says("rocksdb.num-immutable-mem-table")
     }
 
     /// Writes a value piece by piece, if the family may be given it.
@@ -113,7 +116,8 @@ impl Life {
             ..WriteOptions::default()
         };
         let begun = self.fs.changes();
-        let mut writer = self.db.put_stream(&handle, key, &options).expect("a stream").with_buffer(buffer);
+        let mut writer =
+            self.db.put_stream(&handle, key, &options).expect("a stream").with_buffer(buffer);
         pieces.iter().for_each(|piece| writer.append(piece).expect("a piece"));
         writer.commit().expect("a write");
         let mut batch = WriteBatch::new();
@@ -137,8 +141,9 @@ impl Life {
         }
     }
 
-    /// What lay in the tables may come to light again in older versions, until the range is deleted. Nobody can say what
-    /// snapshots see of it, nor what a crash before that deletion leaves.
+    /// What lay in the tables may come to light again in older versions, until the range is
+    /// deleted. Nobody can say what snapshots see of it, nor what a crash before that deletion
+    /// leaves.
     pub(super) fn delete_files(&mut self, name: &str, begin: &[u8], end: &[u8], include_end: bool) {
         let Some(handle) = self.family(name) else { return };
         let family = &self.model.families[name];
@@ -146,7 +151,8 @@ impl Life {
         // What has no bound reaches to keys at which, or behind which, nothing is written.
         let (is_from_first, is_to_last) = (self.any(5) == 0, self.any(7) == 0);
         let (first, last) = family.ends();
-        let (begin, end) = (if is_from_first { first } else { begin }, if is_to_last { last } else { end });
+        let (begin, end) =
+            (if is_from_first { first } else { begin }, if is_to_last { last } else { end });
         let include_end = is_to_last || include_end && family.may_overwrite(end);
         self.snapshots.clear();
         self.scans.clear();
@@ -168,13 +174,15 @@ impl Life {
     }
 }
 
-/// The edit as the family may be given it: ranges begin before they end, and the contracts of keys that are put
-/// once are kept.
+/// The edit as the family may be given it: ranges begin before they end, and the contracts of keys
+/// that are put once are kept.
 fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
     match edit {
         Edit::Put { key, .. } => family.may_put(key).then(|| edit.clone()),
         Edit::SingleDelete { key } => family.may_single_delete(key).then(|| edit.clone()),
-        Edit::Delete { key } | Edit::Merge { key, .. } => family.may_overwrite(key).then(|| edit.clone()),
+        Edit::Delete { key } | Edit::Merge { key, .. } => {
+            family.may_overwrite(key).then(|| edit.clone())
+        }
         Edit::DeleteRange { begin, end } if family.is_before(end, begin) => {
             Some(Edit::DeleteRange { begin: end.clone(), end: begin.clone() })
         }

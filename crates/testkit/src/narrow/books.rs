@@ -25,14 +25,19 @@ use crate::{Generator, Model, compare, for_each_seed, settings, steps};
 pub fn check_books(env: &Env, directory: &Path) {
     let listed = manifest::list_column_families(env, directory).expect("a readable MANIFEST");
     let paths = DataPaths::single(directory);
-    let spec =
-        |name| FamilySpec { name, comparator: Comparator::Bytewise, paths: paths.clone(), num_levels: 7 };
+    let spec = |name| FamilySpec {
+        name,
+        comparator: Comparator::Bytewise,
+        paths: paths.clone(),
+        num_levels: 7,
+    };
     let options = RecoverOptions {
         families: listed.into_iter().map(|family| spec(family.name)).collect(),
         read_only: true,
         settings: ManifestSettings::default(),
     };
-    let versions = VersionSet::recover(env.clone(), directory, options).expect("a readable MANIFEST");
+    let versions =
+        VersionSet::recover(env.clone(), directory, options).expect("a readable MANIFEST");
     for family in versions.families() {
         check_garbage(env, directory, family);
     }
@@ -59,7 +64,8 @@ fn check_garbage(env: &Env, directory: &Path, family: &Family) {
     for (_, file) in family.current.files() {
         let path = file_name::table(directory, file.number());
         let opened = env.fs.open(&path, OpenMode::Read).expect("a table");
-        let settings = TableReadSettings { comparator: Comparator::Bytewise, ..TableReadSettings::default() };
+        let settings =
+            TableReadSettings { comparator: Comparator::Bytewise, ..TableReadSettings::default() };
         let table = Table::open(opened, file.meta.size, settings).expect("a table");
         let mut entries = table.iter(IterSettings::default());
         entries.seek_to_first();
@@ -93,7 +99,8 @@ fn check_garbage(env: &Env, directory: &Path, family: &Family) {
 
 const FAMILIES: [&str; 2] = ["default", "other"];
 
-/// Lives full of blobs, deletions and compactions, whose books are checked each time that the database is closed.
+/// Lives full of blobs, deletions and compactions, whose books are checked each time that the
+/// database is closed.
 ///
 /// # Panics
 /// When they are wrong.
@@ -131,9 +138,9 @@ fn live(options: &Options, generator: &mut Generator, model: &mut Model) {
         let family = db.column_family(FAMILIES[generator.random.usize(..2)]).expect("it exists");
         match generator.random.u8(..40) {
             0 => db.flush(&family, &Default::default()).expect("a flush"),
-            1 => {
-                db.compact_range(&family, None, None, &CompactRangeOptions::default()).expect("a compaction")
-            }
+            1 => db
+                .compact_range(&family, None, None, &CompactRangeOptions::default())
+                .expect("a compaction"),
             2..6 => drop(db.background_step().expect("a step")),
             _ => {}
         }

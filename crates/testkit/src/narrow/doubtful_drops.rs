@@ -10,8 +10,9 @@ use flagstone::options::{Options, WriteOptions};
 
 use crate::{Call, FaultFs, Injection, Plan, Sort, settings, steps};
 
-/// The drop is in the MANIFEST when the disk is found full at its sync, and is refused. What is written to the family from then
-/// on is refused, too, or there when the process has died; other families do not mind.
+/// The drop is in the MANIFEST when the disk is found full at its sync, and is refused. What is
+/// written to the family from then on is refused, too, or there when the process has died; other
+/// families do not mind.
 ///
 /// # Panics
 /// If it is acknowledged and lost.
@@ -25,7 +26,8 @@ pub fn doubtful_drops() {
         batch.put_cf(family, key.as_bytes(), b"value").expect("a small batch");
         db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)
     };
-    let find_full = |call| fs.plan(Plan::Next { call, sort: Sort::Manifest, injection: Injection::NoSpace });
+    let find_full =
+        |call| fs.plan(Plan::Next { call, sort: Sort::Manifest, injection: Injection::NoSpace });
     find_full(Call::Sync);
     db.drop_column_family(&family).expect_err("there is no space");
     find_full(Call::Create);

@@ -1,5 +1,6 @@
-//! Work in the middle of other work, in one thread: a flush or a compaction that writes a file is interrupted by writes, other
-//! flushes and compactions, snapshots, and the dropping of its family. So what otherwise takes threads follows from a seed.
+//! Work in the middle of other work, in one thread: a flush or a compaction that writes a file is
+//! interrupted by writes, other flushes and compactions, snapshots, and the dropping of its family.
+//! So what otherwise takes threads follows from a seed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +79,8 @@ impl Shared {
         self.generator.lock().random.u32(..below)
     }
 
-    /// Called within a job that is about to write a table, a blob file or a copy; no lock is held there.
+    /// Called within a job that is about to write a table, a blob file or a copy; no lock is held
+    /// there.
     fn interrupt(&self, call: Call, path: &Path) {
         let is_file = path.extension().is_some_and(|kind| kind == "sst" || kind == "blob");
         let is_copy = path.starts_with("/copies");
@@ -92,9 +94,10 @@ impl Shared {
         for _ in 0..=self.draw(8) {
             match self.draw(10) {
                 0..6 => self.write(&db),
-                6 => drop(
-                    db.flush(&self.any_family(&db), &FlushOptions { wait: false, allow_write_stall: true }),
-                ),
+                6 => drop(db.flush(
+                    &self.any_family(&db),
+                    &FlushOptions { wait: false, allow_write_stall: true },
+                )),
                 7 => self.hurry(&db),
                 8 => self.look(&db),
                 _ => self.change_families(&db),
@@ -107,9 +110,10 @@ impl Shared {
     fn hurry(&self, db: &Db) {
         for _ in 0..6 {
             self.write(db);
-            gone_is_fine(
-                db.flush(&self.any_family(db), &FlushOptions { wait: false, allow_write_stall: true }),
-            );
+            gone_is_fine(db.flush(
+                &self.any_family(db),
+                &FlushOptions { wait: false, allow_write_stall: true },
+            ));
             db.background_step().expect("a step in the middle of another");
         }
     }
@@ -122,7 +126,9 @@ impl Shared {
         let family = self.any_family(&db);
         match self.draw(20) {
             0 => gone_is_fine(db.flush(&family, &FlushOptions::default())),
-            1 => gone_is_fine(db.compact_range(&family, None, None, &CompactRangeOptions::default())),
+            1 => {
+                gone_is_fine(db.compact_range(&family, None, None, &CompactRangeOptions::default()))
+            }
             2 => self.change_families(&db),
             3 => self.copy(&db, step),
             4 => self.look(&db),
@@ -183,7 +189,8 @@ impl Shared {
         }
     }
 
-    /// The copy has what was written before the call, and perhaps what interrupted it: it is whole, at least.
+    /// The copy has what was written before the call, and perhaps what interrupted it: it is whole,
+    /// at least.
     fn copy(&self, db: &Db, step: usize) {
         let path = format!("/copies/{step}");
         self.options.env.fs.create_directory(Path::new("/copies")).expect("a directory in memory");

@@ -10,8 +10,8 @@ use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions};
 use crate::fault::sort_of;
 use crate::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, settings, steps};
 
-/// A flush has made its table when somebody else cannot sync the directory, whose names are lost then: the flush's own sync
-/// finds nothing left to do, and must not be believed.
+/// A flush has made its table when somebody else cannot sync the directory, whose names are lost
+/// then: the flush's own sync finds nothing left to do, and must not be believed.
 ///
 /// # Panics
 /// If the database does not open after a power loss, or has lost what was synced.
@@ -26,7 +26,10 @@ pub fn lost_names() {
 
     let (failing, other, is_done) = (fs.clone(), db.clone(), AtomicBool::new(false));
     fs.before_each(move |call, path| {
-        if call == Call::Sync && sort_of(path) == Sort::Table && !is_done.swap(true, Ordering::Relaxed) {
+        if call == Call::Sync
+            && sort_of(path) == Sort::Table
+            && !is_done.swap(true, Ordering::Relaxed)
+        {
             let (call, sort) = (Call::SyncDirectory, Sort::Directory);
             failing.plan(Plan::Next { call, sort, injection: Injection::Io });
             let created = other.create_column_family("other", &ColumnFamilyOptions::default());
@@ -35,7 +38,8 @@ pub fn lost_names() {
     });
     let flushed = db.flush_all();
     let left = Arc::new(disk.after_crash(disk.changes(), Survival::Lost));
-    let left = Db::open("/db", &Options { env: steps::world(left, 1), ..options }).expect("an opening");
+    let left =
+        Db::open("/db", &Options { env: steps::world(left, 1), ..options }).expect("an opening");
     assert_eq!(left.get("key").expect("a read").as_deref(), Some(&b"value"[..]));
     let error = flushed.expect_err("the table's name is lost");
     assert!(error.to_string().contains("may not last"), "{error}");

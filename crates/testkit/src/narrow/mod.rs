@@ -1,8 +1,10 @@
 //! Narrow experiments: each looks at one promise that random lives rarely put to the test.
 //!
-//! - `books`: what is recorded of files is what they hold; `copies`: a checkpoint of a database that cannot be flushed
+//! - `books`: what is recorded of files is what they hold; `copies`: a checkpoint of a database
+//!   that cannot be flushed
 //! - `failed_syncs`: what no reader may see; `versions`: what a snapshot saw it goes on seeing
-//! - `lost_names`: which tables may not be counted on; `doubtful_drops`: which families may be written to
+//! - `lost_names`: which tables may not be counted on; `doubtful_drops`: which families may be
+//!   written to
 //! - `queues`: what is found where scans leap over what was deleted
 //! - `moved_levels`: over what a level may be moved
 //! - `interruptions`: what may happen in the middle of a flush or a compaction

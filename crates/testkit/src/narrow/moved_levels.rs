@@ -1,4 +1,5 @@
-//! Levels that are moved as a whole, between others that hold older and newer values of the same keys.
+//! Levels that are moved as a whole, between others that hold older and newer values of the same
+//! keys.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use crate::{Edit, Model, compare, for_each_seed, settings, steps};
 const KEYS: u64 = 12;
 const ROUNDS: u64 = 80;
 
-/// Lets single tables sink to any level, so that a key has values in several; compacts single keys, and moves the level in which
-/// that ends to another. Whether it is refused or done, nothing older is found afterwards.
+/// Lets single tables sink to any level, so that a key has values in several; compacts single keys,
+/// and moves the level in which that ends to another. Whether it is refused or done, nothing older
+/// is found afterwards.
 ///
 /// # Panics
 /// When an older value comes back, or nothing was ever in the way.
@@ -35,10 +37,12 @@ pub fn moved_levels() {
         let mut model = Model::with_families(&["default"]);
         for round in 0..ROUNDS {
             let numbers = random.choose_multiple(0..KEYS, 2);
-            let put = |number| Edit::Put { key: key(number), value: round.to_string().into_bytes() };
+            let put =
+                |number| Edit::Put { key: key(number), value: round.to_string().into_bytes() };
             let batch: Vec<_> =
                 numbers.into_iter().map(|number| ("default".to_string(), put(number))).collect();
-            db.write_with(&WriteOptions::default(), compare::to_batch(&db, &batch)).expect("a write");
+            db.write_with(&WriteOptions::default(), compare::to_batch(&db, &batch))
+                .expect("a write");
             model.apply(&batch);
             db.flush_all().expect("a flush");
             sink(&db, &mut random);
@@ -47,7 +51,13 @@ pub fn moved_levels() {
             }
             let family = db.default_column_family();
             let keys: Vec<_> = (0..KEYS).map(key).collect();
-            compare::check_lookups(&db, family, &model.families["default"], &ReadOptions::default(), &keys);
+            compare::check_lookups(
+                &db,
+                family,
+                &model.families["default"],
+                &ReadOptions::default(),
+                &keys,
+            );
         }
         compare::check_database(&db, &model);
     });
@@ -74,10 +84,15 @@ fn sink(db: &Db, random: &mut fastrand::Rng) {
 /// Whether nothing was in the way.
 fn moves(db: &Db, random: &mut fastrand::Rng) -> bool {
     let target_level = random.i32(0..6);
-    let options = CompactRangeOptions { change_level: true, target_level, ..CompactRangeOptions::default() };
+    let options =
+        CompactRangeOptions { change_level: true, target_level, ..CompactRangeOptions::default() };
     let key = key(random.u64(..KEYS));
     match db.compact_range(db.default_column_family(), Some(&key), Some(&key), &options) {
-        Err(error) if error.code() == Code::NotSupported && error.message().contains("on the way") => false,
+        Err(error)
+            if error.code() == Code::NotSupported && error.message().contains("on the way") =>
+        {
+            false
+        }
         Ok(()) => true,
         // Level 0 is moved nowhere, and nothing but a single table to it.
         Err(error) if matches!(error.code(), Code::NotSupported | Code::Aborted) => true,

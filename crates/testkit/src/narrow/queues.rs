@@ -1,5 +1,6 @@
-//! Queues: appended to at one end, deleted from at the other or at the same, and looked at all the while from both sides, so
-//! that scans leap over what they know to be deleted. Now and then a key comes back among the deleted.
+//! Queues: appended to at one end, deleted from at the other or at the same, and looked at all the
+//! while from both sides, so that scans leap over what they know to be deleted. Now and then a key
+//! comes back among the deleted.
 
 use std::sync::Arc;
 
@@ -14,15 +15,18 @@ use crate::{Edit, Model, compare, for_each_seed, settings, steps};
 const QUEUES: u64 = 20;
 const ROUNDS: u64 = 200;
 
-/// Compares scans in both directions, whole and from one key to another, as of the present and of snapshots, with what should be
-/// there.
+/// Compares scans in both directions, whole and from one key to another, as of the present and of
+/// snapshots, with what should be there.
 ///
 /// # Panics
 /// When one sees something else.
 pub fn queues() {
     for_each_seed(4, |seed| {
         let mut options = settings::tiny(&steps::world(Arc::new(MemoryFileSystem::new()), seed));
-        settings::set(&mut options, &[("max_sequential_skip_in_iterations", ["0", "2"][seed as usize % 2])]);
+        settings::set(
+            &mut options,
+            &[("max_sequential_skip_in_iterations", ["0", "2"][seed as usize % 2])],
+        );
         let db = Db::open("/db", &options).expect("a new database");
         let mut random = fastrand::Rng::with_seed(seed);
         let mut model = Model::with_families(&["default"]);
@@ -55,16 +59,19 @@ pub fn queues() {
                     db.background_step().expect("a step");
                 }
             }
-            db.write_with(&WriteOptions::default(), compare::to_batch(&db, &batch)).expect("a write");
+            db.write_with(&WriteOptions::default(), compare::to_batch(&db, &batch))
+                .expect("a write");
             model.apply(&batch);
             if random.u8(..20) == 0 {
                 kept = Some((db.snapshot(), model.clone()));
             }
-            let mut place = || (random.u8(..4) > 0).then(|| key(random.u64(..QUEUES), random.u64(..60)));
+            let mut place =
+                || (random.u8(..4) > 0).then(|| key(random.u64(..QUEUES), random.u64(..60)));
             let bounds = (place(), place());
             check(&db, ReadOptions::default(), &model, &bounds);
             if let Some((snapshot, then)) = &kept {
-                let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+                let options =
+                    ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
                 check(&db, options, then, &bounds);
             }
         }
@@ -80,11 +87,17 @@ fn put(queue: u64, number: u64) -> Edit {
     Edit::Put { key: key(queue, number), value: number.to_string().into_bytes() }
 }
 
-fn check(db: &Db, options: ReadOptions, model: &Model, bounds: &(Option<Vec<u8>>, Option<Vec<u8>>)) {
+fn check(
+    db: &Db,
+    options: ReadOptions,
+    model: &Model,
+    bounds: &(Option<Vec<u8>>, Option<Vec<u8>>),
+) {
     let (family, model) = (db.default_column_family(), &model.families["default"]);
     let (lower, upper) = bounds.clone();
     let within = model.within(lower.as_deref(), upper.as_deref());
-    let bounded = ReadOptions { iterate_lower_bound: lower, iterate_upper_bound: upper, ..options.clone() };
+    let bounded =
+        ReadOptions { iterate_lower_bound: lower, iterate_upper_bound: upper, ..options.clone() };
     compare::check_scans(db, family, &within, &bounded);
     compare::check_scans(db, family, model, &options);
 }

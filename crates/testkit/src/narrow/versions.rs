@@ -1,5 +1,5 @@
-//! Few keys, each with so many versions under snapshots that they fill several tables of every level, and range deletions
-//! between the versions.
+//! Few keys, each with so many versions under snapshots that they fill several tables of every
+//! level, and range deletions between the versions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::{Edit, Model, compare, for_each_seed, settings, steps};
 const KEYS: u64 = 3;
 const ROUNDS: u64 = 150;
 
-/// Takes a snapshot after every write, lets the background work as it likes, and compares what each snapshot sees.
+/// Takes a snapshot after every write, lets the background work as it likes, and compares what each
+/// snapshot sees.
 ///
 /// # Panics
 /// When one sees something else than it did.
@@ -45,10 +46,13 @@ pub fn straddling_versions() {
                 },
                 0 => Edit::Delete { key },
                 1 => Edit::Merge { key, operand: round.to_string().into_bytes() },
-                _ => Edit::Put { key, value: [round.to_string().as_bytes(), &[b'.'; 300]].concat() },
+                _ => {
+                    Edit::Put { key, value: [round.to_string().as_bytes(), &[b'.'; 300]].concat() }
+                }
             };
             let batch = [("default".to_string(), edit)];
-            db.write_with(&WriteOptions::default(), compare::to_batch(&db, &batch)).expect("a write");
+            db.write_with(&WriteOptions::default(), compare::to_batch(&db, &batch))
+                .expect("a write");
             model.apply(&batch);
             seen.push((db.snapshot(), model.clone()));
             if random.u8(..3) == 0 {

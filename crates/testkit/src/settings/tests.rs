@@ -26,12 +26,15 @@ fn every_option_is_drawn_or_left_out_for_a_reason() {
         values.into_iter().filter_map(refused).any(|error| error.code() == Code::NotSupported)
     };
     let is_drawn = |name: &str| {
-        CHOICES.iter().any(|choice| choice.name.strip_prefix("table.").unwrap_or(choice.name) == name)
+        CHOICES
+            .iter()
+            .any(|choice| choice.name.strip_prefix("table.").unwrap_or(choice.name) == name)
     };
     let left_out = [&TOGETHER[..], &ABOUT_OPENING].concat();
     let rows = flagstone::options::names::rows().map(|row| row.name);
-    let missing: Vec<_> =
-        rows.filter(|name| !left_out.contains(name) && !is_drawn(name) && !is_planned(name)).collect();
+    let missing: Vec<_> = rows
+        .filter(|name| !left_out.contains(name) && !is_drawn(name) && !is_planned(name))
+        .collect();
     assert_eq!(missing, [""; 0]);
 }
 
@@ -40,7 +43,8 @@ fn every_choice_is_taken_by_itself_or_with_what_it_needs() {
     let env = Env::memory();
     for choice in CHOICES {
         for value in choice.values {
-            let setting = |name: &str, value: &str| format!("{name}={value}").parse().expect("a setting");
+            let setting =
+                |name: &str, value: &str| format!("{name}={value}").parse().expect("a setting");
             let alone: Setting = setting(choice.name, value);
             let extractor = setting("prefix_extractor", "fixed:2");
             let taken = Chosen::new(&env, std::slice::from_ref(&alone))

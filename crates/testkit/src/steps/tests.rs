@@ -11,13 +11,15 @@ fn live(seed: u64) -> Vec<String> {
     let db = Db::open("/db", &options).expect("a new database");
     for number in 0..400 {
         db.put(format!("{:03}", number * 37 % 400), vec![b'x'; 200]).expect("a write");
-        // So seldom that there is something to flush and something to compact: who goes first is all that is drawn.
+        // So seldom that there is something to flush and something to compact: who goes first is
+        // all that is drawn.
         if number % 30 == 0 {
             db.background_step().expect("a step");
         }
     }
     db.flush_all().expect("a flush");
-    db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("a compaction");
+    db.compact_range(db.default_column_family(), None, None, &Default::default())
+        .expect("a compaction");
     db.close().expect("a clean close");
     (0..=fs.changes()).map(|at| fs.describe(at)).collect()
 }

@@ -40,7 +40,8 @@ fn puts_and_dies() {
     std::process::abort();
 }
 
-/// By this the class of direct write is judged, of which it was said that a kill loses what it wrote.
+/// By this the class of direct write is judged, of which it was said that a kill loses what it
+/// wrote.
 #[test]
 fn what_is_acknowledged_survives_the_death_of_the_process() {
     for name in [EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect] {

@@ -41,7 +41,8 @@ fn a_page_without_marks_is_left_alone() {
 
 #[test]
 fn a_short_row_wants_an_explanation() {
-    let page = |text: &str| format!("{BEGIN}\n`fillrandom/100/1t/tuned/d1/ample/lz4`\n{END}\n{text}\n");
+    let page =
+        |text: &str| format!("{BEGIN}\n`fillrandom/100/1t/tuned/d1/ample/lz4`\n{END}\n{text}\n");
     let report = report(150.0);
     assert_eq!(unexplained(&report, &page("")), ["fillrandom/100/1t/tuned/d1/ample/lz4"]);
     let explained = page("Because: `fillrandom/100/1t/tuned/d1/ample/lz4`");

@@ -16,7 +16,8 @@ fn what_threads_did_is_added_up() {
     assert!(on_threads(2, |_, _| Err("no".into())).is_err());
 }
 
-/// Those that had been started waited at a barrier for one that could not be, and who had started them waited for them.
+/// Those that had been started waited at a barrier for one that could not be, and who had started
+/// them waited for them.
 #[test]
 fn where_a_thread_cannot_be_started_none_is_waited_for() {
     // No address space has room for that stack.

@@ -12,7 +12,8 @@ fn keys_look_like_db_bench_s() {
 
 #[test]
 fn a_seed_gives_the_keys_and_values_that_db_bench_wrote() {
-    // db_bench 7.8.3 --benchmarks=fillrandom --num=1000000 --writes=20 --seed=42, its smallest and largest keys.
+    // db_bench 7.8.3 --benchmarks=fillrandom --num=1000000 --writes=20 --seed=42, its smallest and
+    // largest keys.
     let mut random = MersenneTwister::new(43);
     let mut numbers = KeyNumbers::new(KeyOrder::Random, 1_000_000, 43);
     let mut values = Values::new(0.5, 100);

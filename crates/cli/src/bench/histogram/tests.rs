@@ -2,7 +2,10 @@ use super::*;
 
 #[test]
 fn the_buckets_are_db_bench_s() {
-    assert_eq!(microseconds()[..16], [1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380, 580]);
+    assert_eq!(
+        microseconds()[..16],
+        [1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380, 580]
+    );
     let limits = limits();
     assert!(limits.is_sorted_by(|low, high| low < high), "{limits:?}");
     assert!(microseconds().iter().all(|limit| limits.contains(&(limit * 1000))), "{limits:?}");

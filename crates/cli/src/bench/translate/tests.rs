@@ -24,7 +24,8 @@ fn a_value_may_be_the_next_argument() {
     let (flags, settings) = parse(line);
     assert_eq!((flags.num, flags.reads), (7, 9));
     let named: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let expected = ["write_buffer_size=1000000", "WAL_ttl_seconds=5", "disable_auto_compactions=true"];
+    let expected =
+        ["write_buffer_size=1000000", "WAL_ttl_seconds=5", "disable_auto_compactions=true"];
     assert_eq!(named, expected);
     assert_eq!(flags.inert, ["stats_interval", "other"]);
     assert_eq!(flags.absent, ["num_multi_db=2"]);
@@ -33,7 +34,8 @@ fn a_value_may_be_the_next_argument() {
 /// gflags passes over what follows a switch, and takes it for on: nobody means that.
 #[test]
 fn a_switch_takes_no_argument() {
-    let translated = translate("flagstone bench --disable_auto_compactions 0".split(' ').map(OsString::from));
+    let translated =
+        translate("flagstone bench --disable_auto_compactions 0".split(' ').map(OsString::from));
     assert!(CommandLine::try_parse_from(translated).is_err());
 }
 
@@ -42,7 +44,11 @@ fn a_switch_takes_no_argument() {
 fn a_switch_is_turned_off_by_no() {
     let line = "flagstone bench --histogram --nohistogram -nouse_existing_db --nodisable_auto_compactions --noreadonly";
     let (flags, settings) = parse(&format!("{line} --no_block_cache"));
-    assert!(!flags.histogram && !flags.use_existing_db && flags.absent.is_empty(), "{:?}", flags.absent);
+    assert!(
+        !flags.histogram && !flags.use_existing_db && flags.absent.is_empty(),
+        "{:?}",
+        flags.absent
+    );
     let named: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(named, ["disable_auto_compactions=false", "no_block_cache=true"]);
     for wrong in ["--nonum", "--nonsense", "--no"] {

@@ -22,21 +22,33 @@ fn of_many_places_the_first_are_told_and_how_many_more_there_are() {
     let one = "... and 1 more place where nothing is lost; --json has all of them";
     assert!(has(one) && has("lost in 3005 places"), "{:?}", &lines[PLACES_LISTED_MAX..]);
     let json = report_json(&report);
-    assert_eq!((json["losses"].as_array().unwrap().len(), &json["losses_unlisted"]), (3000, &json!(5)));
+    assert_eq!(
+        (json["losses"].as_array().unwrap().len(), &json["losses_unlisted"]),
+        (3000, &json!(5))
+    );
 }
 
 /// A WAL that is missing was found after the damaged blocks, and never told where there were many.
 #[test]
 fn what_concerns_whole_files_is_always_told_and_first() {
     let mut report = SalvageReport::default();
-    let missing =
-        |number| Fault { error: Error::corruption(format!("{number}.log is missing")), key_range: None };
+    let missing = |number| Fault {
+        error: Error::corruption(format!("{number}.log is missing")),
+        key_range: None,
+    };
     report.losses = (0..1500).map(missing).chain((0..2000).map(fault)).collect();
     report.whole_losses = 1500;
     let lines = words(&report);
-    assert!(lines[..1500].iter().all(|line| line.contains(".log is missing")), "{:?}", &lines[..1500]);
+    assert!(
+        lines[..1500].iter().all(|line| line.contains(".log is missing")),
+        "{:?}",
+        &lines[..1500]
+    );
     assert!(lines[1500..2500].iter().all(|line| line.contains("offset")), "{:?}", &lines[1500..]);
-    assert_eq!(lines[2500], "... and 1000 more places where something is lost; --json has all of them");
+    assert_eq!(
+        lines[2500],
+        "... and 1000 more places where something is lost; --json has all of them"
+    );
 }
 
 /// All that JSON lists had been told, and the reader was sent there for more.
@@ -46,5 +58,8 @@ fn nobody_is_sent_to_json_for_what_it_has_not() {
     report.losses = vec![fault(7)];
     (report.losses_unlisted, report.lost_values_unlisted) = (1, 2);
     let lines = words(&report);
-    assert_eq!(lines[1..3], ["... and 1 more place where something is lost", "... and 2 more values lost"]);
+    assert_eq!(
+        lines[1..3],
+        ["... and 1 more place where something is lost", "... and 2 more values lost"]
+    );
 }

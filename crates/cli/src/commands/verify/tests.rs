@@ -7,10 +7,17 @@ use super::*;
 fn a_file_that_this_user_may_not_read_comes_with_what_helps() {
     let refused = Error::io("open", "/db/000007.sst", std::io::ErrorKind::PermissionDenied.into());
     let fault = Fault { error: refused, key_range: Some((b"a".to_vec(), b"c".to_vec())) };
-    assert!(describe(&fault).contains("keys from 'a' to 'c' are not checked"), "{}", describe(&fault));
-    assert!(describe(&fault).contains("000007.sst") && describe(&fault).contains("run it as the owner"));
+    assert!(
+        describe(&fault).contains("keys from 'a' to 'c' are not checked"),
+        "{}",
+        describe(&fault)
+    );
+    assert!(
+        describe(&fault).contains("000007.sst") && describe(&fault).contains("run it as the owner")
+    );
     assert!(fault_json(&fault)["advice"].as_str().unwrap().contains("run it as the owner"));
-    let damaged = Fault { error: Error::corruption("a checksum").at("/db/000007.sst"), key_range: None };
+    let damaged =
+        Fault { error: Error::corruption("a checksum").at("/db/000007.sst"), key_range: None };
     assert!(!describe(&damaged).contains("owner") && fault_json(&damaged)["advice"].is_null());
     let found = [fault, damaged];
     assert_eq!(summary(&found[..1]), "no fault, but 1 not read");

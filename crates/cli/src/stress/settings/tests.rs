@@ -3,7 +3,8 @@ use std::time::Duration;
 use super::*;
 use crate::stress::space::Space;
 
-/// RocksDB's tools refused a database whose OPTIONS file had a value that a later version has; that passed for a fault.
+/// RocksDB's tools refused a database whose OPTIONS file had a value that a later version has; that
+/// passed for a fault.
 #[test]
 fn rounds_for_rocksdb_have_no_value_that_it_does_not_know() {
     let config = Config {
@@ -28,7 +29,9 @@ fn rounds_for_rocksdb_have_no_value_that_it_does_not_know() {
         let fifo = &drawn.settings.compaction_options_fifo;
         assert_eq!((fifo.max_data_files_size, fifo.use_kv_ratio_compaction), (0, false));
         let is_by_hash = matches!(drawn.memtable_factory, MemTableFactory::PrefixHash { .. });
-        assert!(!is_by_hash || !matches!(drawn.prefix_extractor, Some(PrefixExtractor::FixedPrefix(_))));
+        assert!(
+            !is_by_hash || !matches!(drawn.prefix_extractor, Some(PrefixExtractor::FixedPrefix(_)))
+        );
         let changes = draw_changes(&round, &mut random);
         assert!(!changes.contains(&("table.prepopulate_block_cache", "kFlushAndCompaction")));
         for unknown in ["max_read_amp", "max_data_files_size"] {

@@ -28,7 +28,10 @@ fn golden_block_of_a_table() {
     let block = b"\0\x0a\x03a1\x01\0\0\0\0\0\0\0one\x01\x09\x032\x01\0\0\0\0\0\0\0two\
         \0\x09\0b\0\0\0\0\0\0\0\0\0\x09\x01c\x02\0\0\0\0\0\0\0m\0\0\0\0\x01\0\0\0";
     assert_eq!(block.len(), 0x40);
-    assert_eq!(block_checksum(ChecksumType::Crc32c, block, 0).to_le_bytes(), [0x4d, 0xae, 0x9a, 0x3f]);
+    assert_eq!(
+        block_checksum(ChecksumType::Crc32c, block, 0).to_le_bytes(),
+        [0x4d, 0xae, 0x9a, 0x3f]
+    );
     // The same block in the format 7 file, which has XXH3 and a context checksum.
     let plain = block_checksum(ChecksumType::Xxh3, block, 0);
     assert_eq!(plain, 0x73de_b36c);

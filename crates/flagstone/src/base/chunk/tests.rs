@@ -1,6 +1,7 @@
 use super::*;
 
-/// Also those that go through other hands, which know no more than where they begin and how long they are.
+/// Also those that go through other hands, which know no more than where they begin and how long
+/// they are.
 #[test]
 fn a_passing_chunk_goes_back_as_it_came() {
     for size in [1, 70_000, HUGE_PAGE_SIZE + 1] {
@@ -19,7 +20,8 @@ fn a_passing_chunk_goes_back_as_it_came() {
     }
 }
 
-/// The allocator was asked for it, only for the caller to ask it again: here, for what it has not either.
+/// The allocator was asked for it, only for the caller to ask it again: here, for what it has not
+/// either.
 #[test]
 fn what_the_system_does_not_give_is_asked_of_nobody_else() {
     assert!(Chunk::passing(1 << (usize::BITS - 2)).is_none());
@@ -30,10 +32,12 @@ fn chunks_are_aligned_and_keep_what_is_written() {
     let sizes = [1 << 12, HUGE_PAGE_SIZE, HUGE_PAGE_SIZE + 8, 2 * HUGE_PAGE_SIZE];
     let chunks = sizes.map(Chunk::in_small_pages);
     for (chunk, mark) in chunks.iter().zip(1..) {
-        let alignment = if chunk.size().is_multiple_of(HUGE_PAGE_SIZE) { HUGE_PAGE_SIZE } else { ALIGNMENT };
+        let alignment =
+            if chunk.size().is_multiple_of(HUGE_PAGE_SIZE) { HUGE_PAGE_SIZE } else { ALIGNMENT };
         assert!(chunk.start().addr().get().is_multiple_of(alignment));
         let (first, last) = (chunk.start(), chunk.size() - 1);
-        // SAFETY: both lie within the chunk, which nobody else has; where it is zeroed they may be read.
+        // SAFETY: both lie within the chunk, which nobody else has; where it is zeroed they may be
+        // read.
         unsafe {
             assert!(!chunk.is_zeroed() || (first.read(), first.add(last).read()) == (0, 0));
             first.write(mark);

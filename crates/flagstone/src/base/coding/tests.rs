@@ -6,7 +6,11 @@ fn varints_round_trip_at_every_boundary() {
         for value in [(1u64 << shift) - 1, 1 << shift, (1 << shift) | 1, u64::MAX >> shift] {
             let mut out = Vec::new();
             put_varint64(&mut out, value);
-            assert_eq!(out.len() as u32, (64 - (value | 1).leading_zeros()).div_ceil(7), "the shortest form");
+            assert_eq!(
+                out.len() as u32,
+                (64 - (value | 1).leading_zeros()).div_ceil(7),
+                "the shortest form"
+            );
             let mut decoder = Decoder::new(&out);
             assert_eq!((decoder.varint64(), decoder.is_empty()), (Some(value), true));
         }
@@ -18,7 +22,10 @@ fn malformed_varints_are_refused() {
     assert_eq!(Decoder::new(&[0x80; 11]).varint64(), None);
     assert_eq!(Decoder::new(&[0xff, 0xff]).varint64(), None);
     assert_eq!(Decoder::new(&[0xff, 0xff, 0xff, 0xff, 0x10]).varint32(), None);
-    assert_eq!(Decoder::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]).varint64(), None);
+    assert_eq!(
+        Decoder::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02]).varint64(),
+        None
+    );
 }
 
 #[test]

@@ -97,7 +97,9 @@ fn work_changes_what_is_lent_to_it() {
                         all.push(name.clone());
                         name.len()
                     });
-                    assert!(name.ends_with('!') && name.len() == length && kept.last() == Some(&name));
+                    assert!(
+                        name.ends_with('!') && name.len() == length && kept.last() == Some(&name)
+                    );
                 }
                 assert_eq!(kept.len(), each);
             });
@@ -106,7 +108,8 @@ fn work_changes_what_is_lent_to_it() {
     assert_eq!(lock.lock().len(), threads * each);
 }
 
-/// What is asked for while somebody holds the lock for long is done when it lets go, whoever that is.
+/// What is asked for while somebody holds the lock for long is done when it lets go, whoever that
+/// is.
 #[test]
 fn who_waits_is_not_forgotten() {
     let lock = CombiningLock::<u64>::default();

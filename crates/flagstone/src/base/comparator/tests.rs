@@ -19,7 +19,8 @@ fn bytewise_separators() {
 
 #[test]
 fn a_separator_lies_between_its_keys() {
-    let keys: [&[u8]; 9] = [b"", b"\0", b"a", b"a\xff", b"a\xff\xff", b"ab", b"b", b"\xff", b"\xff\xff\x01"];
+    let keys: [&[u8]; 9] =
+        [b"", b"\0", b"a", b"a\xff", b"a\xff\xff", b"ab", b"b", b"\xff", b"\xff\xff\x01"];
     for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
         for start in keys {
             for limit in keys.iter().filter(|limit| comparator.compare(start, limit).is_lt()) {

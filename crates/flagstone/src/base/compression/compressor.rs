@@ -41,9 +41,10 @@ impl Compressor {
             CompressionType::Snappy => Codec::Snappy(Box::new(snap::raw::Encoder::new())),
             CompressionType::Zlib => zlib_codec(options, dictionary),
             CompressionType::Bzip2 => Codec::Bzip2,
-            CompressionType::Lz4 => {
-                lz4_codec(lz4::Effort::Fast { acceleration: acceleration(options.level) }, dictionary)?
-            }
+            CompressionType::Lz4 => lz4_codec(
+                lz4::Effort::Fast { acceleration: acceleration(options.level) },
+                dictionary,
+            )?,
             CompressionType::Lz4hc => {
                 lz4_codec(lz4::Effort::High { level: level_or(options.level, 0) }, dictionary)?
             }
@@ -62,7 +63,8 @@ impl Compressor {
     /// Appends the stored form of `raw` to `out`, even where it is longer than `raw`.
     ///
     /// # Errors
-    /// `InvalidArgument` if `raw` is longer than [`CompressionType::raw_size_max`], or the codec fails; `out` is as it was.
+    /// `InvalidArgument` if `raw` is longer than [`CompressionType::raw_size_max`], or the codec
+    /// fails; `out` is as it was.
     pub fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let done = self.try_compress(raw, out);
@@ -128,7 +130,8 @@ fn zlib_codec(options: &CompressionOptions, dictionary: &[u8]) -> Codec {
     let level = level_or(options.level, 6).clamp(0, 9) as u32;
     // RocksDB inflates with a window of 2^14, so no larger one may be used.
     let window_bits = options.window_bits.unsigned_abs().clamp(9, 14) as u8;
-    let deflate = Box::new(Deflate::new_with_window_bits(DeflateLevel::new(level), false, window_bits));
+    let deflate =
+        Box::new(Deflate::new_with_window_bits(DeflateLevel::new(level), false, window_bits));
     Codec::Zlib { deflate, dictionary: dictionary.to_vec() }
 }
 
@@ -160,7 +163,8 @@ fn zlib(deflate: &mut Deflate, dictionary: &[u8], raw: &[u8], out: &mut Vec<u8>)
     }
 }
 
-/// RocksDB compresses with the smallest block (100 kB) and the default work factor, whatever the level.
+/// RocksDB compresses with the smallest block (100 kB) and the default work factor, whatever the
+/// level.
 fn bzip2(raw: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let mut stream = Bzip2Compress::new(Bzip2Level::fast(), 0);
     out.reserve(raw.len() / 4 + 600);

@@ -1,7 +1,8 @@
 //! From the stored form back to the bytes, never trusting a size that the stored form claims.
 //!
-//! A claimed size is checked twice before memory is taken for it: against the caller's limit, and against what the
-//! stored bytes could hold at their codec's best ratio. BZip2, which has no useful ratio, grows its output as it goes.
+//! A claimed size is checked twice before memory is taken for it: against the caller's limit, and
+//! against what the stored bytes could hold at their codec's best ratio. BZip2, which has no useful
+//! ratio, grows its output as it goes.
 
 use std::cell::RefCell;
 
@@ -32,7 +33,8 @@ impl Decompressor {
     /// The bytes that `stored` holds, at most `limit` of them.
     ///
     /// # Errors
-    /// `Corruption` (without a place: the caller knows it) if the bytes are malformed or claim more than `limit`.
+    /// `Corruption` (without a place: the caller knows it) if the bytes are malformed or claim more
+    /// than `limit`.
     pub fn decompress(
         &mut self,
         kind: CompressionType,
@@ -79,9 +81,12 @@ impl Decompressor {
         let (raw_size, body) = measure(kind, stored, limit)?;
         let mut out = room(raw_size);
         let is_filled = match kind {
-            CompressionType::Snappy => self.snappy.decompress(body, &mut out).ok() == Some(raw_size),
+            CompressionType::Snappy => {
+                self.snappy.decompress(body, &mut out).ok() == Some(raw_size)
+            }
             CompressionType::Lz4 | CompressionType::Lz4hc => {
-                lz4::decompress_into(body, out.unwritten(), dictionary.map_or(&[], |d| d.bytes())).is_some()
+                lz4::decompress_into(body, out.unwritten(), dictionary.map_or(&[], |d| d.bytes()))
+                    .is_some()
             }
             CompressionType::Zstd => {
                 self.unzstd_to(body, &mut *out, dictionary).is_some_and(|size| size == raw_size)
@@ -142,7 +147,8 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// What to work with is the thread's, or new where that is gone: a thread's last reads may come from what goes after it.
+/// What to work with is the thread's, or new where that is gone: a thread's last reads may come
+/// from what goes after it.
 fn with_own<T>(work: impl FnOnce(&mut Decompressor) -> T) -> T {
     match DECOMPRESSOR.try_with(|_| ()) {
         Ok(()) => DECOMPRESSOR.with_borrow_mut(work),
@@ -185,7 +191,8 @@ fn measure(kind: CompressionType, stored: &[u8], limit: usize) -> Result<(usize,
     let (raw_size, body) = split(kind, stored).ok_or_else(|| malformed(kind, stored))?;
     let is_absurd = raw_size > limit.min(best_case(kind, body.len()));
     if is_absurd && !Mutant::SkipLengthCheck.is_on() {
-        let message = format!("{} bytes compressed with {kind} claim to hold {raw_size}", stored.len());
+        let message =
+            format!("{} bytes compressed with {kind} claim to hold {raw_size}", stored.len());
         return Err(Error::corruption(message));
     }
     Ok((raw_size, body))
@@ -218,7 +225,9 @@ fn best_case(kind: CompressionType, size: usize) -> usize {
         CompressionType::Zlib => size.saturating_mul(1032),
         CompressionType::Bzip2 => usize::MAX,
         // A byte of a long match's length stands for 255.
-        CompressionType::Lz4 | CompressionType::Lz4hc => size.saturating_mul(255).saturating_add(32),
+        CompressionType::Lz4 | CompressionType::Lz4hc => {
+            size.saturating_mul(255).saturating_add(32)
+        }
         // A block of 128 KiB takes at least 4 bytes.
         CompressionType::Zstd => (size / 4 + 1).saturating_mul(128 << 10),
     }

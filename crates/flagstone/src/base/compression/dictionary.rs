@@ -6,7 +6,8 @@ use zstd::zstd_safe::DDict;
 
 use super::{CompressionOptions, CompressionType};
 
-/// Bytes that zstd's form of a dictionary has beside a copy of it: the tables of its entropy codes (27 KiB in 1.5).
+/// Bytes that zstd's form of a dictionary has beside a copy of it: the tables of its entropy codes
+/// (27 KiB in 1.5).
 const ZSTD_TABLES: usize = 28 << 10;
 
 /// A file's dictionary, prepared once for all its blocks.
@@ -26,7 +27,8 @@ impl DecompressionDictionary {
         &self.bytes
     }
 
-    /// Bytes that it takes in memory, at most: what zstd makes of it at its first use counts from the beginning.
+    /// Bytes that it takes in memory, at most: what zstd makes of it at its first use counts from
+    /// the beginning.
     pub fn memory_usage(&self) -> usize {
         2 * self.bytes.capacity() + ZSTD_TABLES
     }
@@ -44,9 +46,13 @@ impl std::fmt::Debug for DecompressionDictionary {
 }
 
 /// Makes a dictionary of at most `options.max_dict_bytes` out of sample blocks: trained for ZSTD if
-/// `zstd_max_train_bytes` says so, the samples themselves otherwise. Empty if the codec ignores dictionaries or the
-/// samples do not train.
-pub fn build_dictionary(kind: CompressionType, options: &CompressionOptions, samples: &[&[u8]]) -> Vec<u8> {
+/// `zstd_max_train_bytes` says so, the samples themselves otherwise. Empty if the codec ignores
+/// dictionaries or the samples do not train.
+pub fn build_dictionary(
+    kind: CompressionType,
+    options: &CompressionOptions,
+    samples: &[&[u8]],
+) -> Vec<u8> {
     let max_size = options.max_dict_bytes as usize;
     if max_size == 0 || !kind.uses_dictionary() {
         return Vec::new();

@@ -1,10 +1,11 @@
 //! LZ4 blocks through the C library, whose speed no safe implementation reaches.
 //!
-//! A dictionary counts as the (up to 64 KiB of) bytes just before a block. It is indexed once per encoder and then
-//! attached to the working stream for each block; the library drops it at the block's end.
+//! A dictionary counts as the (up to 64 KiB of) bytes just before a block. It is indexed once per
+//! encoder and then attached to the working stream for each block; the library drops it at the
+//! block's end.
 //!
-//! **Invariants**: a stream is created and initialised by the library, used by one encoder at a time, and freed once.
-//! A dictionary's bytes do not move or change while its stream lives.
+//! **Invariants**: a stream is created and initialised by the library, used by one encoder at a
+//! time, and freed once. A dictionary's bytes do not move or change while its stream lives.
 
 #![expect(unsafe_code, reason = "calls into the LZ4 library")]
 
@@ -20,7 +21,8 @@ pub const MAX_RAW_SIZE: usize = 0x7e00_0000;
 /// A block of no bytes: a token that announces none.
 const EMPTY_BLOCK: u8 = 0;
 
-// What the `lz4-sys` crate links but does not declare; the signatures are those of lz4.h and lz4hc.h, version 1.10.
+// What the `lz4-sys` crate links but does not declare; the signatures are those of lz4.h and
+// lz4hc.h, version 1.10.
 unsafe extern "C" {
     fn LZ4_loadDict(stream: *mut c_void, dictionary: *const c_char, size: c_int) -> c_int;
     fn LZ4_attach_dictionary(working: *mut c_void, dictionary: *const c_void);
@@ -136,15 +138,17 @@ impl Encoder {
     }
 
     fn load(high: bool, effort: Effort, dictionary: &[u8]) -> Option<LoadedDictionary> {
-        // Only the last 64 KiB can be referred to; keeping no more also keeps the length within c_int.
+        // Only the last 64 KiB can be referred to; keeping no more also keeps the length within
+        // c_int.
         let kept = &dictionary[dictionary.len().saturating_sub(64 << 10)..];
         let bytes: Box<[u8]> = kept.into();
         let stream = Stream::new(high)?;
         let (raw, start, size) = (stream.raw.as_ptr(), bytes.as_ptr().cast(), bytes.len() as c_int);
         match effort {
             Effort::Fast { .. } => {
-                // SAFETY: the stream is fresh; `start` and `size` describe `bytes`, whose heap memory stays in place
-                // as long as the stream, because both move into one LoadedDictionary.
+                // SAFETY: the stream is fresh; `start` and `size` describe `bytes`, whose heap
+                // memory stays in place as long as the stream, because both move into one
+                // LoadedDictionary.
                 unsafe { LZ4_loadDict(raw, start, size) };
             }
             Effort::High { level } => {
@@ -158,14 +162,15 @@ impl Encoder {
         Some(LoadedDictionary { stream, _bytes: bytes })
     }
 
-    /// Appends one block holding `raw` to `out`; `None` (and `out` as it was) if `raw` exceeds [`MAX_RAW_SIZE`].
+    /// Appends one block holding `raw` to `out`; `None` (and `out` as it was) if `raw` exceeds
+    /// [`MAX_RAW_SIZE`].
     pub fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Option<()> {
         if raw.len() > MAX_RAW_SIZE {
             return None;
         }
         if raw.is_empty() {
-            // What the library makes of nothing. LZ4HC takes off a dozen bytes of the address first, which for an empty
-            // vector's leads below 0, and then reads there.
+            // What the library makes of nothing. LZ4HC takes off a dozen bytes of the address
+            // first, which for an empty vector's leads below 0, and then reads there.
             out.push(EMPTY_BLOCK);
             return Some(());
         }
@@ -179,23 +184,40 @@ impl Encoder {
         // The bound fits: MAX_RAW_SIZE / 255 + 16 more is still below 2^31.
         let bound = bound as c_int;
         let written = match (self.effort, dictionary) {
-            // Three times as fast for a block of 4 KiB as a stream that is reset, which keeps a table for longer distances.
+            // Three times as fast for a block of 4 KiB as a stream that is reset, which keeps a
+            // table for longer distances.
             (Effort::Fast { acceleration }, None) => {
-                // SAFETY: the stream is aligned and large enough for the library's state, which this call initialises;
-                // source and target are valid for the sizes given, not empty, and do not overlap.
+                // SAFETY: the stream is aligned and large enough for the library's state, which
+                // this call initialises; source and target are valid for the sizes given, not
+                // empty, and do not overlap.
                 unsafe {
-                    LZ4_compress_fast_extState(stream, source, target, source_size, bound, acceleration)
+                    LZ4_compress_fast_extState(
+                        stream,
+                        source,
+                        target,
+                        source_size,
+                        bound,
+                        acceleration,
+                    )
                 }
             }
             (Effort::Fast { acceleration }, Some(dictionary)) => {
-                // SAFETY: the stream is initialised (by creation, and kept so by calls that cannot fail because the
-                // target has the library's worst-case size); source and target are valid for the sizes given and do
-                // not overlap; the dictionary's stream is loaded and outlives the call. Resetting first
-                // forgets the previous block, whose memory may be gone.
+                // SAFETY: the stream is initialised (by creation, and kept so by calls that cannot
+                // fail because the target has the library's worst-case size); source and target are
+                // valid for the sizes given and do not overlap; the dictionary's stream is loaded
+                // and outlives the call. Resetting first forgets the previous block, whose memory
+                // may be gone.
                 unsafe {
                     LZ4_resetStream_fast(stream);
                     LZ4_attach_dictionary(stream, dictionary);
-                    LZ4_compress_fast_continue(stream, source, target, source_size, bound, acceleration)
+                    LZ4_compress_fast_continue(
+                        stream,
+                        source,
+                        target,
+                        source_size,
+                        bound,
+                        acceleration,
+                    )
                 }
             }
             (Effort::High { level }, dictionary) => {
@@ -225,12 +247,14 @@ pub fn decompress(block: &[u8], raw_size: usize, dictionary: &[u8]) -> Option<Ve
     Some(out)
 }
 
-/// [`decompress`], if it is exactly as many bytes as `out` has room for, all of which are written then.
+/// [`decompress`], if it is exactly as many bytes as `out` has room for, all of which are written
+/// then.
 pub fn decompress_to(block: &[u8], out: &mut [MaybeUninit<u8>], dictionary: &[u8]) -> Option<()> {
-    let (source_size, target_size) = (c_int::try_from(block.len()).ok()?, c_int::try_from(out.len()).ok()?);
+    let (source_size, target_size) =
+        (c_int::try_from(block.len()).ok()?, c_int::try_from(out.len()).ok()?);
     let dictionary = &dictionary[dictionary.len().saturating_sub(64 << 10)..];
-    // SAFETY: source, target and dictionary are valid for the sizes given; the library reads and writes only within
-    // them whatever the source holds.
+    // SAFETY: source, target and dictionary are valid for the sizes given; the library reads and
+    // writes only within them whatever the source holds.
     let written = unsafe {
         LZ4_decompress_safe_usingDict(
             block.as_ptr().cast(),

@@ -1,4 +1,5 @@
-//! Compression of blocks and blob values, in the form that files of format_version 2 and later hold:
+//! Compression of blocks and blob values, in the form that files of format_version 2 and later
+//! hold:
 //!
 //! ```text
 //! none            the bytes themselves
@@ -67,7 +68,8 @@ impl CompressionType {
         })
     }
 
-    /// Whether RocksDB has a type of this byte that is missing here: Xpress (6), and those of applications.
+    /// Whether RocksDB has a type of this byte that is missing here: Xpress (6), and those of
+    /// applications.
     pub fn is_elsewhere(byte: u8) -> bool {
         matches!(byte, 6 | 0x80..=0xfe)
     }
@@ -108,7 +110,8 @@ impl CompressionType {
     pub fn raw_size_max(self) -> usize {
         match self {
             Self::Lz4 | Self::Lz4hc => lz4::MAX_RAW_SIZE,
-            // Beyond it the most that can come of it is no number of 32 bits, and the codec refuses.
+            // Beyond it the most that can come of it is no number of 32 bits, and the codec
+            // refuses.
             Self::Snappy => 3_681_400_511,
             Self::None | Self::Zlib | Self::Bzip2 | Self::Zstd => u32::MAX as usize,
         }

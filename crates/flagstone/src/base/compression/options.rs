@@ -5,11 +5,11 @@ use std::fmt;
 /// RocksDB's `CompressionOptions`, with its defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompressionOptions {
-    /// Deflate's window: its logarithm, negative for a raw stream. Files always hold raw streams with a window of at
-    /// most 2^14, so only -9 to -14 are taken as they are.
+    /// Deflate's window: its logarithm, negative for a raw stream. Files always hold raw streams
+    /// with a window of at most 2^14, so only -9 to -14 are taken as they are.
     pub window_bits: i32,
-    /// The codec's level; [`CompressionOptions::DEFAULT_LEVEL`] leaves it to the codec. For LZ4 a negative level is an
-    /// acceleration.
+    /// The codec's level; [`CompressionOptions::DEFAULT_LEVEL`] leaves it to the codec. For LZ4 a
+    /// negative level is an acceleration.
     pub level: i32,
     /// Deflate's strategy. Kept for OPTIONS files; the default strategy is always used.
     pub strategy: i32,
@@ -35,7 +35,8 @@ impl CompressionOptions {
     /// The level that stands for the codec's own default.
     pub const DEFAULT_LEVEL: i32 = 32767;
 
-    /// Whether a block that was compressed from `raw_size` to `stored_size` bytes is worth storing so.
+    /// Whether a block that was compressed from `raw_size` to `stored_size` bytes is worth storing
+    /// so.
     #[inline]
     pub fn is_worthwhile(&self, raw_size: usize, stored_size: usize) -> bool {
         stored_size as u64

@@ -49,10 +49,13 @@ fn a_block_must_save_an_eighth_to_be_worthwhile() {
     let options = CompressionOptions::default();
     assert!(options.is_worthwhile(4096, 3584));
     assert!(!options.is_worthwhile(4096, 3585));
-    assert!(CompressionOptions { max_compressed_bytes_per_kb: u32::MAX, ..options }.is_worthwhile(1, 5));
+    assert!(
+        CompressionOptions { max_compressed_bytes_per_kb: u32::MAX, ..options }.is_worthwhile(1, 5)
+    );
 }
 
-/// Snappy was asked for a block of more than 3.4 GiB, and its refusal failed the flush, and each opening after it.
+/// Snappy was asked for a block of more than 3.4 GiB, and its refusal failed the flush, and each
+/// opening after it.
 #[test]
 fn snappy_is_given_no_more_than_it_takes() {
     let most = CompressionType::Snappy.raw_size_max();
@@ -71,7 +74,9 @@ fn every_codec_gives_back_what_it_took() {
     for kind in CompressionType::ALL {
         let mut compressor = Compressor::new(kind, &CompressionOptions::default(), None).unwrap();
         for size in [0, 1, 2, 7, 64, 100, 4095, 4096, 65_536, 70_000, 1 << 20] {
-            for raw in [text(size, size as u64), vec![0; size], fastrand::Rng::with_seed(7).bytes(size)] {
+            for raw in
+                [text(size, size as u64), vec![0; size], fastrand::Rng::with_seed(7).bytes(size)]
+            {
                 let mut out = b"before".to_vec();
                 compressor.compress(&raw, &mut out).unwrap();
                 assert_eq!(&out[..6], b"before");
@@ -97,12 +102,18 @@ impl Bytes for fastrand::Rng {
 fn levels_and_windows_of_all_kinds_round_trip() {
     let raw = text(20_000, 3);
     for kind in CompressionType::ALL {
-        for (level, window_bits) in [(-5, 15), (0, 0), (1, -9), (9, -14), (12, i32::MIN), (i32::MIN, 10)] {
-            let options = CompressionOptions { level, window_bits, checksum: true, ..Default::default() };
+        for (level, window_bits) in
+            [(-5, 15), (0, 0), (1, -9), (9, -14), (12, i32::MIN), (i32::MIN, 10)]
+        {
+            let options =
+                CompressionOptions { level, window_bits, checksum: true, ..Default::default() };
             let Ok(mut compressor) = Compressor::new(kind, &options, None) else { continue };
             let mut out = Vec::new();
             compressor.compress(&raw, &mut out).unwrap();
-            assert!(decompress(kind, &out, None, LIMIT).unwrap() == raw, "{kind} {level} {window_bits}");
+            assert!(
+                decompress(kind, &out, None, LIMIT).unwrap() == raw,
+                "{kind} {level} {window_bits}"
+            );
         }
     }
 }
@@ -111,8 +122,11 @@ fn levels_and_windows_of_all_kinds_round_trip() {
 fn a_dictionary_is_needed_to_read_what_it_helped_to_write() {
     let blocks: Vec<Vec<u8>> = (0..400).map(|seed| text(1000, seed)).collect();
     let samples: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
-    let trained =
-        CompressionOptions { max_dict_bytes: 8 << 10, zstd_max_train_bytes: 200 << 10, ..Default::default() };
+    let trained = CompressionOptions {
+        max_dict_bytes: 8 << 10,
+        zstd_max_train_bytes: 200 << 10,
+        ..Default::default()
+    };
     let raw_content = CompressionOptions { zstd_max_train_bytes: 0, ..trained.clone() };
     for (kind, options) in [
         (CompressionType::Zstd, &trained),
@@ -163,7 +177,10 @@ fn a_claimed_size_takes_no_memory_before_it_is_checked() {
             let mut bad = Vec::new();
             put_varint32(&mut bad, claim);
             bad.extend_from_slice(&good[3..]);
-            assert!(decompress(kind, &bad, None, usize::MAX).unwrap_err().is_corruption(), "{kind} {claim}");
+            assert!(
+                decompress(kind, &bad, None, usize::MAX).unwrap_err().is_corruption(),
+                "{kind} {claim}"
+            );
         }
     }
 }
@@ -189,7 +206,10 @@ fn damaged_streams_neither_panic_nor_spoil_the_next_one() {
                 // Only the block's checksum can tell a wrong byte; here it must merely not hurt.
                 let _ = decompressor.decompress(kind, &bad, prepared, LIMIT);
             }
-            assert!(decompressor.decompress(kind, &good, prepared, LIMIT).unwrap() == raw, "{kind}");
+            assert!(
+                decompressor.decompress(kind, &good, prepared, LIMIT).unwrap() == raw,
+                "{kind}"
+            );
         }
     }
 }
@@ -209,7 +229,8 @@ fn noise_is_refused() {
     }
 }
 
-/// BZip2's ratio has no bound, so the size that it claims says nothing: no room was to be made for it, and was.
+/// BZip2's ratio has no bound, so the size that it claims says nothing: no room was to be made for
+/// it, and was.
 #[test]
 fn no_room_is_made_for_what_bzip2_only_claims() {
     let mut stored = vec![0x80, 0x80, 0x80, 0x80, 0x02];
@@ -219,8 +240,8 @@ fn no_room_is_made_for_what_bzip2_only_claims() {
     assert!(outcome.is_err_and(|error| error.is_corruption()));
 }
 
-/// LZ4HC reckons with addresses before its input, and that of an empty vector is 1: it read there, and the process died. Such a
-/// block is written where a table has a hash index and no keys.
+/// LZ4HC reckons with addresses before its input, and that of an empty vector is 1: it read there,
+/// and the process died. Such a block is written where a table has a hash index and no keys.
 #[test]
 fn nothing_is_compressed_wherever_it_lies() {
     for kind in [

@@ -24,7 +24,8 @@ fn bits_know_of_what_is_in_no_range_and_of_all_where_ranges_end_between_parts() 
         let known = random.bool().then_some(unit);
         let parts = CoveredParts::of(ranges.iter().copied(), known);
         assert!(parts.memory_usage() <= 8 + 4 * ranges.len(), "{} ranges", ranges.len());
-        let near = ranges.iter().flat_map(|&(from, to)| [from, to].map(|end| (end, random.u64(..3))));
+        let near =
+            ranges.iter().flat_map(|&(from, to)| [from, to].map(|end| (end, random.u64(..3))));
         let near: Vec<u64> = near.map(|(end, off)| (end + off).saturating_sub(1)).collect();
         let others = (0..50).map(|_| random.u64(..)).chain([0, u64::MAX]);
         for number in near.into_iter().chain(others) {
@@ -45,8 +46,8 @@ fn bits_know_of_what_is_in_no_range_and_of_all_where_ranges_end_between_parts() 
     assert!(counts.iter().all(|&count| count > 10_000) && unseen > 1000, "{counts:?} {unseen}");
 }
 
-/// Of ranges of one number each, in digits or hashes or both, however dense these lie, most other numbers of the kind are
-/// known to lie in none.
+/// Of ranges of one number each, in digits or hashes or both, however dense these lie, most other
+/// numbers of the kind are known to lie in none.
 #[test]
 fn narrow_ranges_of_numbers_that_are_not_spread_evenly_are_told_apart() {
     let text = |text: String| u64::from_be_bytes(*text.as_bytes().first_chunk().unwrap());

@@ -12,7 +12,9 @@ fn digits_say_a_number_and_other_bytes_none() {
         let mut bytes = format!("{number:08}").into_bytes();
         assert_eq!(decimal(text(&format!("{number:08}"))), Some(number));
         bytes[random.usize(..8)] = random.u8(..);
-        let said = std::str::from_utf8(&bytes).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
+        let said = std::str::from_utf8(&bytes)
+            .ok()
+            .filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
         let changed = u64::from_be_bytes(*bytes.first_chunk().unwrap());
         assert_eq!(decimal(changed), said.and_then(|text| text.parse().ok()), "{bytes:?}");
     }
@@ -20,7 +22,9 @@ fn digits_say_a_number_and_other_bytes_none() {
 
 #[test]
 fn a_bound_is_told_from_digits_by_the_number_it_says() {
-    for (bound, said) in [("00000019", 19), ("0000001:", 20), ("00000020", 20), ("9999999:", 100_000_000)] {
+    for (bound, said) in
+        [("00000019", 19), ("0000001:", 20), ("00000020", 20), ("9999999:", 100_000_000)]
+    {
         assert_eq!(decimal_bound(text(bound)), Some(said));
         for number in 0..30 {
             let digits = format!("{number:08}");

@@ -3,7 +3,10 @@ use super::*;
 #[test]
 fn an_error_says_what_and_where() {
     let error = Error::corruption("block checksum mismatch").at("/db/000007.sst").at_offset(4096);
-    assert_eq!(error.to_string(), "corruption: block checksum mismatch (/db/000007.sst, offset 4096)");
+    assert_eq!(
+        error.to_string(),
+        "corruption: block checksum mismatch (/db/000007.sst, offset 4096)"
+    );
 }
 
 /// A terminal did what such a name told it.
@@ -21,8 +24,10 @@ fn the_first_place_named_stays() {
 
 #[test]
 fn what_helps_can_be_told_apart() {
-    let error =
-        Error::corruption("CURRENT names nothing").advise(Remedy::RestoreWal).context("not opened").at("/db");
+    let error = Error::corruption("CURRENT names nothing")
+        .advise(Remedy::RestoreWal)
+        .context("not opened")
+        .at("/db");
     assert_eq!(
         error.to_string(),
         "corruption: not opened: CURRENT names nothing; restore the WAL from a copy (/db)"
@@ -39,7 +44,10 @@ fn an_error_keeps_its_kind_on_its_way_through_std_io() {
     use std::io::ErrorKind::{InvalidData, StorageFull};
     let full = Error::io("append", "f", std::io::Error::from(StorageFull)).context("a value");
     let told = std::io::Error::from(full);
-    assert_eq!((told.kind(), told.to_string().contains("a value: cannot append")), (StorageFull, true));
+    assert_eq!(
+        (told.kind(), told.to_string().contains("a value: cannot append")),
+        (StorageFull, true)
+    );
     assert!(told.downcast::<Error>().is_ok());
     assert_eq!(std::io::Error::from(Error::corruption("x")).kind(), InvalidData);
     // `write_all` and its like would try that again, though the call has failed for good.
@@ -50,7 +58,10 @@ fn an_error_keeps_its_kind_on_its_way_through_std_io() {
 #[test]
 fn what_this_process_may_not_do_is_no_fault_of_the_file() {
     for refused in [Errno::ACCESS, Errno::PERM, Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
-        assert!(Error::io("open", "f", refused.into()).context("a table").is_refused(), "{refused}");
+        assert!(
+            Error::io("open", "f", refused.into()).context("a table").is_refused(),
+            "{refused}"
+        );
     }
     for fault in [Errno::IO, Errno::NOENT, Errno::NOSPC] {
         assert!(!Error::io("read", "f", fault.into()).is_refused(), "{fault}");

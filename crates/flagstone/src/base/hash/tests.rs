@@ -35,7 +35,8 @@ fn golden_hashes_of_text() {
 
 #[test]
 fn the_old_hash_of_every_tail() {
-    // LevelDB's published values; its tails are unsigned, which is the same while no byte there is 0x80 or more.
+    // LevelDB's published values; its tails are unsigned, which is the same while no byte there is
+    // 0x80 or more.
     assert_eq!(hash32(&[], 0xbc9f_1d34), 0xbc9f_1d34);
     assert_eq!(hash32(&[0x62], 0xbc9f_1d34), 0xef13_45c4);
     assert_eq!(hash32(&[0xe1, 0x80, 0xb9, 0x32], 0xbc9f_1d34), 0xed21_633a);

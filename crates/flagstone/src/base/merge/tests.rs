@@ -42,7 +42,11 @@ fn a_partial_merge_changes_no_result() {
         for existing in [None, Some(&b"87654321"[..])] {
             let whole = operator.full_merge(b"k", existing, &operands);
             let newest_two = operator.partial_merge(b"k", &operands[1..]).unwrap();
-            assert_eq!(operator.full_merge(b"k", existing, &[operands[0], &newest_two]), whole, "{text}");
+            assert_eq!(
+                operator.full_merge(b"k", existing, &[operands[0], &newest_two]),
+                whole,
+                "{text}"
+            );
         }
     }
 }
@@ -60,17 +64,20 @@ fn option_texts_name_operators_and_their_delimiter() {
     ] {
         assert_eq!(merged(text, Some(b"a"), &[b"b"]), joined.as_bytes(), "{text}");
     }
-    for name in ["UInt64AddOperator", "MaxOperator", "PutOperator", "BytesXOR", "{id=MaxOperator}"] {
+    for name in ["UInt64AddOperator", "MaxOperator", "PutOperator", "BytesXOR", "{id=MaxOperator}"]
+    {
         assert!(name.contains(operator(name).name()));
     }
     assert!(merge_operator_from_option_text("nullptr").unwrap().is_none());
 }
 
-/// A delimiter that was no text was written down as another one, and so was a brace: whoever opened the database as its
-/// OPTIONS file says put the wrong bytes between what it merged.
+/// A delimiter that was no text was written down as another one, and so was a brace: whoever opened
+/// the database as its OPTIONS file says put the wrong bytes between what it merged.
 #[test]
 fn every_delimiter_is_read_as_it_was() {
-    let texts = [",", ";", ":", "", " ", "\n", "\r\n", "{", "}", "}{", "{};", "a=b", "\\;", "#", "\u{2028}"];
+    let texts = [
+        ",", ";", ":", "", " ", "\n", "\r\n", "{", "}", "}{", "{};", "a=b", "\\;", "#", "\u{2028}",
+    ];
     for delimiter in texts.map(str::as_bytes).into_iter().chain([&b"\xff"[..], b"\x00", b"a\xc3"]) {
         let text = StringAppendOperator::new(delimiter).option_text();
         assert_eq!(merged(&text, Some(b"1"), &[b"2"]), [b"1", delimiter, b"2"].concat(), "{text}");

@@ -13,11 +13,16 @@ impl fmt::Display for Remedy {
             Self::Set { when, option, from: Some(from), to, but } => {
                 write!(f, "{when}set {option} from {from} to {to}{but}")
             }
-            Self::Set { when, option, from: None, to, but } => write!(f, "{when}set {option}={to}{but}"),
+            Self::Set { when, option, from: None, to, but } => {
+                write!(f, "{when}set {option}={to}{but}")
+            }
             Self::SetBack { .. } => self.write_setting_back(f),
             Self::MoreMemory { when, what, but } => write!(f, "{when}{what}{but}"),
             Self::MindRateLimit { bytes_per_second } => {
-                write!(f, "they may have no more than rate_limiter_bytes_per_sec={bytes_per_second}")
+                write!(
+                    f,
+                    "they may have no more than rate_limiter_bytes_per_sec={bytes_per_second}"
+                )
             }
             Self::SeeBelow { otherwise } => write!(
                 f,
@@ -46,7 +51,8 @@ impl fmt::Display for Remedy {
                 write!(f, "{when}drop what Db::hold_automatic_compactions has returned{but}")
             }
             Self::Compact { what, family, bottommost, is_running, but } => {
-                let command = Compaction { family, bottommost: *bottommost, is_running: *is_running };
+                let command =
+                    Compaction { family, bottommost: *bottommost, is_running: *is_running };
                 write!(f, "{what}: {command}{but}")
             }
             Self::CollectGarbage { .. } => self.write_collection(f),
@@ -63,7 +69,8 @@ impl fmt::Display for Remedy {
                  `change_level` (flagstone compact --change-level)"
             ),
             Self::HoldAllFiles { limit, wanted } => {
-                let limit = limit.map_or_else(|| "not known".to_string(), |limit| limit.to_string());
+                let limit =
+                    limit.map_or_else(|| "not known".to_string(), |limit| limit.to_string());
                 write!(
                     f,
                     "raise the hard limit of open files, which is {limit}, to {wanted} or more (ulimit -n NUMBER as root, \
@@ -99,7 +106,9 @@ impl fmt::Display for Compaction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.is_running, self.bottommost) {
             (true, false) => return f.write_str("Db::compact_range"),
-            (true, true) => return f.write_str("Db::compact_range with BottommostLevelCompaction::Force"),
+            (true, true) => {
+                return f.write_str("Db::compact_range with BottommostLevelCompaction::Force");
+            }
             (false, false) => f.write_str("flagstone compact")?,
             (false, true) => f.write_str("flagstone compact --force-bottommost")?,
         }
@@ -132,13 +141,19 @@ impl Remedy {
         let command = Compaction { family, bottommost: false, is_running: false };
         match (*by_request, *is_running) {
             (true, true) => {
-                write!(f, "compactions run only on request: Db::collect_blob_garbage collects it ({time})")
+                write!(
+                    f,
+                    "compactions run only on request: Db::collect_blob_garbage collects it ({time})"
+                )
             }
             (true, false) => {
                 write!(f, "compactions run only on request: {command} collects it ({time})")
             }
             (false, true) => {
-                write!(f, "wait: compactions collect it ({time}), as soon as reads pin no old files")
+                write!(
+                    f,
+                    "wait: compactions collect it ({time}), as soon as reads pin no old files"
+                )
             }
             (false, false) => write!(
                 f,
@@ -238,9 +253,15 @@ impl Remedy {
                 "with RocksDB, commit or roll back what is prepared, flush all families, and close the database"
             }
             Self::ReadUnstamped => "read it as it is, by `Db` or without --ttl",
-            Self::NameEmptyTarget => "name another, or remove what a salvage that was interrupted left there",
-            Self::RemoveOwner => "if it is not, or does not use the directory any longer, remove that file",
-            Self::MakeNewCopy => "make a new copy of the database (a checkpoint) and go on from there",
+            Self::NameEmptyTarget => {
+                "name another, or remove what a salvage that was interrupted left there"
+            }
+            Self::RemoveOwner => {
+                "if it is not, or does not use the directory any longer, remove that file"
+            }
+            Self::MakeNewCopy => {
+                "make a new copy of the database (a checkpoint) and go on from there"
+            }
             Self::KeepWals => "WAL_ttl_seconds and WAL_size_limit_MB keep WALs for longer",
             Self::SalvageWithoutCurrent => "save what is there by flagstone salvage",
             Self::CheckPath => "check --db",

@@ -11,7 +11,10 @@ fn the_bytes_are_those_that_were_copied() {
         assert!((length..length + length / 16 + 64).contains(&shared.capacity()));
     }
     for length in [0, 10, 33_000] {
-        assert!(SharedPiece::copy_of(&vec![0; length]).is_none(), "{length} bytes are the allocator's");
+        assert!(
+            SharedPiece::copy_of(&vec![0; length]).is_none(),
+            "{length} bytes are the allocator's"
+        );
     }
 }
 
@@ -131,7 +134,9 @@ fn one_fills_the_margin_and_all_find_what_he_put_there() {
         assert_eq!(room.resize(length, margin - 4), room.is_of_slab());
         let shared = room.share(7);
         assert!(shared.margin().is_none() && shared.fill_margin(|_| false).is_none());
-        assert!(!shared.is_margin_blank() && shared.fill_margin(|_| panic!("it was refused")).is_none());
+        assert!(
+            !shared.is_margin_blank() && shared.fill_margin(|_| panic!("it was refused")).is_none()
+        );
     }
     let none: SharedPiece = SharedRoom::new(1500).share(());
     assert!(none.fill_margin(|_| panic!("there is none")).is_none() && !none.is_margin_blank());
@@ -153,12 +158,15 @@ fn a_companion_goes_with_the_last_share() {
     assert!(other.into_room().is_some() && Arc::strong_count(&first) == 1);
 }
 
-/// What is known is made by whoever looks first, shared with all, and dropped once with the last; of any size.
+/// What is known is made by whoever looks first, shared with all, and dropped once with the last;
+/// of any size.
 #[test]
 fn what_is_known_of_the_bytes_lives_as_long_as_they() {
     type Known = OnceLock<Arc<u64>>;
     let lengths = [0, 1, 900, 4096, 40_000, 200_000];
-    for (length, is_passing) in lengths.into_iter().flat_map(|length| [(length, false), (length, true)]) {
+    for (length, is_passing) in
+        lengths.into_iter().flat_map(|length| [(length, false), (length, true)])
+    {
         let mut room: SharedRoom<Known> =
             if is_passing { SharedRoom::passing(length) } else { SharedRoom::new(length) };
         room.fill(3);

@@ -9,7 +9,10 @@ fn a_snapshot_lives_until_its_last_clone() {
     list.published.store(9, Ordering::Release);
     let newer = list.take(300);
     let oldest = list.oldest().unwrap();
-    assert_eq!((oldest.sequence, oldest.since_unix_seconds, oldest.taken_at.file()), (7, 100, file!()));
+    assert_eq!(
+        (oldest.sequence, oldest.since_unix_seconds, oldest.taken_at.file()),
+        (7, 100, file!())
+    );
     assert_eq!((list.sequences(), list.count()), (vec![7, 9], 3));
     drop(first);
     assert_eq!(list.oldest().unwrap().since_unix_seconds, 200, "the first of that number is gone");

@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn a_marker_counts_under_its_own_name() {
-    let find = || counts().into_iter().find(|(name, ..)| *name == "WalRecycled").expect("it is listed");
+    let find =
+        || counts().into_iter().find(|(name, ..)| *name == "WalRecycled").expect("it is listed");
     let before = find().2;
     Sometimes::WalRecycled.reached();
     let (_, meaning, after) = find();

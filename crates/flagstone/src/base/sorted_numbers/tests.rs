@@ -1,6 +1,7 @@
 use super::*;
 
-/// Numbers as they come: few or many, alike or not, multiples or not, at both ends of what there is.
+/// Numbers as they come: few or many, alike or not, multiples or not, at both ends of what there
+/// is.
 fn drawn(random: &mut fastrand::Rng, len: u64) -> Vec<u64> {
     let shift = random.u32(..60);
     let most = match random.u8(..5) {
@@ -27,7 +28,8 @@ fn drawn(random: &mut fastrand::Rng, len: u64) -> Vec<u64> {
 #[test]
 fn ranks_are_those_of_a_binary_search() {
     let (mut narrow, mut wide, mut guided, mut unguided) = (0, 0, 0, 0);
-    let lens = (0..130).chain([511, 512, 513]).cycle().take(500).chain([4096, 5000, 7777].repeat(40));
+    let lens =
+        (0..130).chain([511, 512, 513]).cycle().take(500).chain([4096, 5000, 7777].repeat(40));
     for (round, len) in lens.enumerate() {
         let mut random = fastrand::Rng::with_seed(round as u64);
         let numbers = drawn(&mut random, len);
@@ -36,7 +38,11 @@ fn ranks_are_those_of_a_binary_search() {
             Form::Narrow { guide, layers, .. } => {
                 narrow += 1;
                 for at in (0..numbers.len()).filter(|_| !guide.parts.is_empty()) {
-                    *if guide.line(layers.get(at)).is_some() { &mut guided } else { &mut unguided } += 1;
+                    *if guide.line(layers.get(at)).is_some() {
+                        &mut guided
+                    } else {
+                        &mut unguided
+                    } += 1;
                 }
             }
             Form::Wide(_) => wide += 1,

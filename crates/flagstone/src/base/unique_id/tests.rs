@@ -2,8 +2,11 @@ use super::*;
 
 #[test]
 fn golden_unique_id() {
-    let UniqueId(id) =
-        UniqueId::new("fee32865-4035-4ae2-8dd6-3f4cdf8990cf", "QMRXYD2YEAMS18Z2TS60", FileNumber(9));
+    let UniqueId(id) = UniqueId::new(
+        "fee32865-4035-4ae2-8dd6-3f4cdf8990cf",
+        "QMRXYD2YEAMS18Z2TS60",
+        FileNumber(9),
+    );
     assert_eq!(id[..8], 11_104_950_883_070_747_096_u64.to_le_bytes());
     assert_eq!(id[8..], 12_328_419_976_745_822_981_u64.to_le_bytes());
 }

@@ -54,8 +54,12 @@ fn holes_are_as_long_as_what_a_record_leaves() {
 
 #[test]
 fn records_that_the_file_cannot_have_are_noticed() {
-    for wrong in [blob(10, 5), blob(50 * 4096, 60 * 4096), blob(u64::MAX - 2, 100), blob(100 * 4096 - 40, 20)]
-    {
+    for wrong in [
+        blob(10, 5),
+        blob(50 * 4096, 60 * 4096),
+        blob(u64::MAX - 2, 100),
+        blob(100 * 4096 - 40, 20),
+    ] {
         let mut map = map();
         map.mark(3, &wrong);
         assert!(!map.holds(1, 3 + 32 + wrong.size) && !map.holds(0, 0), "{wrong:?}");

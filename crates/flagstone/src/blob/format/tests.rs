@@ -40,7 +40,8 @@ fn golden_index() {
 #[test]
 fn an_index_that_is_short_long_or_strange_is_refused() {
     let mut bytes = Vec::new();
-    BlobIndex { file: FileNumber(300), offset: 1 << 40, size: u64::MAX, compression: 7 }.encode(&mut bytes);
+    BlobIndex { file: FileNumber(300), offset: 1 << 40, size: u64::MAX, compression: 7 }
+        .encode(&mut bytes);
     for length in 0..bytes.len() {
         assert!(BlobIndex::decode(&bytes[..length]).unwrap_err().is_corruption(), "{length}");
     }
@@ -61,7 +62,8 @@ fn every_flipped_byte_of_header_or_footer_is_noticed() {
         assert!(BlobFileFooter::decode(&broken).is_err(), "footer byte {at}");
         let mut broken = record;
         broken[at] ^= bit;
-        let noticed = RecordHeader::decode(&broken).and_then(|header| header.check_blob(b"keyvalue"));
+        let noticed =
+            RecordHeader::decode(&broken).and_then(|header| header.check_blob(b"keyvalue"));
         assert!(noticed.is_err(), "record byte {at}");
     }
 }

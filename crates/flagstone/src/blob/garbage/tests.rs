@@ -21,7 +21,10 @@ fn files_that_the_compaction_wrote_have_none() {
     let mut meter = GarbageMeter::new();
     meter.flow_in(1, &blob(4, 10));
     meter.flow_out(1, &blob(12, 10));
-    assert_eq!(meter.finish().unwrap(), [GarbageDelta { number: FileNumber(4), count: 1, bytes: 43 }]);
+    assert_eq!(
+        meter.finish().unwrap(),
+        [GarbageDelta { number: FileNumber(4), count: 1, bytes: 43 }]
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Files as `number:garbage/total`, settings as numbers; what is eligible and what is forced, as text.
+/// Files as `number:garbage/total`, settings as numbers; what is eligible and what is forced, as
+/// text.
 fn decide(age_cutoff: f64, force_threshold: f64, files: &str) -> String {
     let settings = BlobGcSettings { enabled: true, age_cutoff, force_threshold };
     let usage: Vec<_> = files
@@ -13,7 +14,8 @@ fn decide(age_cutoff: f64, force_threshold: f64, files: &str) -> String {
             BlobFileUsage { number, total_bytes, garbage_bytes }
         })
         .collect();
-    let eligible: Vec<_> = gc_candidates(&settings, &usage).iter().map(|n| n.0.to_string()).collect();
+    let eligible: Vec<_> =
+        gc_candidates(&settings, &usage).iter().map(|n| n.0.to_string()).collect();
     let forced = forced_gc(&settings, &usage).map_or("none".to_owned(), |n| n.0.to_string());
     format!("eligible [{}] forced {forced}", eligible.join(" "))
 }

@@ -50,7 +50,8 @@ fn parts_are_those_of_the_value_whether_its_pieces_are_known_or_not() {
         let expected = (range.start.min(size)..range.end.min(size)).map(|at| value[at as usize]);
         let expected: Vec<u8> = expected.collect();
         for known in [None, Some(&made)] {
-            let (part, new) = reader.get_verified_range(b"key", &index, range.clone(), known).unwrap();
+            let (part, new) =
+                reader.get_verified_range(b"key", &index, range.clone(), known).unwrap();
             assert_eq!(part, expected, "{range:?}");
             assert_eq!(new.is_none(), known.is_some());
         }
@@ -78,7 +79,9 @@ fn checksums_of_another_value_are_not_gone_by() {
     let (file, index) = written(CompressionType::None);
     let reader = BlobFileReader::open(file, FAMILY).unwrap();
     let (_, made) = reader.get_verified_range(b"key", &index, 0..1, None).unwrap();
-    assert!(reader.get_verified_range(b"kez", &index, 0..1, made.as_ref()).unwrap_err().is_corruption());
+    assert!(
+        reader.get_verified_range(b"kez", &index, 0..1, made.as_ref()).unwrap_err().is_corruption()
+    );
     for size in [index.size - 1, index.size - PIECE_SIZE, u64::MAX] {
         let index = BlobIndex { size, ..index };
         assert!(reader.get_verified_range(b"key", &index, 0..1, made.as_ref()).is_err());

@@ -41,8 +41,9 @@ fn what_the_codec_cannot_compress_stays() {
 #[test]
 fn a_file_is_sealed_once_it_is_large_enough() {
     let mut separator = separator(0, 300);
-    let files: Vec<_> =
-        (0..5).map(|i| separator.separate(&[b'a' + i], &[0; 100]).unwrap().unwrap().file.0).collect();
+    let files: Vec<_> = (0..5)
+        .map(|i| separator.separate(&[b'a' + i], &[0; 100]).unwrap().unwrap().file.0)
+        .collect();
     assert_eq!(files, [11, 11, 12, 12, 13]);
     let finished = separator.finish().unwrap();
     let counts: Vec<_> = finished.iter().map(|file| file.summary.count).collect();

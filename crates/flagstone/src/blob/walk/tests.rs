@@ -4,7 +4,8 @@ use super::*;
 use crate::base::compression::CompressionOptions;
 use crate::base::{ColumnFamilyId, FileNumber};
 use crate::blob::{
-    BlobBuilderSettings, BlobFileBuilder, BlobFileScan, BlobSeparator, SeparationPolicy, UNCOMPRESSED_FROM,
+    BlobBuilderSettings, BlobFileBuilder, BlobFileScan, BlobSeparator, SeparationPolicy,
+    UNCOMPRESSED_FROM,
 };
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{File, FileSystem, OpenMode};
@@ -23,14 +24,20 @@ fn created(number: u64) -> Arc<dyn File> {
 
 fn settings(compression: CompressionType) -> BlobBuilderSettings {
     let compression_options = CompressionOptions::default();
-    BlobBuilderSettings { column_family: FAMILY, compression, compression_options, ..Default::default() }
+    BlobBuilderSettings {
+        column_family: FAMILY,
+        compression,
+        compression_options,
+        ..Default::default()
+    }
 }
 
 /// A file of values of these sizes, all of the key `k`.
 fn written(sizes: &[usize]) -> (Arc<dyn File>, Vec<BlobIndex>) {
     let file = created(1);
     let mut builder =
-        BlobFileBuilder::new(file.clone(), FileNumber(1), &settings(CompressionType::None)).unwrap();
+        BlobFileBuilder::new(file.clone(), FileNumber(1), &settings(CompressionType::None))
+            .unwrap();
     let indexes = sizes.iter().map(|size| builder.add(b"k", &value(*size)).unwrap()).collect();
     builder.finish().unwrap();
     (file, indexes)
@@ -82,7 +89,10 @@ fn damage_comes_out_instead_of_the_last_piece() {
         let (bytes, error) = all(opened(&file).pieces(b"k", &indexes[0]).unwrap());
         assert_eq!(bytes.len() as u64, 2 * CHECK_SIZE);
         let error = error.unwrap();
-        assert!(error.is_corruption() && error.path().is_some() && error.offset().is_some(), "{error}");
+        assert!(
+            error.is_corruption() && error.path().is_some() && error.offset().is_some(),
+            "{error}"
+        );
     }
     let (file, indexes) = written(&[size as usize]);
     assert!(opened(&file).pieces(b"l", &indexes[0]).is_err_and(|error| error.is_corruption()));
@@ -122,9 +132,13 @@ fn a_value_goes_to_another_file_piece_by_piece() {
     let found = opened(&files[0]).get(b"k", &index.unwrap(), true).unwrap();
     assert!(*found == value(size as usize)[..] && files.len() == 1);
     assert_eq!(BlobFileScan::new(files[0].clone()).unwrap().map(Result::unwrap).count(), 2);
-    assert!(moved(size, CompressionType::None, Some(size / 2)).is_err_and(|error| error.is_corruption()));
+    assert!(
+        moved(size, CompressionType::None, Some(size / 2))
+            .is_err_and(|error| error.is_corruption())
+    );
 
-    // Where values are compressed, only one that is very large stays as it is, in a file of its own.
+    // Where values are compressed, only one that is very large stays as it is, in a file of its
+    // own.
     assert_eq!(moved(size, CompressionType::Lz4, None).unwrap().0, None);
     let (index, files) = moved(UNCOMPRESSED_FROM, CompressionType::Lz4, None).unwrap();
     assert_eq!((files.len(), index.unwrap().compression), (2, 0));

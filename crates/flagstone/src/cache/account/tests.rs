@@ -22,8 +22,8 @@ fn who_follows_hears_of_large_changes() {
     assert_eq!((account.total(), account.pieces(MemoryKind::Tables), account.most()), (0, 0, 600));
 }
 
-/// Went wrong: what changed while the follower was told of an earlier change was never told. A cache kept a size for memory
-/// that others had taken meanwhile.
+/// Went wrong: what changed while the follower was told of an earlier change was never told. A
+/// cache kept a size for memory that others had taken meanwhile.
 #[test]
 fn what_changes_while_the_follower_is_told_is_told_next() {
     let account = Arc::new(MemoryAccount::default());
@@ -39,14 +39,18 @@ fn what_changes_while_the_follower_is_told_is_told_next() {
     assert_eq!(*heard.lock(), [500, 800]);
 }
 
-/// The cache of a budget was to leave room for nearly all memory there is, and let go of what it held; or the sum overflowed.
+/// The cache of a budget was to leave room for nearly all memory there is, and let go of what it
+/// held; or the sum overflowed.
 #[test]
 fn what_is_taken_before_it_is_given_is_nothing() {
     let account = MemoryAccount::default();
     account.subtract(MemoryKind::RecycledArenas, 10);
     assert_eq!(account.held(MemoryKind::RecycledArenas), 0);
     account.add(MemoryKind::RecycledArenas, 15);
-    assert_eq!((account.held(MemoryKind::RecycledArenas), account.total(), account.most()), (5, 5, 5));
+    assert_eq!(
+        (account.held(MemoryKind::RecycledArenas), account.total(), account.most()),
+        (5, 5, 5)
+    );
 }
 
 #[test]
@@ -54,7 +58,10 @@ fn the_allocator_is_asked_for_what_is_worth_it() {
     let account = Arc::new(MemoryAccount::default());
     assert!(!account.freed(usize::MAX), "nobody wants to know");
     account.release_every(100);
-    assert_eq!([60, 39, 1, 99, 200].map(|bytes| account.freed(bytes)), [false, false, true, false, true]);
+    assert_eq!(
+        [60, 39, 1, 99, 200].map(|bytes| account.freed(bytes)),
+        [false, false, true, false, true]
+    );
     drop(account.hold(MemoryKind::Jobs, 70));
     drop(account.hold(MemoryKind::Cursors, 70));
     assert!(!account.freed(29) && account.freed(1), "jobs count, at their end");

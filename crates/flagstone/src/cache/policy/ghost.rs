@@ -1,11 +1,12 @@
 //! A queue of ids without entries: what left the cache lately.
 //!
-//! [`NumberedGhosts`] is for callers whose ids are numbers from 0 on, below 2^32: a stamp for each is then enough.
-//! [`HashedGhosts`] is for all others.
+//! [`NumberedGhosts`] is for callers whose ids are numbers from 0 on, below 2^32: a stamp for each
+//! is then enough. [`HashedGhosts`] is for all others.
 //!
-//! As in the S3-FIFO paper's implementation there is no queue but a table of (id, stamp). The stamp is the sum of all
-//! charges that had come in before the id did; it is in the queue while what came in since, itself included, is no more
-//! than the capacity. The table, of open addressing, drops what has left the queue when it fills up.
+//! As in the S3-FIFO paper's implementation there is no queue but a table of (id, stamp). The stamp
+//! is the sum of all charges that had come in before the id did; it is in the queue while what came
+//! in since, itself included, is no more than the capacity. The table, of open addressing, drops
+//! what has left the queue when it fills up.
 
 use super::at_slot;
 
@@ -164,7 +165,8 @@ impl HashedGhosts {
         at
     }
 
-    /// Where to put an id: its own place, else the first on the way whose id has left, else the free one.
+    /// Where to put an id: its own place, else the first on the way whose id has left, else the
+    /// free one.
     #[inline]
     fn place_for(&self, id: u64) -> usize {
         let mut at = self.start(id);
@@ -178,8 +180,8 @@ impl HashedGhosts {
         if self.places[at].stamp == FREE { left.unwrap_or(at) } else { at }
     }
 
-    /// Makes the table at most a third full, and maybe puts one more in. (Half full, a search in vain looks at two or three
-    /// places; three quarters full, at eight.)
+    /// Makes the table at most a third full, and maybe puts one more in. (Half full, a search in
+    /// vain looks at two or three places; three quarters full, at eight.)
     #[cold]
     fn rebuild(&mut self, more: Option<Place>) {
         let is_queued = |place: &Place| self.is_queued(*place);

@@ -1,8 +1,9 @@
 //! Least frequently used.
 //!
-//! An entry's frequency is how often it was used since it came in, that time included; it is forgotten when the entry
-//! leaves. The victim is, of the least frequent, the one used longest ago. (Shah, Mitra, Matani: "An O(1) algorithm for
-//! implementing the LFU cache eviction scheme", 2010, has the same order; an ordered set stands here for its lists.)
+//! An entry's frequency is how often it was used since it came in, that time included; it is
+//! forgotten when the entry leaves. The victim is, of the least frequent, the one used longest ago.
+//! (Shah, Mitra, Matani: "An O(1) algorithm for implementing the LFU cache eviction scheme", 2010,
+//! has the same order; an ordered set stands here for its lists.)
 
 use std::collections::BTreeSet;
 
@@ -71,7 +72,8 @@ impl Policy for Lfu {
 
     fn memory(&self) -> u64 {
         // In its nodes there is room for a half more, about.
-        let ordered = self.order.len().saturating_sub(FEW_SLOTS) * size_of::<(u64, u64, u32)>() * 3 / 2;
+        let ordered =
+            self.order.len().saturating_sub(FEW_SLOTS) * size_of::<(u64, u64, u32)>() * 3 / 2;
         memory_of(&self.uses) + ordered as u64
     }
 

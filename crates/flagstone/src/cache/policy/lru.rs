@@ -1,12 +1,13 @@
 //! Least recently used, with RocksDB's division into a high- and a low-priority pool.
 //!
-//! 1. A new entry of high priority, and any entry that is hit, goes to the front of the high pool; a new one of low
-//!    priority to the front of the low pool.
-//! 2. While the high pool's charge exceeds its part of the capacity, its last entry moves to the front of the low pool.
+//! 1. A new entry of high priority, and any entry that is hit, goes to the front of the high pool;
+//!    a new one of low priority to the front of the low pool.
+//! 2. While the high pool's charge exceeds its part of the capacity, its last entry moves to the
+//!    front of the low pool.
 //! 3. The victim is the last entry of the low pool; of the high pool only if the low one is empty.
 //!
-//! So a scan that touches everything once flushes the low pool, not what was used twice. With a ratio of zero there is
-//! one pool, and this is plain LRU.
+//! So a scan that touches everything once flushes the low pool, not what was used twice. With a
+//! ratio of zero there is one pool, and this is plain LRU.
 
 use super::list::Lists;
 use super::{Incoming, Policy, Priority};

@@ -1,9 +1,10 @@
-//! Which entry of a cache goes first: the published policies, as plain data structures over slot numbers.
+//! Which entry of a cache goes first: the published policies, as plain data structures over slot
+//! numbers.
 //!
-//! A policy knows no keys and no values. Whoever holds those (the cache, or `flagstone cache-sim`) gives every entry a
-//! slot, says what happens to it, and asks [`Policy::evict`] before something new comes in. All sizes are charges in
-//! bytes; with charges of one, every policy does exactly what its paper says, step by step. `testdata` has traces worked
-//! by hand.
+//! A policy knows no keys and no values. Whoever holds those (the cache, or `flagstone cache-sim`)
+//! gives every entry a slot, says what happens to it, and asks [`Policy::evict`] before something
+//! new comes in. All sizes are charges in bytes; with charges of one, every policy does exactly
+//! what its paper says, step by step. `testdata` has traces worked by hand.
 //!
 //! | Name | Policy | Published by |
 //! |---|---|---|
@@ -58,11 +59,13 @@ impl Incoming {
 
 /// The order in which entries leave a cache.
 ///
-/// The caller keeps to this: a slot holds one entry at a time, from [`Policy::inserted`] until [`Policy::evict`] returns
-/// it or [`Policy::removed`] names it; and nothing is inserted before `evict` has returned `None` for its charge, except that
-/// what `evict` has returned may come back once it has returned `None` for a charge with theirs in it, or nothing else comes in.
+/// The caller keeps to this: a slot holds one entry at a time, from [`Policy::inserted`] until
+/// [`Policy::evict`] returns it or [`Policy::removed`] names it; and nothing is inserted before
+/// `evict` has returned `None` for its charge, except that what `evict` has returned may come back
+/// once it has returned `None` for a charge with theirs in it, or nothing else comes in.
 pub trait Policy {
-    /// The capacity is now that many bytes. What no longer fits leaves by the next calls of [`Policy::evict`].
+    /// The capacity is now that many bytes. What no longer fits leaves by the next calls of
+    /// [`Policy::evict`].
     fn set_capacity(&mut self, capacity: u64);
 
     /// The largest entry that may come in.
@@ -74,19 +77,21 @@ pub trait Policy {
     /// An entry has been used.
     fn hit(&mut self, slot: u32);
 
-    /// Takes out the entry that must go before one with this charge may come in; `None` if there is room.
+    /// Takes out the entry that must go before one with this charge may come in; `None` if there is
+    /// room.
     fn evict(&mut self, incoming: u64) -> Option<u32>;
 
     /// An entry has left for another reason.
     fn removed(&mut self, slot: u32);
 
-    /// Bytes that it has for entries, and for what it remembers of those that are gone, beyond what a few take.
+    /// Bytes that it has for entries, and for what it remembers of those that are gone, beyond what
+    /// a few take.
     fn memory(&self) -> u64 {
         0
     }
 
-    /// Reads what is kept of an id whose entry may soon come in, for callers that know what comes next: memory then need
-    /// not be waited for. It changes nothing.
+    /// Reads what is kept of an id whose entry may soon come in, for callers that know what comes
+    /// next: memory then need not be waited for. It changes nothing.
     #[inline]
     fn touch(&self, _id: u64) {}
 }
@@ -158,8 +163,8 @@ pub(super) fn memory_of<T>(per_slot: &Vec<T>) -> u64 {
     (per_slot.capacity().saturating_sub(FEW_SLOTS) * size_of::<T>()) as u64
 }
 
-/// The place of a slot in a vector with something for each slot, which grows as slots come into use: by a quarter, as what is
-/// left over is memory that entries cannot have.
+/// The place of a slot in a vector with something for each slot, which grows as slots come into
+/// use: by a quarter, as what is left over is memory that entries cannot have.
 pub(super) fn at_slot<T: Clone>(per_slot: &mut Vec<T>, slot: u32, empty: T) -> &mut T {
     let at = slot as usize;
     if at >= per_slot.len() {

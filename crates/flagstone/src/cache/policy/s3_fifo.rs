@@ -1,16 +1,19 @@
-//! S3-FIFO: Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache eviction", SOSP 2023, Algorithm 1.
+//! S3-FIFO: Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache eviction", SOSP
+//! 2023, Algorithm 1.
 //!
-//! 1. Three queues: S, small, a tenth of the capacity; M, main, the rest; G, of ghosts, which remembers as much as M holds.
+//! 1. Three queues: S, small, a tenth of the capacity; M, main, the rest; G, of ghosts, which
+//!    remembers as much as M holds.
 //! 2. A hit raises the entry's frequency, to three at most, and moves nothing.
 //! 3. A new entry goes into M if G remembers it, else into S, with frequency zero.
-//! 4. To evict: from S if S has its tenth or more, else from M; from the other if that one is empty.
-//! 5. From S, oldest first: an entry with a frequency above one moves to M, where it begins at zero; the first other
-//!    one is the victim, and G remembers it.
-//! 6. From M, oldest first: an entry with a frequency above zero goes to the front again, with one less; the first other
-//!    one is the victim.
+//! 4. To evict: from S if S has its tenth or more, else from M; from the other if that one is
+//!    empty.
+//! 5. From S, oldest first: an entry with a frequency above one moves to M, where it begins at
+//!    zero; the first other one is the victim, and G remembers it.
+//! 6. From M, oldest first: an entry with a frequency above zero goes to the front again, with one
+//!    less; the first other one is the victim.
 //!
-//! Where moves of step 5 make M larger than its part, the next eviction is from M, as in the authors' implementation
-//! (libCacheSim), rather than within step 5, as in their listing.
+//! Where moves of step 5 make M larger than its part, the next eviction is from M, as in the
+//! authors' implementation (libCacheSim), rather than within step 5, as in their listing.
 
 use super::ghost::{Ghosts, HashedGhosts};
 use super::list::Lists;

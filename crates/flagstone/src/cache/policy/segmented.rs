@@ -1,19 +1,20 @@
 //! Segmented LRU, in both forms.
 //!
-//! Segments are numbered from the bottom. A new entry goes to the front of segment 0; one that is hit, to the front of
-//! the segment above its own (in the top one, to that one's front). While an upper segment's charge exceeds its part of
-//! the capacity, its last entry moves to the front of the segment below. What leaves the cache is the last entry of
-//! segment 0. The forms differ in how much segment 0 may hold:
+//! Segments are numbered from the bottom. A new entry goes to the front of segment 0; one that is
+//! hit, to the front of the segment above its own (in the top one, to that one's front). While an
+//! upper segment's charge exceeds its part of the capacity, its last entry moves to the front of
+//! the segment below. What leaves the cache is the last entry of segment 0. The forms differ in how
+//! much segment 0 may hold:
 //!
-//! - `slru` (Karedla, Love, Wherry: "Caching strategies to improve disk system performance", 1994) has two segments. The
-//!   upper, protected one has 80% of the capacity at most; the lower one has all that the upper one leaves, so that the
-//!   cache is full before anything leaves it.
-//! - `s4lru` (Huang et al.: "An analysis of Facebook photo caching", SOSP 2013) has four, each with a quarter of the
-//!   capacity and no more: what was never hit has a quarter, even if the others are empty. An entry larger than a quarter
-//!   does not come in.
+//! - `slru` (Karedla, Love, Wherry: "Caching strategies to improve disk system performance", 1994)
+//!   has two segments. The upper, protected one has 80% of the capacity at most; the lower one has
+//!   all that the upper one leaves, so that the cache is full before anything leaves it.
+//! - `s4lru` (Huang et al.: "An analysis of Facebook photo caching", SOSP 2013) has four, each with
+//!   a quarter of the capacity and no more: what was never hit has a quarter, even if the others
+//!   are empty. An entry larger than a quarter does not come in.
 //!
-//! With entries of different sizes a hit can push more down into segment 0 of `s4lru` than it took out; what is too much
-//! then leaves before the next entry comes in.
+//! With entries of different sizes a hit can push more down into segment 0 of `s4lru` than it took
+//! out; what is too much then leaves before the next entry comes in.
 
 use super::list::Lists;
 use super::{Incoming, Policy, part};
@@ -46,7 +47,13 @@ impl Segmented {
     }
 
     fn new(segments: usize, strict: bool) -> Self {
-        Self { segments: Lists::default(), top: segments - 1, strict, segment_capacity: 0, capacity: 0 }
+        Self {
+            segments: Lists::default(),
+            top: segments - 1,
+            strict,
+            segment_capacity: 0,
+            capacity: 0,
+        }
     }
 
     /// Moves down what is too much, from this segment on.

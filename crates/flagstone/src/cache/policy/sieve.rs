@@ -1,8 +1,10 @@
 //! SIEVE: Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is simpler than LRU", NSDI 2024, Algorithm 1.
 //!
-//! 1. One queue. A new entry goes to its front, not visited; a hit marks its entry as visited and moves nothing.
-//! 2. A hand goes from the back of the queue to its front and then from the back again. To evict, it starts where it
-//!    stopped last, takes the mark from visited entries, and stops beyond the first one that has none: the victim.
+//! 1. One queue. A new entry goes to its front, not visited; a hit marks its entry as visited and
+//!    moves nothing.
+//! 2. A hand goes from the back of the queue to its front and then from the back again. To evict,
+//!    it starts where it stopped last, takes the mark from visited entries, and stops beyond the
+//!    first one that has none: the victim.
 
 use super::list::Lists;
 use super::{Incoming, Policy, at_slot, memory_of};

@@ -1,8 +1,9 @@
-//! How often an id was used lately, about: a count-min sketch of four-bit counters that are halved from time to time.
+//! How often an id was used lately, about: a count-min sketch of four-bit counters that are halved
+//! from time to time.
 //!
-//! A word of the table holds four counters of each of the four rows. An id has one counter a row; its frequency is the
-//! smallest of them. After ten uses for each entry in the cache all counters are halved, so that what was popular once is
-//! forgotten (the paper's reset operation).
+//! A word of the table holds four counters of each of the four rows. An id has one counter a row;
+//! its frequency is the smallest of them. After ten uses for each entry in the cache all counters
+//! are halved, so that what was popular once is forgotten (the paper's reset operation).
 
 const ROWS: u64 = 4;
 const COUNTER_MAX: u64 = 15;
@@ -37,13 +38,14 @@ impl Sketch {
     #[inline]
     pub(super) fn make_room(&mut self, entries: usize) {
         if entries > self.words.len() {
-            // A place is chosen by the low bits of a hash: doubled, each id finds its counters in both halves.
+            // A place is chosen by the low bits of a hash: doubled, each id finds its counters in
+            // both halves.
             self.words.extend_from_within(..);
         }
     }
 
-    /// There are fewer entries now. Of two counters that become one the larger is right: that of both ids, as far as these were
-    /// one before the sketch grew.
+    /// There are fewer entries now. Of two counters that become one the larger is right: that of
+    /// both ids, as far as these were one before the sketch grew.
     #[inline]
     pub(super) fn fit(&mut self, entries: usize) {
         while self.words.len() > MIN_WORDS && self.words.len() / WORDS_PER_ENTRY_MAX > entries {
@@ -90,7 +92,8 @@ impl Sketch {
 
     #[inline]
     fn place(&self, id: u64, row: u64) -> (usize, u64) {
-        let hash = (id ^ row.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash =
+            (id ^ row.wrapping_mul(0xd6e8_feb8_6659_fd93)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = (hash ^ (hash >> 32)).wrapping_mul(0xe703_7ed1_a0b4_28db);
         ((hash >> 32) as usize & (self.words.len() - 1), 16 * row + 4 * (hash & 3))
     }
@@ -103,7 +106,8 @@ fn uses_max(entries: usize) -> u64 {
 
 /// The larger one of each two counters.
 fn larger(a: u64, b: u64) -> u64 {
-    // Each second counter, with four bits above it: one of them stays where the difference is not below nothing.
+    // Each second counter, with four bits above it: one of them stays where the difference is not
+    // below nothing.
     const COUNTERS: u64 = 0x0f0f_0f0f_0f0f_0f0f;
     const ABOVE: u64 = 0x1010_1010_1010_1010;
     let of_bytes = |a: u64, b: u64| {

@@ -1,4 +1,5 @@
-//! Every policy against traces worked by hand, and against its definition written down naively on vectors.
+//! Every policy against traces worked by hand, and against its definition written down naively on
+//! vectors.
 
 use std::collections::HashMap;
 
@@ -64,7 +65,8 @@ impl Keys {
 
 fn build(name: &str) -> Box<dyn Policy + Send> {
     let (name, ratio) = name.split_once('+').unwrap_or((name, "0"));
-    let (_, kind) = PolicyKind::NAMES.iter().find(|(known, _)| *known == name).expect("a policy's name");
+    let (_, kind) =
+        PolicyKind::NAMES.iter().find(|(known, _)| *known == name).expect("a policy's name");
     kind.build(ratio.parse().expect("a ratio"))
 }
 
@@ -75,7 +77,11 @@ fn show(outcome: &Outcome) -> String {
         Outcome::Miss(left) if left.is_empty() => "miss".to_string(),
         Outcome::Miss(left) => {
             let names: Vec<_> = left.iter().map(|key| char::from(*key as u8).to_string()).collect();
-            format!("miss, {} {}", names.join(" "), if left.len() == 1 { "leaves" } else { "leave" })
+            format!(
+                "miss, {} {}",
+                names.join(" "),
+                if left.len() == 1 { "leaves" } else { "leave" }
+            )
         }
     }
 }
@@ -93,7 +99,8 @@ fn traces_worked_by_hand() {
             let expected = rest.split('|').next().expect("something").trim();
             let (key, charge) = request.split_once(':').unwrap_or((request, "1"));
             let keys = keys.as_mut().expect("a policy first");
-            let outcome = keys.request(u64::from(key.as_bytes()[0]), charge.parse().expect("a size"));
+            let outcome =
+                keys.request(u64::from(key.as_bytes()[0]), charge.parse().expect("a size"));
             assert_eq!(show(&outcome), expected, "line {}: {line}", number + 1);
             requests += 1;
         }
@@ -101,8 +108,8 @@ fn traces_worked_by_hand() {
     assert!(requests > 100, "only {requests} requests");
 }
 
-/// A definition, on plain vectors with the newest entry last: which keys leave before this one comes in, if it is not
-/// there.
+/// A definition, on plain vectors with the newest entry last: which keys leave before this one
+/// comes in, if it is not there.
 trait Definition {
     fn request(&mut self, key: u64, charge: u64) -> Outcome;
 }
@@ -117,7 +124,8 @@ fn place_of(queue: &Queue, key: u64) -> Option<usize> {
     queue.iter().position(|(held, _)| *held == key)
 }
 
-/// Segments from the bottom with their capacities, where the lowest one's is that of the whole if it is not strict.
+/// Segments from the bottom with their capacities, where the lowest one's is that of the whole if
+/// it is not strict.
 struct Segments {
     segments: Vec<Queue>,
     upper: u64,
@@ -148,7 +156,8 @@ impl Definition for Segments {
             return Outcome::Refused;
         }
         while used(&self.segments, self.strict) + charge > self.lowest {
-            let from = self.segments.iter_mut().find(|segment| !segment.is_empty()).expect("an entry");
+            let from =
+                self.segments.iter_mut().find(|segment| !segment.is_empty()).expect("an entry");
             left.push(from.remove(0).0);
         }
         self.segments[0].push((key, charge));
@@ -172,7 +181,10 @@ impl Definition for SieveListing {
         let mut left = Vec::new();
         while self.queue.iter().map(|entry| entry.1).sum::<u64>() + charge > self.capacity {
             let mut at = self.hand.map_or(0, |hand| {
-                self.queue.iter().position(|entry| entry.0 == hand).expect("the hand is on an entry")
+                self.queue
+                    .iter()
+                    .position(|entry| entry.0 == hand)
+                    .expect("the hand is on an entry")
             });
             while self.queue[at].2 {
                 self.queue[at].2 = false;
@@ -306,7 +318,11 @@ fn long_random_traces_go_as_defined() {
                 let key = random.u64(..200) / if random.bool() { 10 } else { 1 };
                 let charge = 1 + key * 7 % largest;
                 let outcome = keys.request(key, charge);
-                assert_eq!(outcome, defined.request(key, charge), "{name}, seed {seed}, step {step}");
+                assert_eq!(
+                    outcome,
+                    defined.request(key, charge),
+                    "{name}, seed {seed}, step {step}"
+                );
             }
         }
     }

@@ -1,13 +1,16 @@
-//! W-TinyLFU: Einziger, Friedman, Manes: "TinyLFU: a highly efficient cache admission policy", ACM TOS 2017, section 4.
+//! W-TinyLFU: Einziger, Friedman, Manes: "TinyLFU: a highly efficient cache admission policy", ACM
+//! TOS 2017, section 4.
 //!
-//! 1. A window, LRU, has a hundredth of the capacity; the main part, an `slru` (`segmented.rs`) of which 80% are
-//!    protected, the rest. Every use of an entry is counted in a sketch (`sketch.rs`), also its coming in.
-//! 2. A new entry goes into the window. What the window has no room for, oldest first, goes on to the main part's
-//!    lower segment. The newest entry stays in the window even if it is larger.
-//! 3. Once the cache is full, the window's last entry competes with the main part's victim: the one used more often
-//!    lately stays, and if they are equal, the one that is in the main part.
+//! 1. A window, LRU, has a hundredth of the capacity; the main part, an `slru` (`segmented.rs`) of
+//!    which 80% are protected, the rest. Every use of an entry is counted in a sketch
+//!    (`sketch.rs`), also its coming in.
+//! 2. A new entry goes into the window. What the window has no room for, oldest first, goes on to
+//!    the main part's lower segment. The newest entry stays in the window even if it is larger.
+//! 3. Once the cache is full, the window's last entry competes with the main part's victim: the one
+//!    used more often lately stays, and if they are equal, the one that is in the main part.
 //!
-//! The paper's doorkeeper (a Bloom filter before the sketch, to make it smaller) is left out, as in Caffeine.
+//! The paper's doorkeeper (a Bloom filter before the sketch, to make it smaller) is left out, as in
+//! Caffeine.
 
 use super::list::Lists;
 use super::sketch::Sketch;
@@ -56,7 +59,9 @@ impl TinyLfu {
         let main = self.segments.oldest(PROBATION).or_else(|| self.segments.oldest(PROTECTED));
         let is_full = self.segments.charge(WINDOW) + incoming > self.window_capacity;
         match (main, self.segments.oldest(WINDOW).filter(|_| is_full || main.is_none())) {
-            (Some(main), Some(candidate)) if self.frequency(candidate) > self.frequency(main) => Some(main),
+            (Some(main), Some(candidate)) if self.frequency(candidate) > self.frequency(main) => {
+                Some(main)
+            }
             (main, candidate) => candidate.or(main),
         }
     }

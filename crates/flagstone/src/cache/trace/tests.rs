@@ -20,7 +20,8 @@ fn key(number: u64) -> CacheKey {
 
 fn cache(capacity: usize) -> Cache<Arc<u64>> {
     let policy = PolicyKind::Lru;
-    let settings = CacheSettings { shard_bits: Some(0), policy, ..CacheSettings::with_capacity(capacity) };
+    let settings =
+        CacheSettings { shard_bits: Some(0), policy, ..CacheSettings::with_capacity(capacity) };
     Cache::new(&settings)
 }
 
@@ -76,14 +77,16 @@ fn a_line_a_request() {
     assert!(longest.len() <= LINE_SIZE_MAX);
 }
 
-/// The replay's hits are those of the cache that was recorded, if it starts as empty and is as large.
+/// The replay's hits are those of the cache that was recorded, if it starts as empty and is as
+/// large.
 #[test]
 fn a_recorded_trace_replays_to_the_same_hits() {
     let (env, live) = (memory(), cache(300));
     live.start_trace(&env, &path(), &TraceOptions::default()).unwrap();
     let mut state = 1u64;
     for _ in 0..20_000 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ask(&live, (state >> 33) % 100 * ((state >> 50) % 3));
     }
     let summary = live.end_trace().unwrap().unwrap();
@@ -116,12 +119,16 @@ fn a_sampled_key_is_recorded_each_time_and_another_never() {
 fn the_file_never_exceeds_its_limit() {
     for format in [TraceFormat::OracleGeneral, TraceFormat::Csv] {
         let (env, cache) = (memory(), cache(1 << 20));
-        let options = TraceOptions { max_trace_file_size: 100_000, format, ..TraceOptions::default() };
+        let options =
+            TraceOptions { max_trace_file_size: 100_000, format, ..TraceOptions::default() };
         cache.start_trace(&env, &path(), &options).unwrap();
         (0..20_000).for_each(|at| ask(&cache, at % 100));
         let summary = cache.end_trace().unwrap().unwrap();
         let size = env.fs.metadata(&path()).unwrap().size;
-        assert!(summary.is_full && summary.bytes == size && (99_900..=100_000).contains(&size), "{size}");
+        assert!(
+            summary.is_full && summary.bytes == size && (99_900..=100_000).contains(&size),
+            "{size}"
+        );
     }
 }
 
@@ -130,12 +137,18 @@ fn what_cannot_be_recorded_is_refused() {
     let (env, cache) = (memory(), cache(100));
     let none = TraceOptions { sampling_frequency: 0, ..TraceOptions::default() };
     let error = cache.start_trace(&env, &path(), &none).unwrap_err();
-    assert!(error.code() == Code::InvalidArgument && error.to_string().contains("frequency"), "{error}");
+    assert!(
+        error.code() == Code::InvalidArgument && error.to_string().contains("frequency"),
+        "{error}"
+    );
     let options = TraceOptions::default();
     cache.start_trace(&env, &path(), &options).unwrap();
     let again = cache.start_trace(&env, Path::new("/dir/other"), &options).unwrap_err();
     assert_eq!(again.code(), Code::Busy);
     cache.end_trace().unwrap();
     let error = cache.start_trace(&env, &path(), &options).unwrap_err();
-    assert!(error.code() == Code::InvalidArgument && error.to_string().contains("replace"), "{error}");
+    assert!(
+        error.code() == Code::InvalidArgument && error.to_string().contains("replace"),
+        "{error}"
+    );
 }

@@ -1,23 +1,28 @@
 //! Blob files against live data: what a family may take to keep within `max_space_amplification`.
 //!
-//! 1. **Measure.** What the blob files hold is live, known garbage, or hidden: a table above the bottom may overwrite or delete
-//!    what those below it refer to, and nobody knows before they are merged. What it refers to counts as hidden, and for each of
-//!    its other entries what an entry refers to on average. So live data is hardly taken for more than it is.
-//! 2. **Step.** Whatever is done rewrites tables, which is cheap where values are large and tables small. So it is done in steps
-//!    of four times the bytes of all tables, at least a fiftieth and at most a quarter of the room that the limit leaves to
-//!    garbage. A larger one writes tables less often, but what is moved exists twice: there is less room for garbage, files are
-//!    emptied while more of them lives (see `cleaning`), and about as much is written in all.
-//! 3. **Due** is something when files and memtables take nine tenths of the room, less a step: that step is for the values that
-//!    are moved, which exist twice until their old files go. A memtable counts as full, as what it overwrites can be collected
-//!    only when it is: were it filled up from what is due to the limit, each would be to the end, where writers are slowest.
-//!    In the last tenth of the room that `burst_space_amplification` leaves writers are delayed ([`BlobWaste`]), by all that may
-//!    be garbage already: what is hidden, and what memtables hold, as far as keys have lately been overwritten ([`Overwriting`]).
+//! 1. **Measure.** What the blob files hold is live, known garbage, or hidden: a table above the
+//!    bottom may overwrite or delete what those below it refer to, and nobody knows before they are
+//!    merged. What it refers to counts as hidden, and for each of its other entries what an entry
+//!    refers to on average. So live data is hardly taken for more than it is.
+//! 2. **Step.** Whatever is done rewrites tables, which is cheap where values are large and tables
+//!    small. So it is done in steps of four times the bytes of all tables, at least a fiftieth and
+//!    at most a quarter of the room that the limit leaves to garbage. A larger one writes tables
+//!    less often, but what is moved exists twice: there is less room for garbage, files are emptied
+//!    while more of them lives (see `cleaning`), and about as much is written in all.
+//! 3. **Due** is something when files and memtables take nine tenths of the room, less a step: that
+//!    step is for the values that are moved, which exist twice until their old files go. A memtable
+//!    counts as full, as what it overwrites can be collected only when it is: were it filled up
+//!    from what is due to the limit, each would be to the end, where writers are slowest. In the
+//!    last tenth of the room that `burst_space_amplification` leaves writers are delayed
+//!    ([`BlobWaste`]), by all that may be garbage already: what is hidden, and what memtables hold,
+//!    as far as keys have lately been overwritten ([`Overwriting`]).
 //!
 //! What is done then, `blob_work` says.
 //!
-//! Where the tables are larger than what the blob files hold (and not small), garbage has as much more room as they are larger.
-//! They are written for each step: if that were a part of few values, much would be written for next to nothing. So no more of
-//! tables is written for a byte that is gained than where they are as large as values.
+//! Where the tables are larger than what the blob files hold (and not small), garbage has as much
+//! more room as they are larger. They are written for each step: if that were a part of few values,
+//! much would be written for next to nothing. So no more of tables is written for a byte that is
+//! gained than where they are as large as values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +35,8 @@ use crate::manifest::{BlobFileState, TableFile, Version};
 const STEPS: (f64, f64) = (0.02, 0.25);
 /// How many times the bytes of all tables a step is in between.
 const STEP_OVER_TABLES: f64 = 4.0;
-/// What is kept free beyond a step, as part of the room: for what writers do until they feel a delay.
+/// What is kept free beyond a step, as part of the room: for what writers do until they feel a
+/// delay.
 const RESERVE: f64 = 0.1;
 
 /// Up to so many bytes of tables are read and written again, however little is gained.
@@ -63,7 +69,8 @@ impl BlobSpace {
             garbage_count = garbage_count.saturating_add(blob.garbage_count);
         }
         let referenced = space.referenced();
-        let others = |file: &TableFile| file.meta.blob_references.as_ref().map_or(0, |known| known.others);
+        let others =
+            |file: &TableFile| file.meta.blob_references.as_ref().map_or(0, |known| known.others);
         let entries = version.files().map(|(_, file)| others(file)).fold(0, u64::saturating_add);
         let entries = entries.saturating_add(count.saturating_sub(garbage_count)).max(1);
         let unknown = Unknown::of(version, referenced);
@@ -71,7 +78,8 @@ impl BlobSpace {
             let by_others = u128::from(others(file)) * u128::from(referenced) / u128::from(entries);
             unknown.bytes(file).saturating_add(u64::try_from(by_others).unwrap_or(u64::MAX))
         };
-        space.hidden = above_bottom(version).map(|(_, _, file)| hides(file)).fold(0, u64::saturating_add);
+        space.hidden =
+            above_bottom(version).map(|(_, _, file)| hides(file)).fold(0, u64::saturating_add);
         space
     }
 
@@ -81,10 +89,18 @@ impl BlobSpace {
     }
 
     /// What is left if nobody asks for the garbage of these files.
-    pub(super) fn without_garbage_of(self, version: &Version, files: &BTreeSet<FileNumber>) -> Self {
+    pub(super) fn without_garbage_of(
+        self,
+        version: &Version,
+        files: &BTreeSet<FileNumber>,
+    ) -> Self {
         let garbage = |file| version.blob_files.get(file).map_or(0, BlobFileState::garbage_on_disk);
         let bytes = files.iter().map(garbage).fold(0, u64::saturating_add);
-        Self { total: self.total.saturating_sub(bytes), garbage: self.garbage.saturating_sub(bytes), ..self }
+        Self {
+            total: self.total.saturating_sub(bytes),
+            garbage: self.garbage.saturating_sub(bytes),
+            ..self
+        }
     }
 
     /// What is live for sure.
@@ -93,12 +109,13 @@ impl BlobSpace {
     }
 }
 
-/// Garbage up to this many bytes delays nobody, and values of memtables in blob files may take as much: in a small database
-/// one file is more than the room.
+/// Garbage up to this many bytes delays nobody, and values of memtables in blob files may take as
+/// much: in a small database one file is more than the room.
 const SMALL: u64 = 16 << 20;
 
-/// How much of what was written lately took the place of something older: as much of what tables hide, and memtables will hide,
-/// is garbage. Flushes look up a few keys, and merges into the bottom tell for all.
+/// How much of what was written lately took the place of something older: as much of what tables
+/// hide, and memtables will hide, is garbage. Flushes look up a few keys, and merges into the
+/// bottom tell for all.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Overwriting {
     /// A part of bytes; `None` until it was seen once.
@@ -106,13 +123,15 @@ pub struct Overwriting {
 }
 
 impl Overwriting {
-    /// Notes a share that was seen. Believes at once that there is more garbage, and by halves that there is less.
+    /// Notes a share that was seen. Believes at once that there is more garbage, and by halves that
+    /// there is less.
     pub fn note_share(&mut self, seen: f64) {
         let followed = self.share.map_or(seen, |share| (share + seen) / 2.0);
         self.share = Some(seen.max(followed));
     }
 
-    /// Notes what a merge into the bottom made of a version: what was hidden and is no longer turned out to be dead or live.
+    /// Notes what a merge into the bottom made of a version: what was hidden and is no longer
+    /// turned out to be dead or live.
     pub fn note_merge(&mut self, before: &BlobSpace, after: &BlobSpace) {
         let uncovered = before.hidden.saturating_sub(after.hidden);
         if uncovered > 0 {
@@ -131,7 +150,8 @@ impl Overwriting {
         self.share(has_garbage) > 0.0
     }
 
-    /// The part of what hides that is garbage. Where nobody has seen any, what there is already tells whether there is more.
+    /// The part of what hides that is garbage. Where nobody has seen any, what there is already
+    /// tells whether there is more.
     fn share(&self, has_garbage: bool) -> f64 {
         self.share.unwrap_or(if has_garbage { 1.0 } else { 0.0 })
     }
@@ -157,19 +177,21 @@ pub struct BlobMoment<'a> {
     pub overwriting: Overwriting,
     /// The blob files that are being emptied.
     pub collecting: &'a BTreeSet<FileNumber>,
-    /// Readers have kept garbage on the disk for so long that it is theirs, and nobody waits for it.
+    /// Readers have kept garbage on the disk for so long that it is theirs, and nobody waits for
+    /// it.
     pub is_kept_by_readers: bool,
 }
 
 impl BlobWaste {
-    /// That of a version: as much as it will be once those files are empty, but for what is written meanwhile. Files may take
-    /// `most` times the live data; 0 for any.
+    /// That of a version: as much as it will be once those files are empty, but for what is written
+    /// meanwhile. Files may take `most` times the live data; 0 for any.
     pub fn of(version: &Version, most: f64, moment: &BlobMoment<'_>) -> Self {
         let BlobMoment { unflushed_bytes, overwriting, collecting, is_kept_by_readers } = *moment;
         if version.blob_files.is_empty() {
             return Self::default();
         }
-        let share = overwriting.share(version.blob_files.values().any(|blob| blob.garbage_bytes > 0));
+        let share =
+            overwriting.share(version.blob_files.values().any(|blob| blob.garbage_bytes > 0));
         let dead = |bytes: u64| (bytes as f64 * share) as u64;
         let known = BlobSpace::of(version);
         let space = BlobSpace { hidden: dead(known.hidden), ..known };
@@ -178,7 +200,8 @@ impl BlobWaste {
         let more = [space.hidden, dead(unflushed_bytes), promised];
         let taken = more.into_iter().fold(space.garbage, u64::saturating_add);
         let emptied = collecting.iter().filter_map(|number| version.blob_files.get(number));
-        let live = emptied.map(|blob| blob.file.meta.total_bytes.saturating_sub(blob.garbage_bytes));
+        let live =
+            emptied.map(|blob| blob.file.meta.total_bytes.saturating_sub(blob.garbage_bytes));
         let moving = live.fold(0, u64::saturating_add);
         let moving = if moving == 0 { room.step as u64 } else { moving };
         Self {
@@ -188,14 +211,16 @@ impl BlobWaste {
         }
     }
 
-    /// What may be written until writers are delayed most, and what is left of that where delays begin.
+    /// What may be written until writers are delayed most, and what is left of that where delays
+    /// begin.
     pub fn left(&self) -> (u64, u64) {
         (self.worst_at.saturating_sub(self.bytes), self.worst_at.saturating_sub(self.delays_at))
     }
 }
 
-/// Bytes at which a blob file is closed: fewer than `configured` where that would be much of the room for garbage, since it is
-/// taken by the files of memtables, and a file that is emptied exists twice.
+/// Bytes at which a blob file is closed: fewer than `configured` where that would be much of the
+/// room for garbage, since it is taken by the files of memtables, and a file that is emptied exists
+/// twice.
 pub fn blob_file_size(version: &Version, max_space_amplification: f64, configured: u64) -> u64 {
     if max_space_amplification <= 0.0 {
         return configured;
@@ -216,7 +241,8 @@ fn room_by_tables(table_bytes: u64, referenced: u64) -> u64 {
 
 /// Bytes that blob files may take, of which nothing is known but how much of them is garbage.
 pub fn blob_bytes_allowed(table_bytes: u64, live: u64, max_space_amplification: f64) -> u64 {
-    let room = room_by_values(live, max_space_amplification) + room_by_tables(table_bytes, live) as f64;
+    let room =
+        room_by_values(live, max_space_amplification) + room_by_tables(table_bytes, live) as f64;
     live.saturating_add(room as u64)
 }
 
@@ -230,7 +256,11 @@ pub(super) struct Room {
 
 impl Room {
     /// `None` if there is no limit.
-    pub(super) fn of(version: &Version, space: &BlobSpace, max_space_amplification: f64) -> Option<Self> {
+    pub(super) fn of(
+        version: &Version,
+        space: &BlobSpace,
+        max_space_amplification: f64,
+    ) -> Option<Self> {
         if max_space_amplification <= 0.0 {
             return None;
         }
@@ -252,7 +282,8 @@ impl Room {
     }
 }
 
-/// Stands in for what is not known of some tables: the bytes that no other refers to, by the size of the tables.
+/// Stands in for what is not known of some tables: the bytes that no other refers to, by the size
+/// of the tables.
 struct Unknown {
     bytes: u64,
     table_bytes: u64,
@@ -263,7 +294,9 @@ impl Unknown {
         let mut unknown = Self { bytes: referenced, table_bytes: 0 };
         for (_, file) in version.files() {
             match &file.meta.blob_references {
-                Some(references) => unknown.bytes = unknown.bytes.saturating_sub(references.bytes()),
+                Some(references) => {
+                    unknown.bytes = unknown.bytes.saturating_sub(references.bytes())
+                }
                 None if file.meta.oldest_blob_file.is_some() => {
                     unknown.table_bytes = unknown.table_bytes.saturating_add(file.meta.size);
                 }
@@ -286,27 +319,34 @@ impl Unknown {
     }
 }
 
-/// The tables above the deepest level with any, with level and position; in level 0 alone, all but the oldest. What was set
-/// aside stays there.
-pub(super) fn above_bottom(version: &Version) -> impl Iterator<Item = (usize, usize, &Arc<TableFile>)> {
+/// The tables above the deepest level with any, with level and position; in level 0 alone, all but
+/// the oldest. What was set aside stays there.
+pub(super) fn above_bottom(
+    version: &Version,
+) -> impl Iterator<Item = (usize, usize, &Arc<TableFile>)> {
     let bottom = version.last_level_with_files().unwrap_or(0);
     let tables = version.levels.iter().enumerate().flat_map(|(level, files)| {
         files.iter().enumerate().map(move |(position, file)| (level, position, file))
     });
     let last_of_level0 = version.levels[0].len().saturating_sub(1);
-    let is_above =
-        move |level: usize, position: usize| level < bottom || bottom == 0 && position < last_of_level0;
-    tables.filter(move |(level, position, file)| is_above(*level, *position) && !file.is_set_aside())
+    let is_above = move |level: usize, position: usize| {
+        level < bottom || bottom == 0 && position < last_of_level0
+    };
+    tables
+        .filter(move |(level, position, file)| is_above(*level, *position) && !file.is_set_aside())
 }
 
-/// What files and memtables take beyond live data, in bytes; a memtable that is full at least, as far as there is room for one.
+/// What files and memtables take beyond live data, in bytes; a memtable that is full at least, as
+/// far as there is room for one.
 pub(super) fn taken(
     version: &Version,
     (space, room): (&BlobSpace, &Room),
     settings: &LeveledSettings,
     context: &PickContext<'_>,
 ) -> f64 {
-    let memtable = blob_file_size(version, settings.max_space_amplification, settings.write_buffer_size);
-    let unflushed = (context.unflushed_blob_bytes as f64).max((memtable as f64).min(room.largest_step()));
+    let memtable =
+        blob_file_size(version, settings.max_space_amplification, settings.write_buffer_size);
+    let unflushed =
+        (context.unflushed_blob_bytes as f64).max((memtable as f64).min(room.largest_step()));
     space.total as f64 + unflushed - space.live() as f64
 }

@@ -1,21 +1,26 @@
-//! What is done to keep a family's blob files within their room (see `blob_space`), once something is due.
+//! What is done to keep a family's blob files within their room (see `blob_space`), once something
+//! is due.
 //!
-//! 1. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies below. That writes keys
-//!    and addresses only, and what turns out to be garbage need not be moved. Where little is hidden against what is known,
-//!    tables that go into the bottom empty files on the way.
-//! 2. **Punch** holes where that is worth the effort (see `punch`): dead values leave the disk, and live ones stay where they
-//!    are. What has left the disk does not count. What holes will give back is left to them, and writers are held
-//!    up meanwhile, unless the file system is so slow with holes that to move what lives beside them is faster.
-//! 3. **Empty** files for the rest: those with the largest part of garbage, of any age, until a step is gained, or as many as
-//!    hold a step of live values. They are chosen once and emptied together, since mostly every table refers to every
-//!    file, so that all tables are written again for one file as for ten. Each table (with neighbours, while there is little
-//!    to move) is rewritten where it is. The MANIFEST says which tables refer to which files; of those that RocksDB wrote only
-//!    the oldest file is known, and they may refer to any later one. When none refers to the chosen files any longer these are
-//!    all garbage and go, and others may be chosen.
+//! 1. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies
+//!    below. That writes keys and addresses only, and what turns out to be garbage need not be
+//!    moved. Where little is hidden against what is known, tables that go into the bottom empty
+//!    files on the way.
+//! 2. **Punch** holes where that is worth the effort (see `punch`): dead values leave the disk, and
+//!    live ones stay where they are. What has left the disk does not count. What holes will give
+//!    back is left to them, and writers are held up meanwhile, unless the file system is so slow
+//!    with holes that to move what lives beside them is faster.
+//! 3. **Empty** files for the rest: those with the largest part of garbage, of any age, until a
+//!    step is gained, or as many as hold a step of live values. They are chosen once and emptied
+//!    together, since mostly every table refers to every file, so that all tables are written again
+//!    for one file as for ten. Each table (with neighbours, while there is little to move) is
+//!    rewritten where it is. The MANIFEST says which tables refer to which files; of those that
+//!    RocksDB wrote only the oldest file is known, and they may refer to any later one. When none
+//!    refers to the chosen files any longer these are all garbage and go, and others may be chosen.
 //!
-//! Where nothing was overwritten or deleted there is no garbage, and nothing is moved. Files younger than
-//! [`PickContext::forced_gc_below`] are not chosen: a filter that makes garbage of what it rewrites would have no end. Nor are
-//! those to which a table refers that was set aside; what they have of garbage, others need not make up for.
+//! Where nothing was overwritten or deleted there is no garbage, and nothing is moved. Files
+//! younger than [`PickContext::forced_gc_below`] are not chosen: a filter that makes garbage of
+//! what it rewrites would have no end. Nor are those to which a table refers that was set aside;
+//! what they have of garbage, others need not make up for.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -32,13 +37,16 @@ use crate::base::FileNumber;
 use crate::blob::{BlobFileUsage, WORTHWHILE_GARBAGE};
 use crate::manifest::{TableFile, Version};
 
-/// Bytes that a compaction should move to be worth its while: tables with less take neighbours along.
+/// Bytes that a compaction should move to be worth its while: tables with less take neighbours
+/// along.
 const MOVED_TOGETHER: u64 = 32 << 20;
 
-/// Bytes that a compaction moves at most where it also merges tables of level 0, which wait for it meanwhile.
+/// Bytes that a compaction moves at most where it also merges tables of level 0, which wait for it
+/// meanwhile.
 const MOVED_WHILE_MERGING: u64 = 256 << 20;
 
-/// With more hidden than this part of what is known to be garbage it is not known which files have most of it.
+/// With more hidden than this part of what is known to be garbage it is not known which files have
+/// most of it.
 const HIDDEN_MAX: f64 = 0.5;
 
 /// What is to be done about the space of blob files.
@@ -73,13 +81,18 @@ impl BlobWork {
         let is_urgent =
             space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live > in_bursts.all;
         let at_once = space.hidden as f64 <= space.garbage as f64 * HIDDEN_MAX;
-        let begun: BTreeSet<_> =
-            context.collecting.iter().copied().filter(|file| is_referenced(version, *file)).collect();
+        let begun: BTreeSet<_> = context
+            .collecting
+            .iter()
+            .copied()
+            .filter(|file| is_referenced(version, *file))
+            .collect();
         if !begun.is_empty() {
             return Some(Self { is_urgent, uncovers: false, emptied: begun, at_once });
         }
         let others = version.blob_files.values().filter(|blob| !kept.contains(&blob.file.number()));
-        let to_holes = others.map(|blob| left_to_holes(blob, settings, context)).fold(0, u64::saturating_add);
+        let to_holes =
+            others.map(|blob| left_to_holes(blob, settings, context)).fold(0, u64::saturating_add);
         if taken - to_holes as f64 <= room.due() {
             let uncovers = uncovers_for_holes(version, &space, &room, context);
             let emptied = BTreeSet::new();
@@ -97,8 +110,8 @@ impl BlobWork {
     }
 }
 
-/// The files with the largest part of garbage, but for those `kept`: until they hold as much as is wanted, while no more than
-/// `movable` of them is live; one in any case.
+/// The files with the largest part of garbage, but for those `kept`: until they hold as much as is
+/// wanted, while no more than `movable` of them is live; one in any case.
 fn files_to_empty(
     version: &Version,
     settings: &LeveledSettings,
@@ -118,7 +131,9 @@ fn files_to_empty(
     });
     let below = context.forced_gc_below;
     let mut files: Vec<_> = without_holes.collect();
-    files.retain(|file| file.number < below && file.garbage_bytes > 0 && part(file) >= WORTHWHILE_GARBAGE);
+    files.retain(|file| {
+        file.number < below && file.garbage_bytes > 0 && part(file) >= WORTHWHILE_GARBAGE
+    });
     files.sort_by(|a, b| part(b).total_cmp(&part(a)));
     let mut chosen = BTreeSet::new();
     let (mut gained, mut moved) = (0.0, 0.0);
@@ -137,7 +152,8 @@ fn files_to_empty(
     chosen
 }
 
-/// The blob files that cannot be emptied for now: tables that were set aside refer to them, as far as is known.
+/// The blob files that cannot be emptied for now: tables that were set aside refer to them, as far
+/// as is known.
 pub fn kept_by_damage(version: &Version) -> BTreeSet<FileNumber> {
     let aside: Vec<_> =
         version.files().map(|(_, table)| table).filter(|table| table.is_set_aside()).collect();
@@ -151,7 +167,8 @@ pub fn kept_by_damage(version: &Version) -> BTreeSet<FileNumber> {
 
 fn is_referenced(version: &Version, file: FileNumber) -> bool {
     let chosen = BTreeSet::from([file]);
-    version.blob_files.contains_key(&file) && version.files().any(|(_, table)| refers_to(table, &chosen))
+    version.blob_files.contains_key(&file)
+        && version.files().any(|(_, table)| refers_to(table, &chosen))
 }
 
 /// Whether a table refers to one of these files, as far as is known.
@@ -163,10 +180,13 @@ pub fn refers_to(table: &TableFile, files: &BTreeSet<FileNumber>) -> bool {
     }
 }
 
-/// The bytes that it refers to in these files; of a table of which that is not known, as much as can be.
+/// The bytes that it refers to in these files; of a table of which that is not known, as much as
+/// can be.
 fn bytes_in(table: &TableFile, files: &BTreeSet<FileNumber>) -> u64 {
     match &table.meta.blob_references {
-        Some(references) => files.iter().map(|file| references.bytes_in(*file)).fold(0, u64::saturating_add),
+        Some(references) => {
+            files.iter().map(|file| references.bytes_in(*file)).fold(0, u64::saturating_add)
+        }
         None if refers_to(table, files) => u64::MAX,
         None => 0,
     }
@@ -180,15 +200,18 @@ impl Picker<'_> {
         both.or_else(uncovering).or_else(|| self.empty(0, &work.emptied))
     }
 
-    /// A table above the bottom goes down: one of level 0 if there is any, else the one with the most to hide.
+    /// A table above the bottom goes down: one of level 0 if there is any, else the one with the
+    /// most to hide.
     fn uncover(&self) -> Option<CompactionPlan> {
         let mut above = self.hiding();
         let draft = above.find_map(|(level, position)| self.draft_down(level, position));
-        draft.or_else(|| self.draft_all()).map(|draft| self.complete(CompactionReason::BlobGarbage, draft))
+        draft
+            .or_else(|| self.draft_all())
+            .map(|draft| self.complete(CompactionReason::BlobGarbage, draft))
     }
 
-    /// The same, into tables at the bottom that are to be rewritten anyway to empty files: they are written once for both, and
-    /// what turns out to be garbage is not moved.
+    /// The same, into tables at the bottom that are to be rewritten anyway to empty files: they are
+    /// written once for both, and what turns out to be garbage is not moved.
     fn uncover_and_empty(&self, emptied: &BTreeSet<FileNumber>) -> Option<CompactionPlan> {
         let bottom = self.version.last_level_with_files()?;
         let of = |files: &[Arc<TableFile>], bytes: &dyn Fn(&TableFile) -> u64| {
@@ -196,30 +219,40 @@ impl Picker<'_> {
         };
         let is_worthwhile = |draft: &Draft| {
             let moved = of(&draft.output, &|file| bytes_in(file, emptied));
-            let rewritten =
-                of(&draft.output, &|file| if refers_to(file, emptied) { file.meta.size } else { 0 });
+            let rewritten = of(&draft.output, &|file| {
+                if refers_to(file, emptied) { file.meta.size } else { 0 }
+            });
             draft.output_level == bottom
                 && moved > 0
                 && moved <= MOVED_WHILE_MERGING
                 && 2 * rewritten >= of(&draft.output, &|file| file.meta.size)
         };
         let mut above = self.hiding().filter(|_| !emptied.is_empty());
-        let draft = above.find_map(|(level, at)| self.draft_down(level, at).filter(is_worthwhile))?;
+        let draft =
+            above.find_map(|(level, at)| self.draft_down(level, at).filter(is_worthwhile))?;
         let plan = self.complete(CompactionReason::BlobGarbage, draft);
         Some(CompactionPlan { emptied: emptied.clone(), trivial_move: false, ..plan })
     }
 
-    /// The tables above the bottom that may hide something, by level and position: of level 0 first, then by how much.
+    /// The tables above the bottom that may hide something, by level and position: of level 0
+    /// first, then by how much.
     fn hiding(&self) -> impl Iterator<Item = (usize, usize)> {
-        let mut above: Vec<_> = above_bottom(self.version).filter(|(_, _, file)| hides(file) > 0).collect();
+        let mut above: Vec<_> =
+            above_bottom(self.version).filter(|(_, _, file)| hides(file) > 0).collect();
         above.sort_by_key(|(level, _, file)| (*level > 0, Reverse(hides(file))));
         above.into_iter().map(|(level, position, _)| (level, position))
     }
 
-    /// Rewrites tables of `first_level` or deeper that refer to `emptied`, those with the most to move first.
-    pub(super) fn empty(&self, first_level: usize, emptied: &BTreeSet<FileNumber>) -> Option<CompactionPlan> {
+    /// Rewrites tables of `first_level` or deeper that refer to `emptied`, those with the most to
+    /// move first.
+    pub(super) fn empty(
+        &self,
+        first_level: usize,
+        emptied: &BTreeSet<FileNumber>,
+    ) -> Option<CompactionPlan> {
         let levels = self.version.levels.iter().enumerate().skip(first_level);
-        let tables = levels.flat_map(|(level, files)| files.iter().enumerate().map(move |at| (level, at)));
+        let tables =
+            levels.flat_map(|(level, files)| files.iter().enumerate().map(move |at| (level, at)));
         let mut tables: Vec<_> = tables
             .filter(|(_, (_, file))| !file.is_being_compacted() && refers_to(file, emptied))
             .map(|(level, (position, file))| (level, position, bytes_in(file, emptied)))
@@ -238,8 +271,14 @@ impl Picker<'_> {
         self.version.levels[level].iter().any(|file| refers_to(file, emptied))
     }
 
-    /// A table and those beside it that refer to `emptied`, too, while there is little to move and to rewrite.
-    fn with_neighbours(&self, level: usize, position: usize, emptied: &BTreeSet<FileNumber>) -> Range<usize> {
+    /// A table and those beside it that refer to `emptied`, too, while there is little to move and
+    /// to rewrite.
+    fn with_neighbours(
+        &self,
+        level: usize,
+        position: usize,
+        emptied: &BTreeSet<FileNumber>,
+    ) -> Range<usize> {
         let files = &self.version.levels[level];
         let mut range = clean_cut(self.version, level, position..position + 1);
         let sum = |of: &dyn Fn(&TableFile) -> u64, range: &Range<usize>| {
@@ -249,7 +288,8 @@ impl Picker<'_> {
             let wider = clean_cut(self.version, level, range.start..range.end + 1);
             if any_busy(&files[wider.clone()])
                 || sum(&|file| bytes_in(file, emptied), &wider) > MOVED_TOGETHER
-                || sum(&|file| file.meta.size, &wider) > self.settings.effective_max_compaction_bytes()
+                || sum(&|file| file.meta.size, &wider)
+                    > self.settings.effective_max_compaction_bytes()
             {
                 break;
             }

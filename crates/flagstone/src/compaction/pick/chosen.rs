@@ -1,11 +1,11 @@
 //! A compaction of tables that somebody has chosen, with those that must go with them.
 //!
 //! **Algorithm** (what RocksDB's `CompactFiles` does).
-//! 1. From level 0 down to the output level: the chosen tables of a level, those between them, and those that overlap what was
-//!    taken of the levels above; in the output level also those between these and the chosen ones; below level 0 widened to a
-//!    clean cut.
-//! 2. Of level 0, for the sake of a deeper one, all that overlap them, too: an older version must not stay above a newer one.
-//!    What is merged within level 0 has nothing in between instead.
+//! 1. From level 0 down to the output level: the chosen tables of a level, those between them, and
+//!    those that overlap what was taken of the levels above; in the output level also those between
+//!    these and the chosen ones; below level 0 widened to a clean cut.
+//! 2. Of level 0, for the sake of a deeper one, all that overlap them, too: an older version must
+//!    not stay above a newer one. What is merged within level 0 has nothing in between instead.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,11 +19,12 @@ use super::targets::LevelTargets;
 use crate::base::{Code, Error, FileNumber, Result, counted};
 use crate::manifest::{TableFile, Version};
 
-/// The compaction of these tables into `output_level`, its outputs in the directory with that path id.
+/// The compaction of these tables into `output_level`, its outputs in the directory with that path
+/// id.
 ///
 /// # Errors
-/// `InvalidArgument`: no table, one that is not there, or one below the output level; a level that is not there. `Aborted`: a
-/// compaction is in the way.
+/// `InvalidArgument`: no table, one that is not there, or one below the output level; a level that
+/// is not there. `Aborted`: a compaction is in the way.
 pub fn plan_files(
     version: &Version,
     settings: &LeveledSettings,
@@ -53,7 +54,10 @@ pub fn plan_files(
 
 /// What somebody has asked for cannot be now.
 pub fn in_the_way() -> Error {
-    Error::new(Code::Aborted, "a compaction that is running is in the way; try again when it is done")
+    Error::new(
+        Code::Aborted,
+        "a compaction that is running is in the way; try again when it is done",
+    )
 }
 
 fn check(version: &Version, files: &BTreeSet<FileNumber>, output_level: usize) -> Result<()> {
@@ -68,7 +72,9 @@ fn check(version: &Version, files: &BTreeSet<FileNumber>, output_level: usize) -
     }
     for number in files {
         let Some((level, _)) = version.files().find(|(_, file)| file.number() == *number) else {
-            return Err(Error::invalid_argument(format!("there is no table {number} in the column family")));
+            return Err(Error::invalid_argument(format!(
+                "there is no table {number} in the column family"
+            )));
         };
         if level > output_level {
             return Err(Error::invalid_argument(format!(
@@ -96,7 +102,8 @@ fn with_those_that_must_go_along(
             (0, None) => Vec::new(),
             (0, Some(between)) if output_level == 0 => tables[between].to_vec(),
             (0, Some(_)) => {
-                let seeds: Vec<_> = (0..tables.len()).filter(|&at| is_chosen(&tables[at])).collect();
+                let seeds: Vec<_> =
+                    (0..tables.len()).filter(|&at| is_chosen(&tables[at])).collect();
                 level0_closure(version, &seeds).into_iter().map(|at| tables[at].clone()).collect()
             }
             (_, between) => {
@@ -118,8 +125,10 @@ fn with_those_that_must_go_along(
             }
         };
         if !found.is_empty() {
-            let of_level =
-                bounds(user, tables.iter().filter(|file| found.iter().any(|one| Arc::ptr_eq(one, file))));
+            let of_level = bounds(
+                user,
+                tables.iter().filter(|file| found.iter().any(|one| Arc::ptr_eq(one, file))),
+            );
             taken = Some(taken.map_or(of_level, |taken| join(user, taken, of_level)));
             inputs.push(LevelInput { level, files: found });
         }

@@ -1,13 +1,17 @@
-//! What it costs to keep blob files small where nothing but moving values makes room: a bound that no choice of files beats.
+//! What it costs to keep blob files small where nothing but moving values makes room: a bound that
+//! no choice of files beats.
 //!
-//! A file that is emptied while a part `v` of it is live gives back `1 - v` of it for `v` that is written again: `v / (1 - v)`
-//! bytes are moved for each that is written (Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured File
-//! System", 1992; they count reading, too). Where any value is as likely to be overwritten as any other, a file decays by equal
-//! factors while all others are filled once, so that with `s` times the space of live values those with most garbage are still
-//! live to the part `v` of `1 / s = (v - 1) / ln v` (Bux and Iliadis, "Performance of greedy garbage collection in flash-based
-//! solid-state drives", 2010; Desnoyers, "Analytic modeling of SSD write performance", 2012). Skewed loads cost less.
+//! A file that is emptied while a part `v` of it is live gives back `1 - v` of it for `v` that is
+//! written again: `v / (1 - v)` bytes are moved for each that is written (Rosenblum and Ousterhout,
+//! "The Design and Implementation of a Log-Structured File System", 1992; they count reading, too).
+//! Where any value is as likely to be overwritten as any other, a file decays by equal factors
+//! while all others are filled once, so that with `s` times the space of live values those with
+//! most garbage are still live to the part `v` of `1 / s = (v - 1) / ln v` (Bux and Iliadis,
+//! "Performance of greedy garbage collection in flash-based solid-state drives", 2010; Desnoyers,
+//! "Analytic modeling of SSD write performance", 2012). Skewed loads cost less.
 
-/// Bytes that are moved for each that is written, if values take `space` times the bytes of live ones.
+/// Bytes that are moved for each that is written, if values take `space` times the bytes of live
+/// ones.
 pub fn moved_per_byte(space: f64) -> f64 {
     if space <= 1.0 {
         return f64::INFINITY;

@@ -1,16 +1,19 @@
 //! What is deleted leaves the disk without waiting for more to be written.
 //!
-//! 1. **Tables that a range deletion covers.** Whoever writes a table with range tombstones notes over which whole tables below
-//!    it they lie ([`DeletedRanges`]). Once no snapshot sees these any longer they are dropped, by an edit and without being
-//!    read. For as long as the table with the tombstones is there, all that lies below it under one of them is older.
-//! 2. **Tables full of deletions.** A table frees about as much as its deletions are many, times what an entry of the tables
-//!    below takes on average, and what its range tombstones cover of these. If that is a tenth of what all tables below hold in
-//!    its range, it goes down: so ten bytes are written for one that is freed, at most. Where nothing lies below it is rewritten,
+//! 1. **Tables that a range deletion covers.** Whoever writes a table with range tombstones notes
+//!    over which whole tables below it they lie ([`DeletedRanges`]). Once no snapshot sees these
+//!    any longer they are dropped, by an edit and without being read. For as long as the table with
+//!    the tombstones is there, all that lies below it under one of them is older.
+//! 2. **Tables full of deletions.** A table frees about as much as its deletions are many, times
+//!    what an entry of the tables below takes on average, and what its range tombstones cover of
+//!    these. If that is a tenth of what all tables below hold in its range, it goes down: so ten
+//!    bytes are written for one that is freed, at most. Where nothing lies below it is rewritten,
 //!    if a tenth of its entries are deletions, which then go.
-//! 3. Not before its oldest entry has waited for the delay: as long as more is written, other compactions take it along. And not
-//!    while a snapshot keeps what it deletes.
+//! 3. Not before its oldest entry has waited for the delay: as long as more is written, other
+//!    compactions take it along. And not while a snapshot keeps what it deletes.
 //!
-//! Each such compaction takes deletions down a level, and from the last level they vanish: so there is an end.
+//! Each such compaction takes deletions down a level, and from the last level they vanish: so there
+//! is an end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,14 +46,16 @@ struct DeletedRange {
     start: Vec<u8>,
     /// The first key that is not deleted.
     end: Vec<u8>,
-    /// The smallest and the largest of their sequence numbers: what is older than the one is deleted for who sees the other.
+    /// The smallest and the largest of their sequence numbers: what is older than the one is
+    /// deleted for who sees the other.
     oldest: SequenceNumber,
     newest: SequenceNumber,
 }
 
 impl DeletedRanges {
-    /// What `tombstones`, ascending and disjoint but for older ones of the same range, delete of whole tables of `version`
-    /// below `level`; `None` if there are none. The table with the tombstones is `table`, between these bounds.
+    /// What `tombstones`, ascending and disjoint but for older ones of the same range, delete of
+    /// whole tables of `version` below `level`; `None` if there are none. The table with the
+    /// tombstones is `table`, between these bounds.
     pub fn new(
         version: &Version,
         level: usize,
@@ -79,7 +84,9 @@ impl DeletedRanges {
         }
         // The neighbours of the table decide beyond its bounds.
         let (smallest, largest) = (smallest.user_key(), largest.user_key());
-        if let Some(first) = ranges.first_mut().filter(|first| user.compare(&first.start, smallest).is_lt()) {
+        if let Some(first) =
+            ranges.first_mut().filter(|first| user.compare(&first.start, smallest).is_lt())
+        {
             first.start = smallest.to_vec();
             // Other versions of this key may lie in the table before.
             first.start.push(0);
@@ -87,7 +94,9 @@ impl DeletedRanges {
                 ranges.remove(0);
             }
         }
-        if let Some(last) = ranges.last_mut().filter(|last| user.compare(&last.end, largest).is_gt()) {
+        if let Some(last) =
+            ranges.last_mut().filter(|last| user.compare(&last.end, largest).is_gt())
+        {
             last.end = largest.to_vec();
         }
         let mut deleted = Self { table, ranges };
@@ -120,7 +129,8 @@ impl DeletedRanges {
         self.tables(version, MAX_SEQUENCE_NUMBER).next().is_some()
     }
 
-    /// The tables of `version` that are deleted altogether, for all who see `oldest_snapshot`, with their levels.
+    /// The tables of `version` that are deleted altogether, for all who see `oldest_snapshot`, with
+    /// their levels.
     fn tables<'a>(
         &'a self,
         version: &'a Version,
@@ -133,14 +143,20 @@ impl DeletedRanges {
         let user = &version.comparator.user;
         place.into_iter().flat_map(move |(level, at)| below(version, level, at + 1)).filter(
             move |(_, file)| {
-                self.over(user, file).is_some_and(|index| self.ranges[index].newest <= oldest_snapshot)
+                self.over(user, file)
+                    .is_some_and(|index| self.ranges[index].newest <= oldest_snapshot)
             },
         )
     }
 }
 
-/// The tables below a table at `level`; in level 0, those from the position `from` on are older, too.
-fn below(version: &Version, level: usize, from: usize) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
+/// The tables below a table at `level`; in level 0, those from the position `from` on are older,
+/// too.
+fn below(
+    version: &Version,
+    level: usize,
+    from: usize,
+) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
     let older = version.levels[0].iter().skip(if level == 0 { from } else { usize::MAX });
     let deeper = version.levels.iter().enumerate().skip(level + 1);
     older
@@ -178,7 +194,11 @@ struct Weight {
 
 impl Weight {
     /// That of some tables, if one of them is old enough and no snapshot keeps what they delete.
-    fn of(files: &[Arc<TableFile>], settings: &LeveledSettings, context: &PickContext<'_>) -> Option<Self> {
+    fn of(
+        files: &[Arc<TableFile>],
+        settings: &LeveledSettings,
+        context: &PickContext<'_>,
+    ) -> Option<Self> {
         let delay = settings.deletion_compaction_delay;
         let mut weight = Self { entries: 0, deletions: 0, ranges: 0, covered: 0 };
         let mut is_due = false;
@@ -191,20 +211,24 @@ impl Weight {
             }
             weight.deletions = weight.deletions.saturating_add(deletions);
             weight.ranges = weight.ranges.saturating_add(stats.range_deletions);
-            weight.covered = weight.covered.saturating_add(file.meta.compensated_range_deletion_size);
-            is_due |= file.meta.oldest_ancestor_time.saturating_add(delay) <= context.now_unix_seconds;
+            weight.covered =
+                weight.covered.saturating_add(file.meta.compensated_range_deletion_size);
+            is_due |=
+                file.meta.oldest_ancestor_time.saturating_add(delay) <= context.now_unix_seconds;
         }
         (delay > 0 && is_due).then_some(weight)
     }
 
-    /// Whether that frees enough of what lies below; where nothing does, whether it is enough of the tables. There, only what a
-    /// snapshot kept can be left of range tombstones and of what they cover.
+    /// Whether that frees enough of what lies below; where nothing does, whether it is enough of
+    /// the tables. There, only what a snapshot kept can be left of range tombstones and of what
+    /// they cover.
     fn is_worthwhile(&self, below: &[&Arc<TableFile>], context: &PickContext<'_>) -> bool {
         if below.is_empty() {
             return self.ranges > 0 || self.deletions.saturating_mul(WORTHWHILE) >= self.entries;
         }
         let bytes = total_bytes(below.iter().copied());
-        let known = below.iter().filter_map(|file| Some((file.meta.size, (context.stats)(file)?.entries)));
+        let known =
+            below.iter().filter_map(|file| Some((file.meta.size, (context.stats)(file)?.entries)));
         let (known_bytes, entries) = known.fold((0u64, 0u64), |(bytes, entries), (size, count)| {
             (bytes.saturating_add(size), entries.saturating_add(count))
         });
@@ -218,8 +242,8 @@ impl Picker<'_> {
     /// A table that frees much goes down, or gets rid of its deletions.
     pub(super) fn by_deletions(&self) -> Option<CompactionPlan> {
         let last = self.version.last_level_with_files()?;
-        let places =
-            (0..=last).flat_map(|level| (0..self.version.levels[level].len()).map(move |at| (level, at)));
+        let places = (0..=last)
+            .flat_map(|level| (0..self.version.levels[level].len()).map(move |at| (level, at)));
         places.into_iter().find_map(|(level, at)| self.by_deletions_of(level, at))
     }
 
@@ -241,7 +265,8 @@ impl Picker<'_> {
         };
         let mut plan = self.complete(CompactionReason::Deletions, draft?);
         if below.is_empty() {
-            // With its neighbours a table at the bottom may be one no longer, and would be rewritten for nothing.
+            // With its neighbours a table at the bottom may be one no longer, and would be
+            // rewritten for nothing.
             plan.trivial_move = false;
             return plan.bottommost.then_some(plan);
         }
@@ -249,12 +274,20 @@ impl Picker<'_> {
     }
 
     /// The tables older than that at `at` of `level` which overlap `range`.
-    fn overlapping_below(&self, level: usize, at: usize, range: Bounds<'_>) -> Vec<&Arc<TableFile>> {
-        let older = self.version.levels[0].iter().skip(if level == 0 { at + 1 } else { usize::MAX });
+    fn overlapping_below(
+        &self,
+        level: usize,
+        at: usize,
+        range: Bounds<'_>,
+    ) -> Vec<&Arc<TableFile>> {
         let older =
-            older.filter(|file| overlap(self.user(), range, bounds(self.user(), std::iter::once(*file))));
-        let deeper = (level + 1..self.version.levels.len())
-            .flat_map(|deeper| self.version.levels[deeper][overlapping(self.version, deeper, range)].iter());
+            self.version.levels[0].iter().skip(if level == 0 { at + 1 } else { usize::MAX });
+        let older = older.filter(|file| {
+            overlap(self.user(), range, bounds(self.user(), std::iter::once(*file)))
+        });
+        let deeper = (level + 1..self.version.levels.len()).flat_map(|deeper| {
+            self.version.levels[deeper][overlapping(self.version, deeper, range)].iter()
+        });
         older.chain(deeper).collect()
     }
 }

@@ -1,8 +1,8 @@
 //! From a few tables to all those that must go with them.
 //!
-//! **Clean cut.** In a level below 0 the versions of one user key may straddle two tables. Whoever moves one
-//! of them down must take the other, or the older version would stand above the newer. Tables that only
-//! touch, because one ends at the end of a range tombstone, may be parted.
+//! **Clean cut.** In a level below 0 the versions of one user key may straddle two tables. Whoever
+//! moves one of them down must take the other, or the older version would stand above the newer.
+//! Tables that only touch, because one ends at the end of a range tombstone, may be parted.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,10 @@ use crate::manifest::{TableFile, Version};
 pub(super) type Bounds<'a> = (&'a [u8], &'a [u8]);
 
 /// The bounds of all `files`, at least one.
-pub(super) fn bounds<'a>(user: &Comparator, files: impl Iterator<Item = &'a Arc<TableFile>>) -> Bounds<'a> {
+pub(super) fn bounds<'a>(
+    user: &Comparator,
+    files: impl Iterator<Item = &'a Arc<TableFile>>,
+) -> Bounds<'a> {
     let each = files.map(|file| (file.meta.smallest.user_key(), file.meta.largest.user_key()));
     each.reduce(|a, b| join(user, a, b)).expect("at least one table")
 }

@@ -2,31 +2,37 @@
 //!
 //! One at a time, for the first of these reasons that holds:
 //!
-//! 1. Tables are older than the time to live, counted from when their newest key was written, as far as that is known.
-//! 2. All tables together are larger than `max_table_files_size`; or, where that is set, they and the values that they keep
-//!    in blob files are larger than `max_data_files_size`. A blob file goes with the last table that refers to it, so a table
-//!    that shares its blob files with newer ones frees little, and one after which no reference is left frees them whole.
-//!    Deeper levels, which another style has left behind, are older than level 0 and go first, the deepest before the others.
-//! 3. With `allow_compaction`, so that files do not become too many: small new tables are merged among themselves, or those that
-//!    are small beside their values (`fifo_ratio`).
-//! 4. A table has come to an age at which another temperature is asked for: it is rewritten alone, the oldest first. Only where
-//!    all tables are in level 0, whose order tells their age.
+//! 1. Tables are older than the time to live, counted from when their newest key was written, as
+//!    far as that is known.
+//! 2. All tables together are larger than `max_table_files_size`; or, where that is set, they and
+//!    the values that they keep in blob files are larger than `max_data_files_size`. A blob file
+//!    goes with the last table that refers to it, so a table that shares its blob files with newer
+//!    ones frees little, and one after which no reference is left frees them whole. Deeper levels,
+//!    which another style has left behind, are older than level 0 and go first, the deepest before
+//!    the others.
+//! 3. With `allow_compaction`, so that files do not become too many: small new tables are merged
+//!    among themselves, or those that are small beside their values (`fifo_ratio`).
+//! 4. A table has come to an age at which another temperature is asked for: it is rewritten alone,
+//!    the oldest first. Only where all tables are in level 0, whose order tells their age.
 //!
-//! A table that is marked as being compacted while no compaction runs could not be read (`db/jobs/quarantine.rs`). It is dropped
-//! as any other, but not merged and not rewritten.
+//! A table that is marked as being compacted while no compaction runs could not be read
+//! (`db/jobs/quarantine.rs`). It is dropped as any other, but not merged and not rewritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::expand::bounds;
 use super::fifo_ratio::{merge_target, tables_to_merge};
-use super::plan::{CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes};
+use super::plan::{
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
+};
 use super::settings::{LeveledSettings, PickContext};
 use crate::base::{FileNumber, Mutant, SequenceNumber, Temperature};
 use crate::manifest::{TableFile, Version};
 use crate::options::{FifoCompactionOptions, FileTemperatureAges};
 
-/// What is dropped or merged next, if anything. `write_buffer_size` tells what a small table is, in bytes.
+/// What is dropped or merged next, if anything. `write_buffer_size` tells what a small table is, in
+/// bytes.
 pub fn pick_fifo(
     version: &Version,
     settings: &LeveledSettings,
@@ -42,7 +48,9 @@ pub fn pick_fifo(
         .expired(context.now_unix_seconds)
         .or_else(|| match fifo.max_data_files_size {
             0 => picker.too_large(fifo.max_table_files_size, &[], 0),
-            limit => picker.too_large(limit, &blob_bytes_freed(version), context.unflushed_blob_bytes),
+            limit => {
+                picker.too_large(limit, &blob_bytes_freed(version), context.unflushed_blob_bytes)
+            }
         })
         .or_else(|| match merge_target(version, settings, fifo) {
             _ if !fifo.allow_compaction => None,
@@ -52,12 +60,13 @@ pub fn pick_fifo(
         .or_else(|| picker.cooled(&fifo.temperature_ages(), context.now_unix_seconds))
 }
 
-/// The most bytes that go with any one table; with `counts_blobs` those of blob files are among them.
+/// The most bytes that go with any one table; with `counts_blobs` those of blob files are among
+/// them.
 pub fn largest_dropped(version: &Version, counts_blobs: bool) -> u64 {
     let freed = if counts_blobs { blob_bytes_freed(version) } else { Vec::new() };
     let tables = oldest_first(version).enumerate();
-    let sizes =
-        tables.map(|(at, (_, file))| file.meta.size.saturating_add(freed.get(at).copied().unwrap_or(0)));
+    let sizes = tables
+        .map(|(at, (_, file))| file.meta.size.saturating_add(freed.get(at).copied().unwrap_or(0)));
     sizes.max().unwrap_or(0)
 }
 
@@ -72,9 +81,9 @@ fn oldest_first(version: &Version) -> impl Iterator<Item = (usize, &Arc<TableFil
     })
 }
 
-/// For each table, the oldest first, the bytes of the blob files of which it is the newest table that refers to them. One of
-/// which only the oldest blob file is known may refer to any later one. What no table refers to goes whatever is dropped, as
-/// soon as that is known.
+/// For each table, the oldest first, the bytes of the blob files of which it is the newest table
+/// that refers to them. One of which only the oldest blob file is known may refer to any later one.
+/// What no table refers to goes whatever is dropped, as soon as that is known.
 fn blob_bytes_freed(version: &Version) -> Vec<u64> {
     let mut newest_user: BTreeMap<FileNumber, usize> = BTreeMap::new();
     let mut users_from: BTreeMap<FileNumber, usize> = BTreeMap::new();
@@ -110,13 +119,16 @@ impl FifoPicker<'_> {
         let limit = self.settings.ttl_seconds;
         let is_old = |level: usize, file: &TableFile| {
             limit > 0
-                && self.newest_key_time(level, file).is_some_and(|time| time.saturating_add(limit) < now)
+                && self
+                    .newest_key_time(level, file)
+                    .is_some_and(|time| time.saturating_add(limit) < now)
         };
         let expired = oldest_first(self.version).take_while(|(level, file)| is_old(*level, file));
         self.dropped(CompactionReason::Ttl, expired)
     }
 
-    /// When the newest key was written, at the latest: in level 0 before the next newer table's oldest.
+    /// When the newest key was written, at the latest: in level 0 before the next newer table's
+    /// oldest.
     fn newest_key_time(&self, level: usize, file: &TableFile) -> Option<u64> {
         let newer = || {
             let files = &self.version.levels[0];
@@ -127,8 +139,8 @@ impl FifoPicker<'_> {
         newer.into_iter().chain([file.meta.file_creation_time]).filter(|time| *time > 0).min()
     }
 
-    /// The oldest tables, until the rest fits. `blobs_freed` says how many bytes of blob files go with each table, `unflushed`
-    /// what stays whichever tables go.
+    /// The oldest tables, until the rest fits. `blobs_freed` says how many bytes of blob files go
+    /// with each table, `unflushed` what stays whichever tables go.
     fn too_large(&self, limit: u64, blobs_freed: &[u64], unflushed: u64) -> Option<CompactionPlan> {
         let freed = |at: usize, file: &TableFile| {
             file.meta.size.saturating_add(blobs_freed.get(at).copied().unwrap_or(0))
@@ -149,7 +161,8 @@ impl FifoPicker<'_> {
         let files = &self.version.levels[0];
         let most = self.settings.effective_max_compaction_bytes();
         let files = &files[..files.iter().position(|file| self.stays(file)).unwrap_or(files.len())];
-        let (mut bytes, mut bytes_per_file_gone, mut count) = (files.first()?.meta.size, u64::MAX, 1);
+        let (mut bytes, mut bytes_per_file_gone, mut count) =
+            (files.first()?.meta.size, u64::MAX, 1);
         for file in &files[1..] {
             bytes = bytes.saturating_add(file.meta.size);
             let next = bytes / count as u64;
@@ -161,13 +174,16 @@ impl FifoPicker<'_> {
         }
         let trigger = self.settings.level0_file_num_compaction_trigger.max(2);
         let worth = count >= trigger && bytes_per_file_gone < write_buffer_size / 10 * 11;
-        worth.then(|| self.plan(CompactionReason::IntraLevel0, vec![(0, files[..count].to_vec())], false))
+        worth.then(|| {
+            self.plan(CompactionReason::IntraLevel0, vec![(0, files[..count].to_vec())], false)
+        })
     }
 
     /// Tables that together come to the next tier below `target`.
     fn below(&self, target: u64) -> Option<CompactionPlan> {
         let files = tables_to_merge(self.version, self.settings, target, |file| self.stays(file));
-        (!files.is_empty()).then(|| self.plan(CompactionReason::IntraLevel0, vec![(0, files)], false))
+        (!files.is_empty())
+            .then(|| self.plan(CompactionReason::IntraLevel0, vec![(0, files)], false))
     }
 
     /// The oldest table that has not the temperature of its age.
@@ -178,10 +194,14 @@ impl FifoPicker<'_> {
         let age = |file| self.newest_key_time(0, file).map(|time| now.saturating_sub(time));
         let known = oldest_first(self.version).filter_map(|(_, file)| Some((file, age(file)?)));
         let mut wanted = known.map_while(|(file, age)| Some((file, ages.temperature_at(age)?)));
-        let (file, temperature) =
-            wanted.find(|(file, wanted)| file.meta.temperature != *wanted && !file.is_being_compacted())?;
+        let (file, temperature) = wanted.find(|(file, wanted)| {
+            file.meta.temperature != *wanted && !file.is_being_compacted()
+        })?;
         let inputs = vec![(0, vec![file.clone()])];
-        Some(CompactionPlan { temperature, ..self.plan(CompactionReason::Temperature, inputs, false) })
+        Some(CompactionPlan {
+            temperature,
+            ..self.plan(CompactionReason::Temperature, inputs, false)
+        })
     }
 
     fn dropped<'f>(
@@ -206,7 +226,8 @@ impl FifoPicker<'_> {
         levels: Vec<(usize, Vec<Arc<TableFile>>)>,
         drops_inputs: bool,
     ) -> CompactionPlan {
-        let inputs: Vec<_> = levels.into_iter().map(|(level, files)| LevelInput { level, files }).collect();
+        let inputs: Vec<_> =
+            levels.into_iter().map(|(level, files)| LevelInput { level, files }).collect();
         let files = inputs.iter().flat_map(|input| &input.files);
         let range = InputRange::of(bounds(&self.version.comparator.user, files));
         CompactionPlan {

@@ -1,15 +1,16 @@
-//! Which tables of level 0 FIFO compaction merges where tables are small beside what their values take in blob files
-//! (`use_kv_ratio_compaction`).
+//! Which tables of level 0 FIFO compaction merges where tables are small beside what their values
+//! take in blob files (`use_kv_ratio_compaction`).
 //!
-//! The other rule goes by the size of a memtable, which such tables never come to: it merges all of them again and again. Here
-//! sizes follow from what is to be kept.
+//! The other rule goes by the size of a memtable, which such tables never come to: it merges all of
+//! them again and again. Here sizes follow from what is to be kept.
 //!
-//! 1. Tables have `max_data_files_size` times their present part in all data, once it is used up. The target is the part of that
-//!    which one of `level0_file_num_compaction_trigger` tables has; or `max_compaction_bytes`, where that is set.
+//! 1. Tables have `max_data_files_size` times their present part in all data, once it is used up.
+//!    The target is the part of that which one of `level0_file_num_compaction_trigger` tables has;
+//!    or `max_compaction_bytes`, where that is set.
 //! 2. Tiers end at the target, at that divided by the trigger, and so on down to 10 KiB.
-//! 3. In the smallest tier in which there are such, neighbouring tables that are below its end are merged, from the oldest on,
-//!    once they reach it together. So nothing is rewritten more often than there are tiers, and what has come to the target is
-//!    not touched until it is dropped.
+//! 3. In the smallest tier in which there are such, neighbouring tables that are below its end are
+//!    merged, from the oldest on, once they reach it together. So nothing is rewritten more often
+//!    than there are tiers, and what has come to the target is not touched until it is dropped.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ use crate::options::FifoCompactionOptions;
 /// No tier ends below.
 const TIER_MIN: u64 = 10 << 10;
 
-/// Bytes from which on a table is not merged any more; `None` if this is not how tables are to be merged. Without
-/// `max_data_files_size` there is nothing to go by.
+/// Bytes from which on a table is not merged any more; `None` if this is not how tables are to be
+/// merged. Without `max_data_files_size` there is nothing to go by.
 pub fn merge_target(
     version: &Version,
     settings: &LeveledSettings,
@@ -35,7 +36,8 @@ pub fn merge_target(
         return Some(settings.max_compaction_bytes);
     }
     let tables = total_bytes(&version.levels[0]);
-    let blobs = version.blob_files.values().map(|blob| blob.bytes_on_disk()).fold(0, u64::saturating_add);
+    let blobs =
+        version.blob_files.values().map(|blob| blob.bytes_on_disk()).fold(0, u64::saturating_add);
     let all = u128::from(tables) + u128::from(blobs);
     let of_tables = u128::from(fifo.max_data_files_size) * u128::from(tables) / all.max(1);
     Some(of_tables as u64 / trigger(settings))
@@ -48,12 +50,13 @@ pub fn tables_to_merge(
     target: u64,
     stays: impl Fn(&TableFile) -> bool,
 ) -> Vec<Arc<TableFile>> {
-    // As long as there are deeper levels, which another style has left behind, these are dropped first.
+    // As long as there are deeper levels, which another style has left behind, these are dropped
+    // first.
     if version.levels[1..].iter().any(|files| !files.is_empty()) {
         return Vec::new();
     }
-    let chosen =
-        tier_ends(target, trigger(settings)).find_map(|end| run_below(&version.levels[0], end, &stays));
+    let chosen = tier_ends(target, trigger(settings))
+        .find_map(|end| run_below(&version.levels[0], end, &stays));
     chosen.map(<[_]>::to_vec).unwrap_or_default()
 }
 

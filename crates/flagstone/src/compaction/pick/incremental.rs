@@ -1,14 +1,19 @@
-//! Universal compaction in parts (`incremental`): of the second oldest run, some tables at a time are merged with what they
-//! overlap of the oldest, so that there need not be room for a second copy of everything.
+//! Universal compaction in parts (`incremental`): of the second oldest run, some tables at a time
+//! are merged with what they overlap of the oldest, so that there need not be room for a second
+//! copy of everything.
 //!
-//! 1. A window is some tables of the second oldest run that follow one another, with half of `max_compaction_bytes` together;
-//!    one begins at each table. With it go the tables of the oldest run that it overlaps: what is read and written again for
-//!    each byte of the window is its cost.
-//! 2. The cheapest window is merged, if that costs less than [`COST_MAX`] times as much as merging all runs would.
-//! 3. Otherwise, and where the second oldest run is a table of level 0, which cannot be cut, all runs are merged.
+//! 1. A window is some tables of the second oldest run that follow one another, with half of
+//!    `max_compaction_bytes` together; one begins at each table. With it go the tables of the
+//!    oldest run that it overlaps: what is read and written again for each byte of the window is
+//!    its cost.
+//! 2. The cheapest window is merged, if that costs less than [`COST_MAX`] times as much as merging
+//!    all runs would.
+//! 3. Otherwise, and where the second oldest run is a table of level 0, which cannot be cut, all
+//!    runs are merged.
 //!
-//! What is newer than both runs stays where it is, so that versions do not overtake each other. Each window makes the second
-//! oldest run smaller, until it is gone and the next newer one takes its place.
+//! What is newer than both runs stays where it is, so that versions do not overtake each other.
+//! Each window makes the second oldest run smaller, until it is gone and the next newer one takes
+//! its place.
 
 use std::ops::Range;
 
@@ -74,7 +79,8 @@ impl UniversalPicker<'_> {
         let version = self.version;
         let range = clean_cut(version, second.level, range);
         let files = &second.files[range.clone()];
-        let below = overlapping(version, oldest.level, bounds(&version.comparator.user, files.iter()));
+        let below =
+            overlapping(version, oldest.level, bounds(&version.comparator.user, files.iter()));
         let cost = total_bytes(&oldest.files[below.clone()]) as f64 / total_bytes(files) as f64;
         Window { second: range, oldest: below, cost }
     }

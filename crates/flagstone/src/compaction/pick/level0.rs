@@ -1,13 +1,14 @@
 //! Compactions that start from level 0, in this order:
 //!
-//! 1. The oldest tables, going newer while each overlaps neither the others nor anything in a base level with
-//!    tables, are moved there as they are.
-//! 2. If the base level is much larger than level 0, merging into it would rewrite it for little: the newest
-//!    idle tables are merged among themselves.
-//! 3. One table, with all that overlap it directly or through others, is merged into the base level.
-//! 4. If that is blocked by what is running, and level 0 grows beyond its trigger: a run of the newest tables
-//!    is merged among themselves, as long as each further one lowers the bytes written for each table that
-//!    goes.
+//! 1. The oldest tables, going newer while each overlaps neither the others nor anything in a base
+//!    level with tables, are moved there as they are.
+//! 2. If the base level is much larger than level 0, merging into it would rewrite it for little:
+//!    the newest idle tables are merged among themselves.
+//! 3. One table, with all that overlap it directly or through others, is merged into the base
+//!    level.
+//! 4. If that is blocked by what is running, and level 0 grows beyond its trigger: a run of the
+//!    newest tables is merged among themselves, as long as each further one lowers the bytes
+//!    written for each table that goes.
 
 use std::sync::Arc;
 
@@ -66,9 +67,9 @@ impl Picker<'_> {
         for file in self.version.levels[0].iter().rev() {
             let range = bounds(self.user(), std::iter::once(file));
             let overlaps_chosen = || {
-                start
-                    .iter()
-                    .any(|other| overlap(self.user(), range, bounds(self.user(), std::iter::once(other))))
+                start.iter().any(|other| {
+                    overlap(self.user(), range, bounds(self.user(), std::iter::once(other)))
+                })
             };
             let below = self.version.overlapping_range(output_level, Some(range.0), Some(range.1));
             if file.is_being_compacted()
@@ -95,10 +96,13 @@ impl Picker<'_> {
         let trigger = self.settings.level0_file_num_compaction_trigger;
         let factor = self.settings.max_bytes_for_level_multiplier.max(10.0) * 2.0;
         let base_bytes = self.version.level_bytes(self.targets.base_level);
-        if files.len() < trigger.max(2) || base_bytes as f64 <= self.version.level_bytes(0) as f64 * factor {
+        if files.len() < trigger.max(2)
+            || base_bytes as f64 <= self.version.level_bytes(0) as f64 * factor
+        {
             return None;
         }
-        let start: Vec<_> = files.iter().take_while(|file| self.may_stay_merged(file)).cloned().collect();
+        let start: Vec<_> =
+            files.iter().take_while(|file| self.may_stay_merged(file)).cloned().collect();
         if start.len() > 1 { self.draft_from_level0(start, 0) } else { None }
     }
 

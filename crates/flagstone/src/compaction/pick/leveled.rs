@@ -1,17 +1,20 @@
 //! Leveled compaction: which files go next.
 //!
-//! 1. The level with the highest score of at least 1 from which a compaction can start. Level 0 goes to the
-//!    base level, or is merged within itself (see `level0`); a deeper level gives one file (in the order of
-//!    the priority) to the next, with all that must go along, and a few more that cost nothing. While level 0
-//!    waits for the base level, nothing starts from there: it would only lengthen the wait.
-//! 2. Otherwise the first table that can go for a reason of its own: marked, bottommost, expired, periodic,
-//!    or with references to a blob file full of garbage. Marked and expired tables go down a level; the others are
-//!    rewritten where they are, except that level 0 always goes down.
+//! 1. The level with the highest score of at least 1 from which a compaction can start. Level 0
+//!    goes to the base level, or is merged within itself (see `level0`); a deeper level gives one
+//!    file (in the order of the priority) to the next, with all that must go along, and a few more
+//!    that cost nothing. While level 0 waits for the base level, nothing starts from there: it
+//!    would only lengthen the wait.
+//! 2. Otherwise the first table that can go for a reason of its own: marked, bottommost, expired,
+//!    periodic, or with references to a blob file full of garbage. Marked and expired tables go
+//!    down a level; the others are rewritten where they are, except that level 0 always goes down.
 //!
 //! 3. Otherwise a table that frees much by its deletions (see `deletions`).
-//! 4. Otherwise what blob files want that take too much space (see `blob_space`); first of all, if they have passed the limit.
+//! 4. Otherwise what blob files want that take too much space (see `blob_space`); first of all, if
+//!    they have passed the limit.
 //!
-//! Nothing is picked that a running compaction reads, or whose output would mix with what one writes.
+//! Nothing is picked that a running compaction reads, or whose output would mix with what one
+//! writes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,11 +22,13 @@ use std::sync::Arc;
 
 use super::blob_work::{BlobWork, kept_by_damage, refers_to};
 use super::expand::{
-    Bounds, any_busy, are_disjoint, bounds, clean_cut, is_being_written, join, level0_closure, overlapping,
-    total_bytes,
+    Bounds, any_busy, are_disjoint, bounds, clean_cut, is_being_written, join, level0_closure,
+    overlapping, total_bytes,
 };
 use super::paths::path_of_level;
-use super::plan::{CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes};
+use super::plan::{
+    CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
+};
 use super::score::{compensated_sizes, scores};
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
@@ -112,9 +117,15 @@ impl<'a> Picker<'a> {
         let (files, sizes) = (&self.version.levels[level], &self.sizes[level]);
         let mut order: Vec<usize> = (0..files.len()).collect();
         match self.settings.priority {
-            CompactionPri::ByCompensatedSize => order.sort_by_key(|&at| std::cmp::Reverse(sizes[at])),
-            CompactionPri::OldestLargestSeqFirst => order.sort_by_key(|&at| files[at].meta.largest_seqno),
-            CompactionPri::OldestSmallestSeqFirst => order.sort_by_key(|&at| files[at].meta.smallest_seqno),
+            CompactionPri::ByCompensatedSize => {
+                order.sort_by_key(|&at| std::cmp::Reverse(sizes[at]))
+            }
+            CompactionPri::OldestLargestSeqFirst => {
+                order.sort_by_key(|&at| files[at].meta.largest_seqno)
+            }
+            CompactionPri::OldestSmallestSeqFirst => {
+                order.sort_by_key(|&at| files[at].meta.smallest_seqno)
+            }
             CompactionPri::MinOverlappingRatio => {
                 let overlaps = self.overlapping_bytes(level);
                 let ratio = |at: usize| overlaps[at] as f64 / sizes[at].max(1) as f64;
@@ -140,8 +151,9 @@ impl<'a> Picker<'a> {
         let mut first = 0;
         let overlaps = self.version.levels[level].iter().map(|file| {
             let (smallest, largest) = (file.meta.smallest.user_key(), file.meta.largest.user_key());
-            let ends_before =
-                |other: &TableFile| self.user().compare(other.meta.largest.user_key(), smallest).is_lt();
+            let ends_before = |other: &TableFile| {
+                self.user().compare(other.meta.largest.user_key(), smallest).is_lt()
+            };
             while first < below.len() && ends_before(&below[first]) {
                 first += 1;
             }
@@ -153,7 +165,8 @@ impl<'a> Picker<'a> {
         overlaps.collect()
     }
 
-    /// The table at position `at` of `level` goes to the next level below, level 0 to the base level.
+    /// The table at position `at` of `level` goes to the next level below, level 0 to the base
+    /// level.
     pub(super) fn draft_down(&self, level: usize, at: usize) -> Option<Draft> {
         let output_level = if level == 0 { self.targets.base_level } else { level + 1 };
         if output_level == level || output_level >= self.version.levels.len() {
@@ -161,16 +174,23 @@ impl<'a> Picker<'a> {
         }
         if level == 0 {
             let files = &self.version.levels[0];
-            let start = level0_closure(self.version, &[at]).into_iter().map(|at| files[at].clone()).collect();
+            let start = level0_closure(self.version, &[at])
+                .into_iter()
+                .map(|at| files[at].clone())
+                .collect();
             return self.draft_from_level0(start, output_level);
         }
         let start = clean_cut(self.version, level, at..at + 1);
         self.draft_range(level, start, output_level)
     }
 
-    /// All of `start` goes to `output_level`: a set that no other table of level 0 overlaps, or, if it stays
-    /// in level 0, one with no other table of level 0 in between.
-    pub(super) fn draft_from_level0(&self, start: Vec<Arc<TableFile>>, output_level: usize) -> Option<Draft> {
+    /// All of `start` goes to `output_level`: a set that no other table of level 0 overlaps, or, if
+    /// it stays in level 0, one with no other table of level 0 in between.
+    pub(super) fn draft_from_level0(
+        &self,
+        start: Vec<Arc<TableFile>>,
+        output_level: usize,
+    ) -> Option<Draft> {
         if any_busy(&start) {
             return None;
         }
@@ -181,17 +201,23 @@ impl<'a> Picker<'a> {
             return None;
         }
         let (output, _) = self.output_files(output_level, bounds(self.user(), start.iter()))?;
-        Some(Draft { start_level: 0, start, output_level, output: self.files(output_level, output) })
+        Some(Draft {
+            start_level: 0,
+            start,
+            output_level,
+            output: self.files(output_level, output),
+        })
     }
 
-    /// Whether a compaction takes tables out of level 0: a second one at the same time might overtake it.
+    /// Whether a compaction takes tables out of level 0: a second one at the same time might
+    /// overtake it.
     pub(super) fn level0_is_coming_down(&self) -> bool {
         let mut running = self.context.running.iter();
         running.any(|compaction| compaction.start_level == 0 && compaction.output_level > 0)
     }
 
-    /// The tables at `start` of `level`, a clean cut, go to `output_level`, with more of their level if these
-    /// overlap no further table there.
+    /// The tables at `start` of `level`, a clean cut, go to `output_level`, with more of their
+    /// level if these overlap no further table there.
     pub(super) fn draft_range(
         &self,
         level: usize,
@@ -219,9 +245,13 @@ impl<'a> Picker<'a> {
         Some(Draft { start_level: level, start, output_level, output })
     }
 
-    /// The tables of `level` that an output within `bounds` must be merged with, and the bounds of all;
-    /// `None` if they are not free.
-    fn output_files<'b>(&self, level: usize, start: Bounds<'b>) -> Option<(Range<usize>, Bounds<'b>)>
+    /// The tables of `level` that an output within `bounds` must be merged with, and the bounds of
+    /// all; `None` if they are not free.
+    fn output_files<'b>(
+        &self,
+        level: usize,
+        start: Bounds<'b>,
+    ) -> Option<(Range<usize>, Bounds<'b>)>
     where
         'a: 'b,
     {
@@ -272,17 +302,22 @@ impl<'a> Picker<'a> {
         let last_used = self.version.last_level_with_files()?;
         let last = self.version.levels.len() - 1;
         let now = self.context.now_unix_seconds;
-        let expired = |time: u64, limit: u64| limit > 0 && time > 0 && time.saturating_add(limit) < now;
+        let expired =
+            |time: u64, limit: u64| limit > 0 && time > 0 && time.saturating_add(limit) < now;
         let (ttl, period) = (self.settings.ttl_seconds, self.settings.periodic_compaction_seconds);
 
         use CompactionReason::{BlobGarbage, Bottommost, Marked, Periodic, Ttl};
         use Destination::{Next, Same};
         self.first_of(Marked, Next, 0..last_used, |_, file| file.is_marked())
             .or_else(|| {
-                self.first_of(Bottommost, Same, 1..last + 1, |level, file| self.is_stale(level, file))
+                self.first_of(Bottommost, Same, 1..last + 1, |level, file| {
+                    self.is_stale(level, file)
+                })
             })
             .or_else(|| {
-                self.first_of(Ttl, Next, 0..last, |_, file| expired(file.meta.oldest_ancestor_time, ttl))
+                self.first_of(Ttl, Next, 0..last, |_, file| {
+                    expired(file.meta.oldest_ancestor_time, ttl)
+                })
             })
             .or_else(|| {
                 self.first_of(Periodic, Same, 0..last + 1, |_, file| {
@@ -297,7 +332,8 @@ impl<'a> Picker<'a> {
             })
     }
 
-    /// Whether a table at the bottom has sequence numbers and perhaps deletions that nobody needs any longer.
+    /// Whether a table at the bottom has sequence numbers and perhaps deletions that nobody needs
+    /// any longer.
     fn is_stale(&self, level: usize, file: &TableFile) -> bool {
         let newest = file.meta.largest_seqno;
         let range = (file.meta.smallest.user_key(), file.meta.largest.user_key());
@@ -323,8 +359,8 @@ impl<'a> Picker<'a> {
                     }
                     self.draft_range(level, clean_cut(self.version, level, at..at + 1), level)
                 });
-            // With its neighbours a table at the bottom may be one no longer; rewriting it would then change
-            // nothing, and it would be picked again and again.
+            // With its neighbours a table at the bottom may be one no longer; rewriting it would
+            // then change nothing, and it would be picked again and again.
             let mut plans = drafts.map(|draft| self.complete(reason, draft));
             plans.find(|plan| reason != CompactionReason::Bottommost || plan.bottommost)
         })
@@ -344,14 +380,22 @@ impl<'a> Picker<'a> {
     }
 
     /// The same, with the outputs in the directory with that path id.
-    pub(super) fn complete_in(&self, path_id: u32, reason: CompactionReason, draft: Draft) -> CompactionPlan {
+    pub(super) fn complete_in(
+        &self,
+        path_id: u32,
+        reason: CompactionReason,
+        draft: Draft,
+    ) -> CompactionPlan {
         let lies_there = |file: &Arc<TableFile>| self.settings.path_of(file) == path_id;
         let trivial_move = self.is_trivial_move(&draft) && draft.start.iter().all(lies_there);
         let Draft { start_level, start, output_level, output } = draft;
         let inputs = [(start_level, start), (output_level, output)];
         let inputs = inputs.into_iter().filter(|(_, files)| !files.is_empty());
         let inputs = inputs.map(|(level, files)| LevelInput { level, files }).collect();
-        CompactionPlan { trivial_move, ..self.complete_inputs(path_id, reason, inputs, output_level) }
+        CompactionPlan {
+            trivial_move,
+            ..self.complete_inputs(path_id, reason, inputs, output_level)
+        }
     }
 
     /// The same for inputs of any levels, which are rewritten.
@@ -372,7 +416,9 @@ impl<'a> Picker<'a> {
                 .is_some_and(|oldest| files().any(|file| Arc::ptr_eq(file, oldest)));
         let bottommost = takes_oldest && self.is_bottommost(output_level, range);
         let grandparents = (output_level.max(1) + 1..num_levels)
-            .map(|level| (level, self.version.overlapping_range(level, Some(range.0), Some(range.1))))
+            .map(|level| {
+                (level, self.version.overlapping_range(level, Some(range.0), Some(range.1)))
+            })
             .find(|(_, overlapped)| output_level > 0 && !overlapped.is_empty())
             .map_or(Vec::new(), |(level, overlapped)| self.files(level, overlapped));
         let target = self.settings.target_file_size(output_level, self.targets.base_level);
@@ -409,7 +455,8 @@ impl<'a> Picker<'a> {
     pub(super) fn is_trivial_move(&self, draft: &Draft) -> bool {
         let (from, to) = (draft.start_level, draft.output_level);
         let base_level = self.targets.base_level;
-        let compression = |level| self.settings.compression_of(level, base_level, self.is_deepest(level));
+        let compression =
+            |level| self.settings.compression_of(level, base_level, self.is_deepest(level));
         from != to
             && draft.output.is_empty()
             && compression(from) == compression(to)
@@ -417,8 +464,8 @@ impl<'a> Picker<'a> {
             && draft.start.iter().all(|file| self.may_lie_in(to, file))
     }
 
-    /// Whether a compaction of `file` out of `level`, together with what it overlaps below, stays within
-    /// bounds.
+    /// Whether a compaction of `file` out of `level`, together with what it overlaps below, stays
+    /// within bounds.
     fn may_lie_in(&self, level: usize, file: &TableFile) -> bool {
         let Some(below) = self.version.levels.get(level + 1) else { return true };
         let (smallest, largest) = (file.meta.smallest.user_key(), file.meta.largest.user_key());

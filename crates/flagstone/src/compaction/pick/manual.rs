@@ -17,8 +17,8 @@ use crate::manifest::{TableFile, Version};
 pub struct RangeRequest<'a> {
     /// The level to compact.
     pub level: usize,
-    /// Where to: a deeper level, or the same to rewrite it. Level 0 goes to the base level or deeper, past
-    /// empty levels only.
+    /// Where to: a deeper level, or the same to rewrite it. Level 0 goes to the base level or
+    /// deeper, past empty levels only.
     pub output_level: usize,
     /// Where tables are rewritten in their level, those of this number and later ones are not.
     pub spared_from: Option<FileNumber>,
@@ -28,7 +28,8 @@ pub struct RangeRequest<'a> {
     pub end: Option<&'a [u8]>,
     /// Which of the family's directories the outputs go to.
     pub path_id: u32,
-    /// Tables that overlap nothing may change their level as they are; no if a filter is to see them.
+    /// Tables that overlap nothing may change their level as they are; no if a filter is to see
+    /// them.
     pub allow_trivial_move: bool,
 }
 
@@ -43,8 +44,8 @@ pub enum RangePlan {
     Ready {
         /// The compaction.
         plan: Box<CompactionPlan>,
-        /// Where the next piece of the range begins, if one compaction would have been too large: ask again
-        /// from there afterwards.
+        /// Where the next piece of the range begins, if one compaction would have been too large:
+        /// ask again from there afterwards.
         rest: Option<Vec<u8>>,
     },
 }
@@ -62,7 +63,10 @@ pub fn plan_range(
 ) -> RangePlan {
     assert!(request.output_level >= request.level && request.output_level < version.levels.len());
     let mut skipped = request.level + 1..request.output_level;
-    assert!(skipped.all(|level| version.levels[level].is_empty()), "a compaction skips only empty levels");
+    assert!(
+        skipped.all(|level| version.levels[level].is_empty()),
+        "a compaction skips only empty levels"
+    );
     let targets = LevelTargets::new(version, settings);
     let sizes = compensated_sizes(version, context);
     let picker = Picker { version, settings, context, targets, sizes };
@@ -110,16 +114,22 @@ impl From<Option<Draft>> for RangeDraft {
 /// A range of user keys; `None` is unbounded.
 pub type KeyRange<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// The tables below level 0, of those that are idle, that lie altogether within one of `ranges`, are dropped; the ends belong to
-/// the ranges if `include_end`. Tables that have versions of the same key go together or stay: were only the first dropped, the
-/// older versions in the next would count again.
-pub fn files_within(version: &Version, ranges: &[KeyRange<'_>], include_end: bool) -> Option<CompactionPlan> {
+/// The tables below level 0, of those that are idle, that lie altogether within one of `ranges`,
+/// are dropped; the ends belong to the ranges if `include_end`. Tables that have versions of the
+/// same key go together or stay: were only the first dropped, the older versions in the next would
+/// count again.
+pub fn files_within(
+    version: &Version,
+    ranges: &[KeyRange<'_>],
+    include_end: bool,
+) -> Option<CompactionPlan> {
     let user = &version.comparator.user;
     let is_within = |file: &TableFile| {
         if Mutant::DeleteFilesAtEnds.is_on() {
             let reaches = |(begin, end): &KeyRange<'_>| {
                 begin.is_none_or(|begin| user.compare(begin, file.meta.largest.user_key()).is_le())
-                    && end.is_none_or(|end| user.compare(file.meta.smallest.user_key(), end).is_lt())
+                    && end
+                        .is_none_or(|end| user.compare(file.meta.smallest.user_key(), end).is_lt())
             };
             return ranges.iter().any(reaches);
         }
@@ -163,7 +173,9 @@ impl Picker<'_> {
                 && request.end.is_none_or(|end| user.compare(meta.smallest.user_key(), end).is_le())
         };
         let mut seeds: Vec<_> = (0..files.len()).filter(within).collect();
-        let Some((&newest, &oldest)) = seeds.first().zip(seeds.last()) else { return RangeDraft::Nothing };
+        let Some((&newest, &oldest)) = seeds.first().zip(seeds.last()) else {
+            return RangeDraft::Nothing;
+        };
         if request.output_level == 0 {
             // What is merged into one place of level 0 must have nothing in between.
             seeds = (newest..=oldest).collect();
@@ -178,8 +190,9 @@ impl Picker<'_> {
         let (level, output_level) = (request.level, request.output_level);
         let files = &self.version.levels[level];
         let mut touched = self.version.overlapping_range(level, request.begin, request.end);
-        // A table that a range tombstone ends where the request begins holds nothing of it. It was the last of the piece
-        // before; taken again it might be all that fits into this piece, and so on for ever.
+        // A table that a range tombstone ends where the request begins holds nothing of it. It was
+        // the last of the piece before; taken again it might be all that fits into this piece, and
+        // so on for ever.
         if let (Some(begin), Some(first)) = (request.begin, files.get(touched.start))
             && !touched.is_empty()
             && first.meta.largest.as_key().sequence() == MAX_SEQUENCE_NUMBER
@@ -206,7 +219,8 @@ impl Picker<'_> {
                 0
             } else {
                 total_bytes(
-                    &self.version.levels[output_level][overlapping(self.version, output_level, range)],
+                    &self.version.levels[output_level]
+                        [overlapping(self.version, output_level, range)],
                 )
             };
             if bytes.saturating_add(overlapped) >= max_bytes {
@@ -214,7 +228,8 @@ impl Picker<'_> {
             }
         }
         let piece = clean_cut(self.version, level, all.start..all.start + count);
-        let rest = (piece.end < all.end).then(|| files[piece.end].meta.smallest.user_key().to_vec());
+        let rest =
+            (piece.end < all.end).then(|| files[piece.end].meta.smallest.user_key().to_vec());
         Some((self.draft_range(level, piece, output_level).into(), rest))
     }
 }

@@ -1,11 +1,12 @@
 //! Which files to rewrite, and how: pure functions over a version.
 //!
-//! Leveled compaction ([`pick`], [`plan_range`], [`plan_refit`]), universal ([`pick_universal`], [`plan_full`]), FIFO
-//! ([`pick_fifo`]), the shape of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files
-//! end ([`OutputSplitter`]), which directory they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied
-//! ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), what room it wants
-//! ([`leveled_scratch`], [`universal_scratch`], [`fifo_scratch`]), when writers wait ([`write_stall`]), what a bound of space
-//! costs at least ([`moved_per_byte`]).
+//! Leveled compaction ([`pick`], [`plan_range`], [`plan_refit`]), universal ([`pick_universal`],
+//! [`plan_full`]), FIFO ([`pick_fifo`]), the shape of the tree ([`LevelTargets`], [`scores`],
+//! [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]), which directory they
+//! go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied ([`BlobSpace`]) or get
+//! holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), what room it
+//! wants ([`leveled_scratch`], [`universal_scratch`], [`fifo_scratch`]), when writers wait
+//! ([`write_stall`]), what a bound of space costs at least ([`moved_per_byte`]).
 
 mod below;
 mod blob_space;
@@ -41,7 +42,9 @@ mod tests;
 mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
-pub use blob_space::{BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_bytes_allowed, blob_file_size};
+pub use blob_space::{
+    BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_bytes_allowed, blob_file_size,
+};
 pub use blob_work::{kept_by_damage, refers_to};
 pub use chosen::{in_the_way, plan_files};
 pub use cleaning::{moved_per_byte, space_for};

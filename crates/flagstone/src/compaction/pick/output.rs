@@ -1,17 +1,17 @@
 //! Where the output tables of a compaction end.
 //!
-//! A later compaction of an output table has to read all the grandparents that it overlaps, so tables should
-//! end where grandparents do. Before a key, in this order, a table ends
+//! A later compaction of an output table has to read all the grandparents that it overlaps, so
+//! tables should end where grandparents do. Before a key, in this order, a table ends
 //! 1. when it has its maximal size;
-//! 2. at a grandparent's boundary, if together with the grandparents that it overlaps it is too large for one
-//!    compaction;
-//! 3. if the key skips a whole grandparent worth an eighth of the target size: which need then never be
-//!    rewritten;
-//! 4. at a grandparent's boundary, if it has half of its target size, and 5 % more for each boundary passed,
-//!    at most 90 %.
+//! 2. at a grandparent's boundary, if together with the grandparents that it overlaps it is too
+//!    large for one compaction;
+//! 3. if the key skips a whole grandparent worth an eighth of the target size: which need then
+//!    never be rewritten;
+//! 4. at a grandparent's boundary, if it has half of its target size, and 5 % more for each
+//!    boundary passed, at most 90 %.
 //!
-//! It may end between two versions of one user key; `expand` keeps such tables together. Level 0's tables are
-//! never cut.
+//! It may end between two versions of one user key; `expand` keeps such tables together. Level 0's
+//! tables are never cut.
 
 use std::sync::Arc;
 
@@ -66,8 +66,8 @@ impl OutputSplitter {
         Self { rule, user, position: 0, in_gap: true, overlapped_bytes: 0, passed: 0 }
     }
 
-    /// Whether the open table of `current_size` bytes ends before `key`, which must not be smaller than the
-    /// one before. `None`: no table is open, `key` begins one.
+    /// Whether the open table of `current_size` bytes ends before `key`, which must not be smaller
+    /// than the one before. `None`: no table is open, `key` begins one.
     ///
     /// To be asked before every key that is written; after a yes, `key` begins the next table.
     #[inline]
@@ -76,7 +76,8 @@ impl OutputSplitter {
             return false;
         }
         let overlapped_before = self.overlapped_bytes;
-        let crossed = if self.rule.grandparents.is_empty() { 0 } else { self.advance(key.user_key()) };
+        let crossed =
+            if self.rule.grandparents.is_empty() { 0 } else { self.advance(key.user_key()) };
         let stops = current_size.is_some_and(|size| self.stops(size, crossed, overlapped_before));
         if stops || current_size.is_none() {
             self.passed = 0;
@@ -134,7 +135,9 @@ impl OutputSplitter {
         let exclusive = largest.as_key().sequence() == MAX_SEQUENCE_NUMBER;
         let next_has_key = || {
             let next = self.rule.grandparents.get(position + 1);
-            next.is_some_and(|next| self.user.compare(next.meta.smallest.user_key(), user_key).is_le())
+            next.is_some_and(|next| {
+                self.user.compare(next.meta.smallest.user_key(), user_key).is_le()
+            })
         };
         order.is_lt() || (order.is_eq() && (exclusive || next_has_key()))
     }

@@ -1,12 +1,14 @@
 //! How fast writers may go while flushes and compactions are behind.
 //!
-//! Both rules are continuous: where a delay begins, it asks for no less than writers did of their own accord, and it grows
-//! with the debt, until writers and background are equally fast. So nobody is stopped in the middle of an overload.
+//! Both rules are continuous: where a delay begins, it asks for no less than writers did of their
+//! own accord, and it grows with the debt, until writers and background are equally fast. So nobody
+//! is stopped in the middle of an overload.
 
 /// The space on the disk that writers may take before a limit, in bytes as they count them.
 ///
-/// In its last part they are slowed down, the more the less is left. So they come to be as fast as space is given back, and
-/// hardly reach the end, be it given back ever so slowly. What they write counts at once, and not only when a memtable is full.
+/// In its last part they are slowed down, the more the less is left. So they come to be as fast as
+/// space is given back, and hardly reach the end, be it given back ever so slowly. What they write
+/// counts at once, and not only when a memtable is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteHeadroom {
     /// What is left.
@@ -43,12 +45,13 @@ impl WriteHeadroom {
     }
 }
 
-/// How many memtables, the one being filled among them, may be full before writers stop, where so many of `most` wait for a
-/// flush; `None` while writers need not heed that: of many memtables half are theirs, for a burst.
+/// How many memtables, the one being filled among them, may be full before writers stop, where so
+/// many of `most` wait for a flush; `None` while writers need not heed that: of many memtables half
+/// are theirs, for a burst.
 ///
-/// Writers are held to what keeps that room until what waits is flushed ([`Speedometer::rate_while_flushing`]): where as many
-/// wait as are left, to the speed of flushes. So several flushes have something to do at the same time, and no rate falls by
-/// leaps.
+/// Writers are held to what keeps that room until what waits is flushed
+/// ([`Speedometer::rate_while_flushing`]): where as many wait as are left, to the speed of flushes.
+/// So several flushes have something to do at the same time, and no rate falls by leaps.
 pub fn memtables_left(waiting: usize, most: usize) -> Option<u64> {
     let is_heeded = waiting > 0 && 2 * waiting + 2 >= most;
     is_heeded.then(|| most.saturating_sub(waiting).max(1) as u64)
@@ -63,19 +66,22 @@ pub struct Speeds {
     pub flushing: u64,
 }
 
-/// Who is held to this part of what they achieve, or less, is held up hard: braking by half is the rule where much is written.
+/// Who is held to this part of what they achieve, or less, is held up hard: braking by half is the
+/// rule where much is written.
 const HARD: u64 = 4;
 
-/// The same for who brakes for a flush: writers are several times as fast as flushes where nobody holds them up.
+/// The same for who brakes for a flush: writers are several times as fast as flushes where nobody
+/// holds them up.
 const HARD_FOR_FLUSHES: u64 = 8;
 
 /// Flushes vary; writers that are held to a little more than their mean seldom wait in vain.
 const FLUSH_SLACK: f64 = 1.1;
 
-/// The room in the last memtable that writers have while others are flushed, in bytes as they count them.
+/// The room in the last memtable that writers have while others are flushed, in bytes as they count
+/// them.
 ///
-/// A flush that takes longer than it was expected to would stop them in the end, for as long as it still takes. So the
-/// nearer the memtable is to being full, the more gently it is filled.
+/// A flush that takes longer than it was expected to would stop them in the end, for as long as it
+/// still takes. So the nearer the memtable is to being full, the more gently it is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// What is left.
@@ -90,22 +96,25 @@ pub struct Room {
 const BRAKE: (u64, u64) = (4, 16);
 
 impl Room {
-    /// What is left of `rate`: all of it but in the last quarter of the room, where it falls with what is left, to a sixteenth.
+    /// What is left of `rate`: all of it but in the last quarter of the room, where it falls with
+    /// what is left, to a sixteenth.
     pub fn brake(&self, rate: u64) -> u64 {
         let braking = (self.whole / BRAKE.0).max(1);
         let left = self.left.clamp(braking / BRAKE.1, braking);
         (u128::from(rate) * u128::from(left) / u128::from(braking)) as u64
     }
 
-    /// Whether writers who are held to `rate`, and brake, sleep most of their time: flushes hardly get the processor.
+    /// Whether writers who are held to `rate`, and brake, sleep most of their time: flushes hardly
+    /// get the processor.
     pub fn is_hard(&self, rate: u64) -> bool {
         self.brake(rate) < self.writing / HARD_FOR_FLUSHES
     }
 }
 
 impl Speeds {
-    /// The rate at a debt of `severity`, between 0 where delays begin and 1 where writes stop: from what writers achieve, but
-    /// at least `delayed_write_rate`, by equal factors down to a tenth of `delayed_write_rate`.
+    /// The rate at a debt of `severity`, between 0 where delays begin and 1 where writes stop: from
+    /// what writers achieve, but at least `delayed_write_rate`, by equal factors down to a tenth of
+    /// `delayed_write_rate`.
     pub fn rate_in_debt(&self, severity: f64, delayed_write_rate: u64) -> u64 {
         let most = self.writing.max(delayed_write_rate).max(1) as f64;
         let least = delayed_write_rate as f64 / 10.0;
@@ -113,13 +122,14 @@ impl Speeds {
         (most.powf(1.0 - severity) * least.max(1.0).powf(severity)) as u64
     }
 
-    /// Whether a rate holds writers to less than a quarter of what they achieve, or could at [`Self::rate_in_debt`].
+    /// Whether a rate holds writers to less than a quarter of what they achieve, or could at
+    /// [`Self::rate_in_debt`].
     pub fn is_hard(&self, rate: u64, delayed_write_rate: u64) -> bool {
         rate < self.writing.max(delayed_write_rate) / HARD
     }
 
-    /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of others are flushed, both in
-    /// bytes of memory; `None` if nobody knows how long that takes.
+    /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of
+    /// others are flushed, both in bytes of memory; `None` if nobody knows how long that takes.
     fn rate_while_flushing(&self, room: u64, waiting: u64) -> Option<u64> {
         let seconds = waiting.max(1) as f64 / (self.flushing as f64 * FLUSH_SLACK);
         (self.flushing > 0).then(|| (room as f64 / seconds) as u64)
@@ -130,7 +140,8 @@ impl Speeds {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Speedometer {
     speeds: Speeds,
-    /// When, in microseconds, and at how many bytes the writers' last stretch began; `None` while they are held up.
+    /// When, in microseconds, and at how many bytes the writers' last stretch began; `None` while
+    /// they are held up.
     stretch: Option<(u64, u64)>,
     flushes: Flushes,
     density: Density,
@@ -166,7 +177,8 @@ struct Flushes {
     counted_us: u64,
 }
 
-/// A flush is small if so many of its size are less than what was flushed lately, which is four times the mean.
+/// A flush is small if so many of its size are less than what was flushed lately, which is four
+/// times the mean.
 const SMALL_FLUSH: u64 = 64;
 
 /// Nor do flushes tell how long one takes of more than so many times what was flushed lately.
@@ -181,10 +193,16 @@ impl Speedometer {
         self.speeds
     }
 
-    /// The rate at which memtables with `room` bytes are full no sooner than `waiting` bytes of others are flushed, both in bytes
-    /// of memory; `None` if nobody knows how long that takes. Until a flush of about that size has been timed it passes for half
-    /// as fast as writers, who may be as fast as where delays begin: what they wrote lately may be little.
-    pub fn rate_while_flushing(&self, room: u64, waiting: u64, delayed_write_rate: u64) -> Option<u64> {
+    /// The rate at which memtables with `room` bytes are full no sooner than `waiting` bytes of
+    /// others are flushed, both in bytes of memory; `None` if nobody knows how long that takes.
+    /// Until a flush of about that size has been timed it passes for half as fast as writers, who
+    /// may be as fast as where delays begin: what they wrote lately may be little.
+    pub fn rate_while_flushing(
+        &self,
+        room: u64,
+        waiting: u64,
+        delayed_write_rate: u64,
+    ) -> Option<u64> {
         let Speeds { writing, flushing } = self.speeds;
         let is_told = self.written(waiting) <= self.flushes.bytes.saturating_mul(FAR_LARGER);
         let flushing = match is_told {
@@ -209,7 +227,8 @@ impl Speedometer {
         self.stretch = freely.then_some((now_us, total));
     }
 
-    /// Notes that a memtable of `memory` bytes is full, where writers have written `total` bytes up to now.
+    /// Notes that a memtable of `memory` bytes is full, where writers have written `total` bytes up
+    /// to now.
     pub fn note_full(&mut self, memory: u64, total: u64) {
         let Density { total: before, written, memory: lately } = &mut self.density;
         *written = *written / 4 * 3 + total.saturating_sub(*before);
@@ -229,8 +248,9 @@ impl Speedometer {
 
     /// Notes that `memory` bytes of memtables have been flushed.
     ///
-    /// A flush of far less than others takes as long as the disk takes to answer, and does not tell how fast large ones are: it
-    /// only makes what was measured before count a little less, should all be small from now on.
+    /// A flush of far less than others takes as long as the disk takes to answer, and does not tell
+    /// how fast large ones are: it only makes what was measured before count a little less, should
+    /// all be small from now on.
     pub fn note_flush(&mut self, memory: u64, now_us: u64) {
         let bytes = self.density.written(memory);
         let Flushes { bytes: lately, us, counted_us } = &mut self.flushes;

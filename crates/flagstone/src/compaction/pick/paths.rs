@@ -1,11 +1,12 @@
 //! Which of a family's directories a compaction writes to, by RocksDB's rules.
 //!
-//! Leveled: level 0 (taken to be as large as the next level) and the levels below it are laid into the directories one after
-//! the other, by the sizes that they should have; a level that does not fit into what is left of a directory goes to the
-//! next. The last directory takes all the rest.
+//! Leveled: level 0 (taken to be as large as the next level) and the levels below it are laid into
+//! the directories one after the other, by the sizes that they should have; a level that does not
+//! fit into what is left of a directory goes to the next. The last directory takes all the rest.
 //!
-//! Universal: the first directory with room for the run, and for what will have come together, by its size, before the run is
-//! merged again. What lies there now is not looked at, nor is what other families write.
+//! Universal: the first directory with room for the run, and for what will have come together, by
+//! its size, before the run is merged again. What lies there now is not looked at, nor is what
+//! other families write.
 
 use super::settings::LeveledSettings;
 
@@ -31,8 +32,8 @@ pub fn path_of_level(settings: &LeveledSettings, level: usize) -> u32 {
     limited.len() as u32
 }
 
-/// The path id for a sorted run of `bytes`, if directories of these sizes are there. A run is merged with the next as soon as
-/// that is within `size_ratio` percent of its size.
+/// The path id for a sorted run of `bytes`, if directories of these sizes are there. A run is
+/// merged with the next as soon as that is within `size_ratio` percent of its size.
 pub fn path_of_run(sizes: &[u64], size_ratio: u32, bytes: u64) -> u32 {
     let Some((_, limited)) = sizes.split_last() else { return 0 };
     let percent = u128::from(100u32.saturating_sub(size_ratio));

@@ -1,19 +1,23 @@
-//! Universal compaction of all runs in pieces, so that there need not be room for a second copy of everything.
+//! Universal compaction of all runs in pieces, so that there need not be room for a second copy of
+//! everything.
 //!
-//! 1. Up to `max_compaction_bytes` are merged at once. Of more, the tables of level 0, which cannot be cut, come first: they
-//!    are merged, with the deeper runs that leave no level below them, into the level above the next older run. What is in them
-//!    is written once more for that. So where nobody has set `max_compaction_bytes` it is done only if they are at most a
-//!    quarter of everything; otherwise, and where no older run is left, all is merged at once.
-//! 2. Then, from the smallest key on, the tables of the deeper runs that begin up to some key are merged into the last level,
-//!    each with what it overlaps of older runs: all that lies below the output goes into it. What is newer, and overlaps only
-//!    what reaches beyond that key, stays above. The key is the last by which the inputs have no more than
-//!    `max_compaction_bytes`; at least one table goes with what it overlaps, whatever they have.
-//! 3. The next piece begins at the smallest key of what is left ([`CompactionPlan::rest`]), until nothing is: each begins behind
-//!    the one before. Tables at the edges are written twice.
+//! 1. Up to `max_compaction_bytes` are merged at once. Of more, the tables of level 0, which cannot
+//!    be cut, come first: they are merged, with the deeper runs that leave no level below them,
+//!    into the level above the next older run. What is in them is written once more for that. So
+//!    where nobody has set `max_compaction_bytes` it is done only if they are at most a quarter of
+//!    everything; otherwise, and where no older run is left, all is merged at once.
+//! 2. Then, from the smallest key on, the tables of the deeper runs that begin up to some key are
+//!    merged into the last level, each with what it overlaps of older runs: all that lies below the
+//!    output goes into it. What is newer, and overlaps only what reaches beyond that key, stays
+//!    above. The key is the last by which the inputs have no more than `max_compaction_bytes`; at
+//!    least one table goes with what it overlaps, whatever they have.
+//! 3. The next piece begins at the smallest key of what is left ([`CompactionPlan::rest`]), until
+//!    nothing is: each begins behind the one before. Tables at the edges are written twice.
 //!
-//! The inputs of a piece are given back when it ends, before the next begins. Between two pieces the tree is a tree like any
-//! other, and newer runs may be merged with one another. What is written meanwhile is taken along where it is overlapped, but
-//! nothing is done for its sake: it ends when what was there at its beginning is merged, also if somebody else did that
+//! The inputs of a piece are given back when it ends, before the next begins. Between two pieces
+//! the tree is a tree like any other, and newer runs may be merged with one another. What is
+//! written meanwhile is taken along where it is overlapped, but nothing is done for its sake: it
+//! ends when what was there at its beginning is merged, also if somebody else did that
 //! ([`Merging::older_than`]).
 
 use std::cmp::Ordering;
@@ -73,7 +77,11 @@ impl Whole {
     }
 
     /// The tables that have to go, from a user key on.
-    fn waiting<'a>(self, version: &'a Version, begin: &[u8]) -> impl Iterator<Item = &'a Arc<TableFile>> {
+    fn waiting<'a>(
+        self,
+        version: &'a Version,
+        begin: &[u8],
+    ) -> impl Iterator<Item = &'a Arc<TableFile>> {
         let (older_than, last) = (self.older_than, version.levels.len() - 1);
         let end = if self.rewrites_last { last + 1 } else { last };
         let tables = version.levels.iter().take(end).skip(1).flatten();
@@ -82,7 +90,8 @@ impl Whole {
 }
 
 impl UniversalPicker<'_> {
-    /// The first piece of merging these runs, the oldest of which is the oldest of all; `Nothing` if that is to be done at once.
+    /// The first piece of merging these runs, the oldest of which is the oldest of all; `Nothing`
+    /// if that is to be done at once.
     pub(super) fn first_piece(&self, whole: Whole, runs: Range<usize>) -> RangePlan {
         let Some(first) = self.before_pieces(runs.clone()) else { return RangePlan::Nothing };
         let tables = self.runs[runs].iter().flat_map(|run| run.files);
@@ -91,13 +100,14 @@ impl UniversalPicker<'_> {
             return self.next_piece(whole, smallest);
         }
         let compressed = self.is_compressed(&first);
-        let path_id = whole.path_id.unwrap_or_else(|| self.path_of(bytes_of(&self.runs[first.clone()])));
+        let path_id =
+            whole.path_id.unwrap_or_else(|| self.path_of(bytes_of(&self.runs[first.clone()])));
         let plan = self.merged_in(path_id, whole.reason, first, compressed);
         ready(rewriting(plan), Some(smallest.to_vec()))
     }
 
-    /// Of these runs, those that are to be merged before the others are in pieces, so that none is left in level 0; `None` if all
-    /// are merged at once.
+    /// Of these runs, those that are to be merged before the others are in pieces, so that none is
+    /// left in level 0; `None` if all are merged at once.
     fn before_pieces(&self, runs: Range<usize>) -> Option<Range<usize>> {
         let all = bytes_of(&self.runs[runs.clone()]);
         if all <= self.settings.effective_max_compaction_bytes() {
@@ -110,7 +120,8 @@ impl UniversalPicker<'_> {
         let end = (runs.start + of_level0..runs.end).find(|&at| self.runs[at].level > 1)?;
         let first = runs.start..end;
         let is_bound_set = self.settings.max_compaction_bytes > 0;
-        (is_bound_set || bytes_of(&self.runs[first.clone()]) <= all / WRITTEN_TWICE_MAX).then_some(first)
+        (is_bound_set || bytes_of(&self.runs[first.clone()]) <= all / WRITTEN_TWICE_MAX)
+            .then_some(first)
     }
 
     /// The most bytes that one compaction of these runs writes.
@@ -127,7 +138,8 @@ impl UniversalPicker<'_> {
         let Some(first) = self.before_pieces(0..self.runs.len()) else { return all };
         let deeper = self.runs.iter().filter(|run| run.level > 0).flat_map(|run| run.files);
         let of_one = deeper.map(|file| {
-            let inputs = self.inputs_between(file.meta.smallest.user_key(), file.meta.largest.user_key());
+            let inputs =
+                self.inputs_between(file.meta.smallest.user_key(), file.meta.largest.user_key());
             total_bytes(inputs.iter().flat_map(|input| &input.files))
         });
         let most = self.settings.effective_max_compaction_bytes().max(of_one.max().unwrap_or(0));
@@ -136,7 +148,8 @@ impl UniversalPicker<'_> {
         bytes_of(newer).max(most.max(self.of_one_before(first)).min(all))
     }
 
-    /// About what a piece has at least when these runs have been merged: one of their new tables, and what that overlaps.
+    /// About what a piece has at least when these runs have been merged: one of their new tables,
+    /// and what that overlaps.
     fn of_one_before(&self, first: &[Run<'_>]) -> u64 {
         if first.is_empty() {
             return 0;
@@ -145,7 +158,8 @@ impl UniversalPicker<'_> {
             bounds(&self.version.comparator.user, first.iter().flat_map(|run| run.files));
         let inputs = self.inputs_between(smallest, largest);
         let overlapped = total_bytes(inputs.iter().flat_map(|input| &input.files));
-        let of_level0: Vec<_> = first.iter().filter(|run| run.level == 0).flat_map(|run| run.files).collect();
+        let of_level0: Vec<_> =
+            first.iter().filter(|run| run.level == 0).flat_map(|run| run.files).collect();
         let tables = bytes_of(first) / self.settings.target_file_size_base.max(1);
         total_bytes(of_level0).saturating_add(overlapped) / tables.max(1)
     }
@@ -155,8 +169,10 @@ impl UniversalPicker<'_> {
         let user = &self.version.comparator.user;
         let last = self.version.levels.len() - 1;
         let mut waiting: Vec<_> = whole.waiting(self.version, begin).collect();
-        let first =
-            waiting.iter().map(|file| file.meta.smallest.user_key()).min_by(|a, b| user.compare(a, b));
+        let first = waiting
+            .iter()
+            .map(|file| file.meta.smallest.user_key())
+            .min_by(|a, b| user.compare(a, b));
         // What lies before it in the last level may stay there.
         let begin = first.filter(|first| user.compare(first, begin).is_gt()).unwrap_or(begin);
         waiting.sort_by(|a, b| user.compare(a.meta.largest.user_key(), b.meta.largest.user_key()));
@@ -176,8 +192,9 @@ impl UniversalPicker<'_> {
         if is_being_written(user, self.running, last, (&plan.range.smallest, &plan.range.largest)) {
             return RangePlan::Blocked;
         }
-        let is_left =
-            |file: &&&Arc<TableFile>| plan.files().all(|(_, taken)| taken.number() != file.number());
+        let is_left = |file: &&&Arc<TableFile>| {
+            plan.files().all(|(_, taken)| taken.number() != file.number())
+        };
         let left = waiting.iter().filter(is_left).map(|file| file.meta.smallest.user_key());
         let rest = left.min_by(|a, b| user.compare(a, b)).map(<[u8]>::to_vec);
         Sometimes::RunsMergedInPieces.reached();
@@ -190,7 +207,10 @@ impl UniversalPicker<'_> {
         let mut inputs = Vec::new();
         for run in self.runs.iter().filter(|run| run.level > 0) {
             let mut range = self.version.overlapping_range(run.level, Some(reach.0), Some(reach.1));
-            if run.files[range.clone()].first().is_some_and(|file| ends_before(self.version, file, reach.0)) {
+            if run.files[range.clone()]
+                .first()
+                .is_some_and(|file| ends_before(self.version, file, reach.0))
+            {
                 range.start += 1;
             }
             let range = clean_cut(self.version, run.level, range);
@@ -205,7 +225,8 @@ impl UniversalPicker<'_> {
     }
 }
 
-/// Whether a table holds nothing of a user key or what follows. That of a tombstone's end is not in it.
+/// Whether a table holds nothing of a user key or what follows. That of a tombstone's end is not in
+/// it.
 fn ends_before(version: &Version, file: &TableFile, key: &[u8]) -> bool {
     let largest = file.meta.largest.as_key();
     match version.comparator.user.compare(largest.user_key(), key) {
@@ -215,7 +236,8 @@ fn ends_before(version: &Version, file: &TableFile, key: &[u8]) -> bool {
     }
 }
 
-/// What is to be rewritten, or to drop something, is not moved as it is: it would ask for the same again.
+/// What is to be rewritten, or to drop something, is not moved as it is: it would ask for the same
+/// again.
 fn rewriting(plan: CompactionPlan) -> CompactionPlan {
     use CompactionReason::{BlobGarbage, Deletions, Marked, Periodic};
     let rewrites = matches!(plan.reason, Deletions | BlobGarbage | Marked | Periodic);
@@ -223,7 +245,10 @@ fn rewriting(plan: CompactionPlan) -> CompactionPlan {
 }
 
 fn ready(plan: CompactionPlan, rest: Option<Vec<u8>>) -> RangePlan {
-    RangePlan::Ready { plan: Box::new(CompactionPlan { rest: rest.clone(), takes_turn: true, ..plan }), rest }
+    RangePlan::Ready {
+        plan: Box::new(CompactionPlan { rest: rest.clone(), takes_turn: true, ..plan }),
+        rest,
+    }
 }
 
 fn bytes_of(runs: &[Run<'_>]) -> u64 {

@@ -25,7 +25,8 @@ pub enum CompactionReason {
     SortedRuns,
     /// All tables together are too large (FIFO).
     FifoSize,
-    /// Files of level 0 are merged among themselves, because the way down is blocked or too expensive.
+    /// Files of level 0 are merged among themselves, because the way down is blocked or too
+    /// expensive.
     IntraLevel0,
     /// A table was marked when it was written.
     Marked,
@@ -81,7 +82,8 @@ pub struct LevelInput {
 pub struct OutputSizes {
     /// What a table should have.
     pub target: u64,
-    /// Where a table ends in any case: more than the target if that lets it end where a grandparent does.
+    /// Where a table ends in any case: more than the target if that lets it end where a grandparent
+    /// does.
     pub max: u64,
     /// What a table and the grandparents below it may have together.
     pub max_with_grandparents: u64,
@@ -89,7 +91,8 @@ pub struct OutputSizes {
 
 impl OutputSizes {
     /// One table for everything.
-    pub const UNLIMITED: Self = Self { target: u64::MAX, max: u64::MAX, max_with_grandparents: u64::MAX };
+    pub const UNLIMITED: Self =
+        Self { target: u64::MAX, max: u64::MAX, max_with_grandparents: u64::MAX };
 }
 
 /// How output tables are compressed.
@@ -121,15 +124,16 @@ impl InputRange {
     }
 }
 
-/// One compaction, ready to run. Whoever runs it marks the inputs as being compacted, under the lock under
-/// which the version was picked from.
+/// One compaction, ready to run. Whoever runs it marks the inputs as being compacted, under the
+/// lock under which the version was picked from.
 #[derive(Debug, Clone)]
 pub struct CompactionPlan {
     /// Why.
     pub reason: CompactionReason,
     /// The inputs by level, the start level first.
     pub inputs: Vec<LevelInput>,
-    /// Where the outputs go. A table written to level 0 takes the smallest epoch number of the inputs.
+    /// Where the outputs go. A table written to level 0 takes the smallest epoch number of the
+    /// inputs.
     pub output_level: usize,
     /// Which of the family's directories the outputs go to.
     pub path_id: u32,
@@ -141,8 +145,8 @@ pub struct CompactionPlan {
     pub emptied: BTreeSet<FileNumber>,
     /// Nothing older than the inputs lies below the output, in the range of keys of the inputs.
     pub bottommost: bool,
-    /// The tables that the output overlaps in the next level below it that has any there: a later compaction
-    /// of the outputs has to read them.
+    /// The tables that the output overlaps in the next level below it that has any there: a later
+    /// compaction of the outputs has to read them.
     pub grandparents: Vec<Arc<TableFile>>,
     /// How large the outputs become.
     pub sizes: OutputSizes,
@@ -154,13 +158,14 @@ pub struct CompactionPlan {
     pub range: InputRange,
     /// Where the next piece begins, if it is one of those in which all is merged (universal).
     pub rest: Option<Vec<u8>>,
-    /// It merges all runs, or a piece or part of them, for which there is room once: no other such begins before its inputs are
-    /// removed (universal).
+    /// It merges all runs, or a piece or part of them, for which there is room once: no other such
+    /// begins before its inputs are removed (universal).
     pub takes_turn: bool,
 }
 
 impl CompactionPlan {
-    /// All tables into the last level, for whoever wants to know what would come of it; `None` if there are none.
+    /// All tables into the last level, for whoever wants to know what would come of it; `None` if
+    /// there are none.
     pub fn of_all(version: &Version) -> Option<Self> {
         let inputs = version.levels.iter().enumerate().filter(|(_, files)| !files.is_empty());
         let inputs: Vec<_> =
@@ -200,7 +205,8 @@ impl CompactionPlan {
         reason: CompactionReason,
         levels: Vec<(usize, Vec<Arc<TableFile>>)>,
     ) -> Option<Self> {
-        let inputs: Vec<_> = levels.into_iter().map(|(level, files)| LevelInput { level, files }).collect();
+        let inputs: Vec<_> =
+            levels.into_iter().map(|(level, files)| LevelInput { level, files }).collect();
         inputs.iter().flat_map(|input| &input.files).next()?;
         let plan = Self::without_output(version, reason, inputs);
         Some(Self { drops_inputs: true, ..plan })
@@ -211,14 +217,18 @@ impl CompactionPlan {
         !self.trivial_move && !self.drops_inputs
     }
 
-    /// Whether tables go with keys that somebody could read, or deletions below which older versions come back. Of those that
-    /// range deletions leave nothing of, nobody misses anything.
+    /// Whether tables go with keys that somebody could read, or deletions below which older
+    /// versions come back. Of those that range deletions leave nothing of, nobody misses anything.
     pub fn drops_keys(&self) -> bool {
         self.drops_inputs && self.reason != CompactionReason::Deletions
     }
 
     /// Nothing is written for these tables, of which there are some.
-    fn without_output(version: &Version, reason: CompactionReason, inputs: Vec<LevelInput>) -> Self {
+    fn without_output(
+        version: &Version,
+        reason: CompactionReason,
+        inputs: Vec<LevelInput>,
+    ) -> Self {
         let files = inputs.iter().flat_map(|input| &input.files);
         let range = InputRange::of(bounds(&version.comparator.user, files));
         Self {
@@ -256,14 +266,15 @@ impl CompactionPlan {
         self.files().filter_map(|(_, file)| file.meta.oldest_blob_file).min()
     }
 
-    /// Whether FIFO compaction drops its oldest tables. They need not be readable for that, and were they left while newer ones
-    /// go, old values would be seen again.
+    /// Whether FIFO compaction drops its oldest tables. They need not be readable for that, and
+    /// were they left while newer ones go, old values would be seen again.
     pub fn drops_oldest(&self) -> bool {
-        self.drops_inputs && matches!(self.reason, CompactionReason::Ttl | CompactionReason::FifoSize)
+        self.drops_inputs
+            && matches!(self.reason, CompactionReason::Ttl | CompactionReason::FifoSize)
     }
 
-    /// The merging of all runs that goes on when this has ended, which made `after`, if `before` did until then. The next file
-    /// gets the number `next`.
+    /// The merging of all runs that goes on when this has ended, which made `after`, if `before`
+    /// did until then. The next file gets the number `next`.
     pub fn merging_after(
         &self,
         before: Option<Merging>,

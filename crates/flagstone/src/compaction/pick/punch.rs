@@ -1,21 +1,25 @@
 //! In which blob files holes are punched where dead values lie, so that they need not be emptied.
 //!
-//! A block of the file system can be given back when no live record touches it. Where records are large against blocks nearly all
-//! garbage can: of a file of which a part `d` is dead, with records of `r` bytes in no particular order and blocks of `b`,
-//! `(1 - b / r) d + b / r d^2`. Of records of two blocks that is half of it and more: such files are emptied late, when little
-//! lives in them. A hole costs about as much as moving a value of a few blocks. So files with smaller records on average than
-//! `HOLE_BLOCKS_MIN` blocks are left to [`super::blob_space`].
+//! A block of the file system can be given back when no live record touches it. Where records are
+//! large against blocks nearly all garbage can: of a file of which a part `d` is dead, with records
+//! of `r` bytes in no particular order and blocks of `b`, `(1 - b / r) d + b / r d^2`. Of records
+//! of two blocks that is half of it and more: such files are emptied late, when little lives in
+//! them. A hole costs about as much as moving a value of a few blocks. So files with smaller
+//! records on average than `HOLE_BLOCKS_MIN` blocks are left to [`super::blob_space`].
 //!
-//! To find the live records, all tables that refer to a file are read, and each hole that there is already is punched once more.
-//! So a file is looked at when an eighth of what it has on the disk can be expected to go (or less, where there is less room than
-//! `EAGER_ROOM`; a quarter of that where records are small), and any of them when that is an eighth of the room for garbage (or
-//! of `EAGER_ROOM`, as it costs so little) and, unless these are small, eight times the bytes of the tables. As much in tables
-//! above the bottom is uncovered for it. Where that is more than the largest step of [`super::blob_space`], such a step is worth
-//! it, too: tables would be written for that. Where something is due, whatever is due at a time is.
+//! To find the live records, all tables that refer to a file are read, and each hole that there is
+//! already is punched once more. So a file is looked at when an eighth of what it has on the disk
+//! can be expected to go (or less, where there is less room than `EAGER_ROOM`; a quarter of that
+//! where records are small), and any of them when that is an eighth of the room for garbage (or of
+//! `EAGER_ROOM`, as it costs so little) and, unless these are small, eight times the bytes of the
+//! tables. As much in tables above the bottom is uncovered for it. Where that is more than the
+//! largest step of [`super::blob_space`], such a step is worth it, too: tables would be written for
+//! that. Where something is due, whatever is due at a time is.
 //!
-//! Some file systems are slow with holes (ext4 that tells the device of each at once), and slow again to remove a file that has
-//! many. Where they turn out to make room more slowly than moving values would, no file is looked at for a while, and what is due
-//! is moved; the holes that were known are punched at rest (`db/disk/promise.rs`).
+//! Some file systems are slow with holes (ext4 that tells the device of each at once), and slow
+//! again to remove a file that has many. Where they turn out to make room more slowly than moving
+//! values would, no file is looked at for a while, and what is due is moved; the holes that were
+//! known are punched at rest (`db/disk/promise.rs`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -31,8 +35,8 @@ const WORTHWHILE: f64 = 1.0 / 8.0;
 const EAGER_ROOM: f64 = 0.4;
 /// Blocks of the records, on average, of a file with holes.
 pub const HOLE_BLOCKS_MIN: u64 = 2;
-/// Blocks of the records, on average, of a file of which nearly all that is dead can be given back at once. Of others more can
-/// when neighbours are dead, too: they are looked at more often.
+/// Blocks of the records, on average, of a file of which nearly all that is dead can be given back
+/// at once. Of others more can when neighbours are dead, too: they are looked at more often.
 const LARGE_BLOCKS: u64 = 4;
 /// How much less of a file with smaller records is worth the effort.
 const SMALLER: f64 = 1.0 / 4.0;
@@ -41,10 +45,12 @@ const MOVED_PER_SECOND: f64 = 200e6;
 /// How many times the bytes of the tables are to be gained.
 const GAIN_OVER_TABLES: f64 = 8.0;
 
-/// Bytes of the blocks of all files that are looked at together: one bit for each block is kept in memory.
+/// Bytes of the blocks of all files that are looked at together: one bit for each block is kept in
+/// memory.
 pub const BITMAP_BYTES_MAX: u64 = 4 << 20;
 
-/// The files in which to punch holes now; none if that is not worth the effort. Linear in the number of files.
+/// The files in which to punch holes now; none if that is not worth the effort. Linear in the
+/// number of files.
 pub fn pick_punch(
     version: &Version,
     settings: &LeveledSettings,
@@ -68,7 +74,8 @@ fn files_to_punch(
     context: &PickContext<'_>,
 ) -> BTreeSet<FileNumber> {
     let Some(block_size) = context.hole_size else { return BTreeSet::new() };
-    let candidates = version.blob_files.values().filter(|blob| may_have_holes(blob, block_size, context));
+    let candidates =
+        version.blob_files.values().filter(|blob| may_have_holes(blob, block_size, context));
     let mut files: Vec<(u64, &BlobFileState)> =
         candidates.map(|blob| (gain(blob, block_size), blob)).collect();
     let space = BlobSpace::of(version);
@@ -84,29 +91,32 @@ fn files_to_punch(
         gained += gain as f64;
         chosen.insert(blob.file.number());
     }
-    // What is left to holes is not moved, so they may not be waited for: where something is due, nor past the limit.
+    // What is left to holes is not moved, so they may not be waited for: where something is due,
+    // nor past the limit.
     let is_due = taken(version, (&space, room), settings, context) > room.due();
     let most = if is_due { room.step } else { room.largest_step() };
     let least = worthwhile(version, &space, room).min(most);
     if gained >= least { chosen } else { BTreeSet::new() }
 }
 
-/// Whether moving values makes room faster than holes, which gave back so many bytes in a second (0 if nobody knows). It has to
-/// move what lives beside the garbage, of which there is as much as the limit allows.
+/// Whether moving values makes room faster than holes, which gave back so many bytes in a second (0
+/// if nobody knows). It has to move what lives beside the garbage, of which there is as much as the
+/// limit allows.
 pub fn holes_are_slow(max_space_amplification: f64, hole_speed: u64) -> bool {
     let gained_by_moving = MOVED_PER_SECOND * (max_space_amplification - 1.0);
     hole_speed > 0 && (hole_speed as f64) < gained_by_moving
 }
 
-/// Bytes of a file's garbage that holes will give back, those that are being punched among them: nothing needs to be moved for
-/// their sake.
+/// Bytes of a file's garbage that holes will give back, those that are being punched among them:
+/// nothing needs to be moved for their sake.
 pub(super) fn left_to_holes(
     blob: &BlobFileState,
     settings: &LeveledSettings,
     context: &PickContext<'_>,
 ) -> u64 {
-    let hole_size =
-        context.hole_size.filter(|_| !holes_are_slow(settings.max_space_amplification, context.hole_speed));
+    let hole_size = context
+        .hole_size
+        .filter(|_| !holes_are_slow(settings.max_space_amplification, context.hole_speed));
     match hole_size {
         Some(block_size) if may_have_holes(blob, block_size, context) => {
             let being_punched = blob.file.holes.expected().saturating_sub(blob.given_back());
@@ -116,10 +126,11 @@ pub(super) fn left_to_holes(
     }
 }
 
-/// Whether a file is to be looked at for so many bytes, if those with large records are for this part of what they have on the
-/// disk.
+/// Whether a file is to be looked at for so many bytes, if those with large records are for this
+/// part of what they have on the disk.
 fn is_worthwhile(blob: &BlobFileState, gain: u64, block_size: u64, part: f64) -> bool {
-    let part = if has_large_records(blob, block_size, LARGE_BLOCKS) { part } else { part * SMALLER };
+    let part =
+        if has_large_records(blob, block_size, LARGE_BLOCKS) { part } else { part * SMALLER };
     gain >= block_size && gain as f64 >= part * blob.bytes_on_disk() as f64
 }
 
@@ -139,7 +150,8 @@ fn may_have_holes(blob: &BlobFileState, block_size: u64, context: &PickContext<'
         && !context.collecting.contains(&meta.number)
 }
 
-/// Whether so much in blob files is hidden by tables above the bottom that it should be uncovered for holes.
+/// Whether so much in blob files is hidden by tables above the bottom that it should be uncovered
+/// for holes.
 pub(super) fn uncovers_for_holes(
     version: &Version,
     space: &BlobSpace,
@@ -151,7 +163,9 @@ pub(super) fn uncovers_for_holes(
     // Where nothing was ever found dead keys are only added, and what is new hides nothing.
     space.hidden as f64 >= worthwhile(version, space, room)
         && space.hidden > 0
-        && blobs.any(|blob| blob.garbage_bytes > 0 && has_large_records(blob, block_size, HOLE_BLOCKS_MIN))
+        && blobs.any(|blob| {
+            blob.garbage_bytes > 0 && has_large_records(blob, block_size, HOLE_BLOCKS_MIN)
+        })
 }
 
 /// Whether its records have so many blocks on average.
@@ -171,7 +185,8 @@ fn eager_room(space: &BlobSpace, room: &Room) -> f64 {
     room.all.min(space.live() as f64 * EAGER_ROOM)
 }
 
-/// Bytes that can be expected to go if holes are punched where there is garbage, beyond those that went before.
+/// Bytes that can be expected to go if holes are punched where there is garbage, beyond those that
+/// went before.
 fn gain(blob: &BlobFileState, block_size: u64) -> u64 {
     let meta = &blob.file.meta;
     let free = |garbage: u64| free_bytes(meta.total_bytes, meta.total_count, garbage, block_size);

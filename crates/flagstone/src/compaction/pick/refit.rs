@@ -1,4 +1,5 @@
-//! Moving a whole level after a manual compaction (RocksDB's "refit"): a change of the MANIFEST, and nothing is rewritten.
+//! Moving a whole level after a manual compaction (RocksDB's "refit"): a change of the MANIFEST,
+//! and nothing is rewritten.
 
 use super::expand::any_busy;
 use super::manual::RangePlan;
@@ -8,12 +9,14 @@ use super::targets::LevelTargets;
 use crate::base::{Code, Error, Mutant, Result, counted};
 use crate::manifest::Version;
 
-/// All tables of `level` move to `target`, or, if that is not said, to the first level that should hold as much, and from
-/// which on down to theirs all are empty.
+/// All tables of `level` move to `target`, or, if that is not said, to the first level that should
+/// hold as much, and from which on down to theirs all are empty.
 ///
 /// # Errors
-/// `InvalidArgument`: there is no such level. `NotSupported`: a level on the way has tables, or it would lead down from level
-/// 0. `Aborted`: several tables would come to level 0, where each costs every read. These are RocksDB's.
+/// `InvalidArgument`: there is no such level. `NotSupported`: a level on the way has tables, or it
+/// would lead down from level
+/// 0. `Aborted`: several tables would come to level 0, where each costs every read. These are
+///    RocksDB's.
 pub fn plan_refit(
     version: &Version,
     settings: &LeveledSettings,
@@ -24,25 +27,29 @@ pub fn plan_refit(
     let to = target.unwrap_or_else(|| lowest_fitting(version, settings, level));
     if to >= version.levels.len() {
         let count = counted(version.levels.len(), "level");
-        return Err(Error::invalid_argument(format!("target_level {to}: the column family has {count}")));
+        return Err(Error::invalid_argument(format!(
+            "target_level {to}: the column family has {count}"
+        )));
     }
     if to == level || files.is_empty() {
         return Ok(RangePlan::Nothing);
     }
     if level == 0 {
-        let message = "the result lies in level 0, and change_level does not move tables down from there";
+        let message =
+            "the result lies in level 0, and change_level does not move tables down from there";
         return Err(Error::not_supported(message));
     }
     let mut way = if to > level { level + 1..to + 1 } else { to..level };
-    if let Some(filled) =
-        way.find(|&between| !version.levels[between].is_empty() && !Mutant::MoveLevelOverOthers.is_on())
-    {
+    if let Some(filled) = way.find(|&between| {
+        !version.levels[between].is_empty() && !Mutant::MoveLevelOverOthers.is_on()
+    }) {
         return Err(Error::not_supported(format!(
             "level {filled} is on the way from level {level} to target_level {to}, and is not empty"
         )));
     }
     if to == 0 && files.len() > 1 {
-        let message = "the result consists of several tables, and level 0 would not be the better for them";
+        let message =
+            "the result consists of several tables, and level 0 would not be the better for them";
         return Err(Error::new(Code::Aborted, message));
     }
     if any_busy(files) {

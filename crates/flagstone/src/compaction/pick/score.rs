@@ -1,9 +1,9 @@
 //! How badly each level wants to be compacted, and how much work that is.
 //!
-//! A level wants it from a score of 1 on. Level 0 is scored by its files and its bytes; a deeper level by its
-//! bytes against its target, those due to come down from above counted as if they were part of the target, so
-//! that a level that is about to be overrun does not go first. A table full of deletions counts for more than
-//! its size: compacting it frees what it deletes.
+//! A level wants it from a score of 1 on. Level 0 is scored by its files and its bytes; a deeper
+//! level by its bytes against its target, those due to come down from above counted as if they were
+//! part of the target, so that a level that is about to be overrun does not go first. A table full
+//! of deletions counts for more than its size: compacting it frees what it deletes.
 
 use std::sync::Arc;
 
@@ -20,15 +20,18 @@ pub struct LevelScore {
     pub score: f64,
 }
 
-/// The factor by which scores above 1 are spread, so that how far they exceed it stays visible after the
-/// division.
+/// The factor by which scores above 1 are spread, so that how far they exceed it stays visible
+/// after the division.
 const SCORE_SCALE: f64 = 10.0;
 
-/// What each table counts for, by level and position: its bytes, what its range tombstones cover below, and
-/// twice the values that its deletions outnumber.
+/// What each table counts for, by level and position: its bytes, what its range tombstones cover
+/// below, and twice the values that its deletions outnumber.
 pub fn compensated_sizes(version: &Version, context: &PickContext<'_>) -> Vec<Vec<u64>> {
-    let stats: Vec<Vec<_>> =
-        version.levels.iter().map(|files| files.iter().map(|file| (context.stats)(file)).collect()).collect();
+    let stats: Vec<Vec<_>> = version
+        .levels
+        .iter()
+        .map(|files| files.iter().map(|file| (context.stats)(file)).collect())
+        .collect();
     let (mut values, mut value_bytes) = (0u64, 0u64);
     for known in stats.iter().flatten().flatten() {
         values = values.saturating_add(known.entries.saturating_sub(known.deletions));
@@ -58,8 +61,10 @@ pub fn scores(
     sizes: &[Vec<u64>],
 ) -> Vec<LevelScore> {
     let num_levels = version.levels.len();
-    let mut scores =
-        vec![LevelScore { level: 0, score: score_of_level0(version, settings, targets, &sizes[0]) }];
+    let mut scores = vec![LevelScore {
+        level: 0,
+        score: score_of_level0(version, settings, targets, &sizes[0]),
+    }];
     let mut coming_down = version.level_bytes(0);
     for (level, sizes) in sizes.iter().enumerate().take(num_levels.saturating_sub(1)).skip(1) {
         let idle = idle_bytes(version, level, sizes);
@@ -75,7 +80,8 @@ pub fn scores(
             {
                 score = score.max(SCORE_SCALE * (1.001 + 0.001 * (lowest - level) as f64));
             }
-            coming_down = u64::saturating_add(coming_down, version.level_bytes(level).saturating_sub(target));
+            coming_down =
+                u64::saturating_add(coming_down, version.level_bytes(level).saturating_sub(target));
         }
         scores.push(LevelScore { level, score });
     }
@@ -105,18 +111,20 @@ fn score_of_level0(
     }
     let target = targets.bytes(targets.base_level);
     if bytes > target {
-        score = score.max(bytes as f64 / version.level_bytes(targets.base_level).max(target) as f64);
+        score =
+            score.max(bytes as f64 / version.level_bytes(targets.base_level).max(target) as f64);
     }
     if score > 1.0 { score * SCORE_SCALE } else { score }
 }
 
 fn idle_bytes(version: &Version, level: usize, sizes: &[u64]) -> u64 {
-    let idle = version.levels[level].iter().zip(sizes).filter(|(file, _)| !file.is_being_compacted());
+    let idle =
+        version.levels[level].iter().zip(sizes).filter(|(file, _)| !file.is_being_compacted());
     idle.fold(0, |sum, (_, &size)| sum.saturating_add(size))
 }
 
-/// An estimate of the bytes that compactions must rewrite until all levels are within their targets: what
-/// write stalls go by.
+/// An estimate of the bytes that compactions must rewrite until all levels are within their
+/// targets: what write stalls go by.
 pub fn pending_compaction_bytes(
     version: &Version,
     settings: &LeveledSettings,

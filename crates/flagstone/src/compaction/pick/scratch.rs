@@ -1,5 +1,6 @@
-//! How much room the largest compaction wants that may come: what it writes before its inputs are given back, if nothing in them
-//! turns out to be garbage. Values in blob files are not in it: `max_space_amplification` says what these may take.
+//! How much room the largest compaction wants that may come: what it writes before its inputs are
+//! given back, if nothing in them turns out to be garbage. Values in blob files are not in it:
+//! `max_space_amplification` says what these may take.
 
 use super::expand::{bounds, overlapping, total_bytes};
 use super::fifo_ratio::merge_target;
@@ -40,7 +41,11 @@ pub fn universal_scratch(
 }
 
 /// Of FIFO compaction, which mostly writes nothing.
-pub fn fifo_scratch(version: &Version, settings: &LeveledSettings, fifo: &FifoCompactionOptions) -> u64 {
+pub fn fifo_scratch(
+    version: &Version,
+    settings: &LeveledSettings,
+    fifo: &FifoCompactionOptions,
+) -> u64 {
     let level0 = &version.levels[0];
     let merged = if fifo.allow_compaction {
         // Tables below the target that come to it together are not twice as large.

@@ -43,7 +43,8 @@ pub struct LeveledSettings {
     pub periodic_compaction_seconds: u64,
     /// Seconds after which a table that frees much by its deletions is compacted; 0 for never.
     pub deletion_compaction_delay: u64,
-    /// How many times the live data blob files may take, for as long as they are emptied to that end; 0 for any.
+    /// How many times the live data blob files may take, for as long as they are emptied to that
+    /// end; 0 for any.
     pub max_space_amplification: f64,
     /// The same for a while: what is beyond is urgent.
     pub burst_space_amplification: f64,
@@ -55,8 +56,8 @@ pub struct LeveledSettings {
     pub path_sizes: Vec<u64>,
     /// How tables are compressed.
     pub compression: CompressionType,
-    /// The same by level, counted from level 0 and then from the base level; empty for `compression`
-    /// everywhere.
+    /// The same by level, counted from level 0 and then from the base level; empty for
+    /// `compression` everywhere.
     pub compression_per_level: Vec<CompressionType>,
     /// How tables of the deepest level with files are compressed, if otherwise.
     pub bottommost_compression: Option<CompressionType>,
@@ -100,19 +101,22 @@ impl LeveledSettings {
         }
     }
 
-    /// Bytes of a table of `level`, where level 0's files go to `base_level`. Level 0's own are not cut.
+    /// Bytes of a table of `level`, where level 0's files go to `base_level`. Level 0's own are not
+    /// cut.
     pub fn target_file_size(&self, level: usize, base_level: usize) -> u64 {
         if level == 0 {
             return u64::MAX;
         }
         let first = if self.dynamic_level_bytes { base_level } else { 1 };
         let exponent = u32::try_from(level.saturating_sub(first)).unwrap_or(u32::MAX);
-        self.target_file_size_base.saturating_mul(self.target_file_size_multiplier.saturating_pow(exponent))
+        self.target_file_size_base
+            .saturating_mul(self.target_file_size_multiplier.saturating_pow(exponent))
     }
 
     /// How many times larger than `level` the next level is, if levels have fixed sizes.
     pub fn level_factor(&self, level: usize) -> f64 {
-        let additional = self.max_bytes_for_level_multiplier_additional.get(level).copied().unwrap_or(1);
+        let additional =
+            self.max_bytes_for_level_multiplier_additional.get(level).copied().unwrap_or(1);
         self.max_bytes_for_level_multiplier * f64::from(additional)
     }
 
@@ -122,7 +126,12 @@ impl LeveledSettings {
     }
 
     /// How tables of `level` are compressed; `deepest` says that no level below it has files.
-    pub fn compression_of(&self, level: usize, base_level: usize, deepest: bool) -> CompressionType {
+    pub fn compression_of(
+        &self,
+        level: usize,
+        base_level: usize,
+        deepest: bool,
+    ) -> CompressionType {
         if let Some(compression) = self.bottommost_compression
             && deepest
         {
@@ -140,9 +149,9 @@ impl LeveledSettings {
 pub struct PickContext<'a> {
     /// The compactions under way.
     pub running: &'a [RunningCompaction],
-    /// Tables at the bottom with an older newest entry are rewritten, so that their sequence numbers become 0
-    /// and deletions go: the oldest snapshot when one was released last, the last sequence number if none was
-    /// left; 0 for never.
+    /// Tables at the bottom with an older newest entry are rewritten, so that their sequence
+    /// numbers become 0 and deletions go: the oldest snapshot when one was released last, the last
+    /// sequence number if none was left; 0 for never.
     pub bottommost_threshold: SequenceNumber,
     /// Seconds since 1970.
     pub now_unix_seconds: u64,
@@ -152,7 +161,8 @@ pub struct PickContext<'a> {
     pub forced_gc_below: FileNumber,
     /// A merging of all runs that has begun (universal).
     pub merging: Option<&'a Merging>,
-    /// All runs, or a piece or part of them, are being merged, or the inputs of that removed: what they take is for the next.
+    /// All runs, or a piece or part of them, are being merged, or the inputs of that removed: what
+    /// they take is for the next.
     pub makes_room: bool,
     /// The blob files that are being emptied to keep the family within its space.
     pub collecting: &'a BTreeSet<FileNumber>,

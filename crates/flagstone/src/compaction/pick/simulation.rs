@@ -1,6 +1,6 @@
-//! A tree under random load: flushes, compactions that end in any order, snapshots' worth of old versions.
-//! Whatever the picker decides, newer versions of a key must stay above older ones, and what it says of the
-//! levels below must hold.
+//! A tree under random load: flushes, compactions that end in any order, snapshots' worth of old
+//! versions. Whatever the picker decides, newer versions of a key must stay above older ones, and
+//! what it says of the levels below must hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,9 +8,12 @@ use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::base::{
-    ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType,
+    ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator, SequenceNumber,
+    ValueType,
 };
-use crate::manifest::{FileMetadata, ObsoleteFiles, TableFile, Version, VersionBuilder, VersionEdit};
+use crate::manifest::{
+    FileMetadata, ObsoleteFiles, TableFile, Version, VersionBuilder, VersionEdit,
+};
 use crate::options::{CompactionPri, CompactionStopStyle, UniversalCompactionOptions};
 
 /// Bytes that one entry counts for.
@@ -18,7 +21,8 @@ const ENTRY_BYTES: u64 = 10;
 
 type Entries = Vec<(Vec<u8>, SequenceNumber)>;
 
-/// The tree and what is in its tables. All versions of a key are kept, as if a snapshot needed each.
+/// The tree and what is in its tables. All versions of a key are kept, as if a snapshot needed
+/// each.
 struct Tree {
     random: fastrand::Rng,
     settings: LeveledSettings,
@@ -65,7 +69,8 @@ fn parts_of_runs_do_not_overtake_each_other_either() {
     assert!(parts > 30, "only {parts} parts");
 }
 
-/// All runs, merged in pieces for their size, for their age and for somebody who asked, while other merges go on.
+/// All runs, merged in pieces for their size, for their age and for somebody who asked, while other
+/// merges go on.
 #[test]
 fn pieces_of_all_runs_do_not_overtake_each_other_either() {
     let mut pieces = 0;
@@ -225,7 +230,14 @@ impl Tree {
             let context = PickContext { running: &running, ..PickContext::default() };
             let output = (self.random.u32(0..3), self.random.bool());
             let begin = self.asked.take();
-            match plan_full(&self.version, &self.settings, universal, &context, output, begin.as_deref()) {
+            match plan_full(
+                &self.version,
+                &self.settings,
+                universal,
+                &context,
+                output,
+                begin.as_deref(),
+            ) {
                 RangePlan::Ready { plan, rest } => {
                     self.asked = rest;
                     self.run(*plan);
@@ -237,7 +249,8 @@ impl Tree {
         }
         let level = self.random.usize(0..self.version.levels.len() - 1);
         let targets = LevelTargets::new(&self.version, &self.settings);
-        let output_level = if level == 0 { targets.base_level } else { level + self.random.usize(0..2) };
+        let output_level =
+            if level == 0 { targets.base_level } else { level + self.random.usize(0..2) };
         let mut key = || format!("{:04}", self.random.u32(0..self.key_space)).into_bytes();
         let (begin, end) = (key(), key());
         let request = RangeRequest {
@@ -251,7 +264,9 @@ impl Tree {
         };
         let running: Vec<_> = self.running.iter().map(CompactionPlan::running).collect();
         let context = PickContext { running: &running, ..PickContext::default() };
-        if let RangePlan::Ready { plan, .. } = plan_range(&self.version, &self.settings, &context, &request) {
+        if let RangePlan::Ready { plan, .. } =
+            plan_range(&self.version, &self.settings, &context, &request)
+        {
             self.run(*plan);
         }
     }
@@ -272,7 +287,9 @@ impl Tree {
         let inputs: Vec<_> = plan.files().map(|(_, file)| file.number()).collect();
         // For each key elsewhere, its oldest version and the level of that.
         let mut oldest: BTreeMap<&[u8], (SequenceNumber, usize)> = BTreeMap::new();
-        for (level, file) in self.version.files().filter(|(_, file)| !inputs.contains(&file.number())) {
+        for (level, file) in
+            self.version.files().filter(|(_, file)| !inputs.contains(&file.number()))
+        {
             for (key, sequence) in &self.contents[&file.number()] {
                 let found = oldest.entry(key).or_insert((*sequence, level));
                 *found = (*found).min((*sequence, level));
@@ -282,9 +299,15 @@ impl Tree {
         for (key, sequence) in self.merged(plan) {
             let older = oldest.get(key.as_slice()).filter(|(other, _)| *other < sequence);
             let absent = below.surely_absent(&key);
-            assert!(older.is_none() || !plan.bottommost, "{}: older {}", plan.reason, key.escape_ascii());
             assert!(
-                older.is_none_or(|&(_, level)| level <= plan.output_level && plan.output_level == 0)
+                older.is_none() || !plan.bottommost,
+                "{}: older {}",
+                plan.reason,
+                key.escape_ascii()
+            );
+            assert!(
+                older
+                    .is_none_or(|&(_, level)| level <= plan.output_level && plan.output_level == 0)
                     || !absent
             );
         }
@@ -347,7 +370,8 @@ impl Tree {
                     None => {
                         assert!(self.version.levels[0].len() < trigger, "{:?}", self.version);
                         let targets = LevelTargets::new(&self.version, &self.settings);
-                        let pending = pending_compaction_bytes(&self.version, &self.settings, &targets);
+                        let pending =
+                            pending_compaction_bytes(&self.version, &self.settings, &targets);
                         assert_eq!(pending, 0, "{:?}", self.version);
                     }
                 }

@@ -24,8 +24,8 @@ pub enum WriteStall {
     Delay {
         /// The first condition that is met.
         cause: StallCause,
-        /// How far the worst condition has come from where it begins to delay (0.0) to where it stops writes
-        /// (1.0, never quite): what a delay that grows smoothly goes by.
+        /// How far the worst condition has come from where it begins to delay (0.0) to where it
+        /// stops writes (1.0, never quite): what a delay that grows smoothly goes by.
         severity: f64,
     },
     /// They stop until it is better.
@@ -93,7 +93,8 @@ pub fn write_stall(settings: &StallSettings, input: &StallInput) -> WriteStall {
     match measures.iter().find(delays) {
         None => WriteStall::Normal,
         Some(first) => {
-            let severity = measures.iter().filter(delays).map(Measure::severity).fold(0.0, f64::max);
+            let severity =
+                measures.iter().filter(delays).map(Measure::severity).fold(0.0, f64::max);
             WriteStall::Delay { cause: first.cause, severity }
         }
     }
@@ -122,11 +123,13 @@ impl Measure {
 /// In the order in which they are blamed.
 fn measures(settings: &StallSettings, input: &StallInput) -> [Measure; 4] {
     let compacting = !settings.disable_auto_compactions;
-    let files = |trigger: Option<usize>| trigger.filter(|_| compacting).map(|trigger| trigger as u64);
+    let files =
+        |trigger: Option<usize>| trigger.filter(|_| compacting).map(|trigger| trigger as u64);
     let bytes = |limit: u64| (limit > 0 && compacting).then_some(limit);
     // With few memtables a delay at the last but one would be a delay most of the time.
     let memtable_delay = (settings.max_write_buffer_number > 3).then(|| {
-        (settings.max_write_buffer_number - 1).max(settings.min_write_buffer_number_to_merge + 1) as u64
+        (settings.max_write_buffer_number - 1).max(settings.min_write_buffer_number_to_merge + 1)
+            as u64
     });
     [
         Measure {

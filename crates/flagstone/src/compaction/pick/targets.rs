@@ -2,12 +2,13 @@
 //!
 //! Static sizes: level 1 holds the base, each further one `multiplier` times more.
 //!
-//! Dynamic sizes: the last level is as large as it is; the levels above it are sized downwards from it.
-//! 1. The largest level's bytes are divided by the multiplier once for each level from the one above the last
-//!    up to the first that has files.
-//! 2. If the result is below the base divided by the multiplier, the first level with files stays where level
-//!    0 goes, and the levels above the highest one still large enough are *unnecessary*: they are drained
-//!    downwards.
+//! Dynamic sizes: the last level is as large as it is; the levels above it are sized downwards from
+//! it.
+//! 1. The largest level's bytes are divided by the multiplier once for each level from the one
+//!    above the last up to the first that has files.
+//! 2. If the result is below the base divided by the multiplier, the first level with files stays
+//!    where level 0 goes, and the levels above the highest one still large enough are
+//!    *unnecessary*: they are drained downwards.
 //! 3. Otherwise, while the result exceeds the base, the level above is opened.
 
 use super::settings::LeveledSettings;
@@ -55,7 +56,8 @@ impl LevelTargets {
         let Some(first) = (1..=last).find(|&level| !version.levels[level].is_empty()) else {
             return Self { base_level: last, lowest_unnecessary: None, bytes };
         };
-        let (max, multiplier) = (settings.max_bytes_for_level_base, settings.max_bytes_for_level_multiplier);
+        let (max, multiplier) =
+            (settings.max_bytes_for_level_base, settings.max_bytes_for_level_multiplier);
         let min = (max as f64 / multiplier) as u64;
         let mut lowest_unnecessary = None;
         let mut size = largest;

@@ -1,29 +1,34 @@
-//! Universal compaction: sorted runs are merged with older ones of about their size, and never cut apart.
+//! Universal compaction: sorted runs are merged with older ones of about their size, and never cut
+//! apart.
 //!
-//! A sorted run is a table of level 0, newest first, or all of a deeper level. As many as the trigger and more are
-//! merged, for the first of these reasons that holds:
+//! A sorted run is a table of level 0, newest first, or all of a deeper level. As many as the
+//! trigger and more are merged, for the first of these reasons that holds:
 //!
-//! 1. A table was not rewritten for a long time: the oldest runs, up to one that is busy, are merged, all if possible.
-//! 2. What lies above the oldest run is, against that, more than `max_size_amplification_percent`: all is merged, or with
-//!    `incremental` a part (see `incremental`).
-//!    What is too much for one compaction is merged in pieces, which come first once they have begun (see `pieces`): so is it
-//!    for any other reason, if the oldest run is among what is merged.
+//! 1. A table was not rewritten for a long time: the oldest runs, up to one that is busy, are
+//!    merged, all if possible.
+//! 2. What lies above the oldest run is, against that, more than `max_size_amplification_percent`:
+//!    all is merged, or with `incremental` a part (see `incremental`). What is too much for one
+//!    compaction is merged in pieces, which come first once they have begun (see `pieces`): so is
+//!    it for any other reason, if the oldest run is among what is merged.
 //! 3. Runs that follow one another are of similar size.
-//! 4. There are more than `max_read_amp` allows, or than the trigger without that: as many of the newest as it takes, at least
-//!    two.
+//! 4. There are more than `max_read_amp` allows, or than the trigger without that: as many of the
+//!    newest as it takes, at least two.
 //!
-//! So with more runs than allowed, all idle, there is always something to do: writers that wait for fewer do not
-//! wait forever. What would leave tables in level 0 that are kept apart there is not done: others are merged around them, and the
-//! oldest with what lies below.
+//! So with more runs than allowed, all idle, there is always something to do: writers that wait for
+//! fewer do not wait forever. What would leave tables in level 0 that are kept apart there is not
+//! done: others are merged around them, and the oldest with what lies below.
 //!
 //! Runs that free much by their deletions are merged with all that is older (see `deletions`).
 //!
-//! Blob files that take too much space come last, or first of all if they have passed the limit (see `blob_space`).
+//! Blob files that take too much space come last, or first of all if they have passed the limit
+//! (see `blob_space`).
 //!
-//! A table that was marked when it was written takes its run into the next older one, at any number of runs.
+//! A table that was marked when it was written takes its run into the next older one, at any number
+//! of runs.
 //!
-//! The output goes to the last level, if nothing older is left, else to the level above the next older run, or stays in
-//! level 0 if that is where this run is. So runs only ever sink, and never past each other.
+//! The output goes to the last level, if nothing older is left, else to the level above the next
+//! older run, or stays in level 0 if that is where this run is. So runs only ever sink, and never
+//! past each other.
 
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
@@ -65,8 +70,9 @@ pub fn pick_universal(
     let by_blob_space = |work: &BlobWork| picker.by_blob_space(work, context);
     // Whatever cannot be done leaves the turn to the next.
     let can_be = |plan: Option<CompactionPlan>| plan.filter(|plan| picker.can_be(plan, context));
-    let when_urgent =
-        |is_urgent| work.as_ref().filter(|work| work.is_urgent == is_urgent).and_then(by_blob_space);
+    let when_urgent = |is_urgent| {
+        work.as_ref().filter(|work| work.is_urgent == is_urgent).and_then(by_blob_space)
+    };
     can_be(when_urgent(true))
         .or_else(|| can_be(picker.going_on(context)))
         .or_else(|| can_be(picker.periodic(context.now_unix_seconds)))
@@ -76,9 +82,10 @@ pub fn pick_universal(
         .or_else(|| can_be(when_urgent(false)))
 }
 
-/// The compaction of all runs into one, for somebody who asked; of a single one in the last level only if it is to be
-/// rewritten. The output goes to the directory with that path id. What would be too large for one compaction is done in pieces:
-/// `begin` says where the next one begins, and is `None` for the first.
+/// The compaction of all runs into one, for somebody who asked; of a single one in the last level
+/// only if it is to be rewritten. The output goes to the directory with that path id. What would be
+/// too large for one compaction is done in pieces: `begin` says where the next one begins, and is
+/// `None` for the first.
 pub fn plan_full(
     version: &Version,
     settings: &LeveledSettings,
@@ -99,7 +106,8 @@ pub fn plan_full(
     match &picker.runs[..] {
         [] => RangePlan::Nothing,
         [only] if only.level == version.levels.len() - 1 && !rewrite => RangePlan::Nothing,
-        // Those that are kept apart are not waited for: nothing has to end before they can be tried again.
+        // Those that are kept apart are not waited for: nothing has to end before they can be tried
+        // again.
         runs if runs.iter().any(|run| run.busy && !run.is_apart) => RangePlan::Blocked,
         runs => {
             let all = 0..runs.len();
@@ -123,10 +131,11 @@ pub(super) struct Run<'a> {
     pub(super) level: usize,
     pub(super) files: &'a [Arc<TableFile>],
     size: u64,
-    /// Some of its tables are being merged, or something into it, which need not concern any of them.
+    /// Some of its tables are being merged, or something into it, which need not concern any of
+    /// them.
     pub(super) busy: bool,
-    /// Its table, which is not being merged, is kept apart: it does not stay in level 0 with others. Where there is no other
-    /// level that makes it busy.
+    /// Its table, which is not being merged, is kept apart: it does not stay in level 0 with
+    /// others. Where there is no other level that makes it busy.
     is_apart: bool,
 }
 
@@ -136,18 +145,28 @@ fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
     let level0 = version.levels[0].chunks(1).zip(sizes.next().unwrap_or_default());
     let mut runs: Vec<_> = level0.map(|(files, size)| (0, files, size)).collect();
     let deeper = version.levels.iter().enumerate().skip(1).zip(sizes);
-    runs.extend(deeper.filter(|((_, files), _)| !files.is_empty()).map(|((level, files), sizes)| {
-        (level, files.as_slice(), sizes.into_iter().fold(0, u64::saturating_add))
-    }));
+    runs.extend(deeper.filter(|((_, files), _)| !files.is_empty()).map(
+        |((level, files), sizes)| {
+            (level, files.as_slice(), sizes.into_iter().fold(0, u64::saturating_add))
+        },
+    ));
     let runs = runs.into_iter();
-    let is_written = |level| level > 0 && context.running.iter().any(|other| other.output_level == level);
-    let is_apart =
-        |files: &[Arc<TableFile>]| files.iter().any(|file| file.is_kept_apart(context.oldest_snapshot));
+    let is_written =
+        |level| level > 0 && context.running.iter().any(|other| other.output_level == level);
+    let is_apart = |files: &[Arc<TableFile>]| {
+        files.iter().any(|file| file.is_kept_apart(context.oldest_snapshot))
+    };
     let run = |(level, files, size)| {
         let is_merged = any_busy(files) || is_written(level);
         let is_apart = level == 0 && !is_merged && is_apart(files);
         // Where there is no other level, others are merged around them.
-        Run { level, files, size, busy: is_merged || is_apart && version.levels.len() == 1, is_apart }
+        Run {
+            level,
+            files,
+            size,
+            busy: is_merged || is_apart && version.levels.len() == 1,
+            is_apart,
+        }
     };
     runs.map(run).collect()
 }
@@ -185,8 +204,9 @@ impl<'a> UniversalPicker<'a> {
     /// Whether a compaction is neither in vain nor in the way of one that runs.
     fn can_be(&self, plan: &CompactionPlan, context: &PickContext<'_>) -> bool {
         let is_apart = |file: &TableFile| file.is_kept_apart(context.oldest_snapshot);
-        let in_vain =
-            plan.output_level == 0 && !plan.drops_inputs && plan.files().any(|(_, file)| is_apart(file));
+        let in_vain = plan.output_level == 0
+            && !plan.drops_inputs
+            && plan.files().any(|(_, file)| is_apart(file));
         !in_vain && !self.is_in_the_way(plan)
     }
 
@@ -204,7 +224,8 @@ impl<'a> UniversalPicker<'a> {
         self.runs.get(end).map_or(last, |older| older.level.saturating_sub(1))
     }
 
-    /// Those of the runs that can be merged, from the first on: all, or those in front of what would stay in level 0.
+    /// Those of the runs that can be merged, from the first on: all, or those in front of what
+    /// would stay in level 0.
     fn without_apart(&self, runs: Range<usize>) -> Range<usize> {
         let apart = self.runs[runs.clone()].iter().position(|run| run.is_apart);
         let apart = apart.filter(|_| self.output_level(runs.end) == 0);
@@ -224,9 +245,13 @@ impl<'a> UniversalPicker<'a> {
         self.next_piece(Whole::begun(merging), &merging.begin).into_plan()
     }
 
-    /// All of these runs, the oldest of which is the oldest of all, are merged: as many as are too large for one compaction in
-    /// pieces, of which this is the first.
-    pub(super) fn all_of(&self, reason: CompactionReason, runs: Range<usize>) -> Option<CompactionPlan> {
+    /// All of these runs, the oldest of which is the oldest of all, are merged: as many as are too
+    /// large for one compaction in pieces, of which this is the first.
+    pub(super) fn all_of(
+        &self,
+        reason: CompactionReason,
+        runs: Range<usize>,
+    ) -> Option<CompactionPlan> {
         if self.makes_room {
             return None;
         }
@@ -247,7 +272,8 @@ impl<'a> UniversalPicker<'a> {
         let too_many = || {
             let allowed = self.runs_allowed();
             let most = (idle > allowed).then(|| idle - allowed + 1)?;
-            // Fewer than `min_merge_width` too: RocksDB has nothing to do then, not even where writers wait.
+            // Fewer than `min_merge_width` too: RocksDB has nothing to do then, not even where
+            // writers wait.
             Some((CompactionReason::SortedRuns, self.similar(None, 2..=most)?))
         };
         let of_similar_size = || {
@@ -264,7 +290,8 @@ impl<'a> UniversalPicker<'a> {
         self.some_of(reason, range)
     }
 
-    /// These runs are merged: as [`UniversalPicker::all_of`] where the oldest of all is among them, else at once.
+    /// These runs are merged: as [`UniversalPicker::all_of`] where the oldest of all is among them,
+    /// else at once.
     fn some_of(&self, reason: CompactionReason, runs: Range<usize>) -> Option<CompactionPlan> {
         if runs.end == self.runs.len() {
             return self.all_of(reason, runs);
@@ -283,14 +310,16 @@ impl<'a> UniversalPicker<'a> {
         }
     }
 
-    /// How many runs there are if each is as large as all newer ones and the ratio together, and the newest one memtable.
+    /// How many runs there are if each is as large as all newer ones and the ratio together, and
+    /// the newest one memtable.
     fn runs_of_ratio(&self) -> usize {
         if self.universal.stop_style == CompactionStopStyle::SimilarSize {
             return 0;
         }
         let largest = self.runs.iter().map(|run| run.size).max().unwrap_or(0) as f64;
         let factor = 1.0 + f64::from(self.universal.size_ratio) / 100.0;
-        let (mut runs, mut newer, mut size) = (0, 0.0, self.settings.write_buffer_size.max(1) as f64);
+        let (mut runs, mut newer, mut size) =
+            (0, 0.0, self.settings.write_buffer_size.max(1) as f64);
         while size < largest {
             newer += size;
             size = newer * factor;
@@ -307,12 +336,13 @@ impl<'a> UniversalPicker<'a> {
             return None;
         }
         let bytes = u128::from(total(&above[start..]));
-        let limit = u128::from(self.universal.max_size_amplification_percent) * u128::from(oldest.size);
+        let limit =
+            u128::from(self.universal.max_size_amplification_percent) * u128::from(oldest.size);
         (bytes * 100 >= limit).then_some(start..self.runs.len())
     }
 
-    /// The newest runs that follow one another, as many as `widths` says, each of which is at most so many percent larger
-    /// than those before it; of any size without a ratio.
+    /// The newest runs that follow one another, as many as `widths` says, each of which is at most
+    /// so many percent larger than those before it; of any size without a ratio.
     fn similar(&self, ratio: Option<f64>, widths: RangeInclusive<usize>) -> Option<Range<usize>> {
         let least = (*widths.start()).max(2);
         let most = (*widths.end()).min(self.universal.max_merge_width.max(2) as usize);
@@ -321,7 +351,8 @@ impl<'a> UniversalPicker<'a> {
             let mut taken = self.runs[start].size;
             let followers = self.runs[start + 1..].iter().take(most - 1);
             let fits = followers.take_while(|run| {
-                let fits = !run.busy && ratio.is_none_or(|ratio| self.is_similar(taken, run.size, ratio));
+                let fits =
+                    !run.busy && ratio.is_none_or(|ratio| self.is_similar(taken, run.size, ratio));
                 taken = match self.universal.stop_style {
                     CompactionStopStyle::TotalSize => taken.saturating_add(run.size),
                     CompactionStopStyle::SimilarSize => run.size,
@@ -339,9 +370,12 @@ impl<'a> UniversalPicker<'a> {
         more(taken) >= next as f64 && !(similar_only && more(next) < taken as f64)
     }
 
-    /// Whether the output is compressed: the newest part of the data need not be, if `compression_size_percent` is set.
+    /// Whether the output is compressed: the newest part of the data need not be, if
+    /// `compression_size_percent` is set.
     pub(super) fn is_compressed(&self, range: &Range<usize>) -> bool {
-        let Ok(percent) = u128::try_from(self.universal.compression_size_percent) else { return true };
+        let Ok(percent) = u128::try_from(self.universal.compression_size_percent) else {
+            return true;
+        };
         u128::from(total(&self.runs[range.end..])) * 100 < u128::from(total(&self.runs)) * percent
     }
 
@@ -368,8 +402,8 @@ impl<'a> UniversalPicker<'a> {
         self.some_of(CompactionReason::Marked, range)
     }
 
-    /// To uncover garbage, all runs are merged. To empty files, the tables of a deeper run are rewritten where they are, a
-    /// few at a time; those of level 0 with all others.
+    /// To uncover garbage, all runs are merged. To empty files, the tables of a deeper run are
+    /// rewritten where they are, a few at a time; those of level 0 with all others.
     fn by_blob_space(&self, work: &BlobWork, context: &PickContext<'_>) -> Option<CompactionPlan> {
         let all = 0..self.runs.len();
         let idle = !self.makes_room && !self.runs.iter().any(|run| run.busy);
@@ -381,8 +415,13 @@ impl<'a> UniversalPicker<'a> {
             return idle.then(at_once);
         }
         let targets = LevelTargets::new(self.version, self.settings);
-        let tables =
-            Picker { version: self.version, settings: self.settings, context, targets, sizes: Vec::new() };
+        let tables = Picker {
+            version: self.version,
+            settings: self.settings,
+            context,
+            targets,
+            sizes: Vec::new(),
+        };
         let where_it_is = tables.empty(1, &work.emptied).map(|plan| {
             let path_id = self.path_of(self.version.level_bytes(plan.output_level));
             CompactionPlan { path_id, ..plan }
@@ -407,7 +446,9 @@ impl<'a> UniversalPicker<'a> {
     ) -> CompactionPlan {
         // RocksDB counts what is newer, too, where it makes runs fewer.
         let bytes = match reason {
-            CompactionReason::SizeRatio | CompactionReason::SortedRuns => total(&self.runs[..range.end]),
+            CompactionReason::SizeRatio | CompactionReason::SortedRuns => {
+                total(&self.runs[..range.end])
+            }
             _ => total(&self.runs[range.clone()]),
         };
         self.merged_in(self.path_of(bytes), reason, range, compressed)
@@ -470,7 +511,10 @@ impl<'a> UniversalPicker<'a> {
             emptied: BTreeSet::new(),
             grandparents: Vec::new(),
             sizes: OutputSizes { target, max: target, ..OutputSizes::UNLIMITED },
-            compression: OutputCompression { codec: compression(output_level), is_bottommost: bottommost },
+            compression: OutputCompression {
+                codec: compression(output_level),
+                is_bottommost: bottommost,
+            },
             temperature: Temperature::UNKNOWN,
             range,
             rest: None,

@@ -4,7 +4,8 @@ use super::*;
 use crate::iter::testing::{parse_entry, parse_tombstones, show_tombstone};
 
 fn gathered(text: &str) -> StreamTombstones {
-    let whole = Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, parse_tombstones(text)));
+    let whole =
+        Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, parse_tombstones(text)));
     StreamTombstones::new(&Comparator::Bytewise, &[whole.untruncated()], &[3, 5])
 }
 
@@ -30,7 +31,10 @@ fn fragments_are_written_as_rocksdb_writes_them() {
 
 #[test]
 fn covering_follows_the_files_bounds() {
-    let whole = Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, parse_tombstones("[a,z)@9")));
+    let whole = Arc::new(FragmentedRangeTombstones::new(
+        &Comparator::Bytewise,
+        parse_tombstones("[a,z)@9"),
+    ));
     let (from, to) = (parse_entry("c@5:PUT()").0, parse_entry("k@3:PUT()").0);
     let cut = whole.truncated(from.as_key(), to.as_key());
     let all = StreamTombstones::new(&Comparator::Bytewise, &[cut], &[]);
@@ -45,7 +49,13 @@ fn covering_follows_the_files_bounds() {
 }
 
 /// The bounds of a file, and its tombstones, as text.
-fn bounds(tombstones: &str, points: Option<(&str, &str)>, previous: bool, begin: &str, next: &str) -> String {
+fn bounds(
+    tombstones: &str,
+    points: Option<(&str, &str)>,
+    previous: bool,
+    begin: &str,
+    next: &str,
+) -> String {
     let points = points.map(|(first, last)| {
         (parse_entry(&format!("{first}:PUT()")).0, parse_entry(&format!("{last}:PUT()")).0)
     });
@@ -74,15 +84,19 @@ fn bounds_take_in_tombstones_and_touch_the_next_file() {
     let points = Some(("d@5", "k@5"));
     assert_eq!(bounds("", points, false, "", ""), "d@5 k@5 | ");
     assert_eq!(bounds("[f,g)@9", points, false, "", ""), "d@5 k@5 | [f,g)@9");
-    assert_eq!(bounds("[a,p)@9", points, false, "", ""), "a@9 pmax | [a,p)@9".replace("pmax", "p@max"));
+    assert_eq!(
+        bounds("[a,p)@9", points, false, "", ""),
+        "a@9 pmax | [a,p)@9".replace("pmax", "p@max")
+    );
     // The next file begins with `m`: it has the rest.
     assert_eq!(bounds("[a,p)@9", points, false, "", "m"), "a@9 m@max | [a,p)@9");
     assert_eq!(bounds("[a,l)@9 [m,p)@9", points, false, "", "m"), "a@9 l@max | [a,l)@9");
     // The next file begins with an older version of `k`.
     assert_eq!(bounds("[a,p)@9", points, false, "", "k"), "a@9 k@5 | [a,p)@9");
     assert_eq!(bounds("[k,p)@9", points, false, "", "k"), "d@5 k@5 | [k,p)@9");
-    // That version is older than the tombstone, and what the file has of `k` is newer. RocksDB 11.8, which goes to the last
-    // tombstone that begins up to `k` when it comes back into the file, went on without any: what `[a,k)` covers was there.
+    // That version is older than the tombstone, and what the file has of `k` is newer. RocksDB
+    // 11.8, which goes to the last tombstone that begins up to `k` when it comes back into the
+    // file, went on without any: what `[a,k)` covers was there.
     assert_eq!(bounds("[a,k)@9 [k,p)@4", points, false, "", "k"), "a@9 k@5 | [a,k)@9");
     assert_eq!(bounds("[k,p)@9 [k,p)@4", points, false, "", "k"), "d@5 k@5 | [k,p)@9");
     // The file before has what lies before `d`.

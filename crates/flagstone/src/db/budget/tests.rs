@@ -62,7 +62,8 @@ fn the_caches_follow_what_memtables_are_given_later() {
     assert_eq!(capacity(), before);
 }
 
-/// A quarter of the budget was kept for the next memtable while iterators or tables took more than there was.
+/// A quarter of the budget was kept for the next memtable while iterators or tables took more than
+/// there was.
 #[test]
 fn nothing_is_kept_for_the_next_memtable_where_others_leave_nothing() {
     let mut options = Options { env: Env::memory(), ..Options::default() };

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::verify_logs::LogReport;
 use crate::base::file_name::FileKind;
-use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, ValueType, counted, form};
+use crate::base::{
+    Error, FileNumber, InternalIterator, InternalKey, Result, ValueType, counted, form,
+};
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
 use crate::db::family::{ColumnFamily, Family};
@@ -35,22 +37,24 @@ pub struct VerifyReport {
     pub tables: u64,
     /// Blob files read.
     pub blob_files: u64,
-    /// WALs read: those that an opening would replay. None where the database is open for writing, which has replayed them.
+    /// WALs read: those that an opening would replay. None where the database is open for writing,
+    /// which has replayed them.
     pub wals: u64,
     /// Bytes of those files and the MANIFEST.
     pub bytes: u64,
     /// What is wrong; empty for a sound database.
     pub faults: Vec<Fault>,
-    /// What may be as it should: the last record of a WAL or the MANIFEST is not whole, which is how they end after a crash, or
-    /// without their last bytes, which nothing tells apart; or the last WAL is missing, which RocksDB's checkpoints lack where
-    /// it was empty.
+    /// What may be as it should: the last record of a WAL or the MANIFEST is not whole, which is
+    /// how they end after a crash, or without their last bytes, which nothing tells apart; or the
+    /// last WAL is missing, which RocksDB's checkpoints lack where it was empty.
     pub notes: Vec<Error>,
 }
 
 impl VerifyReport {
     /// Adds what log files came to; how many there were.
     fn add(&mut self, found: Result<LogReport>) -> u64 {
-        let found = found.unwrap_or_else(|error| LogReport { faults: vec![error], ..LogReport::default() });
+        let found =
+            found.unwrap_or_else(|error| LogReport { faults: vec![error], ..LogReport::default() });
         self.bytes = self.bytes.saturating_add(found.bytes);
         self.notes.extend(found.notes);
         self.faults.extend(found.faults.into_iter().map(|error| Fault { error, key_range: None }));
@@ -65,19 +69,23 @@ pub struct CheckReport {
     pub live_files: u64,
     /// What is missing or has another size than recorded.
     pub faults: Vec<Fault>,
-    /// Table, blob and temporary files in the directory that nothing names; the next opening removes them.
+    /// Table, blob and temporary files in the directory that nothing names; the next opening
+    /// removes them.
     pub strays: Vec<PathBuf>,
 }
 
 impl Db {
-    /// Reads every block of every live table and every record of every live blob file, and checks checksums and
-    /// order, and that tables refer to no blob files but these; in one with holes, every record that they refer to. Of a
-    /// database that was opened for reading, also every record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the
-    /// WALs that an opening for writing would replay, with the blobs that they name. Costs one reading of each file; of WALs and
-    /// MANIFEST two where something is wrong with them. `progress` hears of each file that is done and the bytes read so far.
+    /// Reads every block of every live table and every record of every live blob file, and checks
+    /// checksums and order, and that tables refer to no blob files but these; in one with holes,
+    /// every record that they refer to. Of a database that was opened for reading, also every
+    /// record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the WALs that an opening
+    /// for writing would replay, with the blobs that they name. Costs one reading of each file; of
+    /// WALs and MANIFEST two where something is wrong with them. `progress` hears of each file that
+    /// is done and the bytes read so far.
     ///
-    /// What is looked for are the files that the database had when it was opened for reading: those that another process, which
-    /// writes to it, has removed since are told as missing. Who watches such a database opens it anew for each look.
+    /// What is looked for are the files that the database had when it was opened for reading: those
+    /// that another process, which writes to it, has removed since are told as missing. Who watches
+    /// such a database opens it anew for each look.
     pub fn verify(&self, mut progress: impl FnMut(&VerifyReport)) -> VerifyReport {
         let mut report = VerifyReport::default();
         for family in self.column_families() {
@@ -116,7 +124,13 @@ impl Db {
 }
 
 impl DbInner {
-    fn verify_table(&self, family: &Family, version: &Version, file: &TableFile, report: &mut VerifyReport) {
+    fn verify_table(
+        &self,
+        family: &Family,
+        version: &Version,
+        file: &TableFile,
+        report: &mut VerifyReport,
+    ) {
         let range = key_range(file);
         let known = report.faults.len();
         let opened = self.tables.open(family, file);
@@ -141,14 +155,20 @@ impl DbInner {
             }
             Err(error) => report.faults.push(Fault { error, key_range: Some(range.clone()) }),
         }
-        // What was put behind a table that is whole keeps the database from being opened all the same.
+        // What was put behind a table that is whole keeps the database from being opened all the
+        // same.
         if report.faults.len() == known {
             self.check_size(&mut report.faults, self.table_path(file), file.meta.size, Some(range));
         }
     }
 
     /// Whether the file has holes: what lay there, those must have who refer to the file.
-    fn verify_blob_file(&self, family: &Family, blob: &BlobFileState, report: &mut VerifyReport) -> bool {
+    fn verify_blob_file(
+        &self,
+        family: &Family,
+        blob: &BlobFileState,
+        report: &mut VerifyReport,
+    ) -> bool {
         let known = report.faults.len();
         let path = blob.file.path();
         let file = match self.context.env.fs.open(&path, OpenMode::Read) {
@@ -180,8 +200,11 @@ impl DbInner {
         }
         let expected = blob.file.meta.total_count;
         if count != expected && !has_holes {
-            let message = format!("blob file holds {}, the MANIFEST says {expected}", counted(count, "blob"));
-            report.faults.push(Fault { error: Error::corruption(message).at(&path), key_range: None });
+            let message =
+                format!("blob file holds {}, the MANIFEST says {expected}", counted(count, "blob"));
+            report
+                .faults
+                .push(Fault { error: Error::corruption(message).at(&path), key_range: None });
         }
         if let Err(error) = self.tables.blob_file(family, blob.file.number()) {
             report.faults.push(Fault { error, key_range: None });
@@ -193,7 +216,8 @@ impl DbInner {
         has_holes
     }
 
-    /// Checks the records of these blob files that tables refer to. What is wrong with the tables was reported already.
+    /// Checks the records of these blob files that tables refer to. What is wrong with the tables
+    /// was reported already.
     fn verify_references(
         &self,
         family: &Family,
@@ -202,7 +226,9 @@ impl DbInner {
         report: &mut VerifyReport,
     ) {
         for (_, table) in version.files().filter(|(_, table)| refers_to(table, files)) {
-            let Ok(mut entries) = self.tables.iterate(family, table, &IterSettings::default(), None) else {
+            let Ok(mut entries) =
+                self.tables.iterate(family, table, &IterSettings::default(), None)
+            else {
                 continue;
             };
             entries.seek_to_first();
@@ -233,10 +259,14 @@ impl DbInner {
             for (_, file) in version.files() {
                 live.insert(file.number());
                 let (path, range) = (self.table_path(file), key_range(file));
-                for blob_file in blob_files_of(file).filter(|number| !version.blob_files.contains_key(number))
+                for blob_file in
+                    blob_files_of(file).filter(|number| !version.blob_files.contains_key(number))
                 {
-                    let error = Error::corruption(format!("large values lie in {}", unnamed(blob_file)));
-                    report.faults.push(Fault { error: error.at(&path), key_range: Some(range.clone()) });
+                    let error =
+                        Error::corruption(format!("large values lie in {}", unnamed(blob_file)));
+                    report
+                        .faults
+                        .push(Fault { error: error.at(&path), key_range: Some(range.clone()) });
                 }
                 self.check_size(&mut report.faults, path, file.meta.size, Some(range));
             }
@@ -264,16 +294,23 @@ impl DbInner {
     fn table_path(&self, file: &TableFile) -> PathBuf {
         let path = file.path();
         let old = path.with_extension("ldb");
-        let is_old =
-            self.context.env.fs.metadata(&path).is_err() && self.context.env.fs.metadata(&old).is_ok();
+        let is_old = self.context.env.fs.metadata(&path).is_err()
+            && self.context.env.fs.metadata(&old).is_ok();
         if is_old { old } else { path }
     }
 
-    fn check_size(&self, faults: &mut Vec<Fault>, path: PathBuf, expected: u64, key_range: Option<KeyRange>) {
+    fn check_size(
+        &self,
+        faults: &mut Vec<Fault>,
+        path: PathBuf,
+        expected: u64,
+        key_range: Option<KeyRange>,
+    ) {
         let error = match self.context.env.fs.metadata(&path) {
             Ok(found) if found.size == expected => return,
             Ok(found) => {
-                let message = format!("file has {} bytes, the MANIFEST says {expected}", found.size);
+                let message =
+                    format!("file has {} bytes, the MANIFEST says {expected}", found.size);
                 Error::corruption(message).at(path)
             }
             Err(error) => of_named_file(error),
@@ -290,9 +327,11 @@ fn is_unread(error: &Error) -> bool {
 /// Values of a table that lie nowhere.
 #[derive(Default)]
 struct Astray {
-    /// How many lie in blob files that the version does not have, by file, and the first and the last of their keys.
+    /// How many lie in blob files that the version does not have, by file, and the first and the
+    /// last of their keys.
     unnamed: BTreeMap<FileNumber, (u64, KeyRange)>,
-    /// How many cannot be read, the first and the last of their keys, and what is wrong with the first.
+    /// How many cannot be read, the first and the last of their keys, and what is wrong with the
+    /// first.
     unread: Option<(u64, KeyRange, Error)>,
 }
 

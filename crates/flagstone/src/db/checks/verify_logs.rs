@@ -1,15 +1,20 @@
-//! Checking the WALs that an opening would replay: every record, whatever `wal_recovery_mode` makes of it.
+//! Checking the WALs that an opening would replay: every record, whatever `wal_recovery_mode` makes
+//! of it.
 //!
-//! 1. Something that is no record is a gap. Where an intact record of a later write follows, in the WAL or in a newer one, the
-//!    gap is damage; but a process that was opened after a crash goes on, in a new WAL, at just the sequence number at which the
-//!    torn one ended, and then it is none.
-//! 2. Where nothing follows, it is how a crash leaves the end of a file, and noted as that. Zeros, and in recycled files what is
-//!    left of their earlier lives, are how every WAL ends, and not worth a note.
-//! 3. A record that names blobs counts as torn where they are not whole: history may go on at its number.
-//! 4. Each WAL may say how long the one before it was (see `wal/predecessor.rs`): so a clean cut and a missing file are noticed.
-//!    That counts before the records behind it. That the last one is missing is noted only: RocksDB's checkpoints leave out an
-//!    empty one.
-//! 5. Another process may be writing: what is damaged is so at a second look, too (see `facts/logs.rs`).
+//! 1. Something that is no record is a gap. Where an intact record of a later write follows, in the
+//!    WAL or in a newer one, the gap is damage; but a process that was opened after a crash goes
+//!    on, in a new WAL, at just the sequence number at which the torn one ended, and then it is
+//!    none.
+//! 2. Where nothing follows, it is how a crash leaves the end of a file, and noted as that. Zeros,
+//!    and in recycled files what is left of their earlier lives, are how every WAL ends, and not
+//!    worth a note.
+//! 3. A record that names blobs counts as torn where they are not whole: history may go on at its
+//!    number.
+//! 4. Each WAL may say how long the one before it was (see `wal/predecessor.rs`): so a clean cut
+//!    and a missing file are noticed. That counts before the records behind it. That the last one
+//!    is missing is noted only: RocksDB's checkpoints leave out an empty one.
+//! 5. Another process may be writing: what is damaged is so at a second look, too (see
+//!    `facts/logs.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,7 +26,9 @@ use crate::db::DbInner;
 use crate::db::opening::replay_inserts::Targets;
 use crate::db::writing::direct_blob::BlobChecks;
 use crate::env::File;
-use crate::wal::{Checks, Damage, Event, Expected, Fault, Gap, Noted, Reader, ReaderOptions, WalEnd};
+use crate::wal::{
+    Checks, Damage, Event, Expected, Fault, Gap, Noted, Reader, ReaderOptions, WalEnd,
+};
 
 /// What was found in log files.
 #[derive(Default)]
@@ -79,7 +86,8 @@ impl DbInner {
             unreadable: BTreeSet::new(),
         };
         for (number, file) in &logs {
-            let read = file.as_ref().map_err(Error::clone).and_then(|file| scan.read(*number, file));
+            let read =
+                file.as_ref().map_err(Error::clone).and_then(|file| scan.read(*number, file));
             read.unwrap_or_else(|error| scan.pass_over(*number, error));
         }
         let mut report = scan.finish();
@@ -92,7 +100,9 @@ impl DbInner {
 ///
 /// # Errors
 /// Those of a look.
-pub(in crate::db) fn twice_if_need_be(mut look: impl FnMut() -> Result<LogReport>) -> Result<LogReport> {
+pub(in crate::db) fn twice_if_need_be(
+    mut look: impl FnMut() -> Result<LogReport>,
+) -> Result<LogReport> {
     let first = look()?;
     if first.is_clean() {
         return Ok(first);
@@ -175,7 +185,8 @@ impl Scan {
                 }
                 continue;
             };
-            // What cannot be read is no end of a log. How far it goes nobody knows, unless records follow.
+            // What cannot be read is no end of a log. How far it goes nobody knows, unless records
+            // follow.
             if let Err(error) = self.gap(number, damage, file) {
                 self.unreadable.insert(number);
                 self.fault(error);
@@ -186,7 +197,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Nothing tells where one behind this one should begin, and so not whether what was torn before it was an end.
+    /// Nothing tells where one behind this one should begin, and so not whether what was torn
+    /// before it was an end.
     fn pass_over(&mut self, number: FileNumber, error: Error) {
         self.unreadable.insert(number);
         self.expected = None;
@@ -194,7 +206,8 @@ impl Scan {
         self.fault(error);
     }
 
-    /// RocksDB's own record of the WAL before stands in front of all others. `noted` is what was looked at already.
+    /// RocksDB's own record of the WAL before stands in front of all others. `noted` is what was
+    /// looked at already.
     fn noted_at_front(&mut self, noted: &mut Option<Noted>, reader: &Reader, number: FileNumber) {
         if noted.is_some() {
             return;
@@ -228,7 +241,10 @@ impl Scan {
         let wal = place.wal;
         let batch = BatchView::parse(record)?;
         if batch.sequence() > MAX_SEQUENCE_NUMBER {
-            return Err(Error::corruption(format!("sequence number {} is out of range", batch.sequence())));
+            return Err(Error::corruption(format!(
+                "sequence number {} is out of range",
+                batch.sequence()
+            )));
         }
         let summary = batch.validate()?;
         if batch.count() == 0 {
@@ -244,8 +260,11 @@ impl Scan {
             return Ok(());
         }
         self.note_end(place, batch.sequence());
-        let fault =
-            if summary.names_blobs { self.checks.check(&[(wal, batch)]).remove(0).err() } else { None };
+        let fault = if summary.names_blobs {
+            self.checks.check(&[(wal, batch)]).remove(0).err()
+        } else {
+            None
+        };
         let unknown = match fault {
             Some(Fault::Lost(error)) => {
                 self.torn.push(Torn::Blob(wal, error));
@@ -262,7 +281,8 @@ impl Scan {
         unknown
     }
 
-    /// Looks at a batch that changes nothing: it says where history goes on, or how long the WAL before was.
+    /// Looks at a batch that changes nothing: it says where history goes on, or how long the WAL
+    /// before was.
     ///
     /// # Errors
     /// `Corruption` if that one is shorter.
@@ -271,13 +291,16 @@ impl Scan {
         let is_held = noted.map_or(Ok(()), |noted| self.check_predecessor(place.wal, noted));
         // RocksDB's record of this WAL counts it as any other.
         self.note_end(place, batch.sequence());
-        if batch.body().is_empty() && self.expected.is_some_and(|expected| expected.holds(batch.sequence())) {
+        if batch.body().is_empty()
+            && self.expected.is_some_and(|expected| expected.holds(batch.sequence()))
+        {
             self.settle(place.wal, true);
         }
         is_held
     }
 
-    /// A record of `wal` follows what is torn; whether it goes on where the records before had ended.
+    /// A record of `wal` follows what is torn; whether it goes on where the records before had
+    /// ended.
     fn settle(&mut self, wal: FileNumber, goes_on: bool) {
         for torn in std::mem::take(&mut self.torn) {
             let was_end = goes_on && torn.wal() < wal;
@@ -298,7 +321,9 @@ impl Scan {
     /// Forgets those gaps in a WAL that are nothing.
     fn forget_gaps(&mut self, wal: FileNumber, is_nothing: impl Fn(&Gap) -> bool) {
         let mut torn = self.torn.split_off(self.place_in_torn(wal));
-        torn.retain(|torn| !matches!(torn, Torn::Log(number, gap, _) if *number == wal && is_nothing(gap)));
+        torn.retain(
+            |torn| !matches!(torn, Torn::Log(number, gap, _) if *number == wal && is_nothing(gap)),
+        );
         self.torn.append(&mut torn);
     }
 

@@ -7,7 +7,8 @@ use crate::env::OpenMode;
 use crate::manifest::{ManifestCheck, read_current};
 
 impl DbInner {
-    /// Reads the MANIFEST, of which an opening passes over what its writer may have left behind in a crash.
+    /// Reads the MANIFEST, of which an opening passes over what its writer may have left behind in
+    /// a crash.
     ///
     /// # Errors
     /// `IoError`; `Corruption` if CURRENT does not name one.

@@ -3,8 +3,9 @@ use crate::base::compression::CompressionType;
 use crate::env::Env;
 use crate::options::{CompactionStyle, Options};
 
-/// A trigger that was raised for a bulk load, and lowered again, had those of writers raised with it for good: nobody was
-/// held up by level 0 any more. So was lowered, or forgotten, what must stay below another setting or needs one.
+/// A trigger that was raised for a bulk load, and lowered again, had those of writers raised with
+/// it for good: nobody was held up by level 0 any more. So was lowered, or forgotten, what must
+/// stay below another setting or needs one.
 #[test]
 fn settings_that_gave_way_to_others_come_back_with_these() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -32,27 +33,35 @@ fn settings_that_gave_way_to_others_come_back_with_these() {
         assert_eq!(family.options().settings, before.settings, "{name}");
     }
     // What is set meanwhile is not what was asked for at first.
-    let triggers = [("level0_file_num_compaction_trigger", "50"), ("level0_stop_writes_trigger", "40")];
+    let triggers =
+        [("level0_file_num_compaction_trigger", "50"), ("level0_stop_writes_trigger", "40")];
     db.set_options(family, &triggers).unwrap();
     assert_eq!(family.options().level0_stop_writes_trigger, 50);
     db.set_options(family, &[("level0_file_num_compaction_trigger", "4")]).unwrap();
     let options = family.options();
-    assert_eq!((options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger), (20, 40));
+    assert_eq!(
+        (options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger),
+        (20, 40)
+    );
 }
 
-/// Put back to `auto`, `min_blob_size` was 0, and all values went to blob files, with the compression of the opening.
+/// Put back to `auto`, `min_blob_size` was 0, and all values went to blob files, with the
+/// compression of the opening.
 #[test]
 fn what_is_left_open_of_blob_files_follows_the_other_options_while_the_database_is_open() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
     options.create_if_missing = true;
     let db = Db::open("/db", &options).unwrap();
     let family = db.default_column_family();
-    for (name, value) in [("min_blob_size", "8192"), ("compression", "kZSTD"), ("min_blob_size", "auto")] {
+    for (name, value) in
+        [("min_blob_size", "8192"), ("compression", "kZSTD"), ("min_blob_size", "auto")]
+    {
         db.set_options(family, &[(name, value)]).unwrap();
     }
     let now = family.options();
     assert_eq!((now.smallest_blob(), now.blob_compression()), (4096, CompressionType::Zstd));
-    // So it is for another family with these options, but for what its compaction has to do with it.
+    // So it is for another family with these options, but for what its compaction has to do with
+    // it.
     let mut copied = (*now).clone();
     copied.compaction_style = CompactionStyle::Fifo;
     let cache = db.create_column_family("cache", &copied).unwrap();

@@ -1,7 +1,8 @@
-//! WALs that nobody needs for recovery, kept for those who read along: replicas, an audit, an incremental backup.
+//! WALs that nobody needs for recovery, kept for those who read along: replicas, an audit, an
+//! incremental backup.
 //!
-//! With `WAL_ttl_seconds` or `WAL_size_limit_MB` set, an obsolete WAL moves to `archive` in the WALs' directory. What is
-//! too old, or too much, is removed when the next one comes, and at open.
+//! With `WAL_ttl_seconds` or `WAL_size_limit_MB` set, an obsolete WAL moves to `archive` in the
+//! WALs' directory. What is too old, or too much, is removed when the next one comes, and at open.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -15,14 +16,16 @@ use crate::db::{Db, DbInner};
 #[derive(Default)]
 pub(in crate::db) struct Archive {
     wals: VecDeque<ArchivedWal>,
-    /// Obsolete ones that could not be moved, with their sizes; the next one takes them along, or the next open.
+    /// Obsolete ones that could not be moved, with their sizes; the next one takes them along, or
+    /// the next open.
     waiting: VecDeque<(FileNumber, u64)>,
 }
 
 struct ArchivedWal {
     number: FileNumber,
     size: u64,
-    /// When it was archived or, if that was before the database was opened, last written to; in seconds since 1970.
+    /// When it was archived or, if that was before the database was opened, last written to; in
+    /// seconds since 1970.
     since: u64,
 }
 
@@ -40,12 +43,14 @@ impl Archive {
         [archived.collect(), self.waiting.iter().copied().collect()]
     }
 
-    /// The oldest first: after a power loss one may have come behind those that were moved after it.
+    /// The oldest first: after a power loss one may have come behind those that were moved after
+    /// it.
     pub(in crate::db) fn sort(&mut self) {
         self.wals.make_contiguous().sort_unstable_by_key(|wal| wal.number);
     }
 
-    /// How many, from the oldest on, are to be removed at `now`: what is too old, then the oldest while all are too much.
+    /// How many, from the oldest on, are to be removed at `now`: what is too old, then the oldest
+    /// while all are too much.
     fn expired(&self, limits: Limits, now: u64) -> usize {
         let mut total: u64 = self.wals.iter().map(|wal| wal.size).sum();
         let is_expired = |wal: &&ArchivedWal| {
@@ -95,7 +100,8 @@ impl DbInner {
         });
         let waiting = older.waiting.iter().map(|(number, size)| (*number, *size, true));
         let live = older.live.iter().map(|(number, size)| (*number, *size, false));
-        let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
+        let active =
+            commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
         let mut files: Vec<_> = moved.chain(waiting.chain(live).chain(active).map(here)).collect();
         // What waits may be older than what was moved.
         files.sort_by_key(|file| file.number);
@@ -104,7 +110,8 @@ impl DbInner {
 }
 
 impl Disk {
-    /// Finds what earlier lives of the database archived. WALs may lie there although nothing is archived any longer.
+    /// Finds what earlier lives of the database archived. WALs may lie there although nothing is
+    /// archived any longer.
     pub(in crate::db) fn load_archive(&self) -> Result<Archive> {
         let directory = self.archive_directory();
         let names = match self.context.env.fs.list(&directory) {
@@ -115,7 +122,8 @@ impl Disk {
         for name in names {
             if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
                 let metadata = self.context.env.fs.metadata(&directory.join(&name))?;
-                let since = metadata.modified.unwrap_or_else(|| self.context.env.clock.unix_seconds());
+                let since =
+                    metadata.modified.unwrap_or_else(|| self.context.env.clock.unix_seconds());
                 wals.push(ArchivedWal { number, size: metadata.size, since });
             }
         }
@@ -123,7 +131,8 @@ impl Disk {
         Ok(Archive { wals: wals.into(), waiting: VecDeque::new() })
     }
 
-    /// Removes an obsolete WAL of this many bytes, or moves it to the archive, after those that could not be moved before.
+    /// Removes an obsolete WAL of this many bytes, or moves it to the archive, after those that
+    /// could not be moved before.
     pub(in crate::db) fn retire_wal(
         &self,
         archive: &mut Archive,
@@ -158,12 +167,15 @@ impl Disk {
             // No more durable than the moves: recovery needs none of them.
             fs.create_directory(&self.archive_directory())?;
         }
-        let (source, target) = (file_name::wal(&self.context.wal_directory, number), self.archived(number));
+        let (source, target) =
+            (file_name::wal(&self.context.wal_directory, number), self.archived(number));
         match fs.rename(&source, &target) {
             Err(error) if !error.is_not_found() => return Err(error),
             // It was moved, though that was said to have failed.
             Err(_) if fs.metadata(&target).is_ok() => {}
-            Err(_) if fs.metadata(&source).is_err_and(|error| error.is_not_found()) => return Ok(false),
+            Err(_) if fs.metadata(&source).is_err_and(|error| error.is_not_found()) => {
+                return Ok(false);
+            }
             Err(_) => {
                 // Whoever wanted the space has removed the directory, too.
                 fs.create_directory(&self.archive_directory())?;
@@ -194,7 +206,8 @@ impl Disk {
 
     fn archive_limits(&self) -> Option<Limits> {
         let settings = self.context.settings.load();
-        let limits = Limits { seconds: settings.WAL_ttl_seconds, bytes: settings.WAL_size_limit_MB << 20 };
+        let limits =
+            Limits { seconds: settings.WAL_ttl_seconds, bytes: settings.WAL_size_limit_MB << 20 };
         settings.archives_wals().then_some(limits)
     }
 

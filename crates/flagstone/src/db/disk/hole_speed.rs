@@ -1,11 +1,14 @@
-//! How fast holes are punched, and how long the disk is left alone where that is slow (see [`super::punch`]).
+//! How fast holes are punched, and how long the disk is left alone where that is slow (see
+//! [`super::punch`]).
 
 use crate::base::sync::{AtomicU64, Ordering};
 
-/// For so long a measured speed is taken for that of the holes to come: a device may have been busy.
+/// For so long a measured speed is taken for that of the holes to come: a device may have been
+/// busy.
 const HOLE_SPEED_LASTS_US: u64 = 10_000_000;
 
-/// What holes pass for at least when the first are measured, in bytes a second: it takes several that are slow.
+/// What holes pass for at least when the first are measured, in bytes a second: it takes several
+/// that are slow.
 const HOLE_SPEED_AT_FIRST: u64 = 1 << 30;
 
 /// After slow holes the disk is left alone for so many times as long as they took.
@@ -27,19 +30,21 @@ impl HoleSpeed {
         if age_us > HOLE_SPEED_LASTS_US { 0 } else { self.bytes_per_second.load(Ordering::Relaxed) }
     }
 
-    /// Notes that holes of so many bytes were punched between two times, and gave back so many. Measured over some pieces of
-    /// work: a thread may have to wait for a processor meanwhile.
+    /// Notes that holes of so many bytes were punched between two times, and gave back so many.
+    /// Measured over some pieces of work: a thread may have to wait for a processor meanwhile.
     pub(super) fn note(&self, asked: u64, given_back: u64, begun_us: u64, now_us: u64) {
         let us = now_us.saturating_sub(begun_us);
         if asked == 0 || us == 0 {
             return;
         }
-        let in_a_second =
-            |bytes: u64| u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(us)).unwrap_or(u64::MAX);
+        let in_a_second = |bytes: u64| {
+            u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(us)).unwrap_or(u64::MAX)
+        };
         // How it was before, also where these took longer than that is taken for true.
         let followed = match (self.lately(begun_us), given_back) {
-            // Where there were holes already, or nothing was ever written. Others take as long at least: if these were no faster
-            // than what is known, it is so still. Else they say nothing.
+            // Where there were holes already, or nothing was ever written. Others take as long at
+            // least: if these were no faster than what is known, it is so still. Else they say
+            // nothing.
             (0, 0) => return,
             (known, 0) if in_a_second(asked) > known => return,
             (known, 0) => known / 4 * 3 + in_a_second(asked) / 4,

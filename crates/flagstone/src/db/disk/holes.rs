@@ -15,8 +15,9 @@ use crate::manifest::BlobFile;
 /// A file with a second name, or that a read-only handle holds, is left alone for so many seconds.
 pub(in crate::db) const HELD_FOR_S: u64 = 60;
 
-/// So many holes are punched, or for so many microseconds, before the thread looks for other work. Most file systems take some
-/// microseconds for one; where each tells the device at once it may be a millisecond.
+/// So many holes are punched, or for so many microseconds, before the thread looks for other work.
+/// Most file systems take some microseconds for one; where each tells the device at once it may be
+/// a millisecond.
 pub(in crate::db) const HOLES_AT_ONCE: usize = 256;
 
 pub(in crate::db) const TIME_AT_ONCE_US: u64 = 5000;
@@ -27,13 +28,16 @@ impl Disk {
         self.context.env.fs.metadata(&blob.path()).is_ok_and(|found| found.links > 1)
     }
 
-    /// Whether a read-only handle, here or in another process, holds a file. What cannot be told, the punch says.
+    /// Whether a read-only handle, here or in another process, holds a file. What cannot be told,
+    /// the punch says.
     pub(in crate::db) fn is_read_elsewhere(&self, blob: &BlobFile) -> bool {
-        let claimed = self.context.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
+        let claimed =
+            self.context.env.fs.open(&blob.path(), OpenMode::Update).and_then(|file| file.claim());
         claimed.is_ok_and(|is_free| !is_free)
     }
 
-    /// A file with a second name, or with readers that have no other, is looked at again in a while.
+    /// A file with a second name, or with readers that have no other, is looked at again in a
+    /// while.
     pub(in crate::db) fn leave(&self, blob: &BlobFile) {
         Sometimes::HeldFileKeptWhole.reached();
         blob.holes.leave_until(self.context.env.clock.unix_seconds().saturating_add(HELD_FOR_S));
@@ -45,7 +49,12 @@ impl Disk {
         match self.context.env.fs.metadata(&path) {
             Ok(found) if found.size == recorded => true,
             found => {
-                tracing::warn!(?path, ?found, recorded, "a blob file of another size gets no holes");
+                tracing::warn!(
+                    ?path,
+                    ?found,
+                    recorded,
+                    "a blob file of another size gets no holes"
+                );
                 false
             }
         }

@@ -33,8 +33,13 @@ pub(super) struct Disk {
 
 impl Disk {
     /// Nobody has the lock yet.
-    pub(super) fn new(context: Arc<Context>, limits: Arc<Limits>, obsolete: Arc<ObsoleteFiles>) -> Self {
-        let wanted = if context.read_only { 0 } else { context.settings.load().reserved_disk_space };
+    pub(super) fn new(
+        context: Arc<Context>,
+        limits: Arc<Limits>,
+        obsolete: Arc<ObsoleteFiles>,
+    ) -> Self {
+        let wanted =
+            if context.read_only { 0 } else { context.settings.load().reserved_disk_space };
         let reserve = reserve::Reserve::new(wanted);
         Self {
             context,

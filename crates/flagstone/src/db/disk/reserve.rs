@@ -1,15 +1,16 @@
 //! Space that is kept for what makes space (`reserved_disk_space`).
 //!
 //! 1. The file `RESERVE` holds so many bytes of the disk while all is well.
-//! 2. Where a write, a flush or a compaction finds the disk full, the file gives them up, recycled WALs go, and writes are
-//!    suspended: what has become free is for flushes, compactions, and a few deletions.
-//! 3. After each flush, and twice a second, the flush worker looks whether there is space for the reserve and some more. Then
-//!    the file takes its bytes again, and writes go on.
+//! 2. Where a write, a flush or a compaction finds the disk full, the file gives them up, recycled
+//!    WALs go, and writes are suspended: what has become free is for flushes, compactions, and a
+//!    few deletions.
+//! 3. After each flush, and twice a second, the flush worker looks whether there is space for the
+//!    reserve and some more. Then the file takes its bytes again, and writes go on.
 //!
 //! A file, and not a look at the free space now and then: what other programs write does not ask.
 //!
-//! **Thread safety.** The lock of the file is the last to be taken. Suspending and resuming happen under it, so that writes
-//! never go on while the reserve is given up.
+//! **Thread safety.** The lock of the file is the last to be taken. Suspending and resuming happen
+//! under it, so that writes never go on while the reserve is given up.
 
 use std::sync::Arc;
 
@@ -46,7 +47,8 @@ impl Reserve {
 }
 
 impl Disk {
-    /// At the beginning of opening: lets recovery have the space. An open without a reserve removes an earlier one's file.
+    /// At the beginning of opening: lets recovery have the space. An open without a reserve removes
+    /// an earlier one's file.
     pub(in crate::db) fn open_reserve(&self) -> Result<()> {
         let path = file_name::reserve(&self.context.path);
         let is_there = match self.context.env.fs.metadata(&path) {
@@ -64,7 +66,8 @@ impl Disk {
         Ok(())
     }
 
-    /// At the end of opening. If there is no space for it, the database is open, and writes are suspended.
+    /// At the end of opening. If there is no space for it, the database is open, and writes are
+    /// suspended.
     pub(in crate::db) fn fill_reserve(&self) -> Result<()> {
         let file = self.reserve.file.lock();
         let Some(opened) = &*file else { return Ok(()) };
@@ -94,7 +97,8 @@ impl Disk {
         *self.reserve.file.lock() = None;
     }
 
-    /// Gives the reserve up for the sake of flushes and compactions, after this error of a full disk; unless that was done.
+    /// Gives the reserve up for the sake of flushes and compactions, after this error of a full
+    /// disk; unless that was done.
     pub(in crate::db) fn give_up_reserve(&self, error: &Error) {
         let file = self.reserve.file.lock();
         let Some(file) = &*file else { return };
@@ -118,7 +122,8 @@ impl Disk {
         }
     }
 
-    /// A flush succeeded, or there was nothing to flush: resumes writes, if the reserve is there or can be had again.
+    /// A flush succeeded, or there was nothing to flush: resumes writes, if the reserve is there or
+    /// can be had again.
     pub(in crate::db) fn resume_writes(&self) {
         *self.reserve.exhausted.lock() = None;
         let file = self.reserve.file.lock();
@@ -147,7 +152,8 @@ impl Disk {
         }
     }
 
-    /// What must be free for writes to go on: the reserve, and enough that they do not stop at once.
+    /// What must be free for writes to go on: the reserve, and enough that they do not stop at
+    /// once.
     pub(in crate::db) fn wanted_space(&self) -> u64 {
         let more = self.limits.largest_write_buffer.load(Ordering::Relaxed);
         self.reserve.size.saturating_add(self.reserve.size / 4).saturating_add(more)
@@ -162,7 +168,8 @@ impl Disk {
         ))
     }
 
-    /// [`crate::db::poison::Poison::check`], for a batch: one of deletions goes on while the reserve lasts.
+    /// [`crate::db::poison::Poison::check`], for a batch: one of deletions goes on while the
+    /// reserve lasts.
     pub(in crate::db) fn check_healthy_for(&self, batch: &WriteBatch) -> Result<()> {
         self.context
             .poison
@@ -170,13 +177,15 @@ impl Disk {
             .or_else(|error| if self.may_make_space(batch, &error) { Ok(()) } else { Err(error) })
     }
 
-    /// Whether a batch that was refused may be written all the same, since it makes space; takes its bytes from what
-    /// deletions may have.
+    /// Whether a batch that was refused may be written all the same, since it makes space; takes
+    /// its bytes from what deletions may have.
     pub(in crate::db) fn admit_deletions(&self, batch: &WriteBatch, error: &Error) -> bool {
         let bytes = batch.byte_size() as u64;
         let left = &self.reserve.deletions;
         self.may_make_space(batch, error)
-            && left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).is_ok()
+            && left
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes))
+                .is_ok()
     }
 
     fn may_make_space(&self, batch: &WriteBatch, error: &Error) -> bool {
@@ -189,10 +198,13 @@ impl Disk {
                     | Operation::LogData(_))
             )
         };
-        error.subcode() == SubCode::NoSpace && self.reserve.is_released() && batch.iter().all(deletes)
+        error.subcode() == SubCode::NoSpace
+            && self.reserve.is_released()
+            && batch.iter().all(deletes)
     }
 
-    /// [`DbInner::check_writable`], for a flush or compaction that somebody asks for: they go on while the reserve lasts.
+    /// [`DbInner::check_writable`], for a flush or compaction that somebody asks for: they go on
+    /// while the reserve lasts.
     pub(in crate::db) fn check_changeable(&self) -> Result<()> {
         match self.context.check_writable() {
             Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
@@ -202,10 +214,13 @@ impl Disk {
         }
     }
 
-    /// The same for what needs next to no space, and gives back much at once: also where flushes found no room in the reserve.
+    /// The same for what needs next to no space, and gives back much at once: also where flushes
+    /// found no room in the reserve.
     pub(in crate::db) fn check_may_free(&self) -> Result<()> {
         match self.context.check_writable() {
-            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => Ok(()),
+            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
+                Ok(())
+            }
             outcome => outcome,
         }
     }

@@ -18,15 +18,17 @@ use crate::db::{Db, DbInner};
 use crate::manifest::{BlobFileState, Version};
 use crate::options::CompactionControl;
 
-/// The space of a family in bytes, as [`Db::space`] measures it. `blob_bytes` is the sum of what is live, pinned by snapshots,
-/// hidden, and garbage, and of the files' headers and footers. What holes have given back is in none of these.
+/// The space of a family in bytes, as [`Db::space`] measures it. `blob_bytes` is the sum of what is
+/// live, pinned by snapshots, hidden, and garbage, and of the files' headers and footers. What
+/// holes have given back is in none of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpaceUsage {
     /// Tables.
     pub table_bytes: u64,
     /// Blob files, but for their holes.
     pub blob_bytes: u64,
-    /// Of these, the records of the newest values. What memtables hold is not known yet: see `unflushed_bytes`.
+    /// Of these, the records of the newest values. What memtables hold is not known yet: see
+    /// `unflushed_bytes`.
     pub live_bytes: u64,
     /// The records of values that only snapshots see.
     pub snapshot_bytes: u64,
@@ -36,14 +38,15 @@ pub struct SpaceUsage {
     pub garbage_bytes: u64,
     /// What holes in blob files have given back to the file system.
     pub punched_bytes: u64,
-    /// Tables and blob files that are no part of the database any longer, and that iterators and other readers keep.
+    /// Tables and blob files that are no part of the database any longer, and that iterators and
+    /// other readers keep.
     pub reader_bytes: u64,
     /// Memtables, with their values in blob files. Opening for reading fills memtables from WALs.
     pub unflushed_bytes: u64,
     /// Entries of memtables. What they overwrite or delete counts as live until they are flushed.
     pub unflushed_entries: u64,
-    /// The most that one compaction may write before it gives anything back, but for values in blob files: compactions need
-    /// as much free space. Several that run at the same time need more.
+    /// The most that one compaction may write before it gives anything back, but for values in blob
+    /// files: compactions need as much free space. Several that run at the same time need more.
     pub scratch_bytes: u64,
 }
 
@@ -55,10 +58,12 @@ impl SpaceUsage {
 }
 
 impl Db {
-    /// Measures the space of a family. Reads all of its tables, but no values: of values in blob files only the addresses.
+    /// Measures the space of a family. Reads all of its tables, but no values: of values in blob
+    /// files only the addresses.
     ///
     /// # Errors
-    /// `Corruption` or `IoError` of a table, or of a value that is merged; `InvalidArgument` for a family of another database.
+    /// `Corruption` or `IoError` of a table, or of a value that is merged; `InvalidArgument` for a
+    /// family of another database.
     pub fn space(&self, family: &ColumnFamily) -> Result<SpaceUsage> {
         self.space_followed(family, &CompactionControl::new())
     }
@@ -92,8 +97,9 @@ impl DbInner {
             self.records_kept(family, &version, snapshots, control)?
         };
         control.end();
-        let sum =
-            |of: fn(&BlobFileState) -> u64| version.blob_files.values().map(of).fold(0, u64::saturating_add);
+        let sum = |of: fn(&BlobFileState) -> u64| {
+            version.blob_files.values().map(of).fold(0, u64::saturating_add)
+        };
         let all_garbage = sum(|blob| blob.garbage_bytes);
         let referenced = version.blob_bytes().saturating_sub(all_garbage);
         let punched_bytes = sum(BlobFileState::punched);
@@ -112,7 +118,8 @@ impl DbInner {
         })
     }
 
-    /// Bytes of the records in blob files that a compaction of all tables would keep for these snapshots.
+    /// Bytes of the records in blob files that a compaction of all tables would keep for these
+    /// snapshots.
     fn records_kept(
         &self,
         family: &Arc<Family>,
@@ -149,7 +156,10 @@ impl DbInner {
                 check_not_canceled(Some(control))?;
                 if stream.key().value_type() == Some(ValueType::BlobIndex) {
                     let index = BlobIndex::decode(stream.value())?;
-                    bytes = u64::saturating_add(bytes, index.record_bytes(stream.key().user_key().len()));
+                    bytes = u64::saturating_add(
+                        bytes,
+                        index.record_bytes(stream.key().user_key().len()),
+                    );
                 }
                 stream.next();
             }
@@ -172,7 +182,8 @@ impl DbInner {
     pub(in crate::db) fn total_table_bytes(&self, family: &Family) -> u64 {
         let versions = self.versions_in_use(family);
         let tables = versions.iter().flat_map(|version| version.files());
-        let sizes: BTreeMap<_, _> = tables.map(|(_, file)| (file.number(), file.meta.size)).collect();
+        let sizes: BTreeMap<_, _> =
+            tables.map(|(_, file)| (file.number(), file.meta.size)).collect();
         sizes.into_values().fold(0, u64::saturating_add)
     }
 
@@ -193,7 +204,11 @@ impl DbInner {
 
 /// Bytes that a flush of all memtables has to bring to the disk.
 pub(in crate::db) fn unflushed_bytes(current: &SuperVersion) -> u64 {
-    current.generations().filter(|memtable| !memtable.is_empty()).map(|memtable| memtable.bytes()).sum()
+    current
+        .generations()
+        .filter(|memtable| !memtable.is_empty())
+        .map(|memtable| memtable.bytes())
+        .sum()
 }
 
 /// Bytes of these files on the disk, headers and footers included.

@@ -15,7 +15,9 @@ use crate::db::family::ColumnFamily;
 use crate::db::jobs::background::jobs_apart;
 use crate::db::properties::activity::Activity;
 use crate::db::properties::garbage_bytes;
-use crate::db::settings::{blob_waste, compacts_by_itself, scratch_bytes, stall_input, stall_settings};
+use crate::db::settings::{
+    blob_waste, compacts_by_itself, scratch_bytes, stall_input, stall_settings,
+};
 use crate::db::{Db, DbInner, Ticker};
 use crate::env::memory_limit;
 use crate::manifest::{BlobFileState, Version};
@@ -25,9 +27,11 @@ use crate::wal::RecoveryMode;
 
 /// Compactions that run by themselves have taken deletions along by then.
 const TAKEN_ALONG_SECONDS: u64 = 600;
-/// With this epoch the first flush of a family leaves a table, at the latest: RocksDB may keep 1 for what is ingested behind all.
+/// With this epoch the first flush of a family leaves a table, at the latest: RocksDB may keep 1
+/// for what is ingested behind all.
 const FIRST_EPOCH_MAX: u64 = 2;
-/// Blocks of file systems, mostly: who opens a database for reading does not ask for those of its own.
+/// Blocks of file systems, mostly: who opens a database for reading does not ask for those of its
+/// own.
 const USUAL_BLOCK: u64 = 4096;
 
 /// What the tables of a family say of themselves: see [`FamilyFacts`] and [`DatabaseFacts`].
@@ -48,9 +52,9 @@ struct TableFacts {
 impl Db {
     /// What a diagnosis of the database goes by ([`diagnose`](crate::db::diagnose)).
     ///
-    /// Looks at the directory, at the shape of the trees and the properties of tables (which are opened), and, if it was opened
-    /// for writing, at what it has counted since; if for reading, at the WALs, which are read twice. No other contents are
-    /// read: that is for [`Db::verify`].
+    /// Looks at the directory, at the shape of the trees and the properties of tables (which are
+    /// opened), and, if it was opened for writing, at what it has counted since; if for reading, at
+    /// the WALs, which are read twice. No other contents are read: that is for [`Db::verify`].
     ///
     /// # Errors
     /// `IoError` if the directory cannot be listed.
@@ -58,8 +62,8 @@ impl Db {
         self.facts_under(self.inner().context.settings.load().wal_recovery_mode)
     }
 
-    /// [`Db::facts`], with what an opening under `mode` would make of the WALs: a database whose mode refuses them can be
-    /// opened for reading under another.
+    /// [`Db::facts`], with what an opening under `mode` would make of the WALs: a database whose
+    /// mode refuses them can be opened for reading under another.
     ///
     /// # Errors
     /// As [`Db::facts`].
@@ -101,7 +105,8 @@ impl Db {
             facts.logs = logs;
             unreadable.iter().for_each(|error| facts.note(error, error.to_string()));
         }
-        // Where files are being written, and old ones are kept for readers, nothing is known of what is left over.
+        // Where files are being written, and old ones are kept for readers, nothing is known of
+        // what is left over.
         let strays = if inner.context.read_only { checked.strays.len() as u64 } else { 0 };
         facts.database = inner.database_facts(strays, &mut facts);
         let kept = inner.context.settings.load().as_kept();
@@ -132,8 +137,10 @@ impl DbInner {
                 otherwise
             })
         };
-        let free_bytes =
-            known(context.env.fs.free_space(&context.path).map(|free| free.unwrap_or(u64::MAX)), u64::MAX);
+        let free_bytes = known(
+            context.env.fs.free_space(&context.path).map(|free| free.unwrap_or(u64::MAX)),
+            u64::MAX,
+        );
         let wal_bytes = known(self.wal_bytes(), 0);
         let moved = statistics.get(Ticker::BlobGcRelocatedBytes);
         let pins = self.pins(usize::MAX);
@@ -141,13 +148,15 @@ impl DbInner {
         let heaviest = pins.iterators.iter().filter(|iterator| iterator.kept.bytes() > 0);
         let heaviest = heaviest.max_by_key(|iterator| iterator.kept.bytes());
         let keys_written = statistics.get(Ticker::KeysWritten);
-        let write_size = statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
+        let write_size =
+            statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
         let snapshot_writes = snapshot.map_or(0, |snapshot| snapshot.writes_since);
         let cache = self.tables.caches().blocks();
         let looked_up = cache.statistics();
         let now_us = context.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
-        let (held_up_by_all_memtables, memtable_bytes) = self.memtables_together(memtable_bytes_max > 0);
+        let (held_up_by_all_memtables, memtable_bytes) =
+            self.memtables_together(memtable_bytes_max > 0);
         DatabaseFacts {
             state: context.poison.describe(),
             is_running: !context.read_only,
@@ -160,9 +169,13 @@ impl DbInner {
             wal_bytes,
             max_total_wal_size: settings.max_total_wal_size,
             max_background_jobs: settings.max_background_jobs.max(0) as u64,
-            max_background_compactions: jobs_apart(&settings).map_or(0, |apart| apart.by_role[1] as u64),
+            max_background_compactions: jobs_apart(&settings)
+                .map_or(0, |apart| apart.by_role[1] as u64),
             db_write_buffer_size: settings.db_write_buffer_size,
-            rate_limit: settings.rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second()),
+            rate_limit: settings
+                .rate_limiter
+                .as_ref()
+                .map_or(0, |limiter| limiter.bytes_per_second()),
             rate_limiter_us: statistics.get(Ticker::RateLimiterMicros),
             memory_bytes: memory_limit().unwrap_or(u64::MAX),
             max_open_files: settings.max_open_files.max(0) as u64,
@@ -180,10 +193,12 @@ impl DbInner {
             snapshot_seconds: snapshot.map_or(0, |snapshot| snapshot.age_seconds),
             snapshot_writes,
             snapshot_write_bytes: snapshot_writes.saturating_mul(write_size),
-            snapshot_taken_at: snapshot.map_or(String::new(), |snapshot| snapshot.taken_at.to_string()),
+            snapshot_taken_at: snapshot
+                .map_or(String::new(), |snapshot| snapshot.taken_at.to_string()),
             iterator_kept_bytes: heaviest.map_or(0, |iterator| iterator.kept.bytes()),
             iterator_seconds: heaviest.map_or(0, |iterator| iterator.age_us / 1_000_000),
-            iterator_made_at: heaviest.map_or(String::new(), |iterator| iterator.made_at.to_string()),
+            iterator_made_at: heaviest
+                .map_or(String::new(), |iterator| iterator.made_at.to_string()),
             knows_cache: !context.read_only,
             cache_bytes: cache.capacity() as u64,
             cache_hits: looked_up.hits,
@@ -202,12 +217,15 @@ impl DbInner {
     fn missing_reserve(&self, settings: &Options, free_bytes: u64) -> u64 {
         match self.context.read_only {
             false => self.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed),
-            true if settings.allow_fallocate => self.pipeline.wal_reserve().saturating_sub(free_bytes),
+            true if settings.allow_fallocate => {
+                self.pipeline.wal_reserve().saturating_sub(free_bytes)
+            }
             true => 0,
         }
     }
 
-    /// Bytes of the WALs; where none is written, of those in the directory that an opening would read.
+    /// Bytes of the WALs; where none is written, of those in the directory that an opening would
+    /// read.
     fn wal_bytes(&self) -> Result<u64> {
         if !self.context.read_only {
             return Ok(self.pipeline.commit.lock().wal_size()
@@ -215,9 +233,11 @@ impl DbInner {
         }
         let names = self.context.env.fs.list(&self.context.wal_directory)?;
         let oldest = self.log_range().0;
-        let is_read = |name: &str| matches!(FileKind::parse(name), Some(FileKind::Wal(wal)) if wal >= oldest);
+        let is_read =
+            |name: &str| matches!(FileKind::parse(name), Some(FileKind::Wal(wal)) if wal >= oldest);
         let wals = names.iter().filter(|name| is_read(name));
-        let size = |name| match self.context.env.fs.metadata(&self.context.wal_directory.join(name)) {
+        let size = |name| match self.context.env.fs.metadata(&self.context.wal_directory.join(name))
+        {
             // Whoever writes the database has removed it meanwhile.
             Err(error) if error.subcode() == SubCode::PathNotFound => Ok(0),
             outcome => outcome.map(|found| found.size),
@@ -243,12 +263,15 @@ impl DbInner {
         let input = stall_input(&options, version, current.immutable.len(), waste);
         let stalls = stall_settings(&options);
         let trigger = |trigger: Option<usize>| trigger.map_or(u64::MAX, |trigger| trigger as u64);
-        let sum =
-            |of: fn(&BlobFileState) -> u64| version.blob_files.values().map(of).fold(0, u64::saturating_add);
-        let (universal, fifo) = (&options.compaction_options_universal, &options.compaction_options_fifo);
+        let sum = |of: fn(&BlobFileState) -> u64| {
+            version.blob_files.values().map(of).fold(0, u64::saturating_add)
+        };
+        let (universal, fifo) =
+            (&options.compaction_options_universal, &options.compaction_options_fifo);
         let activity = self.activity(family);
         let times = |cause| activity.times_held_up_by(cause);
-        let (fifo_counts_blobs, table_limit) = (fifo.max_data_files_size > 0, fifo.max_table_files_size);
+        let (fifo_counts_blobs, table_limit) =
+            (fifo.max_data_files_size > 0, fifo.max_table_files_size);
         let blobs_counted = if fifo_counts_blobs { sum(BlobFileState::bytes_on_disk) } else { 0 };
         FamilyFacts {
             name: family.name().to_string(),
@@ -270,7 +293,11 @@ impl DbInner {
             hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
             unflushed_bytes: unflushed_bytes(&current),
             // Who only reads keeps what it replayed, and flushes nothing.
-            unflushed_memtables: if self.context.read_only { 0 } else { current.immutable.len() as u64 },
+            unflushed_memtables: if self.context.read_only {
+                0
+            } else {
+                current.immutable.len() as u64
+            },
             max_write_buffer_number: stalls.max_write_buffer_number as u64,
             min_write_buffer_number_to_merge: stalls.min_write_buffer_number_to_merge as u64,
             write_buffer_size: options.write_buffer_size,
@@ -288,7 +315,11 @@ impl DbInner {
             fifo_bytes: version.table_bytes().saturating_add(blobs_counted),
             largest_drop_bytes: largest_dropped(version, fifo_counts_blobs),
             oldest_are_gone: oldest_are_gone(version),
-            fifo_limit_bytes: if fifo_counts_blobs { fifo.max_data_files_size } else { table_limit },
+            fifo_limit_bytes: if fifo_counts_blobs {
+                fifo.max_data_files_size
+            } else {
+                table_limit
+            },
             fifo_counts_blobs,
             oldest_seconds: tables.oldest_seconds,
             ttl: options.ttl,
@@ -309,8 +340,14 @@ impl DbInner {
         self.tree.activity(&family.0).unwrap_or_default()
     }
 
-    /// What writers are held up for; of a database that is only read, what memtables will add is not known.
-    fn waste(&self, family: &ColumnFamily, options: &ColumnFamilyOptions, version: &Version) -> BlobWaste {
+    /// What writers are held up for; of a database that is only read, what memtables will add is
+    /// not known.
+    fn waste(
+        &self,
+        family: &ColumnFamily,
+        options: &ColumnFamilyOptions,
+        version: &Version,
+    ) -> BlobWaste {
         if !self.context.read_only
             && let Some(waste) = self.tree.blob_waste(&family.0, options, version)
         {
@@ -330,12 +367,14 @@ impl DbInner {
         let options = family.0.options.load();
         let now = self.context.env.clock.unix_seconds();
         let age = |time: u64| if time > 0 { now.saturating_sub(time) } else { u64::MAX };
-        let takes_along = compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
+        let takes_along =
+            compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
         let mut facts = TableFacts::default();
         for (level, file) in family.0.current.load_full().version.files() {
             facts.tables += 1;
             if file.meta.oldest_ancestor_time > 0 {
-                facts.oldest_seconds = facts.oldest_seconds.max(age(file.meta.oldest_ancestor_time));
+                facts.oldest_seconds =
+                    facts.oldest_seconds.max(age(file.meta.oldest_ancestor_time));
             }
             let table = match self.tables.open(&family.0, file) {
                 Ok(table) => table,
@@ -343,9 +382,12 @@ impl DbInner {
                 Err(error) if error.is_not_found() => continue,
                 Err(error) => {
                     // Of one that is cut off it is known already, with its keys.
-                    let place =
-                        error.path().map(|path| format!("({}", path_in_words(path))).unwrap_or_default();
-                    if !told.faults.iter().any(|fault| !place.is_empty() && fault.contains(&place)) {
+                    let place = error
+                        .path()
+                        .map(|path| format!("({}", path_in_words(path)))
+                        .unwrap_or_default();
+                    if !told.faults.iter().any(|fault| !place.is_empty() && fault.contains(&place))
+                    {
                         told.note(&error, error.to_string());
                     }
                     continue;
@@ -354,7 +396,8 @@ impl DbInner {
             let properties = table.properties();
             let is_pinned = level == 0 && options.table.pin_l0_filter_and_index_blocks_in_cache;
             if options.table.cache_index_and_filter_blocks && !is_pinned {
-                facts.cached_index_bytes = facts.cached_index_bytes.saturating_add(whole_index_bytes(table));
+                facts.cached_index_bytes =
+                    facts.cached_index_bytes.saturating_add(whole_index_bytes(table));
             }
             // Those of ranges are counted in both.
             let ranges = properties.num_range_deletions;
@@ -379,7 +422,8 @@ impl DbInner {
     }
 }
 
-/// Bytes of index and filter, but for partitions: of these the cache keeps those that are asked for.
+/// Bytes of index and filter, but for partitions: of these the cache keeps those that are asked
+/// for.
 fn whole_index_bytes(table: &Table) -> u64 {
     let TableProperties { index_size, filter_size, .. } = table.properties();
     let index = if table.index_type() == IndexType::TwoLevel { 0 } else { *index_size };
@@ -387,7 +431,8 @@ fn whole_index_bytes(table: &Table) -> u64 {
     index.saturating_add(filter)
 }
 
-/// Whether tables were flushed before all of these; what is made of several has the epoch of the oldest.
+/// Whether tables were flushed before all of these; what is made of several has the epoch of the
+/// oldest.
 fn oldest_are_gone(version: &Version) -> bool {
     let oldest = version.files().map(|(_, file)| file.meta.epoch_number).min();
     oldest.is_some_and(|epoch| epoch > FIRST_EPOCH_MAX)

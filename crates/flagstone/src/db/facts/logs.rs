@@ -1,12 +1,14 @@
 //! What is wrong with the WALs that an opening would replay.
 //!
-//! 1. They are replayed under the mode, and nothing is applied: that says what recovery would refuse, and where it would end.
-//! 2. Behind each such place intact records are counted, for all of a WAL's places in one go. If there is none, the WAL ends as
-//!    it may.
+//! 1. They are replayed under the mode, and nothing is applied: that says what recovery would
+//!    refuse, and where it would end.
+//! 2. Behind each such place intact records are counted, for all of a WAL's places in one go. If
+//!    there is none, the WAL ends as it may.
 //! 3. A WAL that cannot be read is told of, and those before it and behind it are replayed apart.
-//! 4. Another process may be writing. Its records become visible one after the other, so that a WAL may seem to be damaged
-//!    where one is being written, and to go on behind it when that is read a moment later. What was seen behind it was written
-//!    after it: what is damaged still at a second look is damaged.
+//! 4. Another process may be writing. Its records become visible one after the other, so that a WAL
+//!    may seem to be damaged where one is being written, and to go on behind it when that is read a
+//!    moment later. What was seen behind it was written after it: what is damaged still at a second
+//!    look is damaged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -22,8 +24,8 @@ use crate::db::writing::direct_blob::BlobChecks;
 use crate::env::{File, OpenMode};
 use crate::options::value::SettingValue;
 use crate::wal::{
-    Applied, Event, Judged, Reader, ReaderOptions, Reading, RecoveryMode, RecoveryOutcome, ReplayRecord,
-    Stop, Verdict, replay,
+    Applied, Event, Judged, Reader, ReaderOptions, Reading, RecoveryMode, RecoveryOutcome,
+    ReplayRecord, Stop, Verdict, replay,
 };
 
 pub(in crate::db) type Log = (FileNumber, Arc<dyn File>);
@@ -67,12 +69,15 @@ fn try_record(record: &ReplayRecord<'_>) -> Result<Applied> {
 }
 
 impl DbInner {
-    /// What an opening under `mode` would make of damage in WALs, and those that cannot be read. A database that is open for
-    /// writing has replayed its own.
+    /// What an opening under `mode` would make of damage in WALs, and those that cannot be read. A
+    /// database that is open for writing has replayed its own.
     ///
     /// # Errors
     /// `IoError` if their directory cannot be listed.
-    pub(super) fn log_facts(self: &Arc<Self>, mode: RecoveryMode) -> Result<(Vec<LogFacts>, Vec<Error>)> {
+    pub(super) fn log_facts(
+        self: &Arc<Self>,
+        mode: RecoveryMode,
+    ) -> Result<(Vec<LogFacts>, Vec<Error>)> {
         let seen = self.look_at_logs(mode)?;
         if seen.0.is_empty() && seen.1.is_empty() {
             return Ok((Vec::new(), Vec::new()));
@@ -120,7 +125,11 @@ impl DbInner {
             }
         }
         let missing = self.missing_log(&opened, newest);
-        found.extend(missing.map(|error| Found { error, fate: LogFate::Missing, behind: Behind::default() }));
+        found.extend(missing.map(|error| Found {
+            error,
+            fate: LogFate::Missing,
+            behind: Behind::default(),
+        }));
         Ok((found, unreadable))
     }
 
@@ -131,14 +140,17 @@ impl DbInner {
         needed_from: FileNumber,
         mode: RecoveryMode,
     ) -> Result<Vec<Found>> {
-        let logs: Vec<Log> =
-            run.iter().filter_map(|(number, file)| Some((*number, file.as_ref().ok()?.clone()))).collect();
+        let logs: Vec<Log> = run
+            .iter()
+            .filter_map(|(number, file)| Some((*number, file.as_ref().ok()?.clone())))
+            .collect();
         let checks = BlobChecks::new(self, &Arc::new(Targets::new(self)));
         let reading = Reading { checks: Some(Arc::new(checks)), ..Reading::default() };
         match replay(&logs, needed_from, mode, &reading, &mut try_record) {
             Ok(outcome) => self.judge(&logs, &outcome),
             Err(error) if error.is_corruption() => {
-                let places: Vec<_> = places_behind(&logs, number_of(&error), &error, true).collect();
+                let places: Vec<_> =
+                    places_behind(&logs, number_of(&error), &error, true).collect();
                 let behind = Counts::of(&logs, places.iter().copied())?.behind(places);
                 Ok(vec![Found { error, fate: LogFate::Refused, behind }])
             }
@@ -146,20 +158,21 @@ impl DbInner {
         }
     }
 
-    /// The oldest WAL that any family needs, and the newest that the MANIFEST knows of; that is older where a family that was
-    /// dropped had been flushed last.
+    /// The oldest WAL that any family needs, and the newest that the MANIFEST knows of; that is
+    /// older where a family that was dropped had been flushed last.
     pub(in crate::db) fn log_range(&self) -> (FileNumber, FileNumber) {
         (self.tree.oldest_log_number(), self.tree.newest_recorded_wal())
     }
 
-    /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a newer one. RocksDB's checkpoints
-    /// have none that is empty.
+    /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a
+    /// newer one. RocksDB's checkpoints have none that is empty.
     pub(in crate::db) fn missing_log(&self, logs: &[Opened], newest: FileNumber) -> Option<Error> {
         let is_needed = newest > FileNumber(0) && newest >= self.log_range().0;
         let is_missing = is_needed && !logs.iter().any(|(number, _)| *number >= newest);
         is_missing.then(|| {
             let path = file_name::wal(&self.context.wal_directory, newest);
-            Error::corruption("the WAL that was written last is missing, unless it was empty").at(path)
+            Error::corruption("the WAL that was written last is missing, unless it was empty")
+                .at(path)
         })
     }
 
@@ -198,7 +211,8 @@ impl DbInner {
         let met = outcome.judged.iter().filter(|judged| judged.verdict != Verdict::Stop);
         let behind_met = |judged: &Judged| places_behind(logs, judged.wal, &judged.error, false);
         let behind_stop = |stop: &Stop| places_behind(logs, stop.wal, &stop.error, true);
-        let places = met.clone().flat_map(behind_met).chain(outcome.stopped.iter().flat_map(behind_stop));
+        let places =
+            met.clone().flat_map(behind_met).chain(outcome.stopped.iter().flat_map(behind_stop));
         let counts = Counts::of(logs, places)?;
         for judged in met {
             let behind = counts.behind(behind_met(judged));
@@ -238,7 +252,8 @@ fn number_of(error: &Error) -> FileNumber {
     }
 }
 
-/// Where records stand behind damage in the WAL `damaged`, which `error` describes; `in_newer` has newer WALs, too.
+/// Where records stand behind damage in the WAL `damaged`, which `error` describes; `in_newer` has
+/// newer WALs, too.
 fn places_behind<'a>(
     logs: &'a [Log],
     damaged: FileNumber,
@@ -286,9 +301,13 @@ impl Behind {
     }
 }
 
-/// Counts records that begin behind places in a WAL. A torn value may hold what looks like a record; of those that were written
-/// after it the sequence numbers are larger.
-fn count(number: FileNumber, file: &Arc<dyn File>, places: &mut BTreeMap<Option<u64>, Behind>) -> Result<()> {
+/// Counts records that begin behind places in a WAL. A torn value may hold what looks like a
+/// record; of those that were written after it the sequence numbers are larger.
+fn count(
+    number: FileNumber,
+    file: &Arc<dyn File>,
+    places: &mut BTreeMap<Option<u64>, Behind>,
+) -> Result<()> {
     let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
     let mut reader = Reader::with_options(file.clone(), number, options);
     let mut last: Option<SequenceNumber> = None;

@@ -50,7 +50,8 @@ pub enum LogFate {
     HistoryEnds,
     /// The WAL ends here; newer ones count.
     WalEnds,
-    /// What is damaged is passed over, with the rest of its block, and what lies behind that counts.
+    /// What is damaged is passed over, with the rest of its block, and what lies behind that
+    /// counts.
     PassedOver,
     /// Nothing lies behind: a process that died while it wrote leaves a WAL so.
     TornEnd,
@@ -86,7 +87,8 @@ macro_rules! facts {
 facts! {
     /// Facts about a database as a whole.
     DatabaseFacts {
-        /// `healthy`, or since when and why writes are refused: the property `flagstone.background-error`.
+        /// `healthy`, or since when and why writes are refused: the property
+        /// `flagstone.background-error`.
         state: String = "healthy".to_string(),
         /// It is open for writing, and not only looked at.
         is_running: bool = true,
@@ -102,8 +104,8 @@ facts! {
         free_bytes: u64 = u64::MAX,
         /// The option.
         reserved_disk_space: u64 = 0,
-        /// Bytes that the active WAL was to reserve, and found no room for; where the database is not open for writing, that a
-        /// WAL would.
+        /// Bytes that the active WAL was to reserve, and found no room for; where the database is
+        /// not open for writing, that a WAL would.
         wal_reserve_missing: u64 = 0,
         /// Files in the directory that nothing names.
         strays: u64 = 0,
@@ -117,9 +119,11 @@ facts! {
         max_background_jobs: u64 = 2,
         /// Compactions at a time where they have a limit of their own; 0 where they have none.
         max_background_compactions: u64 = 0,
-        /// Bytes a second that the rate limiter allows flushes and compactions; 0 where there is none.
+        /// Bytes a second that the rate limiter allows flushes and compactions; 0 where there is
+        /// none.
         rate_limit: u64 = 0,
-        /// Microseconds for which they have waited for it since the database was opened, all threads together.
+        /// Microseconds for which they have waited for it since the database was opened, all
+        /// threads together.
         rate_limiter_us: u64 = 0,
         /// Bytes of memory that the process may have; the maximum where nobody knows.
         memory_bytes: u64 = u64::MAX,
@@ -127,7 +131,8 @@ facts! {
         max_open_files: u64 = 0,
         /// Tables and blob files.
         files: u64 = 0,
-        /// How often one of them was opened again, as there was no place for it while others were read.
+        /// How often one of them was opened again, as there was no place for it while others were
+        /// read.
         file_reopens: u64 = 0,
         /// Keys written since the database was opened; 0 for one that is only read.
         keys_written: u64 = 0,
@@ -143,7 +148,8 @@ facts! {
         memtable_bytes_max: u64 = 0,
         /// How often that limit began to hold writers up since the database was opened.
         held_up_by_all_memtables: u64 = 0,
-        /// Bytes of values that were written to blob files since then, not counting those that were moved there.
+        /// Bytes of values that were written to blob files since then, not counting those that were
+        /// moved there.
         blob_written_bytes: u64 = 0,
         /// Bytes of values that were moved from blob file to blob file since then.
         blob_moved_bytes: u64 = 0,
@@ -151,7 +157,8 @@ facts! {
         snapshot_seconds: u64 = 0,
         /// How many operations were written since it was taken.
         snapshot_writes: u64 = 0,
-        /// Bytes of their keys and values, by what writes have had on average since the database was opened.
+        /// Bytes of their keys and values, by what writes have had on average since the database
+        /// was opened.
         snapshot_write_bytes: u64 = 0,
         /// Where it was taken.
         snapshot_taken_at: String = String::new(),
@@ -165,10 +172,11 @@ facts! {
         cache_misses: u64 = 0,
         /// Blocks that it dropped to make room.
         cache_evictions: u64 = 0,
-        /// Bytes of indexes and filters that go through the block cache as a whole (`cache_index_and_filter_blocks`), and are
-        /// not pinned.
+        /// Bytes of indexes and filters that go through the block cache as a whole
+        /// (`cache_index_and_filter_blocks`), and are not pinned.
         cached_index_bytes: u64 = 0,
-        /// Bytes of replaced memtables and files that the iterator keeps that keeps most; 0 where none keeps any.
+        /// Bytes of replaced memtables and files that the iterator keeps that keeps most; 0 where
+        /// none keeps any.
         iterator_kept_bytes: u64 = 0,
         /// Seconds for which it has been there.
         iterator_seconds: u64 = 0,
@@ -190,8 +198,8 @@ facts! {
         compaction_style: CompactionStyle = CompactionStyle::Level,
         /// Entries of the tables, deletions among them, but not those of ranges.
         entries: u64 = 0,
-        /// Deletions, but for those that compactions take along before long: where these run by themselves, those of tables that
-        /// were written less than ten minutes ago.
+        /// Deletions, but for those that compactions take along before long: where these run by
+        /// themselves, those of tables that were written less than ten minutes ago.
         deletions: u64 = 0,
         /// Tables of which more than half of the entries are such deletions.
         deletion_tables: u64 = 0,
@@ -215,7 +223,8 @@ facts! {
         soft_pending_compaction_bytes_limit: u64 = 64 << 30,
         /// See the option.
         hard_pending_compaction_bytes_limit: u64 = 256 << 30,
-        /// Bytes of memtables, with their values in blob files; where the database is not open for writing, what WALs hold.
+        /// Bytes of memtables, with their values in blob files; where the database is not open for
+        /// writing, what WALs hold.
         unflushed_bytes: u64 = 0,
         /// Full memtables that are not flushed.
         unflushed_memtables: u64 = 0,
@@ -229,7 +238,8 @@ facts! {
         target_file_size_base: u64 = 64 << 20,
         /// The most that one compaction may write before it gives anything back.
         scratch_bytes: u64 = 0,
-        /// How often full memtables that waited for their flush began to hold writers up since the database was opened.
+        /// How often full memtables that waited for their flush began to hold writers up since the
+        /// database was opened.
         held_up_by_memtables: u64 = 0,
         /// How often tables in level 0, or sorted runs, did.
         held_up_by_level0: u64 = 0,
@@ -249,7 +259,8 @@ facts! {
         max_size_amplification_percent: u64 = 200,
         /// With FIFO compaction, bytes of what counts for the limit.
         fifo_bytes: u64 = 0,
-        /// Bytes that would go with the table with which most would, those of blob files if they count for the limit.
+        /// Bytes that would go with the table with which most would, those of blob files if they
+        /// count for the limit.
         largest_drop_bytes: u64 = 0,
         /// Tables that were flushed before all that are there are gone.
         oldest_are_gone: bool = false,
@@ -271,7 +282,8 @@ facts! {
         blob_waste_delays_at: u64 = 0,
         /// Values in blob files, garbage among them.
         blob_values: u64 = 0,
-        /// Bytes of values, on average, from which on garbage leaves blob files through holes; none does at the maximum.
+        /// Bytes of values, on average, from which on garbage leaves blob files through holes; none
+        /// does at the maximum.
         holes_from: u64 = 8 << 10,
         /// See the option.
         max_space_amplification: f64 = 1.3,

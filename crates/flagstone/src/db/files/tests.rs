@@ -14,8 +14,11 @@ fn a_table_in_the_place_of_another_is_refused() {
         db.put("key", value).unwrap();
         db.flush_all().unwrap();
     }
-    let paths: Vec<_> =
-        db.live_files().iter().map(|file| file_name::table(directory.path(), file.number)).collect();
+    let paths: Vec<_> = db
+        .live_files()
+        .iter()
+        .map(|file| file_name::table(directory.path(), file.number))
+        .collect();
     db.close().unwrap();
     drop(db);
     let [first, second] = &paths[..] else { panic!("two tables, not {paths:?}") };
@@ -44,7 +47,8 @@ fn what_is_discarded_leaves_no_filter_in_memory() {
     (0..100).for_each(|_| assert!(db.get("key").unwrap().is_some()));
     let (inner, family) = (db.inner(), &db.default_column_family().0);
     let memtable = family.current.load().mem.clone();
-    let output = inner.jobs.write_level0(family, &[memtable], TableFileCreationReason::Flush).unwrap();
+    let output =
+        inner.jobs.write_level0(family, &[memtable], TableFileCreationReason::Flush).unwrap();
     assert_eq!(inner.tables.key_filters.lock().len(), 1);
     inner.jobs.discard(family, &output);
     assert!(inner.tables.key_filters.lock().is_empty());

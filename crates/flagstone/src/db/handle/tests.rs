@@ -3,7 +3,8 @@ use crate::base::allocator::RELEASES;
 use crate::env::Env;
 use crate::options::Options;
 
-/// The C library kept for good what threads that were gone had freed: 44 MiB of what a load of 350 MB took.
+/// The C library kept for good what threads that were gone had freed: 44 MiB of what a load of 350
+/// MB took.
 #[test]
 fn what_a_large_database_had_goes_back_to_the_system() {
     for (entries, asked) in [(1_000, 0), (24_000, 1)] {

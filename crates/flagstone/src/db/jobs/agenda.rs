@@ -1,14 +1,19 @@
-//! Which families background work looks at: those in which something has changed, not all of ten thousand for each flush.
+//! Which families background work looks at: those in which something has changed, not all of ten
+//! thousand for each flush.
 //!
-//! Whoever changes a family's memtables, tables, options or jobs notes it ([`State::note`]), under the state lock.
+//! Whoever changes a family's memtables, tables, options or jobs notes it ([`State::note`]), under
+//! the state lock.
 //!
 //! **Invariants.**
 //! - `waiting` has every family with an immutable memtable, under the WAL of its oldest.
-//! - A family that is not in `compact` wanted no compaction when it was looked at last. What has come since without a word, by
-//!   time, or as snapshots and readers went, is found every two seconds, when all are put there.
-//! - `pressures` has what every family that is not in `moved` asks of writers, but for what grows without a word: a memtable that
-//!   is filled, and values in blob files where there is garbage. Families with such are in `growing`, and looked at in turn.
-//! - `with_garbage` has every family with dead values in blob files, and every one that is about to give holes to its own.
+//! - A family that is not in `compact` wanted no compaction when it was looked at last. What has
+//!   come since without a word, by time, or as snapshots and readers went, is found every two
+//!   seconds, when all are put there.
+//! - `pressures` has what every family that is not in `moved` asks of writers, but for what grows
+//!   without a word: a memtable that is filled, and values in blob files where there is garbage.
+//!   Families with such are in `growing`, and looked at in turn.
+//! - `with_garbage` has every family with dead values in blob files, and every one that is about to
+//!   give holes to its own.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +29,8 @@ use crate::manifest::Version;
 /// After how long all families are looked at for compactions, in microseconds.
 const ALL_US: u64 = 2_000_000;
 
-/// So many families that may ask for more than they did are looked at together with one that has changed. Where there are no
-/// more, it is all of them.
+/// So many families that may ask for more than they did are looked at together with one that has
+/// changed. Where there are no more, it is all of them.
 const IN_TURN: usize = 32;
 
 /// Lists of families, each in the order in which they are served.
@@ -105,7 +110,8 @@ impl Agenda {
         self.rested_at.replace(now) != Some(now)
     }
 
-    /// The families of which it is to be worked out what they ask of writers: those that have changed, and some others.
+    /// The families of which it is to be worked out what they ask of writers: those that have
+    /// changed, and some others.
     pub(in crate::db) fn take_moved(&mut self) -> BTreeSet<ColumnFamilyId> {
         let mut moved = std::mem::take(&mut self.moved);
         let behind = self.growing.range((Bound::Excluded(self.had_turn), Bound::Unbounded));
@@ -167,7 +173,9 @@ impl State {
         let is_due = |before: u64| now_us.saturating_sub(before) >= ALL_US;
         if self.agenda.all_at_us.is_none_or(is_due) {
             self.agenda.all_at_us = Some(now_us);
-            self.families.iter_mut().for_each(|(id, known)| self.agenda.note_for_compaction(*id, known));
+            self.families
+                .iter_mut()
+                .for_each(|(id, known)| self.agenda.note_for_compaction(*id, known));
         }
     }
 
@@ -180,7 +188,8 @@ impl State {
     /// Takes a family out of everything.
     pub(in crate::db) fn remove_family(&mut self, id: ColumnFamilyId) -> Option<FamilyState> {
         let known = self.families.remove(&id)?;
-        let Agenda { waiting, compact, moved, growing, with_garbage, pressures, .. } = &mut self.agenda;
+        let Agenda { waiting, compact, moved, growing, with_garbage, pressures, .. } =
+            &mut self.agenda;
         known.listed.waiting.map(|wal| waiting.remove(&(wal, id)));
         known.listed.compact.map(|files| compact.remove(&(Reverse(files), id)));
         [moved, growing, with_garbage].into_iter().for_each(|list| {

@@ -54,7 +54,9 @@ pub(in crate::db) struct Workers {
 
 impl Workers {
     pub(in crate::db) fn new(options: &Options) -> Self {
-        let own = || BackgroundThreads::of(own_threads(options), options.background_niceness, &options.env);
+        let own = || {
+            BackgroundThreads::of(own_threads(options), options.background_niceness, &options.env)
+        };
         Self {
             threads: options.background_threads.clone().unwrap_or_else(|| Arc::new(own())),
             is_shared: options.background_threads.is_some(),
@@ -64,7 +66,8 @@ impl Workers {
         }
     }
 
-    /// Has them look for work, or, where they do so already, as many of them as the settings want now.
+    /// Has them look for work, or, where they do so already, as many of them as the settings want
+    /// now.
     fn join(&self, inner: &Arc<Jobs>) -> Result<()> {
         let mut member = self.member.lock();
         // Once the database is closing nobody would let them go.
@@ -107,7 +110,8 @@ impl Workers {
         &self.seats
     }
 
-    /// The caller sleeps until they have come further, for as long as it has this: what they do does not give way meanwhile.
+    /// The caller sleeps until they have come further, for as long as it has this: what they do
+    /// does not give way meanwhile.
     pub(in crate::db) fn sleep_for_them(&self) -> Asleep<'_> {
         self.threads.sleepers().enter()
     }
@@ -131,9 +135,11 @@ fn own_threads(options: &Options) -> [usize; 2] {
     }
 }
 
-/// What `max_background_flushes` and `max_background_compactions` say, if one of them says anything.
+/// What `max_background_flushes` and `max_background_compactions` say, if one of them says
+/// anything.
 pub(in crate::db) fn jobs_apart(settings: &DbSettings) -> Option<JobLimits> {
-    let [flushes, compactions] = [settings.max_background_flushes, settings.max_background_compactions];
+    let [flushes, compactions] =
+        [settings.max_background_flushes, settings.max_background_compactions];
     let is_said = flushes != -1 || compactions != -1;
     is_said.then(|| JobLimits::apart(flushes.max(1) as usize, compactions.max(1) as usize))
 }
@@ -160,7 +166,8 @@ impl Member for Jobs {
                     }
                     Role::Compaction => self.purge_obsolete_files(),
                 }
-                // Asked again when the tree changes; the time serves what only time brings about (TTL, dropped iterators).
+                // Asked again when the tree changes; the time serves what only time brings about
+                // (TTL, dropped iterators).
                 Next::After(if self.disk.reserve.is_released() { RETRY } else { IDLE })
             }
             Err(_) => Next::After(RETRY),
@@ -181,8 +188,9 @@ impl Member for Jobs {
 }
 
 impl Db {
-    /// Does one flush or compaction in the calling thread; whether there was one to do. Only where the environment has
-    /// no worker threads ([`crate::env::Spawn::choose_step`]); elsewhere the workers do it and this does nothing.
+    /// Does one flush or compaction in the calling thread; whether there was one to do. Only where
+    /// the environment has no worker threads ([`crate::env::Spawn::choose_step`]); elsewhere the
+    /// workers do it and this does nothing.
     ///
     /// # Errors
     /// Those of the flush or compaction, which the database has taken note of as of a worker's.
@@ -192,10 +200,12 @@ impl Db {
 }
 
 impl Db {
-    /// Tries at once whether there is space again for what suspended writes; the database does so twice a second by itself.
+    /// Tries at once whether there is space again for what suspended writes; the database does so
+    /// twice a second by itself.
     ///
     /// # Errors
-    /// Why writes are refused still: a full disk, or what only reopening helps against (subcode `Poisoned`).
+    /// Why writes are refused still: a full disk, or what only reopening helps against (subcode
+    /// `Poisoned`).
     pub fn resume(&self) -> Result<()> {
         let inner = self.inner();
         inner.context.check_open()?;
@@ -222,8 +232,9 @@ impl Jobs {
 
     /// [`Self::run_one`], whose failures and panics are noted for the writers.
     fn attempt_one(&self, role: Role) -> Result<bool> {
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.run_one(role)))
-            .unwrap_or_else(|_| Err(Error::new(Code::Aborted, format!("a {role:?} worker panicked"))));
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.run_one(role))).unwrap_or_else(|_| {
+            Err(Error::new(Code::Aborted, format!("a {role:?} worker panicked")))
+        });
         outcome.inspect_err(|error| self.background_failed(role, error))
     }
 
@@ -231,7 +242,8 @@ impl Jobs {
         let Some(choice) = self.context.env.spawner.choose_step(2) else { return Ok(false) };
         let mut roles = [Role::Flush, Role::Compaction];
         roles.rotate_left(choice);
-        let outcome = roles.into_iter().try_fold(false, |worked, role| Ok(worked || self.attempt_one(role)?));
+        let outcome =
+            roles.into_iter().try_fold(false, |worked, role| Ok(worked || self.attempt_one(role)?));
         if let Ok(false) = outcome {
             self.purge_obsolete_files();
         }
@@ -239,7 +251,8 @@ impl Jobs {
         outcome
     }
 
-    /// Does one piece of work of that role; whether there was any. Where the database is open read-only there is none.
+    /// Does one piece of work of that role; whether there was any. Where the database is open
+    /// read-only there is none.
     ///
     /// # Errors
     /// Those of the flush or compaction.
@@ -264,7 +277,8 @@ impl Jobs {
         match role {
             // How that ends which goes on is not known yet.
             Role::Flush if !worked && self.tree.is_flushing() => {}
-            // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
+            // Also where nothing was left to flush, as the family that found no room was dropped:
+            // nobody else would.
             Role::Flush => {
                 self.disk.resume_writes();
                 self.options_file.write_due_options_file();
@@ -274,9 +288,13 @@ impl Jobs {
         Ok(worked)
     }
 
-    /// Does the work of a job; a panic becomes an error that poisons the database, so that whoever runs the job can put
-    /// its own marks back.
-    pub(in crate::db) fn guarded<T>(&self, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Does the work of a job; a panic becomes an error that poisons the database, so that whoever
+    /// runs the job can put its own marks back.
+    pub(in crate::db) fn guarded<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Sometimes::JobPanicked.reached();
             let error = Error::new(Code::Aborted, format!("a {what} panicked"));
@@ -293,8 +311,9 @@ impl Jobs {
         }
     }
 
-    /// A full disk, or too many open files, does not stop writes for a compaction's sake: it is tried again, and only who must
-    /// wait for it hears of that. A flush that finds no room does: its memtables cannot go anywhere.
+    /// A full disk, or too many open files, does not stop writes for a compaction's sake: it is
+    /// tried again, and only who must wait for it hears of that. A flush that finds no room does:
+    /// its memtables cannot go anywhere.
     fn background_failed(&self, role: Role, error: &Error) {
         let given_up = matches!(error.code(), Code::ShutdownInProgress | Code::ColumnFamilyDropped);
         let lacks_something = error.subcode() == SubCode::NoSpace || is_out_of_descriptors(error);

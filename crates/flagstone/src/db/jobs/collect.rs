@@ -14,10 +14,12 @@ use crate::options::{
 };
 
 impl Db {
-    /// Brings the blob files of a family down to `max_space_amplification`, and returns when that is done.
+    /// Brings the blob files of a family down to `max_space_amplification`, and returns when that
+    /// is done.
     ///
-    /// Where compactions run by themselves, this waits for them. Otherwise, and if the blob files take more than is allowed, it
-    /// moves all live values to new files. Without `max_space_amplification` nothing is moved.
+    /// Where compactions run by themselves, this waits for them. Otherwise, and if the blob files
+    /// take more than is allowed, it moves all live values to new files. Without
+    /// `max_space_amplification` nothing is moved.
     ///
     /// # Errors
     /// As [`Db::compact_range`] and [`Db::wait_for_compactions`].

@@ -1,10 +1,12 @@
-//! Compaction: the picker says which files, this file moves or rewrites them and installs the result.
+//! Compaction: the picker says which files, this file moves or rewrites them and installs the
+//! result.
 //!
 //! 1. Under the state lock: for each family ask the picker for a plan; mark its inputs.
-//! 2. A plan whose files may move as they are is one version edit. One whose files go reads them at most (`dropping`). Any other
-//!    is a job (`output`), run without the lock.
-//! 3. Under the lock again: one version edit removes the inputs and adds the outputs; readers get the new version;
-//!    the inputs are removed from the disk when the last reader that has them is gone.
+//! 2. A plan whose files may move as they are is one version edit. One whose files go reads them at
+//!    most (`dropping`). Any other is a job (`output`), run without the lock.
+//! 3. Under the lock again: one version edit removes the inputs and adds the outputs; readers get
+//!    the new version; the inputs are removed from the disk when the last reader that has them is
+//!    gone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +15,8 @@ use super::job::{Inherited, JobOutput, JobPace, JobSpec, OutputPlace};
 use super::part::{PartRange, epochs};
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
-    CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber,
-    Sometimes, TableFileCreationReason, TruncatedRangeTombstones,
+    CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result,
+    SequenceNumber, Sometimes, TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
@@ -51,7 +53,11 @@ pub(in crate::db) struct CompactionJob {
 }
 
 impl CompactionJob {
-    pub(in crate::db) fn new(family: Arc<Family>, version: Arc<Version>, plan: CompactionPlan) -> Self {
+    pub(in crate::db) fn new(
+        family: Arc<Family>,
+        version: Arc<Version>,
+        plan: CompactionPlan,
+    ) -> Self {
         Self {
             family,
             version,
@@ -90,13 +96,15 @@ impl Jobs {
         let outcome = self.guarded("compaction", || self.run_and_install(&job));
         // Nobody else picks these inputs, and the next plan is another one.
         let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
-        // Who waits for compactions to end removes their inputs then: the job must not hold them any longer.
+        // Who waits for compactions to end removes their inputs then: the job must not hold them
+        // any longer.
         let held = Mutant::HoldInputsBeyondEnd.is_on().then(|| job.version.clone());
         drop(job);
         self.tree.end_compaction();
         drop(held);
         if outcome.is_ok() && (takes_turn || self.tree.goes_on_in_pieces(family)) {
-            // The next takes the room that this one frees: also where another thread is about to remove its inputs.
+            // The next takes the room that this one frees: also where another thread is about to
+            // remove its inputs.
             self.purge_all_obsolete_files();
         }
         if takes_turn {
@@ -110,12 +118,15 @@ impl Jobs {
     pub(in crate::db) fn is_given_up(&self, job: &CompactionJob, error: &Error) -> bool {
         // What was set aside for the sake of snapshots, another thread may have taken back since.
         let waits_for_snapshots = job.is_outnumbered.load(Ordering::Relaxed);
-        waits_for_snapshots || job.is_in_vain.load(Ordering::Relaxed) || self.tree.is_set_aside(error)
+        waits_for_snapshots
+            || job.is_in_vain.load(Ordering::Relaxed)
+            || self.tree.is_set_aside(error)
     }
 
-    /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote. A comparator of the application may panic
-    /// also where these become part of the tree: the inputs stay marked then, and the database is poisoned, so that nobody waits
-    /// for them. The compaction itself has ended all the same, for which closing waits.
+    /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote. A comparator
+    /// of the application may panic also where these become part of the tree: the inputs stay
+    /// marked then, and the database is poisoned, so that nobody waits for them. The compaction
+    /// itself has ended all the same, for which closing waits.
     pub(in crate::db) fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         let outcome = self.guarded("compaction", || self.run_and_install(job));
         self.tree.end_compaction();
@@ -128,7 +139,8 @@ impl Jobs {
         let outcome = match job.plan.trivial_move {
             true => Ok(JobOutput::default()),
             false if job.plan.drops_inputs => self.guarded("compaction", || self.drop_inputs(job)),
-            // A filter or merge operator of the application may panic: the inputs must be let go all the same.
+            // A filter or merge operator of the application may panic: the inputs must be let go
+            // all the same.
             false => self.guarded("compaction", || self.rewrite(job)),
         };
         if let Some(control) = &job.control {
@@ -143,7 +155,8 @@ impl Jobs {
         outcome
     }
 
-    /// What comes after a compaction that somebody asked for: its space is free and its events are told when the call returns.
+    /// What comes after a compaction that somebody asked for: its space is free and its events are
+    /// told when the call returns.
     pub(in crate::db) fn end_asked_for<T>(&self, outcome: Result<T>) -> Result<T> {
         self.purge_all_obsolete_files();
         self.disk.regain_reserve();
@@ -160,9 +173,10 @@ impl Jobs {
             for (_, file) in job.plan.files() {
                 tables = tables.saturating_add(file.meta.size);
                 // What is wrong with it the compaction will say.
-                let properties = self.tables.open(&job.family, file).map(|table| table.properties());
-                let of_table =
-                    properties.map_or(0, |read| read.raw_key_size.saturating_add(read.raw_value_size));
+                let properties =
+                    self.tables.open(&job.family, file).map(|table| table.properties());
+                let of_table = properties
+                    .map_or(0, |read| read.raw_key_size.saturating_add(read.raw_value_size));
                 entries = entries.saturating_add(of_table);
             }
         }
@@ -187,7 +201,8 @@ impl Jobs {
     /// Merges the inputs into new files.
     pub(in crate::db) fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
-        let spec = self.spec_of(job, self.tombstones_of_inputs(job)?, self.inputs_flushed_until(job)?);
+        let spec =
+            self.spec_of(job, self.tombstones_of_inputs(job)?, self.inputs_flushed_until(job)?);
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
         let (oldest, begun_us) = (self.tree.oldest_snapshot(), self.context.env.clock.now_us());
@@ -199,7 +214,8 @@ impl Jobs {
         })?;
         output.counts.micros = self.context.env.clock.now_us().saturating_sub(begun_us);
         if plan.bottommost {
-            let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
+            let kept =
+                output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
             output.settled = kept.map(|table| table.number).collect();
         }
         let read = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
@@ -227,16 +243,22 @@ impl Jobs {
         if job.plan.output_level == 0 && count > 1 {
             // Each part has read all.
             let mut output = output;
-            output.tables.iter_mut().zip(epochs(job)).for_each(|(table, epoch)| table.epoch_number = epoch);
+            output
+                .tables
+                .iter_mut()
+                .zip(epochs(job))
+                .for_each(|(table, epoch)| table.epoch_number = epoch);
             return Ok((output, count as u64));
         }
-        let is_all = if count == 1 { Ok(true) } else { self.is_all_read(job, output.counts.entries_read) };
+        let is_all =
+            if count == 1 { Ok(true) } else { self.is_all_read(job, output.counts.entries_read) };
         if matches!(is_all, Ok(true)) {
             return Ok((output, count as u64));
         }
         self.discard(&job.family, &output);
         is_all?;
-        // A table has keys beyond its bounds, or more or fewer than it says: nothing is left out where there is one part.
+        // A table has keys beyond its bounds, or more or fewer than it says: nothing is left out
+        // where there is one part.
         Ok((self.run_job(spec, |_| self.parts_of(job, vec![PartRange::default()]))?, 1))
     }
 
@@ -300,7 +322,9 @@ impl Jobs {
         let options = job.family.options.load();
         let settings = BlobGcSettings {
             enabled: job.blob_gc.unwrap_or(options.enable_blob_garbage_collection),
-            age_cutoff: job.blob_gc_age_cutoff.unwrap_or(options.blob_garbage_collection_age_cutoff),
+            age_cutoff: job
+                .blob_gc_age_cutoff
+                .unwrap_or(options.blob_garbage_collection_age_cutoff),
             force_threshold: options.blob_garbage_collection_force_threshold,
         };
         let mut emptied = gc_candidates(&settings, &pick::blob_usage(&job.version));
@@ -323,7 +347,8 @@ fn note_kind(plan: &CompactionPlan) {
     }
 }
 
-/// FIFO compaction goes by age: its tables do not become younger by being rewritten. 0 for the time of writing.
+/// FIFO compaction goes by age: its tables do not become younger by being rewritten. 0 for the time
+/// of writing.
 fn kept_creation_time(job: &CompactionJob) -> u64 {
     if job.family.options.load().compaction_style != CompactionStyle::Fifo {
         return 0;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::compact::CompactionJob;
 use crate::base::{Error, FileNumber, Result};
-use crate::compaction::pick::{CompactionPlan, OutputCompression, in_the_way, path_of_level, plan_files};
+use crate::compaction::pick::{
+    CompactionPlan, OutputCompression, in_the_way, path_of_level, plan_files,
+};
 use crate::db::Db;
 use crate::db::family::ColumnFamily;
 use crate::db::settings::leveled_settings;
@@ -13,9 +15,10 @@ use crate::manifest::Version;
 use crate::options::{CompactFilesOptions, CompactionStyle};
 
 impl Db {
-    /// Compacts tables of a family into `output_level`, with those that must go with them: all between them and, in the levels
-    /// on the way, all that overlap. Returns the numbers of the tables that were written. [`Db::live_files`] lists what there
-    /// is; with `disable_auto_compactions` nobody else compacts.
+    /// Compacts tables of a family into `output_level`, with those that must go with them: all
+    /// between them and, in the levels on the way, all that overlap. Returns the numbers of the
+    /// tables that were written. [`Db::live_files`] lists what there is; with
+    /// `disable_auto_compactions` nobody else compacts.
     ///
     /// ```
     /// # use flagstone::db::Db;
@@ -38,10 +41,11 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument`: no table, one that is not there or lies below the output level, a level or directory that is not
-    /// there; a level other than 0 in FIFO compaction. `Aborted`: another compaction is in the way (in universal compaction also
-    /// one that takes the room that is there once for merging the oldest run). `Incomplete`: canceled.
-    /// `Corruption` or `IoError` of the rewriting. `ColumnFamilyDropped`.
+    /// `InvalidArgument`: no table, one that is not there or lies below the output level, a level
+    /// or directory that is not there; a level other than 0 in FIFO compaction. `Aborted`: another
+    /// compaction is in the way (in universal compaction also one that takes the room that is there
+    /// once for merging the oldest run). `Incomplete`: canceled. `Corruption` or `IoError` of the
+    /// rewriting. `ColumnFamilyDropped`.
     pub fn compact_files(
         &self,
         family: &ColumnFamily,
@@ -59,13 +63,16 @@ impl Db {
         })?;
         let Some((job, ())) = planned else { return Ok(Vec::new()) };
         if let Some(control) = &options.control {
-            control.begin(job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add));
+            control.begin(
+                job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add),
+            );
         }
         let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
         let outcome = inner.jobs.run_compaction(&job);
         drop(job);
         if takes_turn {
-            // Its turn ends when what it replaced is removed, and before anybody is told of it, who may ask for another.
+            // Its turn ends when what it replaced is removed, and before anybody is told of it, who
+            // may ask for another.
             inner.jobs.purge_all_obsolete_files();
             inner.tree.end_turn(family, true);
         }
@@ -89,7 +96,8 @@ impl Db {
         let version = family.0.current.load().version.clone();
         let common = leveled_settings(&settings, &version.paths);
         let paths = family.0.paths.directories().len();
-        let path_id = options.output_path_id.unwrap_or_else(|| path_of_level(&common, output_level));
+        let path_id =
+            options.output_path_id.unwrap_or_else(|| path_of_level(&common, output_level));
         if path_id as usize >= paths {
             return Err(Error::invalid_argument(format!(
                 "output_path_id {path_id} is too large: the column family has {paths} path(s)"
@@ -119,10 +127,11 @@ impl Db {
     }
 }
 
-/// Whether tables of the oldest run are among the inputs: as all runs, or a piece or part of them, they may be as large as all
-/// others together.
+/// Whether tables of the oldest run are among the inputs: as all runs, or a piece or part of them,
+/// they may be as large as all others together.
 fn holds_oldest(plan: &CompactionPlan, version: &Version) -> bool {
     let Some(bottom) = version.last_level_with_files() else { return false };
     let oldest = version.levels[0].last().map(|file| file.number());
-    plan.files().any(|(level, file)| level == bottom && (bottom > 0 || Some(file.number()) == oldest))
+    plan.files()
+        .any(|(level, file)| level == bottom && (bottom > 0 || Some(file.number()) == oldest))
 }

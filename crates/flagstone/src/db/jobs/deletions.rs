@@ -1,12 +1,15 @@
 //! Deletions that wait in memtables, and what range deletions free.
 //!
-//! What a table's deletions free is left to compactions (`compaction/pick/deletions.rs`). For these to see them, a memtable that
-//! was not written to for `deletion_compaction_delay`, or has had deletions for three times as long, is flushed, if it deletes as
-//! much as would be worth its while: a tenth of the family's data, or as much as a full memtable holds. Range deletions that
-//! leave nothing of that much are not waited with: it costs nothing but the flush to drop whole tables.
+//! What a table's deletions free is left to compactions (`compaction/pick/deletions.rs`). For these
+//! to see them, a memtable that was not written to for `deletion_compaction_delay`, or has had
+//! deletions for three times as long, is flushed, if it deletes as much as would be worth its
+//! while: a tenth of the family's data, or as much as a full memtable holds. Range deletions that
+//! leave nothing of that much are not waited with: it costs nothing but the flush to drop whole
+//! tables.
 //!
-//! Values in blob files that smaller ones take the place of count as deleted, where `max_space_amplification` bounds these files:
-//! such a memtable is long in filling up, and nobody would learn meanwhile that there is garbage.
+//! Values in blob files that smaller ones take the place of count as deleted, where
+//! `max_space_amplification` bounds these files: such a memtable is long in filling up, and nobody
+//! would learn meanwhile that there is garbage.
 
 use std::sync::Arc;
 
@@ -26,11 +29,13 @@ const WORTHWHILE: u64 = 10;
 /// Deletions in a memtable that is still written to wait for so many times the delay.
 const PATIENCE: u64 = 3;
 
-/// Range deletions that free one part in so many of `write_buffer_size`, and a worthwhile part of the data, do not wait.
+/// Range deletions that free one part in so many of `write_buffer_size`, and a worthwhile part of
+/// the data, do not wait.
 const AT_ONCE: u64 = 16;
 
 impl Jobs {
-    /// Flushes memtables with deletions that are worth it and have waited long enough; whether there were any.
+    /// Flushes memtables with deletions that are worth it and have waited long enough; whether
+    /// there were any.
     ///
     /// # Errors
     /// What has poisoned the database.
@@ -43,7 +48,9 @@ impl Jobs {
         for (family, due) in due {
             let current = family.current.load_full();
             let (version, mem) = (&current.version, &current.mem);
-            if self.frees_much(&family, version, mem, due) || self.frees_blobs(&family, version, mem, due) {
+            if self.frees_much(&family, version, mem, due)
+                || self.frees_blobs(&family, version, mem, due)
+            {
                 match self.flush_families(std::slice::from_ref(&family), false) {
                     Ok(()) => flushed = true,
                     Err(error) => self.put_off_flush(error)?,
@@ -53,8 +60,8 @@ impl Jobs {
         Ok(flushed)
     }
 
-    /// Nobody waits for such a flush, and the next deletion brings it up again: that its WAL could not be begun is no failure.
-    /// What is one has poisoned the database already.
+    /// Nobody waits for such a flush, and the next deletion brings it up again: that its WAL could
+    /// not be begun is no failure. What is one has poisoned the database already.
     fn put_off_flush(&self, error: Error) -> Result<()> {
         if self.context.poison.is_fatal() || error.code() == Code::ShutdownInProgress {
             return Err(error);
@@ -68,10 +75,13 @@ impl Jobs {
         // What tables say of values in blob files is as much as the tables are.
         let bytes = version.table_bytes();
         let full = family.options.load().write_buffer_size;
-        let ranges = mem.needed_range_tombstones(&[]).map_or(Vec::new(), |found| found.for_writing(&[]));
+        let ranges =
+            mem.needed_range_tombstones(&[]).map_or(Vec::new(), |found| found.for_writing(&[]));
         let covered = self.bytes_below(family, version, 0, &ranges);
         match due {
-            Due::Ranges => covered > 0 && covered >= (bytes / WORTHWHILE).min(full).max(full / AT_ONCE),
+            Due::Ranges => {
+                covered > 0 && covered >= (bytes / WORTHWHILE).min(full).max(full / AT_ONCE)
+            }
             Due::All => {
                 let known = version.files().filter_map(|(_, file)| table_stats(file));
                 let entries = known.fold(0u64, |sum, stats| sum.saturating_add(stats.entries));
@@ -85,14 +95,22 @@ impl Jobs {
 }
 
 impl Jobs {
-    /// Whether the memtable takes the place of much in blob files, and of twice what it has in memory itself.
-    fn frees_blobs(&self, family: &Arc<Family>, version: &Version, mem: &Generation, due: Due) -> bool {
+    /// Whether the memtable takes the place of much in blob files, and of twice what it has in
+    /// memory itself.
+    fn frees_blobs(
+        &self,
+        family: &Arc<Family>,
+        version: &Version,
+        mem: &Generation,
+        due: Due,
+    ) -> bool {
         let bounds_space = bounds_blob_space(&family.options.load());
         if due != Due::All || !bounds_space || version.blob_files.is_empty() {
             return false;
         }
         let blobs = || version.blob_files.values();
-        let records = blobs().map(|blob| blob.file.meta.total_count.saturating_sub(blob.garbage_count));
+        let records =
+            blobs().map(|blob| blob.file.meta.total_count.saturating_sub(blob.garbage_count));
         let records = records.fold(0, u64::saturating_add);
         // As few as that are not looked up.
         if mem.num_entries().saturating_mul(WORTHWHILE) < records {
@@ -116,7 +134,8 @@ fn bounds_blob_space(options: &ColumnFamilyOptions) -> bool {
 /// Which deletions of a memtable have waited long enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
-    /// Those of ranges, of which there are many more than when they were last looked at: they may leave nothing of whole tables.
+    /// Those of ranges, of which there are many more than when they were last looked at: they may
+    /// leave nothing of whole tables.
     Ranges,
     All,
 }
@@ -136,8 +155,8 @@ pub(in crate::db) struct WaitingDeletions {
 }
 
 impl WaitingDeletions {
-    /// What has waited long enough in a memtable that ends with `last` and has so many range deletions. Says so once for each
-    /// state of the memtable.
+    /// What has waited long enough in a memtable that ends with `last` and has so many range
+    /// deletions. Says so once for each state of the memtable.
     fn due(&mut self, last: SequenceNumber, ranges: usize, now: u64, delay: u64) -> Option<Due> {
         if self.last != last {
             (self.last, self.written_at) = (last, now);
@@ -169,7 +188,8 @@ fn due(known: &mut FamilyState, now: u64) -> Option<Due> {
         let has_blobs = !known.family.current.load().version.blob_files.is_empty();
         bounds_blob_space(&options) && has_blobs && known.mem.num_entries() > 0
     };
-    let compacts = compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
+    let compacts =
+        compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
     if !compacts || delay == 0 || !(deletes || overwrites()) {
         known.waiting_deletions = WaitingDeletions::default();
         return None;
@@ -179,8 +199,9 @@ fn due(known: &mut FamilyState, now: u64) -> Option<Due> {
 }
 
 impl Jobs {
-    /// About how many bytes of the tables below `level` these tombstones cover, ascending and disjoint but for older ones of the
-    /// same range; in level 0, of all tables. Opens those that are covered in part.
+    /// About how many bytes of the tables below `level` these tombstones cover, ascending and
+    /// disjoint but for older ones of the same range; in level 0, of all tables. Opens those that
+    /// are covered in part.
     pub(in crate::db) fn bytes_below(
         &self,
         family: &Family,
@@ -190,7 +211,8 @@ impl Jobs {
     ) -> u64 {
         let (Some(first), Some(last)) = (tombstones.first(), tombstones.last()) else { return 0 };
         let levels = if level == 0 { 0 } else { level + 1 }..version.levels.len();
-        let overlapping = |level| version.files_overlapping(level, Some(&first.start), Some(&last.end));
+        let overlapping =
+            |level| version.files_overlapping(level, Some(&first.start), Some(&last.end));
         let files = levels.flat_map(overlapping);
         let covered = files.map(|file| {
             self.covered_bytes(family, &file, tombstones).unwrap_or_else(|error| {
@@ -203,11 +225,17 @@ impl Jobs {
         covered.fold(0, u64::saturating_add)
     }
 
-    fn covered_bytes(&self, family: &Family, file: &TableFile, tombstones: &[RangeTombstone]) -> Result<u64> {
+    fn covered_bytes(
+        &self,
+        family: &Family,
+        file: &TableFile,
+        tombstones: &[RangeTombstone],
+    ) -> Result<u64> {
         let user = family.comparator();
         let (smallest, largest) = (file.meta.smallest.user_key(), file.meta.largest.user_key());
         let first = tombstones.partition_point(|one| user.compare(&one.end, smallest).is_le());
-        let over = tombstones[first..].partition_point(|one| user.compare(&one.start, largest).is_le());
+        let over =
+            tombstones[first..].partition_point(|one| user.compare(&one.start, largest).is_le());
         let mut covered = 0u64;
         // Where the pieces counted so far end.
         let mut reached: Option<&[u8]> = None;
@@ -216,7 +244,8 @@ impl Jobs {
                 continue;
             }
             reached = Some(end);
-            covered = covered.saturating_add(self.tables.bytes_of_table_between(family, file, start, end)?);
+            covered = covered
+                .saturating_add(self.tables.bytes_of_table_between(family, file, start, end)?);
         }
         Ok(covered.min(file.meta.size))
     }

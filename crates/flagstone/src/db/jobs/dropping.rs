@@ -1,10 +1,12 @@
 //! Compactions that write nothing: their tables go as they are.
 //!
-//! What the tables refer to in blob files is garbage then. It is counted table by table, since only sums are wanted: one window
-//! that is read ahead, and one file open for it, do for any number of tables.
+//! What the tables refer to in blob files is garbage then. It is counted table by table, since only
+//! sums are wanted: one window that is read ahead, and one file open for it, do for any number of
+//! tables.
 //!
-//! FIFO compaction drops also what it cannot read. What is not counted of that does no harm: it drops the oldest tables, and a
-//! blob file goes, whatever its garbage, when no table refers to it or to an older one.
+//! FIFO compaction drops also what it cannot read. What is not counted of that does no harm: it
+//! drops the oldest tables, and a blob file goes, whatever its garbage, when no table refers to it
+//! or to an older one.
 
 use super::compact::CompactionJob;
 use super::job::JobOutput;
@@ -29,7 +31,9 @@ impl Jobs {
             let reads = self.reads_of(job, 1);
             let _window = self.tables.account().hold(MemoryKind::Jobs, reads.0.readahead_size);
             let mut meter = GarbageMeter::new();
-            for (_, file) in job.plan.files().filter(|(_, file)| file.meta.oldest_blob_file.is_some()) {
+            for (_, file) in
+                job.plan.files().filter(|(_, file)| file.meta.oldest_blob_file.is_some())
+            {
                 match self.count_references(job, file, &reads, &mut meter) {
                     Err(error) if job.plan.drops_oldest() && may_be_damage(&error) => {
                         self.tree.note_damage(&job.family, &error);

@@ -1,11 +1,14 @@
-//! Flushing: immutable memtables of a family become one table in level 0, large values go to blob files.
+//! Flushing: immutable memtables of a family become one table in level 0, large values go to blob
+//! files.
 //!
-//! 1. Under the state lock: take all waiting memtables of a family, oldest first; with `atomic_flush`, those of all families.
-//! 2. Without it: merge them through the drop rules into a table (and blob files) a family, several at the same time; sync them,
-//!    sync the directory.
-//! 3. When what is older is in tables, under it again: one version edit adds the files and says which WALs the family
-//!    still needs; readers get the new version in place of the memtables; WALs that no family needs go. Where the flush of what
-//!    is older has failed, the memtables are given back, to be taken together.
+//! 1. Under the state lock: take all waiting memtables of a family, oldest first; with
+//!    `atomic_flush`, those of all families.
+//! 2. Without it: merge them through the drop rules into a table (and blob files) a family, several
+//!    at the same time; sync them, sync the directory.
+//! 3. When what is older is in tables, under it again: one version edit adds the files and says
+//!    which WALs the family still needs; readers get the new version in place of the memtables;
+//!    WALs that no family needs go. Where the flush of what is older has failed, the memtables are
+//!    given back, to be taken together.
 
 use std::sync::Arc;
 
@@ -44,15 +47,20 @@ impl Db {
 
 impl Jobs {
     /// [`DbInner::flush_families`], with no lock held.
-    pub(in crate::db) fn flush_asked_for(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
-        let outcome =
-            self.flush_families(families, wait).inspect_err(|error| self.tree.note_full_disk(error));
+    pub(in crate::db) fn flush_asked_for(
+        &self,
+        families: &[Arc<Family>],
+        wait: bool,
+    ) -> Result<()> {
+        let outcome = self
+            .flush_families(families, wait)
+            .inspect_err(|error| self.tree.note_full_disk(error));
         self.context.events.tell();
         outcome
     }
 
-    /// Switches the memtables of these families (with `atomic_flush`, of all) and, if asked, waits until they are in tables. A
-    /// family that is dropped has nothing to flush.
+    /// Switches the memtables of these families (with `atomic_flush`, of all) and, if asked, waits
+    /// until they are in tables. A family that is dropped has nothing to flush.
     pub(in crate::db) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
         self.disk.check_changeable()?;
         let mut commit = self.pipeline.commit.lock();
@@ -102,8 +110,9 @@ impl Jobs {
                 }
                 Installed::NotYet(kept, before) => {
                     outputs = kept;
-                    // Another flush has what is older, and readers would look there first. If that failed, this one gives its own
-                    // back: whoever takes up the older memtables takes all.
+                    // Another flush has what is older, and readers would look there first. If that
+                    // failed, this one gives its own back: whoever takes up the older memtables
+                    // takes all.
                     Sometimes::FlushWaitedForOlder.reached();
                     drop(seat.take());
                     let goes_on = match before {

@@ -1,4 +1,5 @@
-//! What a flush writes: of each family one table in level 0 (mostly), several families at the same time.
+//! What a flush writes: of each family one table in level 0 (mostly), several families at the same
+//! time.
 
 use std::sync::Arc;
 
@@ -21,12 +22,14 @@ use crate::sst;
 const WRITTEN_AT_ONCE: usize = 4;
 
 impl Jobs {
-    /// Writes what a flush has to level 0, several families at the same time: all, or nothing that stays.
+    /// Writes what a flush has to level 0, several families at the same time: all, or nothing that
+    /// stays.
     pub(super) fn write_parts(&self, job: &FlushJob) -> Result<Vec<JobOutput>> {
         if let [only] = &job.parts[..] {
             return Ok(vec![self.write_part(only)?]);
         }
-        let written = Mutex::new(job.parts.iter().map(|_| None).collect::<Vec<Option<JobOutput>>>());
+        let written =
+            Mutex::new(job.parts.iter().map(|_| None).collect::<Vec<Option<JobOutput>>>());
         let failure = Mutex::new(None);
         let next = AtomicUsize::new(0);
         let work = || {
@@ -51,7 +54,10 @@ impl Jobs {
             }
             return Err(error);
         }
-        Ok(written.into_iter().map(|done| done.expect("a part that has not failed is done")).collect())
+        Ok(written
+            .into_iter()
+            .map(|done| done.expect("a part that has not failed is done"))
+            .collect())
     }
 
     /// Writes what a flush has of one family to level 0.
@@ -60,7 +66,8 @@ impl Jobs {
         let _buffers = self.hold_job_buffers(&part.family, 1, 0, bytes);
         self.sample_overwrites(&part.family, &part.memtables);
         let begun_us = self.context.env.clock.now_us();
-        let mut output = self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
+        let mut output =
+            self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
         output.counts.micros = self.context.env.clock.now_us().saturating_sub(begun_us);
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();
@@ -77,8 +84,8 @@ impl Jobs {
         job.parts.iter().zip(outputs).for_each(|(part, output)| self.discard(&part.family, output));
     }
 
-    /// Writes memtables (oldest first) to one table; none if nothing survives. To several, oldest first, if their range deletions
-    /// are more than one can hold.
+    /// Writes memtables (oldest first) to one table; none if nothing survives. To several, oldest
+    /// first, if their range deletions are more than one can hold.
     pub(in crate::db) fn write_level0(
         &self,
         family: &Arc<Family>,
@@ -93,24 +100,29 @@ impl Jobs {
             .filter_map(|mem| mem.needed_range_tombstones(&snapshots))
             .map(|found| found.untruncated())
             .collect();
-        let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
+        let mut spec =
+            JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
         let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
         spec.wants_key_filter =
             family.wants_key_filter(entries, self.context.statistics.get(Ticker::KeysRead));
         // A hash of each key, and its ten bits.
-        let _hashes = spec
-            .wants_key_filter
-            .then(|| self.tables.account().hold(MemoryKind::Jobs, entries as usize * (size_of::<u64>() + 2)));
+        let _hashes = spec.wants_key_filter.then(|| {
+            self.tables.account().hold(MemoryKind::Jobs, entries as usize * (size_of::<u64>() + 2))
+        });
         let bytes: u64 = memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
         spec.pace.compresses_in_parallel = self.compresses_in_parallel(family, bytes);
         let _blocks = spec.pace.compresses_in_parallel.then(|| {
             let entry_size = (bytes / entries.max(1)) as usize;
-            self.tables.account().hold(MemoryKind::Jobs, sst::parallel_compression_memory(entry_size))
+            self.tables
+                .account()
+                .hold(MemoryKind::Jobs, sst::parallel_compression_memory(entry_size))
         });
         self.run_job(&spec, |surviving| {
             let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
             let ranges = match sequence_cuts(surviving, most) {
-                several if several.len() > 1 => several.into_iter().map(PartRange::of_sequences).collect(),
+                several if several.len() > 1 => {
+                    several.into_iter().map(PartRange::of_sequences).collect()
+                }
                 _ => vec![PartRange::default()],
             };
             let part = |range| Part {

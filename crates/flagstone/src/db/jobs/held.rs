@@ -6,7 +6,8 @@ use crate::base::Result;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::{Db, DbInner};
 
-/// Keeps automatic compactions of a family from beginning until it is dropped: see [`Db::hold_automatic_compactions`].
+/// Keeps automatic compactions of a family from beginning until it is dropped: see
+/// [`Db::hold_automatic_compactions`].
 #[must_use = "compactions begin again when it is dropped"]
 pub struct HeldCompactions<'a> {
     inner: &'a DbInner,
@@ -14,12 +15,14 @@ pub struct HeldCompactions<'a> {
 }
 
 impl Db {
-    /// From now on no automatic compaction of the family begins, until what is returned is dropped; one that runs is not waited
-    /// for. What is called for by name ([`Db::compact_range`], [`Db::compact_files`]) is done as ever, and so its result stays
-    /// as it is: with `level_compaction_dynamic_level_bytes`, automatic compactions take tables down again that
-    /// [`change_level`](crate::options::CompactRangeOptions::change_level) has moved up. As with `disable_auto_compactions`,
-    /// writers are not held up meanwhile, however much there is to compact; afterwards they may be, until that is done. Unlike
-    /// it, it is nothing that an OPTIONS file remembers.
+    /// From now on no automatic compaction of the family begins, until what is returned is dropped;
+    /// one that runs is not waited for. What is called for by name ([`Db::compact_range`],
+    /// [`Db::compact_files`]) is done as ever, and so its result stays as it is: with
+    /// `level_compaction_dynamic_level_bytes`, automatic compactions take tables down again that
+    /// [`change_level`](crate::options::CompactRangeOptions::change_level) has moved up. As with
+    /// `disable_auto_compactions`, writers are not held up meanwhile, however much there is to
+    /// compact; afterwards they may be, until that is done. Unlike it, it is nothing that an
+    /// OPTIONS file remembers.
     ///
     /// # Errors
     /// `ColumnFamilyDropped`; `InvalidArgument` for a handle of another database.

@@ -1,8 +1,9 @@
 //! What flushes and compactions ask of the rate limiter that the options hold.
 //!
-//! Flushes go before compactions, and these before compactions for the sake of blob files; while writers are held up, all of
-//! them are as urgent as what a user waits for (as in RocksDB). The WAL, the MANIFEST, and what writers put into blob files
-//! at commit are not limited, unless a write asks for it. Once the database is being closed, nobody waits any longer.
+//! Flushes go before compactions, and these before compactions for the sake of blob files; while
+//! writers are held up, all of them are as urgent as what a user waits for (as in RocksDB). The
+//! WAL, the MANIFEST, and what writers put into blob files at commit are not limited, unless a
+//! write asks for it. Once the database is being closed, nobody waits any longer.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::db::Statistics;
 use crate::db::jobs::background::Background;
 use crate::db::statistics::Ticker;
 use crate::env::{
-    File, IoPriority, IoWatch, LimitedFile, RangeSyncedFile, RangeSyncs, RateLimiter, UnreservedFile,
+    File, IoPriority, IoWatch, LimitedFile, RangeSyncedFile, RangeSyncs, RateLimiter,
+    UnreservedFile,
 };
 use crate::options::WriteOptions;
 
@@ -27,7 +29,11 @@ pub(in crate::db) struct IoState {
 
 impl IoState {
     pub(in crate::db) fn new(statistics: Arc<Statistics>) -> Self {
-        Self { statistics, is_closing: AtomicBool::new(false), holds_writers_up: AtomicBool::new(false) }
+        Self {
+            statistics,
+            is_closing: AtomicBool::new(false),
+            holds_writers_up: AtomicBool::new(false),
+        }
     }
 
     pub(in crate::db) fn set_closing(&self) {
@@ -69,7 +75,8 @@ impl Limit {
     }
 
     fn pass(&self, bytes: u64) {
-        let waited = self.limiter.request(bytes, self.state.priority(self.usual), || self.state.is_over());
+        let waited =
+            self.limiter.request(bytes, self.state.priority(self.usual), || self.state.is_over());
         self.state.note(bytes, waited);
     }
 }
@@ -85,21 +92,30 @@ impl Background {
         Some(Limit { limiter, usual, state: self.io.clone() })
     }
 
-    /// A new file of values that writers append to, so that it is written back while it grows, if it is to be.
+    /// A new file of values that writers append to, so that it is written back while it grows, if
+    /// it is to be.
     pub(in crate::db) fn range_synced(&self, file: Arc<dyn File>) -> Arc<dyn File> {
         self.range_synced_by(file, 0)
     }
 
-    /// The same of a job's new file. The sync at a flush's end is waited for, perhaps by writers: it is to have little left to
-    /// do.
-    pub(in crate::db) fn written_back(&self, file: Arc<dyn File>, priority: IoPriority) -> Arc<dyn File> {
-        self.range_synced_by(file, if priority == IoPriority::High { USUAL_BYTES_PER_SYNC } else { 0 })
+    /// The same of a job's new file. The sync at a flush's end is waited for, perhaps by writers:
+    /// it is to have little left to do.
+    pub(in crate::db) fn written_back(
+        &self,
+        file: Arc<dyn File>,
+        priority: IoPriority,
+    ) -> Arc<dyn File> {
+        self.range_synced_by(
+            file,
+            if priority == IoPriority::High { USUAL_BYTES_PER_SYNC } else { 0 },
+        )
     }
 
     fn range_synced_by(&self, file: Arc<dyn File>, unless_set: u64) -> Arc<dyn File> {
         let settings = self.context.settings.load();
         let every = match settings.bytes_per_sync {
-            // As in RocksDB: a rate that is kept to in writing should not gather in the system's cache.
+            // As in RocksDB: a rate that is kept to in writing should not gather in the system's
+            // cache.
             0 if settings.rate_limiter.is_some() => USUAL_BYTES_PER_SYNC,
             0 => unless_set,
             every => every,
@@ -110,9 +126,14 @@ impl Background {
         }
     }
 
-    /// A new file that goes around the system's cache, so that space is reserved as it grows, unless none is to be.
+    /// A new file that goes around the system's cache, so that space is reserved as it grows,
+    /// unless none is to be.
     pub(in crate::db) fn reserved_ahead(&self, file: Arc<dyn File>) -> Arc<dyn File> {
-        if self.context.settings.load().allow_fallocate { file } else { Arc::new(UnreservedFile::new(file)) }
+        if self.context.settings.load().allow_fallocate {
+            file
+        } else {
+            Arc::new(UnreservedFile::new(file))
+        }
     }
 
     /// What limits writing, if anything does.

@@ -109,8 +109,8 @@ impl JobSpec {
     ) -> Self {
         let version = family.current.load().version.clone();
         let options = family.options.load();
-        let codec =
-            crate::db::settings::leveled_settings(&options, &version.paths).compression_of(0, 1, false);
+        let codec = crate::db::settings::leveled_settings(&options, &version.paths)
+            .compression_of(0, 1, false);
         let compression = OutputCompression { codec, is_bottommost: false };
         let filtered = CompactionFilterContext {
             is_full_compaction: false,
@@ -143,9 +143,10 @@ impl JobSpec {
         }
     }
 
-    /// Up to which sequence number tables have all writes of the family. One that was taken in may have a larger number than what
-    /// is in memory, as far as that was replayed; what was written since then has larger ones than the version's tables. What the
-    /// inputs say stays true, also where nothing in the version has such a number any longer.
+    /// Up to which sequence number tables have all writes of the family. One that was taken in may
+    /// have a larger number than what is in memory, as far as that was replayed; what was written
+    /// since then has larger ones than the version's tables. What the inputs say stays true, also
+    /// where nothing in the version has such a number any longer.
     pub(in crate::db) fn flushed_until(&self) -> SequenceNumber {
         let now = self.family.current.load();
         let in_memory = now.generations().filter_map(|mem| mem.first_sequence()).min();
@@ -205,7 +206,8 @@ impl<'a> PartFilter<'a> {
 #[derive(Default)]
 pub(in crate::db) struct JobOutput {
     pub(in crate::db) tables: Vec<FileMetadata>,
-    /// Those of them that are opened at once: they have blocks in the block cache, or a filter that is kept for them.
+    /// Those of them that are opened at once: they have blocks in the block cache, or a filter that
+    /// is kept for them.
     pub(in crate::db) to_open: Vec<FileNumber>,
     pub(in crate::db) blob_files: Vec<BlobFileAddition>,
     /// Blob files that were written before, and that the tables refer to.
@@ -301,7 +303,12 @@ pub(in crate::db) struct Unfinished<'a> {
 
 impl<'a> Unfinished<'a> {
     pub(in crate::db) fn new(inner: &'a Jobs, priority: IoPriority) -> Self {
-        Self { inner, priority, limit: inner.background.write_limit(priority), files: Mutex::default() }
+        Self {
+            inner,
+            priority,
+            limit: inner.background.write_limit(priority),
+            files: Mutex::default(),
+        }
     }
 
     pub(in crate::db) fn create(
@@ -340,7 +347,8 @@ impl Drop for Unfinished<'_> {
         self.inner.tables.uncache_blob_files(files.iter().map(|(number, _)| *number));
         for (number, path) in files.drain(..) {
             self.inner.tables.forget_table(number);
-            // The error that led here matters more; what stays is removed when the database is opened next.
+            // The error that led here matters more; what stays is removed when the database is
+            // opened next.
             let _ = self.inner.context.env.fs.remove(&path);
         }
     }

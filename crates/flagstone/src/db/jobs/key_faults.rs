@@ -1,14 +1,17 @@
 //! Keys that were written in a way that cannot be: flushes and compactions go on, and say so.
 //!
-//! 1. A merge operator that refuses a key's operands, or that is missing, has them stay as they are, with what they lie on. Who
-//!    reads the key gets the error, and the value once the operator takes them.
+//! 1. A merge operator that refuses a key's operands, or that is missing, has them stay as they
+//!    are, with what they lie on. Who reads the key gets the error, and the value once the operator
+//!    takes them.
 //! 2. A single deletion right over a plain one goes: the plain one deletes all the same.
 //!
-//! RocksDB takes both for a background error, and refuses writes until it is opened again; it then comes to the same key. Nothing
-//! would be won by that here either: no file is damaged, and all other keys are as they should be.
+//! RocksDB takes both for a background error, and refuses writes until it is opened again; it then
+//! comes to the same key. Nothing would be won by that here either: no file is damaged, and all
+//! other keys are as they should be.
 //!
-//! A fault is known until the tables are gone that may have the key, of what was written when it was met last: whoever merges
-//! them meets it again, or there is none any more. Where nothing was written of the key, it gives way when there are too many.
+//! A fault is known until the tables are gone that may have the key, of what was written when it
+//! was met last: whoever merges them meets it again, or there is none any more. Where nothing was
+//! written of the key, it gives way when there are too many.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +28,9 @@ use crate::manifest::VersionEdit;
 use crate::options::{KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault};
 
 impl Db {
-    /// What is wrong with keys that flushes and compactions have met since the database was opened and that are still there, of
-    /// at most [`KEY_FAULTS_MAX`] keys; `flagstone.key.faults` counts all.
+    /// What is wrong with keys that flushes and compactions have met since the database was opened
+    /// and that are still there, of at most [`KEY_FAULTS_MAX`] keys; `flagstone.key.faults` counts
+    /// all.
     pub fn key_faults(&self) -> Vec<KeyFault> {
         self.inner().tree.key_faults()
     }
@@ -57,12 +61,16 @@ impl KeyFaults {
         }
         let removed = edits.iter().flat_map(|edit| {
             let stays = |number| edit.new_files.iter().any(|(_, file)| file.number == number);
-            edit.deleted_files.iter().map(|(_, number)| *number).filter(move |number| !stays(*number))
+            edit.deleted_files
+                .iter()
+                .map(|(_, number)| *number)
+                .filter(move |number| !stays(*number))
         });
         removed.collect()
     }
 
-    /// Takes note of the faults that jobs have met, now that what they wrote counts, and these tables no longer do.
+    /// Takes note of the faults that jobs have met, now that what they wrote counts, and these
+    /// tables no longer do.
     pub(in crate::db) fn note(
         &mut self,
         context: &Context,
@@ -100,7 +108,12 @@ impl KeyFaults {
             }
             tracing::error!(family = family.name, %error, "a key cannot be treated as it should: the job goes on");
             let family_name = family.name.clone();
-            let fault = KeyFault { family: family.id, family_name, key: at.1.clone(), error: error.clone() };
+            let fault = KeyFault {
+                family: family.id,
+                family_name,
+                key: at.1.clone(),
+                error: error.clone(),
+            };
             context.events.note(|| Event::KeyFault(fault.clone()));
             self.known.insert(at, Known { fault, tables });
         }

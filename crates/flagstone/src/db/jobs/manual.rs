@@ -1,20 +1,23 @@
 //! Manual compaction of a range.
 //!
 //! 1. Flush what is in memory.
-//! 2. From the level above the deepest that has keys of the range, go down: each level's part is compacted into the
-//!    next, piece by piece, each piece a plan of its own, so that automatic compactions of other families go on.
+//! 2. From the level above the deepest that has keys of the range, go down: each level's part is
+//!    compacted into the next, piece by piece, each piece a plan of its own, so that automatic
+//!    compactions of other families go on.
 //! 3. Rewrite the deepest level where it is, if the options say so.
 //! 4. With `change_level`, move that level as a whole to another, which rewrites nothing.
 //!
-//! Automatic compactions of the family go on between the pieces, so that writers are not held up by a level 0 that
-//! nobody empties; but while a piece waits for its turn none starts, and with `exclusive_manual_compaction` none at all.
+//! Automatic compactions of the family go on between the pieces, so that writers are not held up by
+//! a level 0 that nobody empties; but while a piece waits for its turn none starts, and with
+//! `exclusive_manual_compaction` none at all.
 
 use std::sync::Arc;
 
 use super::compact::CompactionJob;
 use crate::base::{Error, FileNumber, Result};
 use crate::compaction::pick::{
-    LevelTargets, PickContext, RangePlan, RangeRequest, plan_full, plan_range, plan_refit, sorted_runs,
+    LevelTargets, PickContext, RangePlan, RangeRequest, plan_full, plan_range, plan_refit,
+    sorted_runs,
 };
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::settings::{leveled_settings, pick_compaction};
@@ -27,14 +30,17 @@ use crate::options::{
 };
 
 impl Db {
-    /// Compacts the keys from `begin` to `end` (both inclusive; `None` is unbounded) of a family down to the last
-    /// level that holds some of them, after flushing what is in memory. Returns when that is done.
+    /// Compacts the keys from `begin` to `end` (both inclusive; `None` is unbounded) of a family
+    /// down to the last level that holds some of them, after flushing what is in memory. Returns
+    /// when that is done.
     ///
     /// # Errors
-    /// `Corruption` or `IoError` of the rewriting; `InvalidArgument` for a level or directory that is not there;
-    /// `NotSupported` or `Aborted` if, after all else is done, `change_level` cannot be; `Aborted` where level 0 is the only one,
-    /// and has range deletions that do not fit into fewer tables; `Incomplete` if
-    /// [`CompactionControl::cancel`](crate::options::CompactionControl::cancel) was called; `ColumnFamilyDropped`.
+    /// `Corruption` or `IoError` of the rewriting; `InvalidArgument` for a level or directory that
+    /// is not there; `NotSupported` or `Aborted` if, after all else is done, `change_level` cannot
+    /// be; `Aborted` where level 0 is the only one, and has range deletions that do not fit into
+    /// fewer tables; `Incomplete` if
+    /// [`CompactionControl::cancel`](crate::options::CompactionControl::cancel) was called;
+    /// `ColumnFamilyDropped`.
     pub fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -62,7 +68,8 @@ impl Db {
         if let Some(control) = &options.control {
             control.begin(manual.estimate());
         }
-        // A comparator of the application may panic anywhere in it, also while automatic compactions are held.
+        // A comparator of the application may panic anywhere in it, also while automatic
+        // compactions are held.
         let run = || inner.jobs.guarded("compaction", || manual.run_and_refit());
         let outcome = if options.exclusive_manual_compaction {
             inner.tree.hold_automatic(&family.0, 1);
@@ -79,9 +86,9 @@ impl Db {
         inner.jobs.end_asked_for(outcome)
     }
 
-    /// About how many bytes of tables [`Db::compact_range`] would read now, and write again but for what turns out to be
-    /// garbage. Reads nothing itself. What is in memory, and would be flushed first, does not count, nor does what may be moved
-    /// as it is where nothing lies below.
+    /// About how many bytes of tables [`Db::compact_range`] would read now, and write again but for
+    /// what turns out to be garbage. Reads nothing itself. What is in memory, and would be flushed
+    /// first, does not count, nor does what may be moved as it is where nothing lies below.
     ///
     /// # Errors
     /// `ColumnFamilyDropped`.
@@ -99,8 +106,8 @@ impl Db {
         Ok(Manual { inner, family: &family.0, begin, end, options, first_number }.estimate())
     }
 
-    /// Waits until neither flush nor compaction has anything left to do. Of holes that are slow, and punched at rest, no more
-    /// than a fifth of a second's are waited for.
+    /// Waits until neither flush nor compaction has anything left to do. Of holes that are slow,
+    /// and punched at rest, no more than a fifth of a second's are waited for.
     ///
     /// # Errors
     /// What had poisoned the database.
@@ -128,13 +135,15 @@ impl Manual<'_> {
     /// About how many bytes will be read: what comes from above, with what it meets in each level.
     fn estimate(&self) -> u64 {
         let version = self.version();
-        let bytes =
-            |files: &[Arc<TableFile>]| files.iter().map(|file| file.meta.size).fold(0, u64::saturating_add);
+        let bytes = |files: &[Arc<TableFile>]| {
+            files.iter().map(|file| file.meta.size).fold(0, u64::saturating_add)
+        };
         match self.family.options.load().compaction_style {
             CompactionStyle::Fifo => 0,
             CompactionStyle::Universal => {
                 let is_one_run = sorted_runs(&version) < 2 && version.levels[0].is_empty();
-                let all = version.levels.iter().map(|files| bytes(files)).fold(0, u64::saturating_add);
+                let all =
+                    version.levels.iter().map(|files| bytes(files)).fold(0, u64::saturating_add);
                 if is_one_run && !self.rewrites_last() { 0 } else { all }
             }
             CompactionStyle::Level | CompactionStyle::None => {
@@ -148,7 +157,8 @@ impl Manual<'_> {
                 }
                 let rewritten = match self.options.bottommost_level_compaction {
                     _ if !self.rewrites_last() => 0,
-                    // What has come down is not read once more, for which level 0 alone is not either.
+                    // What has come down is not read once more, for which level 0 alone is not
+                    // either.
                     BottommostLevelCompaction::ForceOptimized => carried - read.min(carried),
                     _ if self.deepest_level() == Some(0) => carried - read.min(carried),
                     _ => carried,
@@ -168,7 +178,9 @@ impl Manual<'_> {
 
     fn plan_refit(&self, state: &State) -> Result<RangePlan> {
         let known = state.families.get(&self.family.id);
-        let (Some(known), Some(level)) = (known, self.deepest_level()) else { return Ok(RangePlan::Nothing) };
+        let (Some(known), Some(level)) = (known, self.deepest_level()) else {
+            return Ok(RangePlan::Nothing);
+        };
         if !known.compacting.running.is_empty() {
             return Ok(RangePlan::Blocked);
         }
@@ -181,7 +193,9 @@ impl Manual<'_> {
         let Some(deepest) = self.deepest_level() else { return Ok(()) };
         match self.family.options.load().compaction_style {
             CompactionStyle::Level | CompactionStyle::None => self.run_by_level(deepest),
-            CompactionStyle::Universal => self.run_pieces(None, |state, begin| self.plan_all(state, begin)),
+            CompactionStyle::Universal => {
+                self.run_pieces(None, |state, begin| self.plan_all(state, begin))
+            }
             CompactionStyle::Fifo => {
                 while let Some((job, _)) = self.take_piece(|state| self.plan_fifo(state))? {
                     self.inner.jobs.run_compaction(&job)?;
@@ -238,8 +252,8 @@ impl Manual<'_> {
             .find(|level| !version.files_overlapping(*level, self.begin, self.end).is_empty())
     }
 
-    /// Compacts the range's part of `level` into `output_level`, piece by piece. Tables may be moved there as they are, if
-    /// `moves` says so.
+    /// Compacts the range's part of `level` into `output_level`, piece by piece. Tables may be
+    /// moved there as they are, if `moves` says so.
     fn compact_level(&self, level: usize, output_level: usize, moves: bool) -> Result<()> {
         self.run_pieces(self.begin, |state, begin| {
             self.plan_piece(state, (level, output_level), begin, moves)
@@ -310,7 +324,8 @@ impl Manual<'_> {
         plan_range(&version, &settings, &self.inner.tree.pick_context(state, known), &request)
     }
 
-    /// For universal compaction: all runs into one, whatever the range; in pieces, if that is too much for one compaction.
+    /// For universal compaction: all runs into one, whatever the range; in pieces, if that is too
+    /// much for one compaction.
     fn plan_all(&self, state: &State, begin: Option<&[u8]>) -> RangePlan {
         let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
         let options = self.family.options.load();
@@ -338,7 +353,10 @@ impl Manual<'_> {
         let version = self.version();
         let context = self.inner.tree.pick_context(state, known);
         let plan = pick_compaction(&self.family.options.load(), &version, &context);
-        plan.map_or(RangePlan::Nothing, |plan| RangePlan::Ready { plan: Box::new(plan), rest: None })
+        plan.map_or(RangePlan::Nothing, |plan| RangePlan::Ready {
+            plan: Box::new(plan),
+            rest: None,
+        })
     }
 
     fn override_settings(&self, job: &mut CompactionJob) {

@@ -1,8 +1,9 @@
 //! Whether something was merged onto a value that a compaction filter would remove.
 //!
-//! A compaction sees the newest version of a key that its inputs have. Operands may lie on it in memtables, and in tables above:
-//! without the value they would come to something else. So the key is looked up where the filter asks for that, as of now and as
-//! each snapshot sees it. In a replay operands may still stand in the logs: what it writes keeps such values.
+//! A compaction sees the newest version of a key that its inputs have. Operands may lie on it in
+//! memtables, and in tables above: without the value they would come to something else. So the key
+//! is looked up where the filter asks for that, as of now and as each snapshot sees it. In a replay
+//! operands may still stand in the logs: what it writes keeps such values.
 
 use std::sync::Arc;
 
@@ -37,7 +38,8 @@ impl InformedFilter<'_> {
         }
     }
 
-    /// Whether the newest versions of the key are operands, for anybody; also if that cannot be told.
+    /// Whether the newest versions of the key are operands, for anybody; also if that cannot be
+    /// told.
     fn is_merged_onto(&self, key: &[u8]) -> bool {
         if self.family.options.load().merge_operator.is_none() {
             return false;
@@ -45,7 +47,8 @@ impl InformedFilter<'_> {
         if self.reason == TableFileCreationReason::Recovery {
             return true;
         }
-        // Not what is still being written: a snapshot may be taken meanwhile that does not see it, but the operands beneath.
+        // Not what is still being written: a snapshot may be taken meanwhile that does not see it,
+        // but the operands beneath.
         let now = self.inner.snapshots.published.load(Ordering::Acquire);
         let current = self.family.current.load_full();
         let has_operands = |seen| {
@@ -54,11 +57,17 @@ impl InformedFilter<'_> {
                 true
             })
         };
-        // Whoever takes a snapshot after these are listed sees what was there now, or what is written later.
+        // Whoever takes a snapshot after these are listed sees what was there now, or what is
+        // written later.
         has_operands(now) || self.inner.snapshots.sequences().into_iter().rev().any(has_operands)
     }
 
-    fn has_operands_on_top(&self, current: &SuperVersion, seen: SequenceNumber, key: &[u8]) -> Result<bool> {
+    fn has_operands_on_top(
+        &self,
+        current: &SuperVersion,
+        seen: SequenceNumber,
+        key: &[u8],
+    ) -> Result<bool> {
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
         let lookup = self.inner.reader.search(&options, self.family, current, seen, key)?;
         Ok(matches!(lookup.finish(), Outcome::Merge { .. }))

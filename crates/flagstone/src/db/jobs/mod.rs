@@ -1,4 +1,5 @@
-//! Work in the background: what is to be done, flushes and compactions, and what becomes of tables that they cannot read.
+//! Work in the background: what is to be done, flushes and compactions, and what becomes of tables
+//! that they cannot read.
 
 pub(super) mod agenda;
 pub(super) mod background;

@@ -1,8 +1,9 @@
 //! Removing files that nothing uses any longer.
 //!
-//! A table or blob file leaves the tree with a version edit and turns up in the queue when the last version that has
-//! it is dropped: no reader is left then. WALs go when the MANIFEST says that nobody needs them. What a crash left
-//! behind is found by listing the directory when the database is opened.
+//! A table or blob file leaves the tree with a version edit and turns up in the queue when the last
+//! version that has it is dropped: no reader is left then. WALs go when the MANIFEST says that
+//! nobody needs them. What a crash left behind is found by listing the directory when the database
+//! is opened.
 
 use crate::base::sync::Ordering;
 use crate::base::{Result, Sometimes};
@@ -13,8 +14,8 @@ use crate::manifest::ObsoleteFile;
 /// So many files a thread removes between two flushes: the next memtable may be waiting for it.
 const REMOVED_BETWEEN_FLUSHES: usize = 8;
 
-/// While more than so many files wait for the removal of others, no thread begins to replace more: on a disk that is slow to
-/// remove they would become ever more.
+/// While more than so many files wait for the removal of others, no thread begins to replace more:
+/// on a disk that is slow to remove they would become ever more.
 const UNREMOVED_MAX: usize = 32;
 
 impl Jobs {
@@ -28,7 +29,8 @@ impl Jobs {
         self.try_to_purge(REMOVED_BETWEEN_FLUSHES);
     }
 
-    /// Whether another thread is removing files, and is behind. Who is not alone with that may flush meanwhile; who is, does it.
+    /// Whether another thread is removing files, and is behind. Who is not alone with that may
+    /// flush meanwhile; who is, does it.
     pub(in crate::db) fn removal_is_behind(&self) -> bool {
         let (gathered, _) = self.disk.obsolete.counts();
         if gathered <= UNREMOVED_MAX || self.try_to_purge(usize::MAX) {
@@ -43,7 +45,8 @@ impl Jobs {
             return false;
         }
         self.disk.removal_awaited.store(true, Ordering::Release);
-        // Who is at it still, and puts back what could not be removed after this look, sees that somebody waits.
+        // Who is at it still, and puts back what could not be removed after this look, sees that
+        // somebody waits.
         is_at_it()
     }
 
@@ -59,7 +62,8 @@ impl Jobs {
         true
     }
 
-    /// The same, and waits for whoever is at it: what a caller has asked for has then freed its space.
+    /// The same, and waits for whoever is at it: what a caller has asked for has then freed its
+    /// space.
     pub(in crate::db) fn purge_all_obsolete_files(&self) {
         self.disk.obsolete.uncache_retired();
         let directory = self.disk.lock.lock();
@@ -68,8 +72,8 @@ impl Jobs {
         self.end_purge();
     }
 
-    /// Once the lock is free: who finds it taken again looks no further. Who waited is told also where nothing could be removed:
-    /// then he finds nobody at it.
+    /// Once the lock is free: who finds it taken again looks no further. Who waited is told also
+    /// where nothing could be removed: then he finds nobody at it.
     fn end_purge(&self) {
         if self.disk.removal_awaited.swap(false, Ordering::AcqRel) {
             Sometimes::RemovalBehind.reached();
@@ -77,7 +81,8 @@ impl Jobs {
         }
     }
 
-    /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself.
+    /// The directory's lock is kept while files are removed: whoever opens the directory next has
+    /// it for himself.
     fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) {
         if self.context.read_only || directory.is_none() || self.disk.obsolete.is_empty() {
             return;
@@ -112,13 +117,15 @@ impl Jobs {
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
         let active = self.pipeline.commit.lock().log.number;
-        self.tree
-            .remove_leftovers(active, self.tree.data_files()?, |number| self.tables.forget_blob_file(number))
+        self.tree.remove_leftovers(active, self.tree.data_files()?, |number| {
+            self.tables.forget_blob_file(number)
+        })
     }
 }
 
-/// Whether too many files have gathered while so many others are removed. Of a dropped family these may be thousands, and no
-/// reason why compactions stand still: half as many may gather, so that they become fewer each time.
+/// Whether too many files have gathered while so many others are removed. Of a dropped family these
+/// may be thousands, and no reason why compactions stand still: half as many may gather, so that
+/// they become fewer each time.
 fn is_behind(gathered: usize, taken: usize) -> bool {
     gathered > UNREMOVED_MAX.max(taken / 2)
 }

@@ -1,12 +1,13 @@
-//! The writing half of flushes and compactions: sorted input goes through the drop rules into tables and blob files.
+//! The writing half of flushes and compactions: sorted input goes through the drop rules into
+//! tables and blob files.
 //!
-//! 1. In each part of the key space ([`Part`]; mostly one, else several at the same time), merge the sources; count the blob
-//!    references that flow in ([`PartInput`]).
-//! 2. Let [`CompactionStream`] drop what nobody can see, and [`Placement`] move large values to blob files (or
-//!    relocate those whose file is being collected).
+//! 1. In each part of the key space ([`Part`]; mostly one, else several at the same time), merge
+//!    the sources; count the blob references that flow in ([`PartInput`]).
+//! 2. Let [`CompactionStream`] drop what nobody can see, and [`Placement`] move large values to
+//!    blob files (or relocate those whose file is being collected).
 //! 3. Write tables, cut where the splitter says ([`TableWriter`]).
-//! 4. Sync tables and blob files (of a flush, also those that the memtables had filled), then their directories: only then may
-//!    the MANIFEST name them.
+//! 4. Sync tables and blob files (of a flush, also those that the memtables had filled), then their
+//!    directories: only then may the MANIFEST name them.
 //!
 //! If a part fails the others stop. Files of a job that fails are removed.
 
@@ -22,8 +23,8 @@ use super::range_cuts::key_cuts;
 use super::table_writer::TableWriter;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{
-    Code, CompactionFilter, Error, InternalKey, Mutant, RangeTombstone, Result, SequenceNumber, Sometimes,
-    SubCode,
+    Code, CompactionFilter, Error, InternalKey, Mutant, RangeTombstone, Result, SequenceNumber,
+    Sometimes, SubCode,
 };
 use crate::blob::{BlobReadahead, GarbageMeter};
 use crate::cache::{Held, MemoryKind};
@@ -62,18 +63,22 @@ pub(super) struct Job<'a> {
 type Written = (JobOutput, GarbageMeter);
 
 impl Jobs {
-    /// Runs a job to synced files. `parts`, which is told the range tombstones that are to survive, makes ascending ones that
-    /// together are all of its input.
+    /// Runs a job to synced files. `parts`, which is told the range tombstones that are to survive,
+    /// makes ascending ones that together are all of its input.
     pub(in crate::db) fn run_job(
         &self,
         spec: &JobSpec,
         parts: impl FnOnce(&[RangeTombstone]) -> Result<Vec<Part>>,
     ) -> Result<JobOutput> {
-        let snapshots = if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { self.snapshots.sequences() };
-        let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
+        let snapshots =
+            if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { self.snapshots.sequences() };
+        let tombstones =
+            StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
         let surviving = tombstones.surviving(&snapshots, spec.place.bottommost, |start, end| {
-            let absent =
-                || spec.place.bottommost || range_surely_absent(&spec.version, spec.place.level, start, end);
+            let absent = || {
+                spec.place.bottommost
+                    || range_surely_absent(&spec.version, spec.place.level, start, end)
+            };
             !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
         });
         let parts = parts(&surviving)?;
@@ -88,7 +93,9 @@ impl Jobs {
         let reads_directly =
             !spec.is_flush && self.context.settings.load().use_direct_io_for_flush_and_compaction;
         let directories = spec.family.paths.directories().iter();
-        let names = directories.map(|path| (path.clone(), self.context.names.before_making(path))).collect();
+        let names = directories
+            .map(|path| (path.clone(), self.context.names.before_making(path)))
+            .collect();
         let job = Job {
             inner: self,
             spec,
@@ -119,7 +126,8 @@ impl Jobs {
         names: &BTreeMap<Arc<Path>, NewNames>,
     ) -> Result<()> {
         let paths = &spec.family.paths;
-        let tables = Some(paths.directory(spec.place.path_id)).filter(|_| !output.tables.is_empty());
+        let tables =
+            Some(paths.directory(spec.place.path_id)).filter(|_| !output.tables.is_empty());
         let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
         let written: BTreeSet<_> = if Mutant::SyncFirstDirectoryOnly.is_on() {
             blobs.into_iter().chain(tables.map(|_| paths.directory(0))).collect()
@@ -130,14 +138,15 @@ impl Jobs {
     }
 
     /// # Errors
-    /// `ShutdownInProgress` or `ColumnFamilyDropped`, if nobody waits for a job of the family any longer.
+    /// `ShutdownInProgress` or `ColumnFamilyDropped`, if nobody waits for a job of the family any
+    /// longer.
     pub(in crate::db) fn check_wanted(&self, family: &Family) -> Result<()> {
         self.context.check_open()?;
         family.check_alive()
     }
 
-    /// Syncs a file of a job. A failure poisons, whoever asked for the job; a full disk does not, as the job's data goes to
-    /// other files when it is tried again.
+    /// Syncs a file of a job. A failure poisons, whoever asked for the job; a full disk does not,
+    /// as the job's data goes to other files when it is tried again.
     pub(in crate::db) fn sync_output(&self, file: &dyn File) -> Result<()> {
         file.sync().inspect_err(|error| {
             if error.subcode() != SubCode::NoSpace || Mutant::PoisonOnFullSync.is_on() {
@@ -146,9 +155,10 @@ impl Jobs {
         })
     }
 
-    /// Notes what a flush or compaction of the family in so many parts has in buffers, until the answer is dropped: what its
-    /// inputs read ahead; and in each part what is gathered for a table of at most `table_bytes` and a blob file, and what a
-    /// table's index and filter are made of until its end.
+    /// Notes what a flush or compaction of the family in so many parts has in buffers, until the
+    /// answer is dropped: what its inputs read ahead; and in each part what is gathered for a table
+    /// of at most `table_bytes` and a blob file, and what a table's index and filter are made of
+    /// until its end.
     pub(super) fn hold_job_buffers(
         &self,
         family: &Family,
@@ -163,9 +173,13 @@ impl Jobs {
         let gathered =
             settings.writable_file_max_buffer_size as usize * files * if is_direct { 2 } else { 1 };
         let table_bytes = table_bytes.min(options.target_file_size_base) as usize;
-        // Eight bytes a key for the filter, and the keys of the index: of entries of some hundred bytes.
-        let until_the_end = table_bytes / if options.table.filter_policy.is_some() { 16 } else { 64 };
-        self.tables.account().hold(MemoryKind::Jobs, readahead_bytes + parts * (gathered + until_the_end))
+        // Eight bytes a key for the filter, and the keys of the index: of entries of some hundred
+        // bytes.
+        let until_the_end =
+            table_bytes / if options.table.filter_policy.is_some() { 16 } else { 64 };
+        self.tables
+            .account()
+            .hold(MemoryKind::Jobs, readahead_bytes + parts * (gathered + until_the_end))
     }
 
     /// Removes the files of a job whose result is not wanted any longer.
@@ -183,7 +197,8 @@ impl Jobs {
 }
 
 impl Job<'_> {
-    /// Runs all parts, several at the same time as far as there are threads. Once one has failed the others stop.
+    /// Runs all parts, several at the same time as far as there are threads. Once one has failed
+    /// the others stop.
     fn run_parts(&self, mut parts: Vec<Part>) -> Result<Written> {
         if parts.len() == 1
             && let Some(only) = parts.pop()
@@ -256,7 +271,8 @@ impl Job<'_> {
         let mut writer = TableWriter::new(self, &range, &read_cache_hits);
 
         let mut entries = 0u64;
-        let seats = (!spec.is_flush && spec.pace.gives_way).then(|| inner.background.workers.seats());
+        let seats =
+            (!spec.is_flush && spec.pace.gives_way).then(|| inner.background.workers.seats());
         self.take_turns(|turn| {
             while stream.valid() {
                 entries += 1;
@@ -307,18 +323,20 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Damage that no checksum tells is met where nobody knows any longer which table an entry came from: that is found out, so
-    /// that the table can be set aside, unless nobody wants it any longer. `key` is that of the entry which the output cannot
-    /// take.
+    /// Damage that no checksum tells is met where nobody knows any longer which table an entry came
+    /// from: that is found out, so that the table can be set aside, unless nobody wants it any
+    /// longer. `key` is that of the entry which the output cannot take.
     #[cold]
     fn trace(&self, error: Error, key: Option<InternalKey<'_>>) -> Error {
         if !error.is_corruption() || error.path().is_some() {
             return error;
         }
-        let tables = self.spec.inputs.iter().map(|file| self.inner.tables.open(&self.spec.family, file));
+        let tables =
+            self.spec.inputs.iter().map(|file| self.inner.tables.open(&self.spec.family, file));
         let check = || {
             let tables = tables.collect::<Result<Vec<_>>>()?;
-            let goes_on = || self.inner.check_wanted(&self.spec.family).and_then(|()| self.check_others());
+            let goes_on =
+                || self.inner.check_wanted(&self.spec.family).and_then(|()| self.check_others());
             tables.iter().try_for_each(|table| table.check_entries(&goes_on))?;
             // Each by itself is in order: two have the same entry.
             let Some(key) = key else { return Ok(()) };
@@ -326,9 +344,11 @@ impl Job<'_> {
             for table in tables {
                 match (table.offset_of_entry(key)?, &first) {
                     (Some(offset), None) => first = Some((table, offset)),
-                    // The newer of the two: when it was written the older had taken that sequence number.
+                    // The newer of the two: when it was written the older had taken that sequence
+                    // number.
                     (Some(_), Some((newer, offset))) => {
-                        let message = format!("{key:?} is in table {}, too", table.path().display());
+                        let message =
+                            format!("{key:?} is in table {}, too", table.path().display());
                         return Err(Error::corruption(message).at(newer.path()).at_offset(*offset));
                     }
                     (None, _) => {}

@@ -1,7 +1,8 @@
-//! Whether what is flushed takes the place of something older: a few keys are looked up, before a merge tells for all.
+//! Whether what is flushed takes the place of something older: a few keys are looked up, before a
+//! merge tells for all.
 //!
-//! Only where memtables hold values that lie in blob files or will: what these leave behind is what blob files may waste, and the
-//! keys are few.
+//! Only where memtables hold values that lie in blob files or will: what these leave behind is what
+//! blob files may waste, and the keys are few.
 
 use std::sync::Arc;
 
@@ -18,14 +19,23 @@ use crate::options::ReadOptions;
 const SAMPLES: u64 = 16;
 
 impl Jobs {
-    /// Looks up some keys of the newest of these memtables, and notes how many of them overwrite something.
-    pub(in crate::db) fn sample_overwrites(&self, family: &Arc<Family>, memtables: &[Arc<Generation>]) {
+    /// Looks up some keys of the newest of these memtables, and notes how many of them overwrite
+    /// something.
+    pub(in crate::db) fn sample_overwrites(
+        &self,
+        family: &Arc<Family>,
+        memtables: &[Arc<Generation>],
+    ) {
         let options = family.options.load();
         let bounds_space = options.separates_values() && options.max_space_amplification > 0.0;
         // Smaller ones lie in the memtable itself until it is flushed.
-        let is_large =
-            |newest: &Generation| newest.is_mostly_blobs() || newest.mean_entry() >= options.smallest_blob();
-        let Some(newest) = memtables.last().filter(|newest| bounds_space && is_large(newest)) else { return };
+        let is_large = |newest: &Generation| {
+            newest.is_mostly_blobs() || newest.mean_entry() >= options.smallest_blob()
+        };
+        let Some(newest) = memtables.last().filter(|newest| bounds_space && is_large(newest))
+        else {
+            return;
+        };
         // What cannot be read is met by those who need it.
         let Ok(share) = self.share_of_overwrites(family, newest) else {
             self.context.statistics.add(Ticker::TablesNotOpened, 1);
@@ -34,8 +44,9 @@ impl Jobs {
         self.tree.note_share_of_overwrites(family, share);
     }
 
-    /// About how many bytes of values in blob files become garbage with a memtable: some of its keys are looked up in what is
-    /// older. Merge operands do not count, as what comes of them takes the place again.
+    /// About how many bytes of values in blob files become garbage with a memtable: some of its
+    /// keys are looked up in what is older. Merge operands do not count, as what comes of them
+    /// takes the place again.
     pub(in crate::db) fn blob_bytes_overwritten(
         &self,
         family: &Arc<Family>,

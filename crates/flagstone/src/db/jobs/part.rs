@@ -1,7 +1,9 @@
-//! A job's input in parts: ranges of user keys, each with cursors of its own (RocksDB's subcompactions).
+//! A job's input in parts: ranges of user keys, each with cursors of its own (RocksDB's
+//! subcompactions).
 //!
-//! A flush has one part without bounds, and so have most compactions. `compaction/pick/subcompactions.rs` says where others
-//! are cut; `output` runs the parts and puts together what they wrote.
+//! A flush has one part without bounds, and so have most compactions.
+//! `compaction/pick/subcompactions.rs` says where others are cut; `output` runs the parts and puts
+//! together what they wrote.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -100,7 +102,11 @@ impl PartRange {
     }
 
     /// Those of ascending keys at which it can be cut in two.
-    pub(in crate::db) fn inner_cuts(&self, user: &Comparator, cuts: &[Vec<u8>]) -> VecDeque<Vec<u8>> {
+    pub(in crate::db) fn inner_cuts(
+        &self,
+        user: &Comparator,
+        cuts: &[Vec<u8>],
+    ) -> VecDeque<Vec<u8>> {
         let is_inner = |cut: &&Vec<u8>| {
             self.begin.as_ref().is_none_or(|begin| user.compare(cut, begin).is_gt())
                 && self.end.as_ref().is_none_or(|end| user.compare(cut, end).is_lt())
@@ -109,11 +115,15 @@ impl PartRange {
     }
 
     /// Those of the range tombstones, in the same order, that are of its sequence numbers.
-    pub(in crate::db) fn own<'a>(&self, tombstones: &'a [RangeTombstone]) -> Cow<'a, [RangeTombstone]> {
+    pub(in crate::db) fn own<'a>(
+        &self,
+        tombstones: &'a [RangeTombstone],
+    ) -> Cow<'a, [RangeTombstone]> {
         match &self.sequences {
             None => Cow::Borrowed(tombstones),
             Some(_) => {
-                let own = tombstones.iter().filter(|tombstone| !self.leaves_out(tombstone.sequence));
+                let own =
+                    tombstones.iter().filter(|tombstone| !self.leaves_out(tombstone.sequence));
                 Cow::Owned(own.cloned().collect())
             }
         }
@@ -147,9 +157,12 @@ impl Jobs {
         Ok(tombstones)
     }
 
-    /// Up to which sequence number the inputs of a compaction say that tables had all writes of the family. One from another
-    /// database, or of another family, says it of that one's.
-    pub(in crate::db) fn inputs_flushed_until(&self, job: &CompactionJob) -> Result<SequenceNumber> {
+    /// Up to which sequence number the inputs of a compaction say that tables had all writes of the
+    /// family. One from another database, or of another family, says it of that one's.
+    pub(in crate::db) fn inputs_flushed_until(
+        &self,
+        job: &CompactionJob,
+    ) -> Result<SequenceNumber> {
         let mut until = 0;
         for (_, file) in job.plan.files() {
             let properties = self.tables.open(&job.family, file)?.properties();
@@ -177,13 +190,19 @@ impl Jobs {
         self.parts_of(job, ranges)
     }
 
-    /// A compaction within level 0 is one part, unless a table cannot hold the range tombstones: it is cut between sequence
-    /// numbers then, as if memtables had ended there, and its outputs take the inputs' places.
+    /// A compaction within level 0 is one part, unless a table cannot hold the range tombstones: it
+    /// is cut between sequence numbers then, as if memtables had ended there, and its outputs take
+    /// the inputs' places.
     ///
     /// # Errors
     /// `Aborted`: there would be no fewer of them.
-    fn level0_ranges(&self, job: &CompactionJob, surviving: &[RangeTombstone]) -> Result<Vec<PartRange>> {
-        let ranges = sequence_cuts(surviving, self.limits.range_deletion_bytes_max.load(Ordering::Relaxed));
+    fn level0_ranges(
+        &self,
+        job: &CompactionJob,
+        surviving: &[RangeTombstone],
+    ) -> Result<Vec<PartRange>> {
+        let ranges =
+            sequence_cuts(surviving, self.limits.range_deletion_bytes_max.load(Ordering::Relaxed));
         if ranges.len() == 1 {
             return Ok(vec![PartRange::default()]);
         }
@@ -199,8 +218,13 @@ impl Jobs {
     /// Tables of a deeper level are cut between the starts of range tombstones.
     ///
     /// # Errors
-    /// `NotSupported`, if a table cannot hold those of one start, naming the newest input with some of them: it is set aside.
-    fn check_range_deletions_fit(&self, job: &CompactionJob, surviving: &[RangeTombstone]) -> Result<()> {
+    /// `NotSupported`, if a table cannot hold those of one start, naming the newest input with some
+    /// of them: it is set aside.
+    fn check_range_deletions_fit(
+        &self,
+        job: &CompactionJob,
+        surviving: &[RangeTombstone],
+    ) -> Result<()> {
         let user = job.family.comparator();
         let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
         let Some(start) = start_of_too_many(user, surviving, most) else { return Ok(()) };
@@ -227,12 +251,17 @@ impl Jobs {
     }
 
     /// These parts of a compaction.
-    pub(in crate::db) fn parts_of(&self, job: &CompactionJob, ranges: Vec<PartRange>) -> Result<Vec<Part>> {
+    pub(in crate::db) fn parts_of(
+        &self,
+        job: &CompactionJob,
+        ranges: Vec<PartRange>,
+    ) -> Result<Vec<Part>> {
         // Around the system's cache nothing comes by itself while the window before is used up.
-        let reads_ahead =
-            self.context.settings.load().use_direct_io_for_flush_and_compaction && self.tree.has_workers();
+        let reads_ahead = self.context.settings.load().use_direct_io_for_flush_and_compaction
+            && self.tree.has_workers();
         let windows = if reads_ahead { 2 } else { 1 };
-        let (settings, through) = self.reads_of(job, windows * ranges.len() * cursors_over(&job.plan));
+        let (settings, through) =
+            self.reads_of(job, windows * ranges.len() * cursors_over(&job.plan));
         let readahead_size = windows * settings.readahead_size;
         let follows = job.family.options.load().table.cache_follows_compaction;
         let rule = SplitRule::from(&job.plan);
@@ -243,7 +272,8 @@ impl Jobs {
                 read_cache_hits: follows.then(|| read_cache_hits.clone()),
                 ..settings.clone()
             };
-            let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(self.context.env.spawner.clone())));
+            let ahead =
+                reads_ahead.then(|| Arc::new(ReadAhead::new(self.context.env.spawner.clone())));
             let through = ReadThrough { ahead, ..through.clone() };
             let sources = self.compaction_sources(job, &range, settings, &through)?;
             let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
@@ -253,12 +283,18 @@ impl Jobs {
         parts.collect()
     }
 
-    /// Whether as many entries were read of a compaction's inputs as these have. A part ends at the first key that belongs to the
-    /// next, which finds its beginning by itself: what comes behind such a key and is out of order lies in neither.
+    /// Whether as many entries were read of a compaction's inputs as these have. A part ends at the
+    /// first key that belongs to the next, which finds its beginning by itself: what comes behind
+    /// such a key and is out of order lies in neither.
     ///
     /// # Errors
-    /// That of a table whose entries are out of order; what it is that keeps the compaction from going on.
-    pub(in crate::db) fn is_all_read(&self, job: &CompactionJob, entries_read: u64) -> Result<bool> {
+    /// That of a table whose entries are out of order; what it is that keeps the compaction from
+    /// going on.
+    pub(in crate::db) fn is_all_read(
+        &self,
+        job: &CompactionJob,
+        entries_read: u64,
+    ) -> Result<bool> {
         let mut entries = 0u64;
         for (_, file) in job.plan.files() {
             let properties = self.tables.open(&job.family, file)?.properties();
@@ -268,8 +304,9 @@ impl Jobs {
         if entries == entries_read || Mutant::OverlapSubcompactions.is_on() {
             return Ok(true);
         }
-        let goes_on =
-            || self.check_wanted(&job.family).and_then(|()| check_not_canceled(job.control.as_deref()));
+        let goes_on = || {
+            self.check_wanted(&job.family).and_then(|()| check_not_canceled(job.control.as_deref()))
+        };
         for (_, file) in job.plan.files() {
             self.tables.open(&job.family, file)?.check_entries(&goes_on)?;
         }
@@ -277,7 +314,11 @@ impl Jobs {
     }
 
     /// How a compaction reads its inputs, with so many cursors at the same time.
-    pub(in crate::db) fn reads_of(&self, job: &CompactionJob, cursors: usize) -> (IterSettings, ReadThrough) {
+    pub(in crate::db) fn reads_of(
+        &self,
+        job: &CompactionJob,
+        cursors: usize,
+    ) -> (IterSettings, ReadThrough) {
         let options = self.context.settings.load();
         let most = match options.compaction_readahead_size {
             0 => COMPACTION_READAHEAD,
@@ -294,13 +335,17 @@ impl Jobs {
             limit: self.background.read_limit(job.priority()),
             ahead: None,
         };
-        (IterSettings { read, readahead_size, maps_readahead: true, ..IterSettings::default() }, through)
+        (
+            IterSettings { read, readahead_size, maps_readahead: true, ..IterSettings::default() },
+            through,
+        )
     }
 
     /// Where it is cut for parts: nowhere unless it may and should be.
     pub(in crate::db) fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
         let parts_max =
-            job.max_subcompactions.unwrap_or(self.context.settings.load().max_subcompactions) as usize;
+            job.max_subcompactions.unwrap_or(self.context.settings.load().max_subcompactions)
+                as usize;
         if parts_max <= 1 || !is_divisible(&job.plan) {
             return Ok(Vec::new());
         }
@@ -313,8 +358,12 @@ impl Jobs {
             }
             anchors.extend(table.anchors(ANCHORS)?);
         }
-        let boundaries =
-            subcompaction_boundaries(job.family.comparator(), anchors, parts_max, job.plan.sizes.target);
+        let boundaries = subcompaction_boundaries(
+            job.family.comparator(),
+            anchors,
+            parts_max,
+            job.plan.sizes.target,
+        );
         if !boundaries.is_empty() {
             Sometimes::CompactionCut.reached();
         }
@@ -333,13 +382,19 @@ impl Jobs {
         for LevelInput { level, files } in &job.plan.inputs {
             if *level == 0 {
                 for file in files {
-                    let cursor = self.tables.iterate(&job.family, file, &settings, Some(through))?;
+                    let cursor =
+                        self.tables.iterate(&job.family, file, &settings, Some(through))?;
                     sources.push(Source::Table(cursor));
                 }
             } else if !files.is_empty() {
                 let list = FileList::Chosen(files.clone());
-                let level = LevelFiles::new(self.tables.clone(), job.family.clone(), list, settings.clone())
-                    .reading_through(through.clone());
+                let level = LevelFiles::new(
+                    self.tables.clone(),
+                    job.family.clone(),
+                    list,
+                    settings.clone(),
+                )
+                .reading_through(through.clone());
                 let order = job.family.order.clone();
                 let bounds = KeyBounds { lower: None, upper: range.end.as_deref().map(Arc::from) };
                 sources.push(Source::Level(ConcatIterator::new(order, level, bounds)));
@@ -372,8 +427,8 @@ pub(in crate::db) struct PartInput<'a> {
 const TOLD_EVERY: u64 = 64 << 10;
 
 impl<'a> PartInput<'a> {
-    /// The sources merged, newest first; stands on the first entry of the range. Where `version` is given, entries must not refer
-    /// to blob files that it does not have.
+    /// The sources merged, newest first; stands on the first entry of the range. Where `version` is
+    /// given, entries must not refer to blob files that it does not have.
     pub(in crate::db) fn new(
         order: InternalKeyComparator,
         sources: Vec<Source>,
@@ -424,7 +479,8 @@ impl<'a> PartInput<'a> {
         {
             self.inner.next();
         }
-        self.valid = self.inner.valid() && !self.range.ends_before(&self.order.user, self.inner.key());
+        self.valid =
+            self.inner.valid() && !self.range.ends_before(&self.order.user, self.inner.key());
         self.entries += u64::from(self.valid);
         if self.valid
             && let Err(error) = self.take_value()
@@ -434,15 +490,17 @@ impl<'a> PartInput<'a> {
         }
     }
 
-    /// Counts what the entry's value refers to. What cannot be read must not pass: here it is known in which table it lies, and
-    /// what it may refer to would be garbage where the table goes.
+    /// Counts what the entry's value refers to. What cannot be read must not pass: here it is known
+    /// in which table it lies, and what it may refer to would be garbage where the table goes.
     #[inline]
     fn take_value(&self) -> Result<()> {
         let (key, value) = (self.inner.key(), self.inner.value());
         match key.value_type() {
             Some(ValueType::BlobIndex) => {
-                let index = BlobIndex::decode(value).map_err(|error| in_key(error, key.user_key()))?;
-                if self.version.is_some_and(|version| !version.blob_files.contains_key(&index.file)) {
+                let index =
+                    BlobIndex::decode(value).map_err(|error| in_key(error, key.user_key()))?;
+                if self.version.is_some_and(|version| !version.blob_files.contains_key(&index.file))
+                {
                     return Err(Error::corruption(format!(
                         "key '{}': its value lies in blob file {}, which the MANIFEST does not name",
                         key.user_key().escape_ascii(),

@@ -7,10 +7,12 @@ use bytes::Bytes;
 
 use super::job::{JobOutput, JobSpec, Unfinished};
 use crate::base::sync::{Mutex, Ordering};
-use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, TableFileCreationReason, ValueType};
+use crate::base::{
+    FileNumber, InternalKey, Mutant, Result, Sometimes, TableFileCreationReason, ValueType,
+};
 use crate::blob::{
-    BlobBuilderSettings, BlobFileReader, BlobIndex, BlobPieces, BlobReadahead, BlobSeparator, FOOTER_SIZE,
-    HEADER_SIZE, SeparationPolicy, is_read_in_pieces,
+    BlobBuilderSettings, BlobFileReader, BlobIndex, BlobPieces, BlobReadahead, BlobSeparator,
+    FOOTER_SIZE, HEADER_SIZE, SeparationPolicy, is_read_in_pieces,
 };
 use crate::compaction::ValueSeparator;
 use crate::db::family::Family;
@@ -93,7 +95,8 @@ impl<'a> Placement<'a> {
             if !Mutant::SkipBlobSync.is_on() {
                 self.source.inner.sync_output(&*finished.file)?;
             }
-            output.counts.blob_bytes += finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+            output.counts.blob_bytes +=
+                finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
             output.blob_files.push(BlobFileAddition {
                 number: finished.summary.number,
                 total_count: finished.summary.count,
@@ -108,7 +111,12 @@ impl<'a> Placement<'a> {
 }
 
 impl ValueSeparator for Placement<'_> {
-    fn place(&mut self, key: InternalKey<'_>, value: &[u8], out: &mut Vec<u8>) -> Result<Option<ValueType>> {
+    fn place(
+        &mut self,
+        key: InternalKey<'_>,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<ValueType>> {
         let user_key = key.user_key();
         match key.value_type() {
             Some(ValueType::Value) => match self.separator.separate(user_key, value)? {
@@ -138,7 +146,8 @@ impl ValueSeparator for Placement<'_> {
 }
 
 impl Placement<'_> {
-    /// Takes a value out of a blob file that is being emptied: to another, or, written to `out`, into the table.
+    /// Takes a value out of a blob file that is being emptied: to another, or, written to `out`,
+    /// into the table.
     fn relocate(
         &mut self,
         user_key: &[u8],
@@ -148,8 +157,9 @@ impl Placement<'_> {
     ) -> Result<ValueType> {
         if is_read_in_pieces(index)
             && self.separator.takes_pieces(index.size)
-            && let Some(moved) =
-                self.separator.separate_pieces(user_key, &mut self.source.pieces_of(user_key, index)?)?
+            && let Some(moved) = self
+                .separator
+                .separate_pieces(user_key, &mut self.source.pieces_of(user_key, index)?)?
         {
             moved.encode(out);
             return Ok(ValueType::BlobIndex);
@@ -188,13 +198,14 @@ pub(in crate::db) struct BlobReads<'a> {
     pub(in crate::db) own_files: Option<&'a OwnBlobFiles>,
 }
 
-/// The blob files that a job has opened for itself, to read them around the system's cache: what it moves would only drive out
-/// what readers want.
+/// The blob files that a job has opened for itself, to read them around the system's cache: what it
+/// moves would only drive out what readers want.
 #[derive(Default)]
 pub(in crate::db) struct OwnBlobFiles(Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>);
 
 impl OwnBlobFiles {
-    /// The reader of a blob file; that of all where no version has it yet, as its end may not be written.
+    /// The reader of a blob file; that of all where no version has it yet, as its end may not be
+    /// written.
     fn reader(
         &self,
         tables: &Tables,
@@ -246,10 +257,13 @@ impl<'a> BlobSource<'a> {
 
 impl ValueResolver for BlobSource<'_> {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
-        let settings = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        let settings =
+            ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
         let place = self.inner.tables.place_of_blob(self.family, user_key, blob_index)?;
         if let Some(priority) = self.priority {
-            self.inner.background.before_job_reads(place.index.record_bytes(user_key.len()), priority);
+            self.inner
+                .background
+                .before_job_reads(place.index.record_bytes(user_key.len()), priority);
         }
         let mut ahead = self.reads.ahead.map(|ahead| ahead.lock());
         let open = || self.reader(place.index.file);

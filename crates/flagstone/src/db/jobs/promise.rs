@@ -1,8 +1,10 @@
-//! Blocks of blob files that are to be given back, once it is known that they are dead (see [`super::punch`]).
+//! Blocks of blob files that are to be given back, once it is known that they are dead (see
+//! [`super::punch`]).
 //!
-//! They go as soon as the last reader has gone who may need what lies there. Where holes turn out to be slow, nobody waits for
-//! them any longer: what is due is moved. The others are put off. They go at rest, while the database does no other work, and for
-//! a tenth of the time, whatever families they are of (`hole_speed.rs`).
+//! They go as soon as the last reader has gone who may need what lies there. Where holes turn out
+//! to be slow, nobody waits for them any longer: what is due is moved. The others are put off. They
+//! go at rest, while the database does no other work, and for a tenth of the time, whatever
+//! families they are of (`hole_speed.rs`).
 
 use std::sync::{Arc, Weak};
 
@@ -11,12 +13,14 @@ use crate::blob::BlockMap;
 use crate::cache::Held;
 use crate::manifest::BlobFile;
 
-/// Writers who fill up the disk wait for readers who stand in the way of holes, but no longer: one who stays may do so for hours.
+/// Writers who fill up the disk wait for readers who stand in the way of holes, but no longer: one
+/// who stays may do so for hours.
 const READERS_PASS_US: u64 = 1_000_000;
 
 /// Blocks that go when the last reader of an older version does.
 pub(in crate::db) struct Promise {
-    /// A file that leaves the tree meanwhile goes from the disk as a whole: it is not kept for the sake of its holes.
+    /// A file that leaves the tree meanwhile goes from the disk as a whole: it is not kept for the
+    /// sake of its holes.
     files: Vec<(Weak<BlobFile>, BlockMap)>,
     /// Where to go on in the last of them.
     pub(super) offset: u64,
@@ -52,10 +56,11 @@ impl Promise {
         }
     }
 
-    /// Whether readers have been in the way for so long by now that nobody waits for them any longer; said once.
+    /// Whether readers have been in the way for so long by now that nobody waits for them any
+    /// longer; said once.
     pub(in crate::db) fn note_readers_who_stay(&mut self, now_us: u64) -> bool {
-        let is_new =
-            !(self.is_kept || self.has_begun) && now_us.saturating_sub(self.made_at_us) >= READERS_PASS_US;
+        let is_new = !(self.is_kept || self.has_begun)
+            && now_us.saturating_sub(self.made_at_us) >= READERS_PASS_US;
         self.is_kept |= is_new;
         is_new
     }

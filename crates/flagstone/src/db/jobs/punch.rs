@@ -1,21 +1,25 @@
 //! Holes in blob files where dead values lie.
 //!
-//! 1. Under the state lock: `compaction/pick/punch.rs` says in which files. None of them may be named by a memtable.
-//! 2. Without it: all tables of the current version that refer to these files are read, and the blocks that no record touches
-//!    to which they refer are noted. What a version does not refer to, no later one does: a blob that is dead stays dead.
-//! 3. When the last reader is gone who began before that version was current, the blocks are given back (`promise.rs`).
+//! 1. Under the state lock: `compaction/pick/punch.rs` says in which files. None of them may be
+//!    named by a memtable.
+//! 2. Without it: all tables of the current version that refer to these files are read, and the
+//!    blocks that no record touches to which they refer are noted. What a version does not refer
+//!    to, no later one does: a blob that is dead stays dead.
+//! 3. When the last reader is gone who began before that version was current, the blocks are given
+//!    back (`promise.rs`).
 //!
 //! **Invariants**
-//! - What was found dead is dead in the MANIFEST, too: a version is current only once its edit is durable. So a crash at any
-//!   moment leaves a database that refers to no hole, whatever part of the holes is on the disk.
-//! - WALs that would be replayed name no blob of a file in the MANIFEST, or the memtables that they were replayed to name the
-//!   file still.
+//! - What was found dead is dead in the MANIFEST, too: a version is current only once its edit is
+//!   durable. So a crash at any moment leaves a database that refers to no hole, whatever part of
+//!   the holes is on the disk.
+//! - WALs that would be replayed name no blob of a file in the MANIFEST, or the memtables that they
+//!   were replayed to name the file still.
 //! - Tables and MANIFEST must agree to the byte about what is live in a file, or it stays as it is.
-//! - A file with a second name (a checkpoint's) stays as it is while it has that. One that gets it later belongs to somebody who
-//!   refers to no more of it than the version that was surveyed.
-//! - A file that a read-only handle holds stays as it is while it does ([`File::share`](crate::env::File::share)). One that gets
-//!   such a lock later belongs to a reader of a MANIFEST that has the edit of the version that was surveyed
-//!   (`opening/moving.rs`).
+//! - A file with a second name (a checkpoint's) stays as it is while it has that. One that gets it
+//!   later belongs to somebody who refers to no more of it than the version that was surveyed.
+//! - A file that a read-only handle holds stays as it is while it does
+//!   ([`File::share`](crate::env::File::share)). One that gets such a lock later belongs to a
+//!   reader of a MANIFEST that has the edit of the version that was surveyed (`opening/moving.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,7 +73,8 @@ impl Punching {
 }
 
 impl Jobs {
-    /// Looks for dead blobs, or punches holes where some were found, for one family; whether there was anything to do.
+    /// Looks for dead blobs, or punches holes where some were found, for one family; whether there
+    /// was anything to do.
     pub(in crate::db) fn punch_one(&self) -> Result<bool> {
         if let Some((family, promise)) = self.tree.take_promise() {
             return self.go_on(&family, promise, |promise| {
@@ -92,9 +97,12 @@ impl Jobs {
         outcome
     }
 
-    /// Punches some of the holes that were put off, since they are slow, if there is nothing else to do; whether there were any.
+    /// Punches some of the holes that were put off, since they are slow, if there is nothing else
+    /// to do; whether there were any.
     pub(in crate::db) fn punch_at_rest(&self) -> Result<bool> {
-        let Some((family, promise, announced)) = self.tree.take_promise_at_rest() else { return Ok(false) };
+        let Some((family, promise, announced)) = self.tree.take_promise_at_rest() else {
+            return Ok(false);
+        };
         self.go_on(&family, promise, |promise| {
             let (clock, begun_us) = (&self.context.env.clock, self.context.env.clock.now_us());
             loop {
@@ -133,7 +141,8 @@ impl Jobs {
         outcome
     }
 
-    /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
+    /// Punches some of the holes, now that nobody reads what was there: compactions that wait for
+    /// the thread come in between.
     fn punch_some(&self, promise: &mut Promise) {
         let offset = promise.offset;
         let Some((file, map)) = promise.at_hand() else { return };
@@ -163,7 +172,8 @@ impl Jobs {
         let mut maps: BTreeMap<FileNumber, BlockMap> = BTreeMap::new();
         for number in &survey.files {
             let blob = &version.blob_files[number].file;
-            // A map of what the MANIFEST says of a file that is not there might not fit into any memory.
+            // A map of what the MANIFEST says of a file that is not there might not fit into any
+            // memory.
             if self.disk.is_linked(blob) || self.disk.is_read_elsewhere(blob) {
                 self.disk.leave(blob);
             } else if self.disk.has_its_size(blob) {
@@ -196,7 +206,8 @@ impl Jobs {
         let _ahead = self.tables.account().hold(MemoryKind::Jobs, READAHEAD);
         let version = &survey.current.version;
         for (_, table) in version.files().filter(|(_, table)| refers_to(table, &files)) {
-            let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+            let read =
+                ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
             let settings = IterSettings {
                 read,
                 readahead_size: READAHEAD,
@@ -204,14 +215,19 @@ impl Jobs {
                 ..IterSettings::default()
             };
             let directly = self.context.settings.load().use_direct_io_for_flush_and_compaction;
-            let through =
-                ReadThrough { directly, limit: self.background.read_limit(IoPriority::Low), ahead: None };
-            let mut entries = self.tables.iterate(&survey.family, table, &settings, Some(&through))?;
+            let through = ReadThrough {
+                directly,
+                limit: self.background.read_limit(IoPriority::Low),
+                ahead: None,
+            };
+            let mut entries =
+                self.tables.iterate(&survey.family, table, &settings, Some(&through))?;
             entries.seek_to_first();
             let mut count = 0u64;
             while entries.valid() {
                 if entries.key().value_type() == Some(ValueType::BlobIndex) {
-                    let index = BlobIndex::decode(entries.value()).map_err(|error| entries.locate(error))?;
+                    let index = BlobIndex::decode(entries.value())
+                        .map_err(|error| entries.locate(error))?;
                     if let Some(map) = maps.get_mut(&index.file) {
                         map.mark(entries.key().user_key().len(), &index);
                     }
@@ -227,7 +243,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so the files stay whole.
+    /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so
+    /// the files stay whole.
     fn give_up_survey(&self, survey: &Survey, error: Error) -> Result<bool> {
         self.tree.note_damage(&survey.family, &error);
         if !self.tree.is_set_aside(&error) {

@@ -1,12 +1,14 @@
-//! Where a job is cut whose range deletions are more than one table can hold: a table has them in one block, smaller than 4 GiB.
+//! Where a job is cut whose range deletions are more than one table can hold: a table has them in
+//! one block, smaller than 4 GiB.
 //!
-//! 1. Tables of level 0 may overlap. A flush is cut between sequence numbers, as if a memtable had ended there: RocksDB 7.8 wants
-//!    those of different tables of this level not to interleave.
-//!    A compaction within level 0 is cut so, too. Each of its outputs takes the place of an input: if there are no fewer of them
-//!    it is in vain, and these tables stay apart until the oldest snapshot is another.
-//! 2. Tables of a deeper level must not overlap. What a compaction writes there is cut between keys. Where those of one start are
-//!    too many, as snapshots need them, the table with the newest is set aside until the oldest of these is gone (see
-//!    `quarantine`).
+//! 1. Tables of level 0 may overlap. A flush is cut between sequence numbers, as if a memtable had
+//!    ended there: RocksDB 7.8 wants those of different tables of this level not to interleave. A
+//!    compaction within level 0 is cut so, too. Each of its outputs takes the place of an input: if
+//!    there are no fewer of them it is in vain, and these tables stay apart until the oldest
+//!    snapshot is another.
+//! 2. Tables of a deeper level must not overlap. What a compaction writes there is cut between
+//!    keys. Where those of one start are too many, as snapshots need them, the table with the
+//!    newest is set aside until the oldest of these is gone (see `quarantine`).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -17,8 +19,8 @@ use crate::sst::range_deletion_bytes;
 /// What a block has besides, at most.
 const BLOCK_END: u64 = 16;
 
-/// The ranges of sequence numbers, ascending and together all, of each of which the tombstones need at most `bytes_max`: as long
-/// as those of a single number do not need more.
+/// The ranges of sequence numbers, ascending and together all, of each of which the tombstones need
+/// at most `bytes_max`: as long as those of a single number do not need more.
 pub(super) fn sequence_cuts(
     tombstones: &[RangeTombstone],
     bytes_max: u64,
@@ -40,9 +42,13 @@ pub(super) fn sequence_cuts(
     ranges
 }
 
-/// The keys between which tombstones, ascending by their starts, need at most `bytes_max`: as long as those of the same start do
-/// not need more.
-pub(super) fn key_cuts(user: &Comparator, tombstones: &[RangeTombstone], bytes_max: u64) -> Vec<Vec<u8>> {
+/// The keys between which tombstones, ascending by their starts, need at most `bytes_max`: as long
+/// as those of the same start do not need more.
+pub(super) fn key_cuts(
+    user: &Comparator,
+    tombstones: &[RangeTombstone],
+    bytes_max: u64,
+) -> Vec<Vec<u8>> {
     let bytes_max = bytes_max.saturating_sub(BLOCK_END);
     let (mut cuts, mut bytes) = (Vec::new(), 0);
     for same_start in tombstones.chunk_by(|a, b| user.compare(&a.start, &b.start).is_eq()) {
@@ -64,7 +70,8 @@ pub(super) fn start_of_too_many<'a>(
 ) -> Option<&'a [u8]> {
     let bytes_max = bytes_max.saturating_sub(BLOCK_END);
     let mut same_starts = tombstones.chunk_by(|a, b| user.compare(&a.start, &b.start).is_eq());
-    let too_many = same_starts.find(|same| same.iter().map(range_deletion_bytes).sum::<u64>() > bytes_max)?;
+    let too_many =
+        same_starts.find(|same| same.iter().map(range_deletion_bytes).sum::<u64>() > bytes_max)?;
     Some(&too_many[0].start)
 }
 

@@ -1,5 +1,5 @@
-//! WALs whose blocks the next ones use: which are kept for that, which comes first, and that no record of an earlier life is
-//! read.
+//! WALs whose blocks the next ones use: which are kept for that, which comes first, and that no
+//! record of an earlier life is read.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,8 @@ struct World {
 impl World {
     fn new(changes: &[(&str, &str)]) -> Self {
         let fs = MemoryFileSystem::new();
-        let mut options = Options { env: Env::os().with_fs(Arc::new(fs.clone())), ..Options::default() };
+        let mut options =
+            Options { env: Env::os().with_fs(Arc::new(fs.clone())), ..Options::default() };
         (options.create_if_missing, options.create_missing_column_families) = (true, true);
         options.set("recycle_log_file_num", "2").unwrap();
         changes.iter().for_each(|(name, value)| options.set(name, value).unwrap());
@@ -75,7 +76,8 @@ fn switch(db: &Db, family: &ColumnFamily, key: &str, bytes: usize) {
     db.wait_for_compactions().unwrap();
 }
 
-/// A database whose other family keeps four WALs, which are obsolete together once it is flushed; their numbers.
+/// A database whose other family keeps four WALs, which are obsolete together once it is flushed;
+/// their numbers.
 fn with_four_obsolete(world: &World) -> (Db, ColumnFamily, Vec<u64>) {
     let (db, other) = world.open();
     db.put_cf(&other, "kept", "in the first WAL").unwrap();
@@ -93,7 +95,8 @@ fn as_many_as_are_asked_for_are_kept_the_newest_of_them_and_the_oldest_is_taken_
     let (db, other, wals) = with_four_obsolete(&world);
     let now = world.wals();
     let (active, obsolete) = wals.split_last().unwrap();
-    let kept: Vec<u64> = db.inner().tree.lock().wals.recyclable.iter().map(|number| number.0).collect();
+    let kept: Vec<u64> =
+        db.inner().tree.lock().wals.recyclable.iter().map(|number| number.0).collect();
     assert_eq!(kept.len(), 2, "{now:?}");
     assert!(obsolete.ends_with(&kept), "the newest of {obsolete:?}: {kept:?}");
     assert_eq!(now, [&kept[..], &[*active]].concat(), "the others are gone");
@@ -110,7 +113,8 @@ fn as_many_as_are_asked_for_are_kept_the_newest_of_them_and_the_oldest_is_taken_
     assert_eq!(world.wals(), [new], "what nothing uses takes no space");
 }
 
-/// The new WAL's records are shorter than those that lie behind them, which end where these do or not.
+/// The new WAL's records are shorter than those that lie behind them, which end where these do or
+/// not.
 #[test]
 fn nothing_of_an_earlier_life_is_read() {
     for bytes in [1, 60, 4000, 5000] {
@@ -132,7 +136,11 @@ fn nothing_of_an_earlier_life_is_read() {
                 let value = found.get(format!("new{there}")).unwrap();
                 assert_eq!(value.map(|value| value.len()), (there <= nth).then_some(bytes));
             }
-            assert_eq!(found.latest_sequence_number(), db.latest_sequence_number(), "{bytes} bytes");
+            assert_eq!(
+                found.latest_sequence_number(),
+                db.latest_sequence_number(),
+                "{bytes} bytes"
+            );
             assert!(found.verify(|_| {}).faults.is_empty());
             found.close().unwrap();
         }
@@ -141,7 +149,8 @@ fn nothing_of_an_earlier_life_is_read() {
     }
 }
 
-/// The new record ends where one of an earlier life begins that is whole: only its number tells that it is an earlier one's.
+/// The new record ends where one of an earlier life begins that is whole: only its number tells
+/// that it is an earlier one's.
 #[test]
 fn whole_records_of_an_earlier_life_are_not_read() {
     let keys = ["k0", "k1", "k2", "k3"];

@@ -12,7 +12,8 @@ use crate::options::PrepopulateBlockCache;
 use crate::sst::filter::WrittenBy;
 use crate::sst::{Prepopulate, ReadCacheHits, TableBuilderSettings};
 
-/// Bytes of memtables from which on a flush takes so long that a thread more is worth its while, and its memory.
+/// Bytes of memtables from which on a flush takes so long that a thread more is worth its while,
+/// and its memory.
 const PARALLEL_FROM: u64 = 16 << 20;
 
 impl Jobs {
@@ -34,15 +35,21 @@ impl Jobs {
         Some(self.tables.prepopulate(number, read_cache_hits))
     }
 
-    /// Whether a flush of so many bytes has a thread more that compresses: writers wait for it as soon as the other memtable is
-    /// full. Where there are more, these mostly have the processors busy by themselves.
+    /// Whether a flush of so many bytes has a thread more that compresses: writers wait for it as
+    /// soon as the other memtable is full. Where there are more, these mostly have the processors
+    /// busy by themselves.
     pub(super) fn compresses_in_parallel(&self, family: &Family, bytes: u64) -> bool {
-        let may_run = self.tree.has_workers() && self.context.settings.load().max_background_jobs > 1;
+        let may_run =
+            self.tree.has_workers() && self.context.settings.load().max_background_jobs > 1;
         may_run && bytes >= PARALLEL_FROM && family.options.load().max_write_buffer_number <= 2
     }
 
     /// How a job writes the table `number`.
-    pub(super) fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
+    pub(super) fn table_builder_settings(
+        &self,
+        spec: &JobSpec,
+        number: FileNumber,
+    ) -> TableBuilderSettings {
         let options = spec.family.options.load();
         let now = self.context.env.clock.unix_seconds();
         let written_by = if spec.is_flush {
@@ -64,8 +71,13 @@ impl Jobs {
             session_identity: self.context.session.clone(),
             file_number: number,
             buffer_size: self.context.settings.load().writable_file_max_buffer_size as usize,
-            range_deletion_bytes_max: self.limits.range_deletion_bytes_max.load(Ordering::Relaxed) as usize,
-            ..table_builder_settings(&options, spec.place.level, spec.place.bottommost && !spec.is_flush)
+            range_deletion_bytes_max: self.limits.range_deletion_bytes_max.load(Ordering::Relaxed)
+                as usize,
+            ..table_builder_settings(
+                &options,
+                spec.place.level,
+                spec.place.bottommost && !spec.is_flush,
+            )
         }
     }
 }

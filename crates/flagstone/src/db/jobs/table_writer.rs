@@ -1,7 +1,8 @@
 //! The tables of one part of a job, written one after the other.
 //!
-//! A table ends where the splitter says, or where it would get more range tombstones than a table can hold (`range_cuts.rs`). It
-//! gets those of its part of the key space when it ends; a part of which nothing else is left has one of these alone.
+//! A table ends where the splitter says, or where it would get more range tombstones than a table
+//! can hold (`range_cuts.rs`). It gets those of its part of the key space when it ends; a part of
+//! which nothing else is left has one of these alone.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -45,7 +46,8 @@ pub(super) struct TableWriter<'a> {
     job: &'a Job<'a>,
     /// What is being written: the part, or a piece of it.
     range: PartRange,
-    /// Where further pieces begin, each of which has no more range tombstones than a table can hold.
+    /// Where further pieces begin, each of which has no more range tombstones than a table can
+    /// hold.
     cuts: VecDeque<Vec<u8>>,
     /// How many tables were written of the pieces before.
     earlier_tables: usize,
@@ -57,7 +59,11 @@ pub(super) struct TableWriter<'a> {
 }
 
 impl<'a> TableWriter<'a> {
-    pub(super) fn new(job: &'a Job<'a>, range: &PartRange, read_cache_hits: &'a Arc<ReadCacheHits>) -> Self {
+    pub(super) fn new(
+        job: &'a Job<'a>,
+        range: &PartRange,
+        read_cache_hits: &'a Arc<ReadCacheHits>,
+    ) -> Self {
         Self {
             job,
             surviving: range.own(&job.surviving),
@@ -70,7 +76,8 @@ impl<'a> TableWriter<'a> {
         }
     }
 
-    /// Adds an entry, in a new table if it does not belong into the open one. What refers to a blob file flows out, by `meter`.
+    /// Adds an entry, in a new table if it does not belong into the open one. What refers to a blob
+    /// file flows out, by `meter`.
     pub(super) fn add(
         &mut self,
         key: InternalKey<'_>,
@@ -115,13 +122,16 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Where a table ends there is no builder that would notice. It may end between two versions of one key.
+    /// Where a table ends there is no builder that would notice. It may end between two versions of
+    /// one key.
     fn check_order(&self, key: InternalKey<'_>) -> Result<()> {
         let order = &self.job.spec.family.order;
         match &self.open {
             Some(open) if order.compare(open.last.as_key(), key).is_ge() => {
                 let last = open.last.as_key();
-                Err(Error::corruption(format!("entries are out of order: {key:?} comes after {last:?}")))
+                Err(Error::corruption(format!(
+                    "entries are out of order: {key:?} comes after {last:?}"
+                )))
             }
             _ => Ok(()),
         }
@@ -189,8 +199,12 @@ impl<'a> TableWriter<'a> {
     /// Finishes the last table of a piece; one of range tombstones alone if nothing else is left.
     fn finish_piece(&mut self) -> Result<()> {
         let user = self.job.spec.family.comparator();
-        let has_tombstones = || self.surviving.iter().any(|tombstone| self.range.overlaps(user, tombstone));
-        if self.open.is_none() && self.output.tables.len() == self.earlier_tables && has_tombstones() {
+        let has_tombstones =
+            || self.surviving.iter().any(|tombstone| self.range.overlaps(user, tombstone));
+        if self.open.is_none()
+            && self.output.tables.len() == self.earlier_tables
+            && has_tombstones()
+        {
             Sometimes::RangeTombstonesAlone.reached();
             let placeholder = InternalKeyBuf::new(b"", 0, ValueType::Value);
             let fresh = self.begin(placeholder)?;
@@ -200,7 +214,8 @@ impl<'a> TableWriter<'a> {
         if self.open.is_some() { self.finish(end.as_deref()) } else { Ok(()) }
     }
 
-    /// Has a new table opened as soon as it is part of the tree, if something waits for it in memory.
+    /// Has a new table opened as soon as it is part of the tree, if something waits for it in
+    /// memory.
     fn note_to_open(&mut self, number: FileNumber, is_cached: bool, key_filter: Option<Filter>) {
         if is_cached || key_filter.is_some() {
             self.output.to_open.push(number);
@@ -229,7 +244,9 @@ impl<'a> TableWriter<'a> {
             open.smallest_seqno = open.smallest_seqno.min(tombstone.sequence);
             open.largest_seqno = open.largest_seqno.max(tombstone.sequence);
         }
-        let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { return Ok(()) };
+        let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else {
+            return Ok(());
+        };
         let Job { inner, spec, .. } = self.job;
         if !bounds.tombstones.is_empty() {
             open.builder.note_bounds(smallest.as_key(), largest.as_key());
@@ -239,7 +256,8 @@ impl<'a> TableWriter<'a> {
             open.builder.note_flushed_until(spec.flushed_until());
         }
         let summary = open.builder.finish()?;
-        self.output.counts.raw_bytes += summary.properties.raw_key_size + summary.properties.raw_value_size;
+        self.output.counts.raw_bytes +=
+            summary.properties.raw_key_size + summary.properties.raw_value_size;
         if !Mutant::SkipTableSync.is_on() {
             inner.sync_output(&*open.file)?;
         }

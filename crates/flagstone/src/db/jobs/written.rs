@@ -1,4 +1,5 @@
-//! Reading a table back that has just been written, before anything counts on it (`paranoid_file_checks`).
+//! Reading a table back that has just been written, before anything counts on it
+//! (`paranoid_file_checks`).
 
 use std::path::Path;
 

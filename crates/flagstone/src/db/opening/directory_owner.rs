@@ -1,6 +1,6 @@
-//! Whose a directory of `wal_dir`, `db_paths` or `cf_paths` is: a file OWNER in it says so. A copy of a database, such as a
-//! checkpoint, that is opened with the original's options would otherwise take the original's files for what a crash has left,
-//! and remove them.
+//! Whose a directory of `wal_dir`, `db_paths` or `cf_paths` is: a file OWNER in it says so. A copy
+//! of a database, such as a checkpoint, that is opened with the original's options would otherwise
+//! take the original's files for what a crash has left, and remove them.
 //!
 //! ```text
 //! OWNER  = owner, owner's id, IDENTITY of the owner, directory, directory's id: fields that end with a zero byte
@@ -8,14 +8,17 @@
 //! id     = device, ':', number there; '-' where the file system has none
 //! ```
 //!
-//! It holds against whoever is not the owner, by path, by id, or by where the owner's path leads, as long as
+//! It holds against whoever is not the owner, by path, by id, or by where the owner's path leads,
+//! as long as
 //! - it is where it was written: what was copied along with a database is the copy's;
-//! - the owner is where it was, with the same IDENTITY: what is left of a database that is gone, or was moved, is for the next.
-//!   A copy has the same IDENTITY as its original, so that this alone does not tell them apart.
+//! - the owner is where it was, with the same IDENTITY: what is left of a database that is gone, or
+//!   was moved, is for the next. A copy has the same IDENTITY as its original, so that this alone
+//!   does not tell them apart.
 //!
-//! It is written by the first opening for writing, and again by one that finds it outdated; where the directory takes no file
-//! just then, the database is opened all the same. RocksDB does not know the name and leaves the file alone. What is not such a
-//! file is somebody else's: it says nothing, and stays.
+//! It is written by the first opening for writing, and again by one that finds it outdated; where
+//! the directory takes no file just then, the database is opened all the same. RocksDB does not
+//! know the name and leaves the file alone. What is not such a file is somebody else's: it says
+//! nothing, and stays.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -53,15 +56,21 @@ struct Owner {
     directory: Place,
 }
 
-/// The directory of another database that `directory`, of its `wal_dir`, `db_paths` or `cf_paths`, belongs to; `None` if it is
-/// nobody's, or that of the database in `path`.
+/// The directory of another database that `directory`, of its `wal_dir`, `db_paths` or `cf_paths`,
+/// belongs to; `None` if it is nobody's, or that of the database in `path`.
 ///
 /// # Errors
 /// `IoError`.
-pub fn another_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<Option<PathBuf>> {
+pub fn another_owner(
+    fs: &dyn FileSystem,
+    path: &Path,
+    directory: &Path,
+) -> Result<Option<PathBuf>> {
     let Found::Owner(owner) = Owner::read(fs, directory)? else { return Ok(None) };
-    // By what its name leads to now: it may have been moved to another disk, with a link in its place.
-    let is_elsewhere = || Ok(!is_own(fs, path, &owner.database.path)? && owner.is_where_it_was(fs)?);
+    // By what its name leads to now: it may have been moved to another disk, with a link in its
+    // place.
+    let is_elsewhere =
+        || Ok(!is_own(fs, path, &owner.database.path)? && owner.is_where_it_was(fs)?);
     let holds = !owner.database.is(&Place::of(fs, path)?)
         && owner.directory.is(&Place::of(fs, directory)?)
         && is_elsewhere().map_err(|error| unreachable_owner(error, directory))?;
@@ -71,7 +80,10 @@ pub fn another_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Resu
 /// Whether that database is still there, nobody knows.
 fn unreachable_owner(error: Error, directory: &Path) -> Error {
     let owner = file_name::owner(directory);
-    let named = format!("cannot find out whether the database is still there that {} names", owner.display());
+    let named = format!(
+        "cannot find out whether the database is still there that {} names",
+        owner.display()
+    );
     error.context(named).advise(Remedy::RemoveOwner)
 }
 
@@ -89,8 +101,8 @@ pub(in crate::db) fn check_owner(fs: &dyn FileSystem, path: &Path, directory: &P
     Err(Error::invalid_argument(message).at(file_name::owner(directory)))
 }
 
-/// From now on it is that of the database in `path`, unless somebody else has a file of that name there. The number is that of
-/// the file under its temporary name.
+/// From now on it is that of the database in `path`, unless somebody else has a file of that name
+/// there. The number is that of the file under its temporary name.
 ///
 /// # Errors
 /// `IoError`.
@@ -124,7 +136,8 @@ pub(in crate::db) fn take_directory(
 
 impl Place {
     fn of(fs: &dyn FileSystem, path: &Path) -> Result<Self> {
-        let absolute = std::path::absolute(path).map_err(|error| Error::io("resolve", path, error))?;
+        let absolute =
+            std::path::absolute(path).map_err(|error| Error::io("resolve", path, error))?;
         Ok(Self { path: absolute, id: id_of(fs, path)? })
     }
 
@@ -162,7 +175,8 @@ impl Owner {
 
     fn encoded(&self) -> Vec<u8> {
         let identity = self.identity.clone().unwrap_or_default().into_bytes();
-        let ([database, its_id], [directory, id]) = (self.database.encoded(), self.directory.encoded());
+        let ([database, its_id], [directory, id]) =
+            (self.database.encoded(), self.directory.encoded());
         let fields = [database, its_id, identity, directory, id];
         fields.into_iter().flat_map(|field| [field, vec![0]].concat()).collect()
     }

@@ -60,7 +60,8 @@ impl OptionsFile {
         Self { context, tree, due: Mutex::default() }
     }
 
-    /// At close: writes the file that is due. Who comes later is refused, and leaves none that is due.
+    /// At close: writes the file that is due. Who comes later is refused, and leaves none that is
+    /// due.
     pub(in crate::db) fn close(&self) {
         let mut due = self.due.lock();
         if let Err(error) = self.write_due_options(&mut due) {
@@ -74,7 +75,8 @@ impl OptionsFile {
         drop(self.due.lock());
     }
 
-    /// The options in force as the text of an OPTIONS file; `change` may say otherwise of the database's own.
+    /// The options in force as the text of an OPTIONS file; `change` may say otherwise of the
+    /// database's own.
     pub(in crate::db) fn options_text(&self, of_copy: bool) -> String {
         let mut options = self.context.settings.load_full().as_kept();
         let mut families: Vec<(Arc<Family>, ColumnFamilyOptions)> = self
@@ -116,8 +118,8 @@ impl OptionsFile {
         Ok(())
     }
 
-    /// The same when families were made or dropped, which is durable by then, and not undone by a file that cannot be written:
-    /// that is tried again.
+    /// The same when families were made or dropped, which is durable by then, and not undone by a
+    /// file that cannot be written: that is tried again.
     pub(in crate::db) fn write_options_of_families(&self) -> Result<()> {
         let mut due = self.due.lock();
         match self.write_options(&mut due) {
@@ -132,7 +134,8 @@ impl OptionsFile {
         }
     }
 
-    /// The same when options were changed, which are in force by then: it is tried again as well, and the caller told.
+    /// The same when options were changed, which are in force by then: it is tried again as well,
+    /// and the caller told.
     pub(in crate::db) fn write_changed_options(&self) -> Result<()> {
         let mut due = self.due.lock();
         self.write_options(&mut due).map_err(|error| match error.code() {

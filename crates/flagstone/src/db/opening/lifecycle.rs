@@ -53,7 +53,8 @@ impl DbInner {
         };
         let tree = Arc::new(Tree::new(below.clone(), versions, families));
         let reader = Arc::new(Reader::new(tables.clone(), snapshots.clone(), statistics, obsolete));
-        let pipeline = Arc::new(Pipeline::new(below.clone(), tree.clone(), reader.clone(), arenas.clone()));
+        let pipeline =
+            Arc::new(Pipeline::new(below.clone(), tree.clone(), reader.clone(), arenas.clone()));
         let options_file = Arc::new(OptionsFile::new(context.clone(), tree.clone()));
         let inner = Self {
             context,
@@ -76,7 +77,8 @@ impl DbInner {
         inner
     }
 
-    /// Waits until no flush and no compaction is running or wanted. Where the database is open read-only nobody does what is.
+    /// Waits until no flush and no compaction is running or wanted. Where the database is open
+    /// read-only nobody does what is.
     pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
         if self.context.read_only {
             return self.context.check_open();
@@ -86,7 +88,8 @@ impl DbInner {
         Ok(())
     }
 
-    /// Stops the workers and lets go of the directory. Once; whoever calls later hears, in the end, how that went.
+    /// Stops the workers and lets go of the directory. Once; whoever calls later hears, in the end,
+    /// how that went.
     pub(in crate::db) fn close(&self) -> Result<()> {
         let closed = {
             let mut closed = self.lifecycle.closed.lock();
@@ -104,9 +107,9 @@ impl DbInner {
         self.options_file.close();
         self.tree.call_all();
         self.background.workers.leave();
-        // Manual compactions run in their callers' threads, and so do checkpoints, and flushes of those who resume writes; none
-        // may change or read anything once the directory is let go. None begins any more, and each that runs ends, also with a
-        // panic.
+        // Manual compactions run in their callers' threads, and so do checkpoints, and flushes of
+        // those who resume writes; none may change or read anything once the directory is let go.
+        // None begins any more, and each that runs ends, also with a panic.
         self.tree.wait_for_callers();
         self.tree.families.read().values().for_each(|family| family.parked.close());
         self.end_traces();
@@ -123,9 +126,9 @@ impl DbInner {
         flushed.and(ended)
     }
 
-    /// What was written without the WAL would be lost at the end of the process, and what memtables have in blob files
-    /// could not be read by RocksDB. All families are flushed for that: were only some, the others would be behind them if
-    /// somebody lost the WAL.
+    /// What was written without the WAL would be lost at the end of the process, and what memtables
+    /// have in blob files could not be read by RocksDB. All families are flushed for that: were
+    /// only some, the others would be behind them if somebody lost the WAL.
     fn flush_unlogged(&self) -> Result<()> {
         if self.context.read_only {
             return Ok(());
@@ -137,8 +140,9 @@ impl DbInner {
             Sometimes::UnloggedFlushedAtClose.reached();
         }
         let families: Vec<_> = self.tree.families.read().values().cloned().collect();
-        let has_blobs =
-            |family: &Arc<Family>| family.current.load().generations().any(|mem| !mem.blobs.is_empty());
+        let has_blobs = |family: &Arc<Family>| {
+            family.current.load().generations().any(|mem| !mem.blobs.is_empty())
+        };
         let direct = !Mutant::ForgetBlobsAtClose.is_on() && families.iter().any(has_blobs);
         if unlogged || direct { self.jobs.flush_families(&families, true) } else { Ok(()) }
     }

@@ -3,7 +3,8 @@
 //! 1. Take the LOCK; find CURRENT, or make a new database if that is allowed.
 //! 2. Read the MANIFEST into a [`VersionSet`]; check that its files are there.
 //! 3. Replay the WALs ([`super::recovery`]); what they hold goes to level 0 (or stays in memory).
-//! 4. Start a new WAL, write one MANIFEST with the full state, then OPTIONS; remove what is obsolete.
+//! 4. Start a new WAL, write one MANIFEST with the full state, then OPTIONS; remove what is
+//!    obsolete.
 //! 5. Start the workers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -38,8 +39,9 @@ impl Db {
     /// Opens the database in `path` with all of its families, each with `options.cf`.
     ///
     /// # Errors
-    /// - `InvalidArgument`: there is none and `create_if_missing` is off, or there is one and `error_if_exists` is
-    ///   on; a family has another comparator, or merges in the WALs and no merge operator; an option is out of range.
+    /// - `InvalidArgument`: there is none and `create_if_missing` is off, or there is one and
+    ///   `error_if_exists` is on; a family has another comparator, or merges in the WALs and no
+    ///   merge operator; an option is out of range.
     /// - `Busy`: it is open elsewhere. `Corruption`: its files contradict each other. `IoError`.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let path = path.as_ref();
@@ -52,8 +54,9 @@ impl Db {
         Self::open_wanted(path, options, wanted)
     }
 
-    /// Opens the database in `path` with exactly these families; `default` may be left out and then has
-    /// `options.cf`. Those that do not exist are created if `create_missing_column_families` is on.
+    /// Opens the database in `path` with exactly these families; `default` may be left out and then
+    /// has `options.cf`. Those that do not exist are created if `create_missing_column_families` is
+    /// on.
     ///
     /// # Errors
     /// As [`Db::open`]; also `InvalidArgument` if the database has families that are not named.
@@ -70,18 +73,19 @@ impl Db {
         Self::open_wanted(path.as_ref(), options, wanted)
     }
 
-    /// Opens an existing database for reading, without changing its directory: no lock, no recovery on disk. What
-    /// the WALs hold is read into memory; later changes by a writer are not seen.
+    /// Opens an existing database for reading, without changing its directory: no lock, no recovery
+    /// on disk. What the WALs hold is read into memory; later changes by a writer are not seen.
     ///
-    /// The handle opens every table, blob file and WAL at once and holds them to its end, whatever `max_open_files` says: a
-    /// writer may remove them meanwhile, and the disk has the space back when the handle goes. For that the process's soft
-    /// limit of open files is raised to the hard one. A writer that is Flagstone punches no holes into these
-    /// files, and begins no new WAL over them; one that is RocksDB may recycle a WAL, which an opening notices, and
+    /// The handle opens every table, blob file and WAL at once and holds them to its end, whatever
+    /// `max_open_files` says: a writer may remove them meanwhile, and the disk has the space back
+    /// when the handle goes. For that the process's soft limit of open files is raised to the hard
+    /// one. A writer that is Flagstone punches no holes into these files, and begins no new WAL
+    /// over them; one that is RocksDB may recycle a WAL, which an opening notices, and
     /// [`Db::verify`] may not.
     ///
     /// # Errors
-    /// As [`Db::open`]; also `TryAgain` if a writer changed its files again and again meanwhile; `IoError` if there are more
-    /// files than the process may have open.
+    /// As [`Db::open`]; also `TryAgain` if a writer changed its files again and again meanwhile;
+    /// `IoError` if there are more files than the process may have open.
     pub fn open_read_only(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let path = path.as_ref();
         Self::open_for_reading(path, options, || {
@@ -125,7 +129,11 @@ impl Db {
     }
 
     /// Opens the families that are `wanted` at the time of each attempt.
-    fn open_for_reading(path: &Path, options: &Options, wanted: impl Fn() -> Result<Wanted>) -> Result<Self> {
+    fn open_for_reading(
+        path: &Path,
+        options: &Options,
+        wanted: impl Fn() -> Result<Wanted>,
+    ) -> Result<Self> {
         options.validate()?;
         let inner = at_one_time(path, options, |options| {
             let wanted = wanted()?;
@@ -136,7 +144,10 @@ impl Db {
     }
 }
 
-fn check_families(families: &Wanted, check: impl Fn(&ColumnFamilyOptions) -> Result<()>) -> Result<()> {
+fn check_families(
+    families: &Wanted,
+    check: impl Fn(&ColumnFamilyOptions) -> Result<()>,
+) -> Result<()> {
     families.iter().try_for_each(|(name, family)| {
         check(family).map_err(|error| error.context(format!("column family '{name}'")))
     })
@@ -146,12 +157,15 @@ fn check_families(families: &Wanted, check: impl Fn(&ColumnFamilyOptions) -> Res
 fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
     match manifest::list_column_families(env, path) {
         Ok(listings) => Ok(listings.into_iter().map(|listing| listing.name).collect()),
-        Err(error) if error.is_not_found() && !exists(env, &file_name::current(path))? => Ok(Vec::new()),
+        Err(error) if error.is_not_found() && !exists(env, &file_name::current(path))? => {
+            Ok(Vec::new())
+        }
         Err(error) => Err(error),
     }
 }
 
-/// Whether there is such a file; not to know is an error, or a database could be taken for a new one.
+/// Whether there is such a file; not to know is an error, or a database could be taken for a new
+/// one.
 fn exists(env: &Env, path: &Path) -> Result<bool> {
     match env.fs.metadata(path) {
         Ok(_) => Ok(true),
@@ -182,13 +196,14 @@ impl Opening<'_> {
             return Err(self.no_database());
         }
         if !is_new && self.options.db.error_if_exists {
-            return Err(
-                Error::invalid_argument("the database exists and error_if_exists is set").at(self.path)
-            );
+            return Err(Error::invalid_argument("the database exists and error_if_exists is set")
+                .at(self.path));
         }
         let elsewhere = self.directories_elsewhere()?;
         check_owner(&*env.fs, self.path, self.path)?;
-        elsewhere.iter().try_for_each(|directory| check_directory(&*env.fs, self.path, directory))?;
+        elsewhere
+            .iter()
+            .try_for_each(|directory| check_directory(&*env.fs, self.path, directory))?;
         let was_opened = exists(env, &file_name::lock(self.path))?;
         let names = Names::new(env.fs.clone());
         let lock = if self.read_only {
@@ -210,7 +225,8 @@ impl Opening<'_> {
         check_files_are_not_here(&*env.fs, self.path, &versions)?;
         self.check_wals(&versions, was_opened, &names)?;
         self.check_direct_io(&versions)?;
-        // As in RocksDB: without paranoia a database with missing files opens, and reads of those files fail.
+        // As in RocksDB: without paranoia a database with missing files opens, and reads of those
+        // files fail.
         let mut meter = ProgressMeter::new(self.options.open_progress.clone());
         if self.options.db.paranoid_checks {
             meter.checks_files(&versions);
@@ -244,12 +260,13 @@ impl Opening<'_> {
         Ok(inner)
     }
 
-    /// Refuses to go on without a WAL that may hold what was acknowledged; `was_opened` for writing, here, before. Else makes
-    /// their directory, if it is not there.
+    /// Refuses to go on without a WAL that may hold what was acknowledged; `was_opened` for
+    /// writing, here, before. Else makes their directory, if it is not there.
     fn check_wals(&self, versions: &VersionSet, was_opened: bool, names: &Names) -> Result<()> {
         let fs = &*self.options.env.fs;
         check_wals_are_not_here(fs, self.path, self.wal_directory(), versions)?;
-        let goes_on = !was_opened || self.options.wal_recovery_mode == RecoveryMode::SkipAnyCorruptedRecords;
+        let goes_on =
+            !was_opened || self.options.wal_recovery_mode == RecoveryMode::SkipAnyCorruptedRecords;
         match check_newest_wal(fs, self.wal_directory(), versions) {
             Err(error) if goes_on && (error.is_corruption() || error.is_not_found()) => {
                 tracing::warn!(%error, "opened without the newest WAL");
@@ -300,15 +317,17 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// The directories for WALs, tables and blob files that are not the database's own, by their names. Those of families that
-    /// are to be created are among them.
+    /// The directories for WALs, tables and blob files that are not the database's own, by their
+    /// names. Those of families that are to be created are among them.
     fn directories_elsewhere(&self) -> Result<BTreeSet<PathBuf>> {
         let mut elsewhere = BTreeSet::new();
         for (name, family) in &self.wanted {
             let paths = data_paths(self.path, &self.options.db, family)
                 .map_err(|error| error.context(format!("column family '{name}'")))?;
-            let unknown =
-                paths.directories().iter().filter(|directory| !elsewhere.contains(directory.as_ref()));
+            let unknown = paths
+                .directories()
+                .iter()
+                .filter(|directory| !elsewhere.contains(directory.as_ref()));
             elsewhere.extend(unknown.map(|directory| directory.to_path_buf()).collect::<Vec<_>>());
         }
         if !self.options.wal_dir.is_empty() {
@@ -329,8 +348,8 @@ impl Opening<'_> {
         }
     }
 
-    /// WALs, tables and blob files without a MANIFEST are somebody's data: a new database must not be laid over them, and would
-    /// remove the files.
+    /// WALs, tables and blob files without a MANIFEST are somebody's data: a new database must not
+    /// be laid over them, and would remove the files.
     fn refuse_stray_files(&self) -> Result<()> {
         self.refuse_files_of(self.wal_directory(), |kind| matches!(kind, FileKind::Wal(_)))?;
         for (_, family) in &self.wanted {
@@ -340,7 +359,9 @@ impl Opening<'_> {
                 })?;
             }
         }
-        self.refuse_files_of(self.path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)))
+        self.refuse_files_of(self.path, |kind| {
+            matches!(kind, FileKind::Table(_) | FileKind::Blob(_))
+        })
     }
 
     fn refuse_files_of(&self, directory: &Path, is_data: impl Fn(&FileKind) -> bool) -> Result<()> {
@@ -351,7 +372,9 @@ impl Opening<'_> {
         for name in fs.list(directory)? {
             let path = directory.join(&name);
             // An empty one is what a power loss can leave of a database whose creation had failed.
-            if FileKind::parse(&name).is_some_and(|kind| is_data(&kind)) && fs.metadata(&path)?.size > 0 {
+            if FileKind::parse(&name).is_some_and(|kind| is_data(&kind))
+                && fs.metadata(&path)?.size > 0
+            {
                 return Err(Error::corruption(
                     "there is data, but no database (CURRENT is missing): restore CURRENT, save the data (flagstone \
                      salvage), or move the .log, .sst and .blob files away",
@@ -377,7 +400,11 @@ impl Opening<'_> {
         let of_db = &self.options.db;
         let settings = ManifestSettings {
             max_manifest_file_size: of_db.max_manifest_file_size,
-            preallocation_size: if of_db.allow_fallocate { of_db.manifest_preallocation_size } else { 0 },
+            preallocation_size: if of_db.allow_fallocate {
+                of_db.manifest_preallocation_size
+            } else {
+                0
+            },
             readahead_size: of_db.log_readahead_size as usize,
         };
         let env = self.options.env.clone();
@@ -393,14 +420,16 @@ impl Opening<'_> {
         {
             let error = Error::invalid_argument(format!("column family '{name}' does not exist"));
             // One that is only read makes none.
-            let error = if self.read_only { error } else { error.advise(Remedy::CreateMissingFamilies) };
+            let error =
+                if self.read_only { error } else { error.advise(Remedy::CreateMissingFamilies) };
             return Err(error.at(self.path));
         }
         let versions = if is_new {
             let (name, family) = present.first().ok_or_else(|| no_database(self.path))?;
             VersionSet::create(env, self.path, spec(name, family)?, settings)?
         } else {
-            let families = present.iter().map(|(name, family)| spec(name, family)).collect::<Result<_>>()?;
+            let families =
+                present.iter().map(|(name, family)| spec(name, family)).collect::<Result<_>>()?;
             let read_only = self.read_only;
             VersionSet::recover(env, self.path, RecoverOptions { families, read_only, settings })?
         };

@@ -1,8 +1,9 @@
 //! Transactions that RocksDB has prepared and neither committed nor rolled back.
 //!
-//! Once all families have flushed what else a WAL holds, replaying begins behind it, and only `min_log_number_to_keep` says that
-//! such a transaction still stands there: who passes it over forgets it. Of a write-prepared one the tables hold what it has
-//! written, and nothing there tells that from what is committed.
+//! Once all families have flushed what else a WAL holds, replaying begins behind it, and only
+//! `min_log_number_to_keep` says that such a transaction still stands there: who passes it over
+//! forgets it. Of a write-prepared one the tables hold what it has written, and nothing there tells
+//! that from what is committed.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +13,20 @@ use crate::db::DbInner;
 use crate::env::OpenMode;
 use crate::wal::{Event, Reader};
 
-/// The most bytes that are kept of transactions of which nothing is known yet but that they are prepared: hundreds of thousands.
+/// The most bytes that are kept of transactions of which nothing is known yet but that they are
+/// prepared: hundreds of thousands.
 const PREPARED_MAX: usize = 64 << 20;
 
 /// What is shown of a transaction's name: RocksDB gives none more.
 const NAME_MAX: usize = 512;
 
 impl DbInner {
-    /// Looks through WALs, oldest first, that are kept and need no replaying. Damage there is nobody's loss.
+    /// Looks through WALs, oldest first, that are kept and need no replaying. Damage there is
+    /// nobody's loss.
     ///
     /// # Errors
-    /// `NotSupported` if a transaction is prepared in one, and decided in none, or more are at a time than there is memory for;
-    /// `IoError`.
+    /// `NotSupported` if a transaction is prepared in one, and decided in none, or more are at a
+    /// time than there is memory for; `IoError`.
     pub(super) fn check_nothing_is_prepared(&self, wals: &[FileNumber]) -> Result<()> {
         let mut prepared = Prepared::default();
         for number in wals {
@@ -44,7 +47,9 @@ impl DbInner {
                 let Ok(batch) = BatchView::parse(reader.record()) else { continue };
                 for operation in batch.readable() {
                     match operation {
-                        Operation::EndPrepare { xid } => prepared.add(xid, *number, reader.record_offset()),
+                        Operation::EndPrepare { xid } => {
+                            prepared.add(xid, *number, reader.record_offset())
+                        }
                         Operation::Commit { xid }
                         | Operation::CommitWithTimestamp { xid, .. }
                         | Operation::Rollback { xid } => prepared.decide(xid),

@@ -1,14 +1,16 @@
 //! Recovery: what the WALs hold goes back into memtables, and from there to level 0.
 //!
-//! The rules of what to do about damage are `wal::recovery`'s; this file applies batches and writes down the result:
-//! 1. WALs from the oldest that any family needs are replayed in order. Older ones that are kept hold no transaction that is
-//!    prepared only (`prepared`). A family skips what its tables have already,
-//!    and operations of dropped families; both keep their sequence numbers.
-//!    Threads read ahead (`wal::pieces`), check blobs (`direct_blob::recover`) and insert (`replay_inserts`).
-//! 2. Memtables that fill up are written to tables on the way (`replayed`), the others at the end (or kept, with
-//!    `avoid_flush_during_recovery`).
-//! 3. One change of the MANIFEST adds the tables and lets go of the WALs; a new WAL begins. If the replay stopped at
-//!    damage, its first record says where history continues, so that a crash before the next write loses nothing.
+//! The rules of what to do about damage are `wal::recovery`'s; this file applies batches and writes
+//! down the result:
+//! 1. WALs from the oldest that any family needs are replayed in order. Older ones that are kept
+//!    hold no transaction that is prepared only (`prepared`). A family skips what its tables have
+//!    already, and operations of dropped families; both keep their sequence numbers. Threads read
+//!    ahead (`wal::pieces`), check blobs (`direct_blob::recover`) and insert (`replay_inserts`).
+//! 2. Memtables that fill up are written to tables on the way (`replayed`), the others at the end
+//!    (or kept, with `avoid_flush_during_recovery`).
+//! 3. One change of the MANIFEST adds the tables and lets go of the WALs; a new WAL begins. If the
+//!    replay stopped at damage, its first record says where history continues, so that a crash
+//!    before the next write loses nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,15 +46,20 @@ pub(in crate::db) struct Recovered {
 }
 
 impl DbInner {
-    pub(in crate::db) fn replay_wals(self: &Arc<Self>, mut meter: ProgressMeter) -> Result<Recovered> {
-        let (oldest, kept_from) = (self.tree.oldest_log_number(), self.tree.min_log_number_to_keep());
+    pub(in crate::db) fn replay_wals(
+        self: &Arc<Self>,
+        mut meter: ProgressMeter,
+    ) -> Result<Recovered> {
+        let (oldest, kept_from) =
+            (self.tree.oldest_log_number(), self.tree.min_log_number_to_keep());
         let (files, wals) = self.wals_to_replay(oldest, kept_from)?;
         self.take_numbers_of_blob_files()?;
         let mode = self.context.settings.load().wal_recovery_mode;
         let targets = Arc::new(Targets::new(self));
         let checks = Arc::new(BlobChecks::new(self, &targets));
         let piece_size = targets.piece_size(self);
-        // Most databases were closed, and leave little or nothing: that is done before a thread has begun.
+        // Most databases were closed, and leave little or nothing: that is done before a thread has
+        // begun.
         let is_long = wals.iter().map(|wal| wal.bytes).sum::<u64>() > piece_size as u64;
         let with_threads = is_long && self.tree.has_workers();
         let reading = Reading {
@@ -65,7 +72,9 @@ impl DbInner {
         let mut inserts = Inserts::new(self, targets, with_threads);
         meter.replays(&wals);
         let outcome = replay(&files, oldest, mode, &reading, &mut |record| {
-            meter.replaying(record.wal, record.offset, || (inserts.tables_written(), checks.checked()));
+            meter.replaying(record.wal, record.offset, || {
+                (inserts.tables_written(), checks.checked())
+            });
             inserts.apply(record)
         })?;
         let (edits, count) = inserts.finish()?;
@@ -85,7 +94,9 @@ impl DbInner {
 
     /// If history ends at damage, no family may hold, in tables, writes from behind it.
     pub(in crate::db) fn check_families_agree(&self, outcome: &RecoveryOutcome) -> Result<()> {
-        let Some(stop) = outcome.stopped.as_ref().filter(|stop| !stop.is_expected) else { return Ok(()) };
+        let Some(stop) = outcome.stopped.as_ref().filter(|stop| !stop.is_expected) else {
+            return Ok(());
+        };
         let Some(family) = self.tree.family_ahead_of(stop.wal) else { return Ok(()) };
         let error = Error::corruption(format!(
             "column family '{}' is ahead of WAL {}, which is damaged ({}); restore the WAL from a copy, or open with \
@@ -96,7 +107,8 @@ impl DbInner {
         Err(stop.error.offset().into_iter().fold(error, Error::at_offset))
     }
 
-    /// The numbers of all blob files are taken, too: WALs may name files that the MANIFEST does not know.
+    /// The numbers of all blob files are taken, too: WALs may name files that the MANIFEST does not
+    /// know.
     fn take_numbers_of_blob_files(&self) -> Result<()> {
         for (_, kind) in self.tree.data_files()? {
             if let FileKind::Blob(number) = kind {
@@ -106,9 +118,12 @@ impl DbInner {
         Ok(())
     }
 
-    /// The WALs that any family needs, oldest first; every number seen is taken. Those before, `kept_from` some number on, are
-    /// looked through.
-    #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
+    /// The WALs that any family needs, oldest first; every number seen is taken. Those before,
+    /// `kept_from` some number on, are looked through.
+    #[expect(
+        clippy::type_complexity,
+        reason = "two lists that belong together, taken apart at once"
+    )]
     fn wals_to_replay(
         &self,
         oldest: FileNumber,
@@ -124,7 +139,8 @@ impl DbInner {
             }
         }
         numbers.sort_unstable();
-        let (flushed, needed) = numbers.split_at(numbers.partition_point(|number| *number < oldest));
+        let (flushed, needed) =
+            numbers.split_at(numbers.partition_point(|number| *number < oldest));
         self.check_nothing_is_prepared(flushed)?;
         let (mut files, mut wals) = (Vec::new(), Vec::new());
         for &number in needed {
@@ -145,7 +161,10 @@ impl DbInner {
     }
 
     /// Takes a family's memtable and gives the family an empty one.
-    pub(in crate::db) fn take_recovered(&self, id: ColumnFamilyId) -> (Arc<Family>, Arc<Generation>) {
+    pub(in crate::db) fn take_recovered(
+        &self,
+        id: ColumnFamilyId,
+    ) -> (Arc<Family>, Arc<Generation>) {
         self.tree.replace_memtable(id, |family| self.pipeline.new_memtable(family))
     }
 
@@ -165,7 +184,8 @@ impl DbInner {
     /// Makes the recovered state durable and opens it for writing.
     pub(in crate::db) fn finish_recovery(&self, mut recovered: Recovered) -> Result<()> {
         let settings = self.context.settings.load();
-        // What memtables have in blob files of a dead process must move to others before anything is synced.
+        // What memtables have in blob files of a dead process must move to others before anything
+        // is synced.
         let has_blobs = self.tree.has_blobs_in_memory();
         let keep_in_memory = settings.avoid_flush_during_recovery
             && !has_blobs
@@ -204,9 +224,9 @@ impl DbInner {
         Ok(())
     }
 
-    /// The process that wrote them may have died before it synced: what is synced from now on comes after. Or it died of a
-    /// sync that failed: the system then takes for clean what it has of the file, and no sync writes that to the disk. So
-    /// what was replayed is written once more.
+    /// The process that wrote them may have died before it synced: what is synced from now on comes
+    /// after. Or it died of a sync that failed: the system then takes for clean what it has of the
+    /// file, and no sync writes that to the disk. So what was replayed is written once more.
     fn sync_kept_wals(&self, recovered: &Recovered) -> Result<()> {
         if recovered.outcome.records > 0 {
             Sometimes::RecoveryKeptMemtables.reached();
@@ -226,7 +246,8 @@ impl DbInner {
     }
 }
 
-/// Writes to a file what it holds, and gives it its size: that it was cut off may be lost as any of its bytes.
+/// Writes to a file what it holds, and gives it its size: that it was cut off may be lost as any of
+/// its bytes.
 pub(in crate::db) fn write_again(file: &dyn File) -> Result<()> {
     let (size, mut offset) = (file.size()?, 0);
     let mut buffer = vec![0; REWRITE_BUFFER.min(size as usize)];

@@ -1,22 +1,26 @@
 //! How a replay puts operations into memtables.
 //!
-//! 1. An operation of a batch that history goes on with becomes an [`Entry`]: where its key and value lie in the piece of the
-//!    log that they were read with, and its sequence number. What could be wrong with it is found now, in the order of the log.
-//! 2. When the next piece begins, what was noted goes to the threads that insert, as a [`Portion`] for each. Each thread has
-//!    families of its own: so the portions of a family are inserted one after the other, and those of several families at the
-//!    same time. Of a batch that is much larger than a piece parts go, as if it were several.
-//! 3. A portion is sorted by key: what comes to lie together is inserted together, while that part of the memtable is in the
-//!    processor's cache.
-//! 4. A memtable that is full then is written to a table (`replayed`), also the largest when all together are too large.
+//! 1. An operation of a batch that history goes on with becomes an [`Entry`]: where its key and
+//!    value lie in the piece of the log that they were read with, and its sequence number. What
+//!    could be wrong with it is found now, in the order of the log.
+//! 2. When the next piece begins, what was noted goes to the threads that insert, as a [`Portion`]
+//!    for each. Each thread has families of its own: so the portions of a family are inserted one
+//!    after the other, and those of several families at the same time. Of a batch that is much
+//!    larger than a piece parts go, as if it were several.
+//! 3. A portion is sorted by key: what comes to lie together is inserted together, while that part
+//!    of the memtable is in the processor's cache.
+//! 4. A memtable that is full then is written to a table (`replayed`), also the largest when all
+//!    together are too large.
 //!
-//! In a world without threads, when the system has none left, or where the logs are no larger than a piece, the caller inserts.
+//! In a world without threads, when the system has none left, or where the logs are no larger than
+//! a piece, the caller inserts.
 //!
-//! **Thread safety.** A [`Target`]'s lock is held by whoever inserts into its memtable or takes it out and hands it on, so
-//! tables of a family come into being in the order of history. Who holds one takes no other, but then `tables`, and the
-//! state.
+//! **Thread safety.** A [`Target`]'s lock is held by whoever inserts into its memtable or takes it
+//! out and hands it on, so tables of a family come into being in the order of history. Who holds
+//! one takes no other, but then `tables`, and the state.
 //!
-//! **Memory.** A portion keeps its piece in memory. Of [`PORTIONS_WAITING`] and the one at work for a thread, most are parts
-//! of the same pieces.
+//! **Memory.** A portion keeps its piece in memory. Of [`PORTIONS_WAITING`] and the one at work for
+//! a thread, most are parts of the same pieces.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,12 +44,14 @@ use crate::wal::{Applied, ReplayRecord};
 /// How many portions wait for a thread at most.
 const PORTIONS_WAITING: usize = 2;
 
-/// Pieces of logs have at most so many bytes, if no record is larger: what goes from thread to thread stays in the processor's
-/// cache, and its memory is used again. With four times as many, threads cost more than they gained.
+/// Pieces of logs have at most so many bytes, if no record is larger: what goes from thread to
+/// thread stays in the processor's cache, and its memory is used again. With four times as many,
+/// threads cost more than they gained.
 const PIECE_SIZE_MAX: u64 = 256 << 10;
 const PIECE_SIZE_MIN: u64 = 256;
 
-/// A full memtable is noticed after a portion: when it is larger than it should be by about this part at most.
+/// A full memtable is noticed after a portion: when it is larger than it should be by about this
+/// part at most.
 const PORTIONS_OF_MEMTABLE: u64 = 8;
 
 /// The families that a replay may write to.
@@ -87,7 +93,8 @@ impl Targets {
     /// How large pieces of logs may be.
     pub(in crate::db) fn piece_size(&self, inner: &DbInner) -> usize {
         let memtables = self.all.iter().map(|target| target.family.write_buffer_size() as u64);
-        let smallest = memtables.chain(memtable_bytes_max(&inner.context.settings.load())).min().unwrap_or(0);
+        let smallest =
+            memtables.chain(memtable_bytes_max(&inner.context.settings.load())).min().unwrap_or(0);
         (smallest / PORTIONS_OF_MEMTABLE).clamp(PIECE_SIZE_MIN, PIECE_SIZE_MAX) as usize
     }
 
@@ -145,7 +152,8 @@ pub(in crate::db) struct Inserts {
     /// The entries noted for each thread, or for the caller, as long as they are of this piece.
     pending: Vec<Vec<Entry>>,
     piece: Option<Arc<Vec<u8>>>,
-    /// Bytes of the log that what is noted was read from, and how many may be noted before it is handed on.
+    /// Bytes of the log that what is noted was read from, and how many may be noted before it is
+    /// handed on.
     log_bytes: usize,
     log_bytes_max: usize,
     blob_bytes: u64,
@@ -181,13 +189,18 @@ struct Waiting {
 }
 
 impl Inserts {
-    pub(in crate::db) fn new(inner: &Arc<DbInner>, targets: Arc<Targets>, with_threads: bool) -> Self {
+    pub(in crate::db) fn new(
+        inner: &Arc<DbInner>,
+        targets: Arc<Targets>,
+        with_threads: bool,
+    ) -> Self {
         let wanted = if with_threads {
             targets.all.len().min(inner.context.settings.load().max_background_jobs.max(1) as usize)
         } else {
             0
         };
-        let (log_bytes_max, blob_bytes_max) = (2 * targets.piece_size(inner), targets.blob_bytes_max());
+        let (log_bytes_max, blob_bytes_max) =
+            (2 * targets.piece_size(inner), targets.blob_bytes_max());
         let shared = Arc::new(Shared {
             inner: inner.clone(),
             targets,
@@ -220,7 +233,10 @@ impl Inserts {
         let mut operations = record.batch.iter();
         loop {
             let is_same = self.piece.as_ref().is_some_and(|piece| Arc::ptr_eq(piece, record.piece));
-            if !is_same || self.log_bytes > self.log_bytes_max || self.blob_bytes > self.blob_bytes_max {
+            if !is_same
+                || self.log_bytes > self.log_bytes_max
+                || self.blob_bytes > self.blob_bytes_max
+            {
                 if let Err(error) = self.hand_on() {
                     return Ok(Applied::Failed(error));
                 }
@@ -262,7 +278,8 @@ impl Inserts {
                 return Ok(false);
             }
             ValueType::BlobIndex => self.blob_bytes += BlobIndex::decode(value)?.size,
-            // The blob files that one of a later version may name are known to nobody else, and would be removed.
+            // The blob files that one of a later version may name are known to nobody else, and
+            // would be removed.
             ValueType::WideColumnEntity => {
                 locate_value(key, kind, value)?;
             }
@@ -298,7 +315,9 @@ impl Inserts {
         self.shared.check()?;
         (self.log_bytes, self.blob_bytes) = (0, 0);
         let Some(piece) = self.piece.take() else { return Ok(()) };
-        for (at, noted) in self.pending.iter_mut().enumerate().filter(|(_, noted)| !noted.is_empty()) {
+        for (at, noted) in
+            self.pending.iter_mut().enumerate().filter(|(_, noted)| !noted.is_empty())
+        {
             let entries = std::mem::replace(noted, Vec::with_capacity(noted.len()));
             let portion = Portion { piece: piece.clone(), entries };
             match self.threads.get(at) {
@@ -309,7 +328,8 @@ impl Inserts {
         Ok(())
     }
 
-    /// The edits that add the tables when all is inserted and they are written, and how many these are.
+    /// The edits that add the tables when all is inserted and they are written, and how many these
+    /// are.
     ///
     /// # Errors
     /// What went wrong last.

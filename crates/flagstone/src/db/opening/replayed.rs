@@ -1,9 +1,12 @@
 //! What a replay writes to level 0 on its way, and what it tells of its progress.
 //!
-//! 1. A memtable that is full is taken out, and a thread of its own writes it while the replay fills the next.
-//! 2. One is written at a time: the next one waits for it. So tables come into being in the order of history, as they would
-//!    without a thread, and of memtables that are full only one is in memory.
-//! 3. Nobody goes on with the directory while that thread writes to it: it is waited for, also where the replay fails.
+//! 1. A memtable that is full is taken out, and a thread of its own writes it while the replay
+//!    fills the next.
+//! 2. One is written at a time: the next one waits for it. So tables come into being in the order
+//!    of history, as they would without a thread, and of memtables that are full only one is in
+//!    memory.
+//! 3. Nobody goes on with the directory while that thread writes to it: it is waited for, also
+//!    where the replay fails.
 //!
 //! In a world without threads the caller writes.
 
@@ -12,7 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::base::sync::Mutex;
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes, TableFileCreationReason};
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes, TableFileCreationReason,
+};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
@@ -51,7 +56,8 @@ impl ReplayedTables {
         self.settle()?;
         let id = family.id;
         if !self.inner.tree.has_workers() {
-            let output = self.inner.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
+            let output =
+                self.inner.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
             self.add(id, &output);
             return Ok(());
         }
@@ -61,7 +67,8 @@ impl ReplayedTables {
             let written = catch_unwind(AssertUnwindSafe(|| {
                 inner.jobs.write_level0(&family, &[mem], TableFileCreationReason::Recovery)
             }));
-            let panicked = |_| Err(Error::new(Code::Aborted, "writing a memtable during recovery panicked"));
+            let panicked =
+                |_| Err(Error::new(Code::Aborted, "writing a memtable during recovery panicked"));
             *told.lock() = Some(written.unwrap_or_else(panicked));
         };
         let thread = self.inner.context.env.spawner.spawn("flagstone-replay", Box::new(work))?;
@@ -71,7 +78,9 @@ impl ReplayedTables {
 
     /// Waits for what is being written.
     fn settle(&mut self) -> Result<()> {
-        let Some(InFlight { family, thread, outcome }) = self.in_flight.take() else { return Ok(()) };
+        let Some(InFlight { family, thread, outcome }) = self.in_flight.take() else {
+            return Ok(());
+        };
         thread.join();
         let outcome = outcome.lock().take();
         let output = outcome.expect("the thread tells what came of it, also of a panic")?;
@@ -130,7 +139,8 @@ impl ProgressMeter {
 
     /// The files of these versions are to be checked.
     pub(in crate::db) fn checks_files(&mut self, versions: &VersionSet) {
-        let count = |version: &Version| version.num_files() as u64 + version.blob_files.len() as u64;
+        let count =
+            |version: &Version| version.num_files() as u64 + version.blob_files.len() as u64;
         self.progress.files_total = versions.families().map(|family| count(&family.current)).sum();
     }
 
@@ -154,7 +164,8 @@ impl ProgressMeter {
         self.tell();
     }
 
-    /// The replay has come to this place; `done` says how many tables are written and blobs checked.
+    /// The replay has come to this place; `done` says how many tables are written and blobs
+    /// checked.
     #[inline]
     pub(in crate::db) fn replaying(
         &mut self,
@@ -168,7 +179,8 @@ impl ProgressMeter {
         let at = self.starts.get(&wal).copied().unwrap_or(0) + offset;
         let (tables, blobs) = done();
         let progress = &mut self.progress;
-        if at >= progress.wal_bytes_replayed + PROGRESS_INTERVAL || tables > progress.tables_written {
+        if at >= progress.wal_bytes_replayed + PROGRESS_INTERVAL || tables > progress.tables_written
+        {
             progress.wal_bytes_replayed = at.max(progress.wal_bytes_replayed);
             (progress.tables_written, progress.blobs_checked) = (tables, blobs);
             self.tell();

@@ -1,9 +1,11 @@
 //! Whether the WALs are where they are looked for, before any is replayed or made.
 //!
-//! Acknowledged writes may be in WALs alone. A `wal_dir` that is not mounted, or is another than before, seems to hold none: what
-//! they held would be gone without a word, and the new MANIFEST would let go of them. So an opening fails that misses the newest
-//! WAL that the MANIFEST knows of. That WAL is there even if it is empty, or a newer one is, wherever a database was opened for
-//! writing; which a LOCK tells, for copies have none. RocksDB's copies leave out a WAL that is empty.
+//! Acknowledged writes may be in WALs alone. A `wal_dir` that is not mounted, or is another than
+//! before, seems to hold none: what they held would be gone without a word, and the new MANIFEST
+//! would let go of them. So an opening fails that misses the newest WAL that the MANIFEST knows of.
+//! That WAL is there even if it is empty, or a newer one is, wherever a database was opened for
+//! writing; which a LOCK tells, for copies have none. RocksDB's copies leave out a WAL that is
+//! empty.
 
 use std::path::Path;
 
@@ -14,8 +16,9 @@ use crate::env::FileSystem;
 use crate::manifest::VersionSet;
 use crate::wal::missing_wal;
 
-/// A copy, such as a checkpoint, has its WALs in its own directory. With the original's `wal_dir` it would replay that one's,
-/// and remove them; and what is in its own would be lost without a trace.
+/// A copy, such as a checkpoint, has its WALs in its own directory. With the original's `wal_dir`
+/// it would replay that one's, and remove them; and what is in its own would be lost without a
+/// trace.
 ///
 /// # Errors
 /// `InvalidArgument`; `IoError`.
@@ -30,8 +33,7 @@ pub(in crate::db) fn check_wals_are_not_here(
     }
     let oldest = versions.oldest_log_number();
     let names = fs.list(path)?;
-    let is_needed =
-        |name: &&String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= oldest);
+    let is_needed = |name: &&String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= oldest);
     let Some(name) = names.iter().find(is_needed) else { return Ok(()) };
     Err(Error::invalid_argument(
         "the WAL lies in the database's own directory, but wal_dir names another: a copy, such as a checkpoint, has its WALs \
@@ -43,7 +45,8 @@ pub(in crate::db) fn check_wals_are_not_here(
 /// That the newest WAL which the MANIFEST knows of is there, or a newer one.
 ///
 /// # Errors
-/// `Corruption` if it is missing; `IoError`, with subcode `PathNotFound` if there is no such directory.
+/// `Corruption` if it is missing; `IoError`, with subcode `PathNotFound` if there is no such
+/// directory.
 pub(in crate::db) fn check_newest_wal(
     fs: &dyn FileSystem,
     wal_directory: &Path,
@@ -56,7 +59,10 @@ pub(in crate::db) fn check_newest_wal(
         }
         listed => listed?,
     };
-    let is_newest = |name: &String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= *newest.start());
+    let is_newest = |name: &String| {
+        let kind = FileKind::parse(name);
+        matches!(kind, Some(FileKind::Wal(number)) if number >= *newest.start())
+    };
     if names.iter().any(is_newest) {
         return Ok(());
     }

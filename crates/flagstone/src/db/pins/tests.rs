@@ -32,7 +32,10 @@ fn whoever_reads_a_former_state_is_named_with_what_stays_for_it() {
     assert!(pins.iterators.iter().all(|iterator| iterator.made_at.file() == file!()));
     let [of_former, of_table_kept, same] = &pins.iterators[..] else { panic!("{pins}") };
     assert_eq!((of_former.kept.files, of_former.readers), (0, 1), "{pins}");
-    assert!(of_former.kept.memtable_bytes > 10_000 && of_former.kept == of_former.kept_alone, "{pins}");
+    assert!(
+        of_former.kept.memtable_bytes > 10_000 && of_former.kept == of_former.kept_alone,
+        "{pins}"
+    );
     assert_eq!((of_table_kept.kept_alone.files, of_table_kept.readers), (1, 2), "{pins}");
     assert!(of_table_kept.kept.file_bytes > 0 && same.kept == of_table_kept.kept, "{pins}");
     let text = db.property(db.default_column_family(), "flagstone.pins").unwrap();
@@ -62,8 +65,11 @@ fn one_that_refreshes_itself_is_as_old_as_it_was() {
     let db = opened();
     fill(&db, 1);
     let snapshot = Some(db.snapshot());
-    let options =
-        ReadOptions { snapshot, auto_refresh_iterator_with_snapshot: true, ..ReadOptions::default() };
+    let options = ReadOptions {
+        snapshot,
+        auto_refresh_iterator_with_snapshot: true,
+        ..ReadOptions::default()
+    };
     let (mut iter, line) = (db.iter(&options).unwrap(), line!());
     iter.seek_to_first();
     let before = db.pins(1).iterators[0].clone();

@@ -21,7 +21,8 @@ fn a_full_disk_passes_but_a_failed_sync_stays() {
     assert!(error.message().contains("sync failed"), "{error}");
 }
 
-/// A write that found the database suspended just when it resumed was refused as corruption, "unknown background error".
+/// A write that found the database suspended just when it resumed was refused as corruption,
+/// "unknown background error".
 #[test]
 fn a_write_that_comes_as_the_database_resumes_is_not_refused() {
     let poison = Poison::default();

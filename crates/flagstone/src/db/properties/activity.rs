@@ -1,5 +1,5 @@
-//! What flushes and compactions did to a family, level by level, and how often it held writers up, since the database was
-//! opened: the figures of `rocksdb.cfstats`.
+//! What flushes and compactions did to a family, level by level, and how often it held writers up,
+//! since the database was opened: the figures of `rocksdb.cfstats`.
 
 use crate::compaction::pick::{CompactionPlan, StallCause, WriteStall};
 use crate::db::jobs::job::JobOutput;
@@ -61,7 +61,8 @@ impl LevelActivity {
     }
 
     fn of_output(output: &JobOutput) -> Self {
-        let at_commit = output.direct_files.iter().map(|file| file.total_bytes).fold(0, u64::saturating_add);
+        let at_commit =
+            output.direct_files.iter().map(|file| file.total_bytes).fold(0, u64::saturating_add);
         Self {
             count: 1,
             micros: output.counts.micros,
@@ -147,7 +148,8 @@ impl Activity {
             files.map(|file| file.meta.size).fold(0, u64::saturating_add)
         };
         if plan.trivial_move {
-            self.level_mut(level).add(&LevelActivity { moved: bytes(false), ..LevelActivity::default() });
+            self.level_mut(level)
+                .add(&LevelActivity { moved: bytes(false), ..LevelActivity::default() });
         } else if !plan.drops_inputs {
             let written = output.tables.iter().map(point_entries).fold(0, u64::saturating_add);
             let compaction = LevelActivity {
@@ -162,7 +164,11 @@ impl Activity {
     }
 
     /// Counts what holds writers up, if it did not when the family was looked at last.
-    pub(in crate::db) fn note_stall(&mut self, stall: WriteStall, level0_is_busy: impl FnOnce() -> bool) {
+    pub(in crate::db) fn note_stall(
+        &mut self,
+        stall: WriteStall,
+        level0_is_busy: impl FnOnce() -> bool,
+    ) {
         let now = match stall {
             WriteStall::Normal => None,
             WriteStall::Delay { cause, .. } => Some((cause, false)),

@@ -1,4 +1,5 @@
-//! `rocksdb.cfstats` and its parts: what became of a family since the database was opened, in the shape of RocksDB's report.
+//! `rocksdb.cfstats` and its parts: what became of a family since the database was opened, in the
+//! shape of RocksDB's report.
 
 use std::fmt::Write as _;
 
@@ -33,7 +34,15 @@ fn head(family: &str, group: &str) -> String {
 impl Row {
     fn of_activity(name: &str, activity: LevelActivity) -> Self {
         let name = name.to_string();
-        Self { name, files: 0, compacting: 0, bytes: 0, score: 0.0, write_amplification: 0.0, activity }
+        Self {
+            name,
+            files: 0,
+            compacting: 0,
+            bytes: 0,
+            score: 0.0,
+            write_amplification: 0.0,
+            activity,
+        }
     }
 
     fn text(&self) -> String {
@@ -49,12 +58,14 @@ impl Row {
         let mut text = format!("{name:>4} {files:>6}/{compacting:<3} {size:>10} {score:5.1} ");
         let _ = write!(text, "{:8.1} {:7.1} ", gb(read), gb(activity.read_above));
         let _ = write!(text, "{:8.1} {:9.1} ", gb(activity.read_here), gb(activity.written));
-        let _ = write!(text, "{:9.1} {new:8.1} {:9.1} ", gb(activity.written_raw), gb(activity.moved));
+        let _ =
+            write!(text, "{:9.1} {new:8.1} {:9.1} ", gb(activity.written_raw), gb(activity.moved));
         let _ = write!(text, "{write_amplification:5.1} {:8.1} ", per_second(read));
         let _ = write!(text, "{:8.1} ", per_second(activity.all_written()));
         // Processor time is not measured.
         let _ = write!(text, "{seconds:9.2} {:17.2} {:9} {average:8.3} ", 0.0, activity.count);
-        let (keys, dropped) = (human::count(activity.entries_read), human::count(activity.entries_dropped));
+        let (keys, dropped) =
+            (human::count(activity.entries_read), human::count(activity.entries_dropped));
         let _ = write!(text, "{keys:>7} {dropped:>6} ");
         let _ = writeln!(text, "{:9.1} {:9.1}", gb(activity.read_blob), gb(activity.written_blob));
         text
@@ -65,8 +76,8 @@ fn amplification(written: u64, ingested: u64) -> f64 {
     if ingested == 0 { 0.0 } else { written as f64 / ingested as f64 }
 }
 
-/// A line for each level that has tables or was written to, one for their sum, and one for the time since the last periodic
-/// report: there are none, so that it is all time.
+/// A line for each level that has tables or was written to, one for their sum, and one for the time
+/// since the last periodic report: there are none, so that it is all time.
 fn levels(version: &Version, scores: &[f64], activity: &Activity) -> Vec<Row> {
     let flushed = activity.flushes.all_written();
     let mut rows = Vec::new();
@@ -76,7 +87,8 @@ fn levels(version: &Version, scores: &[f64], activity: &Activity) -> Vec<Row> {
         if files.is_empty() && done == LevelActivity::default() {
             continue;
         }
-        let ingested = if level == 0 { flushed } else { done.read_above.saturating_add(done.read_blob) };
+        let ingested =
+            if level == 0 { flushed } else { done.read_above.saturating_add(done.read_blob) };
         let row = Row {
             name: format!("L{level}"),
             files: files.len(),
@@ -103,7 +115,9 @@ fn levels(version: &Version, scores: &[f64], activity: &Activity) -> Vec<Row> {
 
 /// How often what held writers up; each time that it began.
 pub(super) fn write_stalls(activity: &Activity) -> String {
-    let Activity { by_memtables, by_level0, by_busy_level0, by_pending_bytes, by_blob_space, .. } = activity;
+    let Activity {
+        by_memtables, by_level0, by_busy_level0, by_pending_bytes, by_blob_space, ..
+    } = activity;
     let all = [by_memtables, by_level0, by_pending_bytes, by_blob_space];
     let figures = [
         ("blob-space-delays", by_blob_space.delays),
@@ -154,13 +168,18 @@ impl DbInner {
         text.push_str(&self.sums_of_cf(&activity));
         let options = family.options.load();
         let pending = stall_input(&options, version, current.immutable.len(), BlobWaste::default());
-        let _ = writeln!(text, "Estimated pending compaction bytes: {}", pending.pending_compaction_bytes);
+        let _ = writeln!(
+            text,
+            "Estimated pending compaction bytes: {}",
+            pending.pending_compaction_bytes
+        );
         text.push_str(&write_stalls(&activity));
         text
     }
 
     fn sums_of_cf(&self, activity: &Activity) -> String {
-        let up = (self.context.env.clock.now_us().saturating_sub(self.context.opened_at_us)) as f64 / 1e6;
+        let up = (self.context.env.clock.now_us().saturating_sub(self.context.opened_at_us)) as f64
+            / 1e6;
         let flushed = activity.flushes.all_written() as f64 / GB;
         let mut all = activity.flushes;
         all.add(&activity.compactions);

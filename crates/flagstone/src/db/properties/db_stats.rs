@@ -1,4 +1,5 @@
-//! `rocksdb.dbstats`: what was written since the database was opened, and since the report was asked for last.
+//! `rocksdb.dbstats`: what was written since the database was opened, and since the report was
+//! asked for last.
 
 use std::fmt::Write as _;
 
@@ -36,11 +37,13 @@ impl DbFigures {
         self.up_us as f64 / 1e6
     }
 
-    /// Each write is a commit of its own: there are no groups. What an interval ingested is told in MB.
+    /// Each write is a commit of its own: there are no groups. What an interval ingested is told in
+    /// MB.
     fn text(&self, period: &str) -> String {
         let seconds = self.seconds().max(0.001);
         let (unit, unit_bytes) = if period == "Interval" { ("MB", MB) } else { ("GB", GB) };
-        let (writes, per_commit) = (human::count(self.writes), if self.writes > 0 { 1.0 } else { 0.0 });
+        let (writes, per_commit) =
+            (human::count(self.writes), if self.writes > 0 { 1.0 } else { 0.0 });
         let mut text = format!(
             "{period} writes: {writes} writes, {} keys, {writes} commit groups, ",
             human::count(self.keys)
@@ -61,7 +64,11 @@ impl DbFigures {
             self.wal_bytes as f64 / MB / seconds
         );
         let percent = self.stall_us as f64 / 10_000.0 / seconds;
-        let _ = writeln!(text, "{period} stall: {}, {percent:.1} percent", human::micros(self.stall_us));
+        let _ = writeln!(
+            text,
+            "{period} stall: {}, {percent:.1} percent",
+            human::micros(self.stall_us)
+        );
         text
     }
 }
@@ -81,7 +88,8 @@ impl DbInner {
         let before = std::mem::replace(&mut *self.last_report.lock(), now);
         let lately = now.since(&before);
         let (total, interval) = (now.seconds(), lately.seconds());
-        let up = format!("\n** DB Stats **\nUptime(secs): {total:.1} total, {interval:.1} interval\n");
+        let up =
+            format!("\n** DB Stats **\nUptime(secs): {total:.1} total, {interval:.1} interval\n");
         [up, now.text("Cumulative"), lately.text("Interval"), self.db_write_stalls()].concat()
     }
 

@@ -33,7 +33,8 @@ pub(super) fn micros(micros: u64) -> String {
     format!("{hours:02}:{minutes:02}:{:05.3} H:M:S", (micros % 60_000_000) as f64 / 1e6)
 }
 
-/// What [`count`] says, back: at most a thousandth or, of the smallest with a unit, a tenth too small.
+/// What [`count`] says, back: at most a thousandth or, of the smallest with a unit, a tenth too
+/// small.
 pub(crate) fn parse_count(text: &str) -> Option<u64> {
     let units = [('K', 1_000), ('M', 1_000_000), ('G', 1_000_000_000)];
     let unit = units.iter().find_map(|(unit, size)| Some((text.strip_suffix(*unit)?, *size)));
@@ -45,7 +46,8 @@ pub(crate) fn parse_count(text: &str) -> Option<u64> {
 pub(crate) fn parse_bytes(text: &str) -> Option<u64> {
     let mut words = text.split(' ');
     let number = words.next()?.parse::<f64>().ok()?;
-    let unit = ["KB", "MB", "GB", "TB"].iter().position(|unit| words.clone().next() == Some(unit))?;
+    let unit =
+        ["KB", "MB", "GB", "TB"].iter().position(|unit| words.clone().next() == Some(unit))?;
     Some((number * 1024f64.powi(unit as i32 + 1)) as u64)
 }
 

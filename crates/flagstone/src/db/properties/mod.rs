@@ -89,11 +89,13 @@ pub const PROPERTY_NAMES: &[&str] = &[
 const PINS_SHOWN: usize = 10;
 
 impl Db {
-    /// The property `name` of a family as text; `None` if there is no such property, or the family is another database's.
+    /// The property `name` of a family as text; `None` if there is no such property, or the family
+    /// is another database's.
     ///
-    /// Besides [`PROPERTY_NAMES`] there are `rocksdb.num-files-at-level<N>`, `rocksdb.compression-ratio-at-level<N>`,
-    /// `rocksdb.aggregated-table-properties-at-level<N>` and `rocksdb.live-sst-files-size-at-temperature<N>`;
-    /// `rocksdb.blob-cache-capacity`, `-usage` and `-pinned-usage` where values in blob files are cached, and
+    /// Besides [`PROPERTY_NAMES`] there are `rocksdb.num-files-at-level<N>`,
+    /// `rocksdb.compression-ratio-at-level<N>`, `rocksdb.aggregated-table-properties-at-level<N>`
+    /// and `rocksdb.live-sst-files-size-at-temperature<N>`; `rocksdb.blob-cache-capacity`, `-usage`
+    /// and `-pinned-usage` where values in blob files are cached, and
     /// `rocksdb.estimate-oldest-key-time` with FIFO compaction that merges nothing.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let inner = self.inner();
@@ -101,7 +103,9 @@ impl Db {
         let version = family.0.current.load().version.clone();
         match name {
             "rocksdb.stats" => Some(inner.stats_text(&family.0)),
-            "rocksdb.cfstats" | "rocksdb.cfstats-no-file-histogram" => Some(inner.cf_stats(&family.0)),
+            "rocksdb.cfstats" | "rocksdb.cfstats-no-file-histogram" => {
+                Some(inner.cf_stats(&family.0))
+            }
             "rocksdb.cf-write-stall-stats" => Some(inner.cf_write_stalls(&family.0)),
             "rocksdb.dbstats" => Some(inner.db_stats()),
             "rocksdb.db-write-stall-stats" => Some(inner.db_write_stalls()),
@@ -113,9 +117,9 @@ impl Db {
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
             "flagstone.damaged-files" => Some(inner.tree.damage_text()),
-            "flagstone.key-faults" => {
-                Some(inner.tree.key_faults_in_words().iter().map(|fault| format!("{fault}\n")).collect())
-            }
+            "flagstone.key-faults" => Some(
+                inner.tree.key_faults_in_words().iter().map(|fault| format!("{fault}\n")).collect(),
+            ),
             "flagstone.pins" => Some(inner.pins(PINS_SHOWN).to_string()),
             "flagstone.background-error" => Some(inner.context.poison.describe()),
             _ => match inner.property_with_argument(&family.0, &version, name) {
@@ -125,16 +129,17 @@ impl Db {
         }
     }
 
-    /// The property `name` of a family as a number; `None` if there is no such number, or the family is another database's.
+    /// The property `name` of a family as a number; `None` if there is no such number, or the
+    /// family is another database's.
     pub fn int_property(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
         let inner = self.inner();
         family.0.check_owner(&inner.disk.obsolete).ok()?;
         inner.int_property(&family.0, name)
     }
 
-    /// The sum of a property over all families, as RocksDB's `GetAggregatedIntProperty`: of those about the block cache, which
-    /// they share, once. `None` if one of them has no such number. What a property says of the whole database is counted for
-    /// each family, as there.
+    /// The sum of a property over all families, as RocksDB's `GetAggregatedIntProperty`: of those
+    /// about the block cache, which they share, once. `None` if one of them has no such number.
+    /// What a property says of the whole database is counted for each family, as there.
     ///
     /// ```
     /// # use flagstone::db::Db;
@@ -166,7 +171,12 @@ impl Db {
 
 impl DbInner {
     /// A property whose name ends in a number.
-    fn property_with_argument(&self, family: &Family, version: &Version, name: &str) -> Option<String> {
+    fn property_with_argument(
+        &self,
+        family: &Family,
+        version: &Version,
+        name: &str,
+    ) -> Option<String> {
         let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let (property, argument) = name.split_at(name.len() - digits);
         let files = || version.levels.get(argument.parse::<usize>().ok()?);
@@ -191,10 +201,15 @@ impl DbInner {
 
     /// What RocksDB says under this name, then all counters, and who keeps what.
     fn stats_text(&self, family: &Family) -> String {
-        let mut text =
-            self.cf_stats(family) + &self.db_stats() + "\n** Counters **\n" + &self.statistics_text();
-        let _ =
-            writeln!(text, "latest sequence number : {}", self.snapshots.published.load(Ordering::Acquire));
+        let mut text = self.cf_stats(family)
+            + &self.db_stats()
+            + "\n** Counters **\n"
+            + &self.statistics_text();
+        let _ = writeln!(
+            text,
+            "latest sequence number : {}",
+            self.snapshots.published.load(Ordering::Acquire)
+        );
         text.push_str(&self.state_text());
         let _ = write!(text, "** Who keeps what **\n{}", self.pins(PINS_SHOWN));
         text
@@ -216,12 +231,15 @@ impl DbInner {
     }
 
     fn statistics_text(&self) -> String {
-        let counters = Ticker::ALL.iter().map(|ticker| (ticker.name(), self.context.statistics.get(*ticker)));
-        let lines: String = counters.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect();
+        let counters =
+            Ticker::ALL.iter().map(|ticker| (ticker.name(), self.context.statistics.get(*ticker)));
+        let lines: String =
+            counters.map(|(name, count)| format!("{name} COUNT : {count}\n")).collect();
         lines + &self.cache_lines()
     }
 
-    /// What both tiers of the block cache, and that of values, did, by the names of RocksDB's tickers.
+    /// What both tiers of the block cache, and that of values, did, by the names of RocksDB's
+    /// tickers.
     fn cache_lines(&self) -> String {
         let first = self.tables.caches().blocks().statistics();
         let second = self

@@ -18,7 +18,8 @@ impl DbInner {
     pub(super) fn int_property(&self, family: &Family, name: &str) -> Option<u64> {
         let current = family.current.load();
         let version = &current.version;
-        let immutable_bytes = || current.immutable.iter().map(|mem| mem.memory_usage() as u64).sum::<u64>();
+        let immutable_bytes =
+            || current.immutable.iter().map(|mem| mem.memory_usage() as u64).sum::<u64>();
         Some(match name {
             "rocksdb.num-immutable-mem-table" => current.immutable.len() as u64,
             "rocksdb.mem-table-flush-pending" => u64::from(!current.immutable.is_empty()),
@@ -54,7 +55,9 @@ impl DbInner {
             "rocksdb.oldest-snapshot-time" => {
                 self.snapshots.oldest().map_or(0, |oldest| oldest.since_unix_seconds)
             }
-            "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |oldest| oldest.sequence),
+            "rocksdb.oldest-snapshot-sequence" => {
+                self.snapshots.oldest().map_or(0, |oldest| oldest.sequence)
+            }
             "rocksdb.min-log-number-to-keep" => self.tree.min_log_number_to_keep().0,
             "rocksdb.total-sst-files-size" => self.total_table_bytes(family),
             "rocksdb.live-sst-files-size" => version.table_bytes(),
@@ -66,7 +69,8 @@ impl DbInner {
             }
             "rocksdb.estimate-pending-compaction-bytes" => {
                 let (options, waiting) = (family.options.load(), current.immutable.len());
-                stall_input(&options, version, waiting, BlobWaste::default()).pending_compaction_bytes
+                stall_input(&options, version, waiting, BlobWaste::default())
+                    .pending_compaction_bytes
             }
             "rocksdb.num-running-compactions" => self.tree.running().1 as u64,
             "rocksdb.num-running-flushes" => self.tree.running().0 as u64,
@@ -85,7 +89,12 @@ impl DbInner {
     }
 
     fn rate_limit(&self) -> u64 {
-        self.context.settings.load().rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second())
+        self.context
+            .settings
+            .load()
+            .rate_limiter
+            .as_ref()
+            .map_or(0, |limiter| limiter.bytes_per_second())
     }
 
     fn cache_property(&self, family: &Family, name: &str) -> Option<u64> {
@@ -95,18 +104,23 @@ impl DbInner {
         Some(match name {
             "rocksdb.block-cache-capacity" => self.tables.caches().blocks().capacity() as u64,
             "rocksdb.block-cache-usage" => self.tables.caches().blocks().usage() as u64,
-            "rocksdb.block-cache-pinned-usage" => self.tables.caches().blocks().pinned_usage() as u64,
+            "rocksdb.block-cache-pinned-usage" => {
+                self.tables.caches().blocks().pinned_usage() as u64
+            }
             "rocksdb.blob-cache-capacity" => self.blob_cache_of(family)?.capacity() as u64,
             "rocksdb.blob-cache-usage" => self.blob_cache_of(family)?.usage() as u64,
             "rocksdb.blob-cache-pinned-usage" => self.blob_cache_of(family)?.pinned_usage() as u64,
-            "flagstone.compressed-secondary-cache-capacity" => second_tier(CompressedCache::capacity),
+            "flagstone.compressed-secondary-cache-capacity" => {
+                second_tier(CompressedCache::capacity)
+            }
             "flagstone.compressed-secondary-cache-usage" => second_tier(CompressedCache::usage),
             "flagstone.compressed-secondary-cache-entries" => second_tier(CompressedCache::len),
             _ => return None,
         })
     }
 
-    /// Where the family's values from blob files are kept, if anywhere; as in RocksDB that may be the block cache.
+    /// Where the family's values from blob files are kept, if anywhere; as in RocksDB that may be
+    /// the block cache.
     fn blob_cache_of(&self, family: &Family) -> Option<&BlockCache> {
         let is_kept = self.tables.caches_all_blobs || family.options.load().cache_blobs;
         is_kept.then(|| &**self.tables.caches().blobs())
@@ -142,7 +156,8 @@ impl DbInner {
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// As in RocksDB with FIFO compaction only, where no table is rewritten: elsewhere tables do not say.
+    /// As in RocksDB with FIFO compaction only, where no table is rewritten: elsewhere tables do
+    /// not say.
     fn oldest_key_time(&self, family: &Family, version: &Version) -> Option<u64> {
         let options = family.options.load();
         if options.compaction_style != CompactionStyle::Fifo

@@ -48,8 +48,11 @@ pub(super) fn table_list(version: &Version) -> String {
         let _ = writeln!(text, "--- level {level} --- version# 0 ---");
         for file in files {
             let meta = &file.meta;
-            let _ =
-                writeln!(text, " {}:{}[{:?} .. {:?}]", meta.number.0, meta.size, meta.smallest, meta.largest);
+            let _ = writeln!(
+                text,
+                " {}:{}[{:?} .. {:?}]",
+                meta.number.0, meta.size, meta.smallest, meta.largest
+            );
         }
     }
     text
@@ -67,11 +70,12 @@ pub(super) fn blob_stats(version: &Version) -> String {
     )
 }
 
-/// The sums that RocksDB's aggregate of table properties has; its names and times, which tell nothing of several tables, are
-/// left out.
+/// The sums that RocksDB's aggregate of table properties has; its names and times, which tell
+/// nothing of several tables, are left out.
 pub(super) fn aggregated_properties(sums: &TableProperties) -> String {
-    let average =
-        |bytes: u64| if sums.num_entries == 0 { 0.0 } else { bytes as f64 / sums.num_entries as f64 };
+    let average = |bytes: u64| {
+        if sums.num_entries == 0 { 0.0 } else { bytes as f64 / sums.num_entries as f64 }
+    };
     let size = sums.data_size.saturating_add(sums.index_size).saturating_add(sums.filter_size);
     let fields = [
         ("# data blocks", sums.num_data_blocks.to_string()),
@@ -93,7 +97,8 @@ pub(super) fn aggregated_properties(sums: &TableProperties) -> String {
 }
 
 impl DbInner {
-    /// The sums of what tables say of themselves, of one level or of all; `None` if one of them cannot be opened.
+    /// The sums of what tables say of themselves, of one level or of all; `None` if one of them
+    /// cannot be opened.
     pub(super) fn sum_of_properties(
         &self,
         family: &Family,
@@ -101,19 +106,28 @@ impl DbInner {
         level: Option<usize>,
     ) -> Option<TableProperties> {
         let mut sums = TableProperties::default();
-        for (_, file) in version.files().filter(|(of_file, _)| level.is_none_or(|level| level == *of_file)) {
+        for (_, file) in
+            version.files().filter(|(of_file, _)| level.is_none_or(|level| level == *of_file))
+        {
             sums.add(self.tables.open(family, file).ok()?.properties());
         }
         Some(sums)
     }
 
-    /// How many times as large the keys and values of these tables are as their files; -1 without tables.
-    pub(super) fn compression_ratio(&self, family: &Family, files: &[Arc<TableFile>]) -> Option<f64> {
+    /// How many times as large the keys and values of these tables are as their files; -1 without
+    /// tables.
+    pub(super) fn compression_ratio(
+        &self,
+        family: &Family,
+        files: &[Arc<TableFile>],
+    ) -> Option<f64> {
         let (mut raw, mut stored) = (0u64, 0u64);
         for file in files {
             let table = self.tables.open(family, file).ok()?;
             let properties = table.properties();
-            raw = raw.saturating_add(properties.raw_key_size).saturating_add(properties.raw_value_size);
+            raw = raw
+                .saturating_add(properties.raw_key_size)
+                .saturating_add(properties.raw_value_size);
             stored = stored.saturating_add(file.meta.size);
         }
         Some(if stored == 0 { -1.0 } else { raw as f64 / stored as f64 })

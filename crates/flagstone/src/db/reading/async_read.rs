@@ -1,11 +1,13 @@
 //! Reads for tasks that must not wait for a disk, on any executor.
 //!
-//! 1. At its first poll a read is tried in memory: memtables, and blocks in the cache (`ReadOptions::cache_only`).
-//! 2. If that is `Incomplete`, the whole read is done by a thread of the engine's own (`readers`), as often as that: the cached
-//!    part costs little, and several keys are read as of one moment.
+//! 1. At its first poll a read is tried in memory: memtables, and blocks in the cache
+//!    (`ReadOptions::cache_only`).
+//! 2. If that is `Incomplete`, the whole read is done by a thread of the engine's own (`readers`),
+//!    as often as that: the cached part costs little, and several keys are read as of one moment.
 //!
-//! A future does nothing until it is polled. One that is dropped leaves nothing behind: work that was not begun is left out,
-//! what was begun is dropped when it is done. In a world without threads the poll reads.
+//! A future does nothing until it is polled. One that is dropped leaves nothing behind: work that
+//! was not begun is left out, what was begun is dropped when it is done. In a world without threads
+//! the poll reads.
 
 use std::fmt;
 use std::future::Future;
@@ -24,9 +26,9 @@ const BATCH_BYTES: usize = 1 << 20;
 type Entry = (Vec<u8>, Vec<u8>);
 
 impl Db {
-    /// [`Db::get_with`] without waiting for a disk: what is in memory is answered at the first poll, the rest is read by a
-    /// thread of the engine's own. Sees the database as it is at some moment between the first poll and the answer, or
-    /// `options.snapshot`.
+    /// [`Db::get_with`] without waiting for a disk: what is in memory is answered at the first
+    /// poll, the rest is read by a thread of the engine's own. Sees the database as it is at some
+    /// moment between the first poll and the answer, or `options.snapshot`.
     ///
     /// ```
     /// # fn main() -> flagstone::base::Result<()> {
@@ -68,7 +70,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// As [`Db::get_with`]; `IoError` if the system has no thread left, `Aborted` if the read panicked.
+    /// As [`Db::get_with`]; `IoError` if the system has no thread left, `Aborted` if the read
+    /// panicked.
     pub fn get_async(
         &self,
         options: &ReadOptions,
@@ -97,7 +100,8 @@ impl Db {
         }
     }
 
-    /// [`Db::multi_get_with`] without waiting for a disk, as [`Db::get_async`]: all as of one moment, in the order of the keys.
+    /// [`Db::multi_get_with`] without waiting for a disk, as [`Db::get_async`]: all as of one
+    /// moment, in the order of the keys.
     pub fn multi_get_async(
         &self,
         options: &ReadOptions,
@@ -109,8 +113,9 @@ impl Db {
             let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
             let values = inner.reader.multi_get(&in_memory(&options), &family, &slices);
             drop(slices);
-            let is_incomplete =
-                |value: &Result<_>| value.as_ref().is_err_and(|error| error.code() == Code::Incomplete);
+            let is_incomplete = |value: &Result<_>| {
+                value.as_ref().is_err_and(|error| error.code() == Code::Incomplete)
+            };
             if options.cache_only || !values.iter().any(is_incomplete) {
                 return values;
             }
@@ -129,8 +134,9 @@ impl Db {
         }
     }
 
-    /// A cursor over the keys of a family whose steps do not wait for a disk; as of now, or of `options.snapshot`. It begins at
-    /// the first key within the bounds of `options`. Holds a snapshot until it is dropped.
+    /// A cursor over the keys of a family whose steps do not wait for a disk; as of now, or of
+    /// `options.snapshot`. It begins at the first key within the bounds of `options`. Holds a
+    /// snapshot until it is dropped.
     #[track_caller]
     pub fn iter_async(&self, family: &ColumnFamily, options: &ReadOptions) -> AsyncIter {
         let snapshot = match &options.snapshot {
@@ -166,8 +172,10 @@ impl DbInner {
             return work(&self);
         }
         let inner = self.clone();
-        let ticket = self.background.workers.readers().run(&*self.context.env.spawner, move || work(&inner));
-        // What waits keeps no database open that its owner lets go of meanwhile; the work does, until it is done.
+        let ticket =
+            self.background.workers.readers().run(&*self.context.env.spawner, move || work(&inner));
+        // What waits keeps no database open that its owner lets go of meanwhile; the work does,
+        // until it is done.
         drop(self);
         ticket?.await
     }
@@ -213,7 +221,8 @@ impl Position {
 
 /// A cursor for tasks, from [`Db::iter_async`].
 ///
-/// Forward only. A batch that is dropped before it is ready is not lost: the next one begins where it would have.
+/// Forward only. A batch that is dropped before it is ready is not lost: the next one begins where
+/// it would have.
 pub struct AsyncIter {
     source: Arc<Source>,
     position: Position,
@@ -245,13 +254,14 @@ impl AsyncIter {
         (self.cached, self.reading) = (None, None);
     }
 
-    /// The next keys and values, at most `max_entries` of them and not many more than 1 MiB; none at the end. What can be had
-    /// from memory comes at the first poll, also if that is less. After a batch that had to be read those behind it come from
-    /// the cursor that has read ahead for them, until the next seek.
+    /// The next keys and values, at most `max_entries` of them and not many more than 1 MiB; none
+    /// at the end. What can be had from memory comes at the first poll, also if that is less. After
+    /// a batch that had to be read those behind it come from the cursor that has read ahead for
+    /// them, until the next seek.
     ///
     /// # Errors
-    /// As [`Iter::status`] and [`Iter::value`]; `IoError` if the system has no thread left, `Aborted` if the read panicked. The
-    /// next call tries the same again.
+    /// As [`Iter::status`] and [`Iter::value`]; `IoError` if the system has no thread left,
+    /// `Aborted` if the read panicked. The next call tries the same again.
     pub async fn next_batch(&mut self, max_entries: usize) -> Result<Vec<Entry>> {
         if matches!(self.position, Position::End) || max_entries == 0 {
             return Ok(Vec::new());
@@ -262,7 +272,8 @@ impl AsyncIter {
             self.cached = Some(iter);
             return Ok(self.advance(batch));
         }
-        let (source, position, iter) = (self.source.clone(), self.position.clone(), self.reading.take());
+        let (source, position, iter) =
+            (self.source.clone(), self.position.clone(), self.reading.take());
         let read = move |inner: &DbInner| {
             let mut iter = match iter {
                 Some(iter) => iter,
@@ -318,8 +329,8 @@ impl AsyncIter {
         batch.entries
     }
 
-    /// Whether the scan stays in no prefix, for it began, with `first` if nothing else says where, at a key without one. Another
-    /// cursor that goes on at a key with a prefix would stay in that.
+    /// Whether the scan stays in no prefix, for it began, with `first` if nothing else says where,
+    /// at a key without one. Another cursor that goes on at a key with a prefix would stay in that.
     fn is_in_total_order(&self, first: &[u8]) -> bool {
         let Source { options, family, .. } = &*self.source;
         let start = match &self.position {

@@ -1,4 +1,5 @@
-//! Values of blob files in the cache: in one of their own (`blob_cache`), or among the blocks (`cache_blobs`).
+//! Values of blob files in the cache: in one of their own (`blob_cache`), or among the blocks
+//! (`cache_blobs`).
 
 use bytes::Bytes;
 
@@ -14,15 +15,20 @@ use crate::sst::{CachedBlock, ReadSettings, Slim};
 const BLOB_OVERHEAD: usize = 64;
 
 impl Tables {
-    /// Puts a value into the cache; a copy of it if it `is_part` of something larger, which it would keep in memory.
-    pub(super) fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) -> bool {
+    /// Puts a value into the cache; a copy of it if it `is_part` of something larger, which it
+    /// would keep in memory.
+    pub(super) fn keep_blob(
+        &self,
+        key: CacheKey,
+        user_key: &[u8],
+        value: &Bytes,
+        is_part: bool,
+    ) -> bool {
         self.note_cached_blob();
         self.caches().blobs().insert_made(key, value.len(), || {
-            cached_form(
-                user_key,
-                value,
-                || if is_part { Bytes::copy_from_slice(value) } else { value.clone() },
-            )
+            cached_form(user_key, value, || {
+                if is_part { Bytes::copy_from_slice(value) } else { value.clone() }
+            })
         })
     }
 
@@ -74,15 +80,19 @@ impl Tables {
         match key.and_then(|key| self.caches().blobs().lookup(key)) {
             Some(CachedBlock::Blob(value)) => Ok(Some(value)),
             Some(CachedBlock::Slim(Slim::Blob(value))) => Ok(Some(Bytes::from_owner(value))),
-            _ if settings.cache_only => {
-                Err(Error::incomplete("the value lies in a blob file and the read must not touch the disk"))
-            }
+            _ if settings.cache_only => Err(Error::incomplete(
+                "the value lies in a blob file and the read must not touch the disk",
+            )),
             _ => Ok(None),
         }
     }
 
     /// What a value is found by in the cache, if its family keeps any there.
-    pub(in crate::db) fn blob_cache_key(&self, family: &Family, index: &BlobIndex) -> Option<CacheKey> {
+    pub(in crate::db) fn blob_cache_key(
+        &self,
+        family: &Family,
+        index: &BlobIndex,
+    ) -> Option<CacheKey> {
         let is_kept = self.caches_all_blobs || family.options.load().cache_blobs;
         if is_kept { self.cache_key_of(index) } else { None }
     }
@@ -100,7 +110,11 @@ impl Tables {
 }
 
 /// A value as the cache has it, and what it takes there; `owned` is it if it is not copied.
-fn cached_form(user_key: &[u8], value: &[u8], owned: impl FnOnce() -> Bytes) -> (CachedBlock, usize) {
+fn cached_form(
+    user_key: &[u8],
+    value: &[u8],
+    owned: impl FnOnce() -> Bytes,
+) -> (CachedBlock, usize) {
     match SharedPiece::copy_of(value) {
         Some(copy) => {
             let size = copy.capacity();

@@ -1,7 +1,7 @@
 //! Values that lie in blob files: from the cache ([`super::blob_cache`]), or read.
 //!
-//! A large one that is in nobody's cache is counted as held for as long as somebody has it: an iterator that stands on it, the
-//! result of a lookup, or a task that has not come to it yet.
+//! A large one that is in nobody's cache is counted as held for as long as somebody has it: an
+//! iterator that stands on it, the result of a lookup, or a task that has not come to it yet.
 
 use std::sync::Arc;
 
@@ -51,8 +51,8 @@ impl Tables {
         Ok(BlobPlace { cached_as: self.blob_cache_key(family, &index), index })
     }
 
-    /// The value that lies there: from the cache, or read with one positioned read; or with others that a scan will
-    /// want next, if there is somewhere to keep them.
+    /// The value that lies there: from the cache, or read with one positioned read; or with others
+    /// that a scan will want next, if there is somewhere to keep them.
     pub(in crate::db) fn read_blob(
         &self,
         family: &Family,
@@ -109,11 +109,13 @@ impl Tables {
                 (open()?.get(user_key, &index, verify)?.into_bytes(), false)
             }
         };
-        let is_kept = cached_as.is_some_and(|key| self.keep_blob(key, user_key, &value, is_read_ahead));
+        let is_kept =
+            cached_as.is_some_and(|key| self.keep_blob(key, user_key, &value, is_read_ahead));
         Ok(if is_kept || is_read_ahead { value } else { counted_value(value, counted) })
     }
 
-    /// [`Self::read_blob`] for several keys, each with its blob index: what is not cached is read together.
+    /// [`Self::read_blob`] for several keys, each with its blob index: what is not cached is read
+    /// together.
     pub(in crate::db) fn read_blobs(
         &self,
         family: &Family,
@@ -144,7 +146,8 @@ impl Tables {
         for ((at, _, cached_as, _), value) in missing.iter().zip(read) {
             let Ok(value) = value.map(BlobValue::into_bytes) else { continue };
             let cached_as = cached_as.filter(|_| settings.fill_cache);
-            let is_kept = cached_as.is_some_and(|key| self.keep_blob(key, wanted[*at].0, &value, false));
+            let is_kept =
+                cached_as.is_some_and(|key| self.keep_blob(key, wanted[*at].0, &value, false));
             let counted = self.account().measured(MemoryKind::Values);
             uncounted_bytes += if is_kept || value.len() >= COUNTED_FROM { 0 } else { value.len() };
             values[*at] = Some(if is_kept { value } else { counted_value(value, counted) });

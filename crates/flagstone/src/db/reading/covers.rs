@@ -1,11 +1,13 @@
 //! Range tombstones over a key, asked for no earlier than it matters.
 //!
-//! To ask a hundred thousand of them takes longer than to hear from a filter that a table does not have the key. So a lookup
-//! takes note of the sources that it passes, and asks them before it
+//! To ask a hundred thousand of them takes longer than to hear from a filter that a table does not
+//! have the key. So a lookup takes note of the sources that it passes, and asks them before it
 //!
-//! 1. looks for the block of an entry, where keys are sought as numbers: bits tell most keys that nothing covers, and most of the
-//!    others are covered, so that the block need not be searched. A table's own ones are only begun with: its entry may be newer,
-//! 2. takes an entry (the memory that the answers will wait for is fetched while the entry's block is looked for and searched),
+//! 1. looks for the block of an entry, where keys are sought as numbers: bits tell most keys that
+//!    nothing covers, and most of the others are covered, so that the block need not be searched. A
+//!    table's own ones are only begun with: its entry may be newer,
+//! 2. takes an entry (the memory that the answers will wait for is fetched while the entry's block
+//!    is looked for and searched),
 //! 3. reads anything from a file.
 //!
 //! Who finds nothing never asks.
@@ -47,7 +49,8 @@ impl<'a> UncheckedTombstones<'a> {
         Self { user_key, snapshot, unasked: [None; UNASKED_MAX], count: 0, begun: None }
     }
 
-    /// Takes note of a source without entries of the key; all that the key has in older ones lies under its tombstones.
+    /// Takes note of a source without entries of the key; all that the key has in older ones lies
+    /// under its tombstones.
     #[inline]
     pub fn pass(&mut self, tombstones: Tombstones<'a>, lookup: &mut Lookup<Value>) {
         if self.count == UNASKED_MAX {
@@ -66,9 +69,10 @@ impl<'a> UncheckedTombstones<'a> {
         lookup.is_done()
     }
 
-    /// Before an entry with that sequence number is taken from the source that has its `own` tombstones: asks all that was
-    /// passed, then these. Breaks where the entry does not matter. What is looked at later is older than the entry: once that
-    /// is hidden, it does not matter by which tombstone.
+    /// Before an entry with that sequence number is taken from the source that has its `own`
+    /// tombstones: asks all that was passed, then these. Breaks where the entry does not matter.
+    /// What is looked at later is older than the entry: once that is hidden, it does not matter by
+    /// which tombstone.
     #[inline]
     pub fn reach(
         &mut self,
@@ -88,18 +92,23 @@ impl<'a> UncheckedTombstones<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Takes a first look: sources that do not cover the key need not be asked, and of others the memory is fetched that
-    /// [`UncheckedTombstones::reach`] will wait for. Breaks, and ends the lookup, where what was passed is known to cover the
-    /// key.
+    /// Takes a first look: sources that do not cover the key need not be asked, and of others the
+    /// memory is fetched that [`UncheckedTombstones::reach`] will wait for. Breaks, and ends the
+    /// lookup, where what was passed is known to cover the key.
     #[inline]
-    pub fn seek(&mut self, own: &mut Option<Tombstones<'a>>, lookup: &mut Lookup<Value>) -> ControlFlow<()> {
+    pub fn seek(
+        &mut self,
+        own: &mut Option<Tombstones<'a>>,
+        lookup: &mut Lookup<Value>,
+    ) -> ControlFlow<()> {
         if let Some(Tombstones::Table(fragments)) = *own {
             let within = fragments.seek(self.user_key);
             *own = within.map(|within| Tombstones::SoughtInTable(fragments, within));
         }
         let passed = std::mem::take(&mut self.count);
         for at in 0..passed {
-            let Some(tombstones) = self.unasked[at].and_then(|tombstones| self.look(tombstones)) else {
+            let Some(tombstones) = self.unasked[at].and_then(|tombstones| self.look(tombstones))
+            else {
                 continue;
             };
             match self.covers(tombstones) {
@@ -108,7 +117,9 @@ impl<'a> UncheckedTombstones<'a> {
                     lookup.end();
                     return ControlFlow::Break(());
                 }
-                Some(false) if matches!(tombstones, Tombstones::SoughtInMemTable) => self.begun = None,
+                Some(false) if matches!(tombstones, Tombstones::SoughtInMemTable) => {
+                    self.begun = None
+                }
                 Some(false) => {}
                 None => {
                     self.unasked[self.count] = Some(tombstones);
@@ -123,9 +134,9 @@ impl<'a> UncheckedTombstones<'a> {
     #[inline]
     fn look(&mut self, tombstones: Tombstones<'a>) -> Option<Tombstones<'a>> {
         match tombstones {
-            Tombstones::Table(fragments) => {
-                fragments.seek(self.user_key).map(|within| Tombstones::SoughtInTable(fragments, within))
-            }
+            Tombstones::Table(fragments) => fragments
+                .seek(self.user_key)
+                .map(|within| Tombstones::SoughtInTable(fragments, within)),
             Tombstones::MemTable(mem) if self.begun.is_none() => {
                 match mem.seek_range_tombstones(self.user_key, self.snapshot) {
                     RangeLook::Uncovered => None,

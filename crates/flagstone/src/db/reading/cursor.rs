@@ -14,13 +14,15 @@ use crate::cache::{Held, MemoryKind};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::{Tables, tombstones_of};
 use crate::iter::{
-    ConcatIterator, DbIter, DbIterSettings, KeyBounds, MergingIterator, TombstoneSource, TombstoneView,
+    ConcatIterator, DbIter, DbIterSettings, KeyBounds, MergingIterator, TombstoneSource,
+    TombstoneView,
 };
 use crate::manifest::{TableFile, Version};
 use crate::options::{ColumnFamilyOptions, ReadOptions};
 use crate::sst::{AutoReadahead, IterSettings};
 
-/// About what a cursor over one source allocates for keys and places, without the blocks that it stands on.
+/// About what a cursor over one source allocates for keys and places, without the blocks that it
+/// stands on.
 const SOURCE_BUFFERS: usize = 512;
 
 /// What an iterator consists of, and a family keeps for the next one.
@@ -120,7 +122,8 @@ pub(super) fn make_cursor(
         past: current.past,
         max_skippable: options.max_skippable_internal_keys,
     };
-    let reusable = is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);
+    let reusable =
+        is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);
     let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
     let bytes = size_of::<Cursor>() + sources.len() * (size_of::<Source>() + SOURCE_BUFFERS);
     let held = tables.account().hold(MemoryKind::Cursors, bytes);
@@ -156,9 +159,14 @@ fn sources(
     let mut tombstones = Vec::new();
     for mem in std::iter::once(&current.mem).chain(&current.immutable) {
         let visible = mem.range_tombstones(snapshot);
-        tombstones
-            .extend(visible.iter().map(|part| (sources.len(), TombstoneSource::One(part.untruncated()))));
-        sources.push(Source::Mem(if settings.prefix_same_as_start { mem.prefix_iter() } else { mem.iter() }));
+        tombstones.extend(
+            visible.iter().map(|part| (sources.len(), TombstoneSource::One(part.untruncated()))),
+        );
+        sources.push(Source::Mem(if settings.prefix_same_as_start {
+            mem.prefix_iter()
+        } else {
+            mem.iter()
+        }));
     }
     let version: &Version = &current.version;
     for file in &version.levels[0] {
@@ -171,14 +179,20 @@ fn sources(
         }
         sources.push(Source::Table(table.iter(settings.clone())));
     }
-    for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty()) {
+    for (level, files) in
+        version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
+    {
         let whole = || FileList::WholeLevel(current.version.clone(), level);
         let level = || LevelFiles::new(tables.clone(), family.clone(), whole(), settings.clone());
         if !known_without_tombstones(files) {
             tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level()))));
         }
-        let prefixes =
-            family.options.load().prefix_extractor.clone().filter(|_| settings.prefix_same_as_start);
+        let prefixes = family
+            .options
+            .load()
+            .prefix_extractor
+            .clone()
+            .filter(|_| settings.prefix_same_as_start);
         let cursor = ConcatIterator::new(family.order.clone(), level(), bounds.clone());
         let cursor = cursor.with_prefixes(prefixes);
         sources.push(Source::Level(cursor));
@@ -233,7 +247,9 @@ fn iter_settings(options: &ReadOptions, family: &Family) -> IterSettings {
             most: table.max_auto_readahead_size as usize,
             after_reads: table.num_file_reads_for_auto_readahead as u32,
         },
-        prefix_same_as_start: has_prefix && options.prefix_same_as_start && !options.total_order_seek,
+        prefix_same_as_start: has_prefix
+            && options.prefix_same_as_start
+            && !options.total_order_seek,
         read_cache_hits: None,
         maps_readahead: false,
         notes_readahead: true,

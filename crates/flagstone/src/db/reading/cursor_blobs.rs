@@ -1,10 +1,11 @@
 //! The large values that an iterator asks for.
 //!
 //! 1. A value is fetched when the iterator is asked for it: a scan over keys reads no blob file.
-//! 2. Values in the cache: a scan looks at the entries to come in its block, and asks for the memory of several values at a time
-//!    ([`Asked`]).
+//! 2. Values in the cache: a scan looks at the entries to come in its block, and asks for the
+//!    memory of several values at a time ([`Asked`]).
 //! 3. Values one behind the other in a file are read together ([`BlobReadahead`]).
-//! 4. Values here and there in files: where reads wait for the device, the system is told of several at once ([`Scattered`]).
+//! 4. Values here and there in files: where reads wait for the device, the system is told of
+//!    several at once ([`Scattered`]).
 
 use std::sync::Arc;
 
@@ -40,7 +41,12 @@ impl ValueResolver for CursorBlobs {
         self.read(user_key, &self.tables.place_of_blob(&self.family, user_key, blob_index)?, None)
     }
 
-    fn resolve_in_scan(&self, user_key: &[u8], blob_index: &[u8], upcoming: &Upcoming<'_>) -> Result<Bytes> {
+    fn resolve_in_scan(
+        &self,
+        user_key: &[u8],
+        blob_index: &[u8],
+        upcoming: &Upcoming<'_>,
+    ) -> Result<Bytes> {
         let place = self.tables.place_of_blob(&self.family, user_key, blob_index)?;
         if let Some(key) = place.cached_as
             && place.index.size < ASKED_BELOW
@@ -55,7 +61,12 @@ impl ValueResolver for CursorBlobs {
 }
 
 impl CursorBlobs {
-    fn read(&self, user_key: &[u8], place: &BlobPlace, upcoming: Option<&Upcoming<'_>>) -> Result<Bytes> {
+    fn read(
+        &self,
+        user_key: &[u8],
+        place: &BlobPlace,
+        upcoming: Option<&Upcoming<'_>>,
+    ) -> Result<Bytes> {
         let settings = read_settings(&self.options);
         let value = match self.tables.cached_blob(place.cached_as, &settings) {
             Ok(Some(value)) => return Ok(value),
@@ -80,7 +91,8 @@ impl CursorBlobs {
             }
             _ => false,
         };
-        let open = || self.tables.named_blob_file(&self.family, &self.current.version, place.index.file);
+        let open =
+            || self.tables.named_blob_file(&self.family, &self.current.version, place.index.file);
         let blobs = Some(&mut ahead.blobs);
         let value = self.tables.read_uncached_blob(user_key, place, settings, blobs, open);
         let alone_us = ahead.blobs.take_alone_us();
@@ -100,7 +112,8 @@ impl CursorBlobs {
             if cached_as.is_some_and(|key| self.tables.has_cached(key)) {
                 return true;
             }
-            let named = self.tables.named_blob_file(&self.family, &self.current.version, index.file);
+            let named =
+                self.tables.named_blob_file(&self.family, &self.current.version, index.file);
             // What is wrong with the file, if anything is, the read will tell.
             let Ok(reader) = named else { return true };
             if reader.file().is_direct() {
@@ -143,8 +156,8 @@ impl CountedReadahead {
     }
 }
 
-/// The system is told of so many values at first, of twice as many up to so many times while a scan comes to all that it was told
-/// of, and of at most so many bytes and one value.
+/// The system is told of so many values at first, of twice as many up to so many times while a scan
+/// comes to all that it was told of, and of at most so many bytes and one value.
 const TOLD_FIRST: usize = 16;
 const TOLD_DOUBLED_MAX: usize = 2;
 const TOLD_BYTES_MAX: u64 = 4 << 20;
@@ -152,8 +165,9 @@ const TOLD_BYTES_MAX: u64 = 4 << 20;
 /// Who takes so many microseconds for a read waits for the device.
 const WAITS_US: u64 = 30;
 
-/// Values of a scan that lie here and there in blob files, and not in memory. A device reads many of them in the time of one, so
-/// the system is told of several at once, if reads were seen to wait: of values in the page cache it need not be told.
+/// Values of a scan that lie here and there in blob files, and not in memory. A device reads many
+/// of them in the time of one, so the system is told of several at once, if reads were seen to
+/// wait: of values in the page cache it need not be told.
 #[derive(Default)]
 struct Scattered {
     waits: bool,
@@ -165,7 +179,8 @@ struct Scattered {
 }
 
 impl Scattered {
-    /// Forgets what the system was told of; of how many it is to be told next. A short scan comes to few beyond the first.
+    /// Forgets what the system was told of; of how many it is to be told next. A short scan comes
+    /// to few beyond the first.
     fn next_told(&mut self) -> usize {
         let has_come_to_all = !self.told.is_empty() && self.passed == self.told.len();
         self.in_a_row = if has_come_to_all { self.in_a_row + 1 } else { 0 };
@@ -182,7 +197,8 @@ impl Scattered {
         at.is_some()
     }
 
-    /// How long it took to read a value that was not in order. What the system was told of says nothing about the others.
+    /// How long it took to read a value that was not in order. What the system was told of says
+    /// nothing about the others.
     fn note(&mut self, alone_us: Option<u64>, leads: bool) {
         match alone_us {
             Some(us) if us >= WAITS_US => self.waits = true,
@@ -192,16 +208,16 @@ impl Scattered {
     }
 }
 
-/// Longer values are not asked for: whoever reads so much of each hardly notices what it takes to find it, and so few of them fit
-/// into a cache that what finds them mostly is in the processor's.
+/// Longer values are not asked for: whoever reads so much of each hardly notices what it takes to
+/// find it, and so few of them fit into a cache that what finds them mostly is in the processor's.
 const ASKED_BELOW: u64 = 64 << 10;
 
 /// So many values at a time are asked for where a scan begins, and where it goes on.
 const FIRST_ASKED: usize = 4;
 const ASKED: usize = 8;
 
-/// The cached values that a scan is to come to, whose memory was asked for: several at a time, since each lies at the end of a
-/// chain of places that the processor would wait for one by one.
+/// The cached values that a scan is to come to, whose memory was asked for: several at a time,
+/// since each lies at the end of a chain of places that the processor would wait for one by one.
 #[derive(Default)]
 pub(in crate::db) struct Asked {
     keys: Vec<CacheKey>,
@@ -210,8 +226,8 @@ pub(in crate::db) struct Asked {
 }
 
 impl Asked {
-    /// Notes that the scan has come to `key`, and asks for more if that is none of those asked for; `upcoming` shows what it
-    /// comes to then.
+    /// Notes that the scan has come to `key`, and asks for more if that is none of those asked for;
+    /// `upcoming` shows what it comes to then.
     fn come_to(
         &mut self,
         key: CacheKey,

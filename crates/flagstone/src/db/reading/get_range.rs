@@ -92,8 +92,10 @@ impl Reader {
             && index.size > PIECE_SIZE
         {
             let wanted = (range, tail_size);
-            let found = self.tables.read_blob_range(family, &current, key, &index, wanted, options)?;
-            self.statistics.add(Ticker::BytesRead, (found.part.bytes.len() + found.tail.len()) as u64);
+            let found =
+                self.tables.read_blob_range(family, &current, key, &index, wanted, options)?;
+            self.statistics
+                .add(Ticker::BytesRead, (found.part.bytes.len() + found.tail.len()) as u64);
             return Ok(Some(found));
         }
         let whole = self.finish_outcome(options, family, &current, key, outcome)?;
@@ -130,7 +132,11 @@ impl Tables {
             if let (Some(key), true) = (kept_as, settings.fill_cache) {
                 let charge = size_of_val(&*made) + CHECKSUMS_OVERHEAD;
                 self.note_cached_blob();
-                self.caches().blobs().insert(key, CachedBlock::Slim(Slim::Pieces(made.clone())), charge);
+                self.caches().blobs().insert(
+                    key,
+                    CachedBlock::Slim(Slim::Pieces(made.clone())),
+                    charge,
+                );
             }
             known = Some(made);
             Ok(bytes)
@@ -139,10 +145,14 @@ impl Tables {
         let bytes = read(range.start.min(value_size)..range.end.min(value_size))?;
         let tail = if tail_size == 0 { Bytes::new() } else { read(value_size..index.size)? };
         let counted = counted_value(bytes, self.account().measured(MemoryKind::Values));
-        Ok(PartBeforeTail { part: ValuePart { bytes: counted.into(), value_size }, tail: tail.to_vec() })
+        Ok(PartBeforeTail {
+            part: ValuePart { bytes: counted.into(), value_size },
+            tail: tail.to_vec(),
+        })
     }
 
-    /// What the checksums of a value's pieces are found by in the cache: no block and no value lies so far up.
+    /// What the checksums of a value's pieces are found by in the cache: no block and no value lies
+    /// so far up.
     fn checksums_key(&self, index: &BlobIndex) -> Option<CacheKey> {
         let file = self.caches().blob_owner().named_file(index.file.0)?;
         Some(CacheKey { file, offset: index.offset.checked_add(1 << 63)? })

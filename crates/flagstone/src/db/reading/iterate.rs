@@ -18,7 +18,8 @@ use crate::options::ReadOptions;
 
 /// A cursor over the keys of one family, in their order, as of one moment.
 ///
-/// It starts out unpositioned. It keeps the files and memtables alive that it may read; dropping it lets go of them.
+/// It starts out unpositioned. It keeps the files and memtables alive that it may read; dropping it
+/// lets go of them.
 ///
 /// ```
 /// # fn main() -> flagstone::base::Result<()> {
@@ -64,7 +65,9 @@ impl Drop for Iter {
 impl Iter {
     /// Gives the cursor back, for the family's next iterator.
     pub(in crate::db) fn park(&mut self) {
-        let Some(ended) = self.cursor.as_ref().map(|cursor| cursor.entries.status()) else { return };
+        let Some(ended) = self.cursor.as_ref().map(|cursor| cursor.entries.status()) else {
+            return;
+        };
         if let Err(error) = &ended {
             self.suspect(error);
         }
@@ -152,8 +155,9 @@ impl Iter {
     }
 
     /// The value; the cursor stays valid after an error. Large values are read from their blob file
-    /// now, so a scan that asks only for keys never touches one. While several in a row lie closely together in a file, those
-    /// to come are read with them: up to 256 KiB of a file at a time, 4 MiB together.
+    /// now, so a scan that asks only for keys never touches one. While several in a row lie closely
+    /// together in a file, those to come are read with them: up to 256 KiB of a file at a time, 4
+    /// MiB together.
     ///
     /// # Errors
     /// `Corruption` or `IoError` of the blob file; a merge operator's refusal.
@@ -180,8 +184,8 @@ impl Iter {
         tables.suspects().add(family, error);
     }
 
-    /// The key and value, and a step forward; `None` at the end, and of a cursor that was not sent anywhere yet. Copies both.
-    /// After an error the cursor stands where it stood.
+    /// The key and value, and a step forward; `None` at the end, and of a cursor that was not sent
+    /// anywhere yet. Copies both. After an error the cursor stands where it stood.
     ///
     /// ```
     /// # fn main() -> flagstone::base::Result<()> {
@@ -216,7 +220,8 @@ impl Iter {
 }
 
 impl Reader {
-    /// A cursor for an iterator that the caller is said to have made, or who stands behind the call.
+    /// A cursor for an iterator that the caller is said to have made, or who stands behind the
+    /// call.
     pub(in crate::db) fn iterate(
         &self,
         options: &ReadOptions,
@@ -228,7 +233,8 @@ impl Reader {
         let (current, snapshot) = family.pinned(|| self.read_sequence(options));
         let snapshot = early.unwrap_or(snapshot)?;
         let origin = Origin { since_us: self.tables.coarse_us(), made_at };
-        let cursor = make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options, origin)?;
+        let cursor =
+            make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options, origin)?;
         let auto_refresh = AutoRefresh::by(options);
         Ok(Iter { cursor: Some(cursor), statistics: self.statistics.clone(), auto_refresh })
     }

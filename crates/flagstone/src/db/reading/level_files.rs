@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::base::{FragmentedRangeTombstones, InternalKey, Mutant, Result, TruncatedRangeTombstones};
+use crate::base::{
+    FragmentedRangeTombstones, InternalKey, Mutant, Result, TruncatedRangeTombstones,
+};
 use crate::db::family::Family;
 use crate::db::files::{Tables, tombstones_of};
 use crate::db::jobs::io_limit::Limit;
@@ -98,7 +100,8 @@ impl LevelTombstones for LevelFiles {
     }
 }
 
-/// A table's tombstones cut to the table's bounds: its neighbours may have dropped their part already.
+/// A table's tombstones cut to the table's bounds: its neighbours may have dropped their part
+/// already.
 pub(in crate::db) fn truncated(
     tombstones: &Arc<FragmentedRangeTombstones>,
     file: &TableFile,

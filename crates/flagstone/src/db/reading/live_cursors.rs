@@ -1,11 +1,12 @@
 //! The iterators that there are: since when, made where, and what they read.
 //!
-//! A cursor is entered when it is made, and leaves when it is dropped. The iterators that have it one after another
-//! (`super::parked`) only note when they were made: a store, and where the one before was made elsewhere a lock that nobody
-//! else wants.
+//! A cursor is entered when it is made, and leaves when it is dropped. The iterators that have it
+//! one after another (`super::parked`) only note when they were made: a store, and where the one
+//! before was made elsewhere a lock that nobody else wants.
 //!
-//! **Thread safety.** One list for each of some threads, behind a lock that is held for one entry; who looks takes one after the
-//! other. What is found of an iterator is as of about now: its cursor may change hands meanwhile.
+//! **Thread safety.** One list for each of some threads, behind a lock that is held for one entry;
+//! who looks takes one after the other. What is found of an iterator is as of about now: its cursor
+//! may change hands meanwhile.
 
 use std::panic::Location;
 use std::sync::{Arc, Weak};
@@ -30,7 +31,8 @@ struct Entry {
     position: AtomicUsize,
     family: Weak<Family>,
     reads: Weak<SuperVersion>,
-    /// When the iterator was made that has the cursor now, in microseconds of the clock; 0 while it is parked.
+    /// When the iterator was made that has the cursor now, in microseconds of the clock; 0 while it
+    /// is parked.
     since_us: AtomicU64,
     made_at: Mutex<&'static Location<'static>>,
 }

@@ -1,5 +1,5 @@
-//! The way of a read: point lookups of one key and of many, parts of values, large values piece by piece, cursors, and reads for
-//! tasks that must not wait.
+//! The way of a read: point lookups of one key and of many, parts of values, large values piece by
+//! piece, cursors, and reads for tasks that must not wait.
 
 pub(super) mod async_read;
 pub(super) mod blob_cache;

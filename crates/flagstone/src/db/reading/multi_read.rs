@@ -1,14 +1,17 @@
-//! Point lookups of many keys at once: as in `read`, but source by source for all keys, so that they wait together.
+//! Point lookups of many keys at once: as in `read`, but source by source for all keys, so that
+//! they wait together.
 //!
 //! 1. Search the memtables for each key.
-//! 2. For each table of level 0, newest first, and for all tables of each deeper level: plan the keys that they may hold
-//!    (`sst::many`) and search the blocks that the cache has. A key whose block it does not have waits, whatever its level.
-//! 3. Read the blocks that are waited for, of all levels together, and search them. A key that is not settled by its block, as
-//!    when a filter was wrong or operands have to be merged, goes on at the next source, with 2.
+//! 2. For each table of level 0, newest first, and for all tables of each deeper level: plan the
+//!    keys that they may hold (`sst::many`) and search the blocks that the cache has. A key whose
+//!    block it does not have waits, whatever its level.
+//! 3. Read the blocks that are waited for, of all levels together, and search them. A key that is
+//!    not settled by its block, as when a filter was wrong or operands have to be merged, goes on
+//!    at the next source, with 2.
 //! 4. Read the values that lie in blob files, of all keys together.
 //!
-//! A key waits for one block at a time, the newest that may hold it: where filters rule out what does not, deeper blocks would
-//! nearly always be read in vain.
+//! A key waits for one block at a time, the newest that may hold it: where filters rule out what
+//! does not, deeper blocks would nearly always be read in vain.
 
 use std::sync::Arc;
 
@@ -38,7 +41,8 @@ struct Batch<'a> {
     sought: Vec<LookupKey<'a>>,
     lookups: Vec<Lookup<Value>>,
     failures: Vec<Option<Error>>,
-    /// The keys that are neither settled nor waiting, and for each of all keys the first source that may still have it.
+    /// The keys that are neither settled nor waiting, and for each of all keys the first source
+    /// that may still have it.
     open: Vec<usize>,
     next_sources: Vec<usize>,
     /// The keys whose blocks have to be read.
@@ -87,7 +91,8 @@ impl Reader {
             Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),
         };
         let mut values: Vec<Result<Option<Value>>> = Vec::with_capacity(keys.len());
-        // Each alone is too small to be counted, if it does not lie in the cache; many of them are not small.
+        // Each alone is too small to be counted, if it does not lie in the cache; many of them are
+        // not small.
         let mut counted = self.tables.account().measured(MemoryKind::Values);
         let mut bytes = 0;
         for keys in keys.chunks(BATCH) {
@@ -130,7 +135,8 @@ impl Reader {
         }
         let Batch { lookups, failures, .. } = batch;
         let outcomes: Vec<_> = lookups.into_iter().map(Lookup::finish).collect();
-        let (blobs, mut bytes) = self.read_blobs_together(options, family, current, keys, &outcomes);
+        let (blobs, mut bytes) =
+            self.read_blobs_together(options, family, current, keys, &outcomes);
         for (at, (outcome, failure)) in outcomes.into_iter().zip(failures).enumerate() {
             let blob = blobs.get(at).cloned().flatten();
             let value = match (failure, blob) {
@@ -147,7 +153,8 @@ impl Reader {
         bytes
     }
 
-    /// Goes through all sources with the open keys. Each is settled, waits, or is ruled out in the end.
+    /// Goes through all sources with the open keys. Each is settled, waits, or is ruled out in the
+    /// end.
     fn search_cached_blocks<'a>(&self, version: &'a Version, batch: &mut Batch<'a>) {
         let level0 = &version.levels[0];
         for source in 0..level0.len() {
@@ -155,22 +162,25 @@ impl Reader {
             self.search_level_together(source, &level0[source..=source], &places, batch);
             batch.settle();
         }
-        for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
+        for (level, files) in
+            version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
         {
             let source = level0.len() + level - 1;
-            let places =
-                batch.places(source, files, |sought| version.file_index_for_key(level, sought.target()));
+            let places = batch
+                .places(source, files, |sought| version.file_index_for_key(level, sought.target()));
             self.search_level_together(source, files, &places, batch);
             batch.settle();
         }
         batch.open.clear();
     }
 
-    /// Reads the blocks that are waited for, and searches them. What is still open then goes on at the next source.
+    /// Reads the blocks that are waited for, and searches them. What is still open then goes on at
+    /// the next source.
     fn search_other_blocks(&self, batch: &mut Batch<'_>) {
         let mut waiting = std::mem::take(&mut batch.waiting);
         let settings = read_settings(batch.options);
-        let mut missing: Vec<_> = waiting.iter_mut().map(|one| (&**one.table, &mut one.planned)).collect();
+        let mut missing: Vec<_> =
+            waiting.iter_mut().map(|one| (&**one.table, &mut one.planned)).collect();
         let (reads, in_kernel) = read_missing(&mut missing, &settings);
         self.note_reads(reads, in_kernel);
         for Waiting { source, files, table, planned } in waiting.drain(..) {
@@ -184,7 +194,8 @@ impl Reader {
         batch.settle();
     }
 
-    /// Searches disjoint tables, each for some keys of the batch: `places` has a table and a key, in the order of the tables.
+    /// Searches disjoint tables, each for some keys of the batch: `places` has a table and a key,
+    /// in the order of the tables.
     fn search_level_together<'a>(
         &self,
         source: usize,
@@ -202,7 +213,8 @@ impl Reader {
                 let place = group[0].0;
                 let (keys, others) = rest.split_at(group.len());
                 rest = others;
-                let table = self.tables.open_for(batch.family, &files[place], settings.cache_only).ok();
+                let table =
+                    self.tables.open_for(batch.family, &files[place], settings.cache_only).ok();
                 Part { place, table, keys, planned: 0..0 }
             })
             .collect();
@@ -247,29 +259,34 @@ impl Reader {
         }
     }
 
-    /// Something went wrong with a table or a block, for one key or another: each by itself gets its own answer.
+    /// Something went wrong with a table or a block, for one key or another: each by itself gets
+    /// its own answer.
     fn search_alone(&self, file: &TableFile, at: usize, batch: &mut Batch<'_>) {
         let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
         let found = self.search_table(batch.options, batch.family, file, sought, lookup);
         batch.failures[at] = found.err();
     }
 
-    /// Goes on with a key that ends the first of these tables: its versions may straddle it and the next.
+    /// Goes on with a key that ends the first of these tables: its versions may straddle it and the
+    /// next.
     fn search_next_tables(&self, files: &[Arc<TableFile>], at: usize, batch: &mut Batch<'_>) {
-        let Some((first, others)) = files.split_first().filter(|(_, others)| !others.is_empty()) else {
+        let Some((first, others)) = files.split_first().filter(|(_, others)| !others.is_empty())
+        else {
             return;
         };
         let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
         let goes_on = batch.failures[at].is_none() && !lookup.has_ended();
         let key = sought.target().user_key();
-        if goes_on && batch.family.comparator().compare(first.meta.largest.user_key(), key).is_eq() {
+        if goes_on && batch.family.comparator().compare(first.meta.largest.user_key(), key).is_eq()
+        {
             let found = self.search_straddled(batch.options, batch.family, others, sought, lookup);
             batch.failures[at] = found.err();
         }
     }
 
-    /// The values of those outcomes that lead into blob files, if there are several; what cannot be read is left out, and each
-    /// by itself gets its own answer. And how many bytes of them nobody counts.
+    /// The values of those outcomes that lead into blob files, if there are several; what cannot be
+    /// read is left out, and each by itself gets its own answer. And how many bytes of them nobody
+    /// counts.
     fn read_blobs_together(
         &self,
         options: &ReadOptions,
@@ -289,7 +306,8 @@ impl Reader {
         if wanted.len() < 2 {
             return (Vec::new(), 0);
         }
-        let read = self.tables.read_blobs(family, &current.version, &wanted, &read_settings(options));
+        let read =
+            self.tables.read_blobs(family, &current.version, &wanted, &read_settings(options));
         self.note_reads(read.reads, read.in_kernel);
         let mut values = vec![None; keys.len()];
         for (at, value) in whose.into_iter().zip(read.values) {
@@ -307,7 +325,8 @@ impl Reader {
 }
 
 impl Batch<'_> {
-    /// For each open key that may be in this source, within the bounds of the table that `choose` names: that table, and the key.
+    /// For each open key that may be in this source, within the bounds of the table that `choose`
+    /// names: that table, and the key.
     fn places(
         &self,
         source: usize,
@@ -326,11 +345,13 @@ impl Batch<'_> {
         places
     }
 
-    /// Searches the block that a key was planned for; one that could not be read with others is read now.
+    /// Searches the block that a key was planned for; one that could not be read with others is
+    /// read now.
     fn search_block(&mut self, table: &Table, planned: Planned) {
         let (at, lookup) = (planned.at, &mut self.lookups[planned.at]);
         let sought = &self.sought[at];
-        let visit = |sequence, kind, value: ValueRef<'_>| take(lookup, sought, sequence, kind, value);
+        let visit =
+            |sequence, kind, value: ValueRef<'_>| take(lookup, sought, sequence, kind, value);
         let settings = read_settings(self.options);
         self.failures[at] = table.search_planned(planned, sought, &settings, visit).err();
     }

@@ -1,14 +1,17 @@
 //! Cursors that nobody uses now.
 //!
-//! Most scans are short, and to set a cursor up (a child for each source, with its buffers) takes as long as several of
-//! its steps. So a family keeps the cursors of some iterators that were dropped, for the next ones.
+//! Most scans are short, and to set a cursor up (a child for each source, with its buffers) takes
+//! as long as several of its steps. So a family keeps the cursors of some iterators that were
+//! dropped, for the next ones.
 //!
-//! **Invariants.** A parked cursor belongs to the family's current super version, hence keeps nothing alive that is not
-//! in use anyway: who replaces the super version clears the park afterwards, and a cursor of an older one is not parked. So with
-//! the family's options, by which cursors read.
-//! It holds no block. Once the park is closed it stays empty: cursors know their family and would keep it alive.
+//! **Invariants.** A parked cursor belongs to the family's current super version, hence keeps
+//! nothing alive that is not in use anyway: who replaces the super version clears the park
+//! afterwards, and a cursor of an older one is not parked. So with the family's options, by which
+//! cursors read. It holds no block. Once the park is closed it stays empty: cursors know their
+//! family and would keep it alive.
 //!
-//! **Thread safety.** One lock, which nobody waits for to read: who finds it taken makes a new cursor, or drops his own.
+//! **Thread safety.** One lock, which nobody waits for to read: who finds it taken makes a new
+//! cursor, or drops his own.
 
 use std::sync::Arc;
 
@@ -39,7 +42,11 @@ impl ParkedCursors {
     }
 
     /// Keeps a cursor, if there is room and `is_current` holds.
-    pub(in crate::db) fn park(&self, mut cursor: Box<Cursor>, is_current: impl FnOnce(&Cursor) -> bool) {
+    pub(in crate::db) fn park(
+        &self,
+        mut cursor: Box<Cursor>,
+        is_current: impl FnOnce(&Cursor) -> bool,
+    ) {
         cursor.rest();
         if let Some(mut park) = self.0.try_lock()
             && !park.closed

@@ -1,10 +1,10 @@
 //! The way of a point lookup.
 //!
-//! 1. Pin the family's super version, then read the published sequence number (in this order: what a newer version
-//!    may have dropped is then still in the pinned one).
-//! 2. Ask the sources from newest to oldest: memtable, immutable memtables, every table of level 0 whose range holds
-//!    the key, one table of each deeper level; stop at the first entry that decides. Range tombstones are asked for when
-//!    an entry may follow (`covers`).
+//! 1. Pin the family's super version, then read the published sequence number (in this order: what
+//!    a newer version may have dropped is then still in the pinned one).
+//! 2. Ask the sources from newest to oldest: memtable, immutable memtables, every table of level 0
+//!    whose range holds the key, one table of each deeper level; stop at the first entry that
+//!    decides. Range tombstones are asked for when an entry may follow (`covers`).
 //! 3. Fetch the blob, or merge the operands, if that is what was found.
 
 use std::ops::ControlFlow;
@@ -15,7 +15,8 @@ use bytes::Bytes;
 use super::Reader;
 use super::covers::{Tombstones, UncheckedTombstones};
 use crate::base::{
-    InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes, ValueType,
+    InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes,
+    ValueType,
 };
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::{Tables, tombstones_of};
@@ -80,7 +81,14 @@ impl Reader {
         if !pass_memtables(current, key, snapshot, options, &mut covers, &mut lookup) {
             let target = KeyBuffer::for_seek(key, snapshot);
             let sought = LookupKey::new(target.as_key());
-            self.search_tables(options, family, &current.version, &sought, &mut covers, &mut lookup)?;
+            self.search_tables(
+                options,
+                family,
+                &current.version,
+                &sought,
+                &mut covers,
+                &mut lookup,
+            )?;
         }
         Ok(lookup)
     }
@@ -111,12 +119,22 @@ impl Reader {
             Outcome::NotFound => None,
             Outcome::Found(ValueType::Value, value) => Some(value),
             outcome => {
-                let resolver =
-                    BlobResolver { tables: &self.tables, family, version: &current.version, options };
+                let resolver = BlobResolver {
+                    tables: &self.tables,
+                    family,
+                    version: &current.version,
+                    options,
+                };
                 let operator = &family.options.load().merge_operator;
                 outcome.resolve(key, operator.as_deref(), &resolver)?.map(|value| match value {
-                    LookupValue::Pinned { value, start, end } if start == 0 && end == value.len() => value,
-                    LookupValue::Pinned { value, start, end } => Value::from(value[start..end].to_vec()),
+                    LookupValue::Pinned { value, start, end }
+                        if start == 0 && end == value.len() =>
+                    {
+                        value
+                    }
+                    LookupValue::Pinned { value, start, end } => {
+                        Value::from(value[start..end].to_vec())
+                    }
                     LookupValue::Owned(value) => Value::from(value),
                 })
             }
@@ -138,16 +156,22 @@ impl Reader {
     ) -> Result<()> {
         let target = sought.target();
         let level0 = &version.levels[0];
-        // Of several tables most do not have the key: their filters say so, and are fetched together.
+        // Of several tables most do not have the key: their filters say so, and are fetched
+        // together.
         let filters_first = level0.len() > 1;
         if filters_first {
-            level0.iter().filter_map(|file| file.table.get()).for_each(|table| table.prefetch_for(sought));
+            level0
+                .iter()
+                .filter_map(|file| file.table.get())
+                .for_each(|table| table.prefetch_for(sought));
         }
         for at in 0..level0.len() {
-            let file = &level0[if Mutant::SearchOldestFirst.is_on() { level0.len() - 1 - at } else { at }];
+            let file =
+                &level0[if Mutant::SearchOldestFirst.is_on() { level0.len() - 1 - at } else { at }];
             if let Some(deletions) = file.deletions_only().filter(|_| covers.is_settled()) {
-                // Without a look at its bounds: a miss need not know, and where keys are found most lie within. Of the next
-                // tables the bounds are looked at, since only so many can wait to be asked.
+                // Without a look at its bounds: a miss need not know, and where keys are found most
+                // lie within. Of the next tables the bounds are looked at, since only so many can
+                // wait to be asked.
                 if !options.ignore_range_deletions {
                     covers.pass(Tombstones::Table(deletions), lookup);
                 }
@@ -158,11 +182,13 @@ impl Reader {
                 }
             }
         }
-        for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
+        for (level, files) in
+            version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
         {
             let first = version.file_index_for_key(level, target);
             self.search_level(options, family, &files[first..], sought, covers, lookup)?;
-            // Only now: a tombstone of one table need not be newer than what the level's next table holds.
+            // Only now: a tombstone of one table need not be newer than what the level's next table
+            // holds.
             if lookup.is_done() {
                 break;
             }
@@ -170,8 +196,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Searches a level from the first table that may hold the key: its versions may straddle tables, so go on while the
-    /// key may continue.
+    /// Searches a level from the first table that may hold the key: its versions may straddle
+    /// tables, so go on while the key may continue.
     fn search_level<'a>(
         &self,
         options: &ReadOptions,
@@ -235,7 +261,9 @@ impl Reader {
         if !table.has_points() {
             return Ok(());
         }
-        let Some(admitted) = table.admit(sought, &read_settings(options), false)? else { return Ok(()) };
+        let Some(admitted) = table.admit(sought, &read_settings(options), false)? else {
+            return Ok(());
+        };
         table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
             take(lookup, sought, sequence, kind, value)
         })
@@ -262,7 +290,8 @@ impl Reader {
         let tombstones = tombstones_of(table).filter(|_| !options.ignore_range_deletions);
         let mut own = tombstones.map(|tombstones| Tombstones::Table(tombstones));
         if table.has_points()
-            && let Some(mut admitted) = table.admit(sought, &read_settings(options), filter_first)?
+            && let Some(mut admitted) =
+                table.admit(sought, &read_settings(options), filter_first)?
         {
             if (own.is_some() || !covers.is_settled()) && covers.seek(&mut own, lookup).is_break() {
                 return Ok(());
@@ -274,12 +303,17 @@ impl Reader {
                     return Ok(());
                 }
             }
-            table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
-                if covers.reach(&mut own, sequence, lookup).is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
-                take(lookup, sought, sequence, kind, value)
-            })?;
+            table.get_admitted(
+                admitted,
+                sought,
+                &read_settings(options),
+                |sequence, kind, value| {
+                    if covers.reach(&mut own, sequence, lookup).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    take(lookup, sought, sequence, kind, value)
+                },
+            )?;
         }
         if let Some(own) = own {
             covers.pass(own, lookup);
@@ -291,8 +325,8 @@ impl Reader {
 /// Adds an entry of a table to a lookup.
 ///
 /// # Errors
-/// `Corruption` or `NotSupported`: its value cannot be read. Where it counts that is found out here, as long as it is known in
-/// which table it lies.
+/// `Corruption` or `NotSupported`: its value cannot be read. Where it counts that is found out
+/// here, as long as it is known in which table it lies.
 #[inline]
 pub(in crate::db) fn take(
     lookup: &mut Lookup<Value>,
@@ -312,8 +346,10 @@ pub(in crate::db) fn may_hold(family: &Family, file: &TableFile, key: &[u8]) -> 
     let order = family.comparator();
     let (smallest, largest) = (file.meta.smallest.user_key(), file.meta.largest.as_key());
     let to_largest = order.compare(key, largest.user_key());
-    // Where a range deletion is cut off the key is not the table's: what is deleted from there on, another table says.
-    let is_below = to_largest.is_lt() || (to_largest.is_eq() && largest.sequence() != MAX_SEQUENCE_NUMBER);
+    // Where a range deletion is cut off the key is not the table's: what is deleted from there on,
+    // another table says.
+    let is_below =
+        to_largest.is_lt() || (to_largest.is_eq() && largest.sequence() != MAX_SEQUENCE_NUMBER);
     is_below && order.compare(smallest, key).is_le()
 }
 
@@ -355,7 +391,8 @@ fn pass_memtables<'a>(
     covers: &mut UncheckedTombstones<'a>,
     lookup: &mut Lookup<Value>,
 ) -> bool {
-    let is_done = current.generations().any(|mem| pass_memtable(mem, key, snapshot, options, covers, lookup));
+    let is_done =
+        current.generations().any(|mem| pass_memtable(mem, key, snapshot, options, covers, lookup));
     if !is_done && lookup.has_operands() {
         Sometimes::MergeAcrossLevels.reached();
     }

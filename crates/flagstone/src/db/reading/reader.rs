@@ -1,7 +1,7 @@
 //! The reader: what lookups and cursors need of a database, and nothing else.
 //!
-//! It answers for one moment: the super version of a family, which the caller's [`Family`] has, and a sequence number.
-//! It takes no lock of the engine, and writes nothing but statistics and caches.
+//! It answers for one moment: the super version of a family, which the caller's [`Family`] has, and
+//! a sequence number. It takes no lock of the engine, and writes nothing but statistics and caches.
 
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ impl Reader {
         family.check_owner(&self.owner)
     }
 
-    /// The newest sequence number that the read sees. The caller has pinned the super version already.
+    /// The newest sequence number that the read sees. The caller has pinned the super version
+    /// already.
     ///
     /// # Errors
     /// `InvalidArgument` for a snapshot of another database.
@@ -69,7 +70,8 @@ impl Reader {
         let snapshot = self.read_sequence(options)?;
         match self.search(options, family, &current, snapshot, key)?.finish() {
             Outcome::Found(ValueType::BlobIndex, stored) => {
-                let reader = ValueReader::open(&self.tables, family, &current, key, &stored, options)?;
+                let reader =
+                    ValueReader::open(&self.tables, family, &current, key, &stored, options)?;
                 if let Some(reader) = &reader {
                     self.statistics.add(Ticker::KeysRead, 1);
                     self.statistics.add(Ticker::BytesRead, reader.size());

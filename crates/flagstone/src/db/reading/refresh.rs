@@ -1,9 +1,10 @@
 //! Iterators that give up what is out of date.
 //!
-//! An iterator pins the super version that it was made with: memtables that were flushed and files that were compacted stay
-//! for its sake. What a snapshot sees is in every later super version, too, as long as it is held (but for what compaction
-//! filters remove, which ask for no snapshot, as in RocksDB). So an iterator with `auto_refresh_iterator_with_snapshot` holds
-//! its snapshot, looks now and then whether there is a newer super version, and goes on there at its key.
+//! An iterator pins the super version that it was made with: memtables that were flushed and files
+//! that were compacted stay for its sake. What a snapshot sees is in every later super version,
+//! too, as long as it is held (but for what compaction filters remove, which ask for no snapshot,
+//! as in RocksDB). So an iterator with `auto_refresh_iterator_with_snapshot` holds its snapshot,
+//! looks now and then whether there is a newer super version, and goes on there at its key.
 //!
 //! If that fails, it goes on where it is.
 
@@ -27,7 +28,8 @@ pub(in crate::db) struct AutoRefresh {
 
 impl AutoRefresh {
     pub(in crate::db) fn by(options: &ReadOptions) -> Option<Box<Self>> {
-        let snapshot = options.snapshot.as_ref().filter(|_| options.auto_refresh_iterator_with_snapshot)?;
+        let snapshot =
+            options.snapshot.as_ref().filter(|_| options.auto_refresh_iterator_with_snapshot)?;
         let only_at_seeks = options.prefix_same_as_start;
         Some(Box::new(Self { snapshot: snapshot.clone(), steps: 0, only_at_seeks }))
     }
@@ -44,7 +46,8 @@ impl AutoRefresh {
 }
 
 impl Iter {
-    /// Shows the database as it is now, and stands nowhere. A snapshot that it was made with no longer counts.
+    /// Shows the database as it is now, and stands nowhere. A snapshot that it was made with no
+    /// longer counts.
     ///
     /// # Errors
     /// As [`crate::db::Db::iter`]; the iterator is then as it was.
@@ -100,9 +103,12 @@ impl Iter {
         self.renew().then_some(key)
     }
 
-    /// Lets go of a super version that is out of date; whether there is a new cursor, which stands nowhere.
+    /// Lets go of a super version that is out of date; whether there is a new cursor, which stands
+    /// nowhere.
     fn renew(&mut self) -> bool {
-        let (Some(cursor), Some(refresh)) = (&self.cursor, &self.auto_refresh) else { return false };
+        let (Some(cursor), Some(refresh)) = (&self.cursor, &self.auto_refresh) else {
+            return false;
+        };
         if !cursor.is_outdated() {
             return false;
         }

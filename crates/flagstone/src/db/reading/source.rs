@@ -14,7 +14,8 @@ pub(in crate::db) enum Source {
 }
 
 impl Source {
-    /// Adds to an error about the entry on which the cursor stands, which must be valid, where that lies, if it is in a table.
+    /// Adds to an error about the entry on which the cursor stands, which must be valid, where that
+    /// lies, if it is in a table.
     pub(in crate::db) fn locate(&self, error: Error) -> Error {
         match self {
             Self::Mem(_) => error,

@@ -1,15 +1,19 @@
 //! How far a replica is, and whether what it holds is what the database holds.
 //!
-//! A power loss takes what was not synced, and what is written then has the same sequence numbers. So a number alone does not
-//! say whose history a replica has followed; the WAL that held the write before it does. WALs are only appended to, by one
-//! process, and their numbers are not given out again: what survives of one is a prefix.
+//! A power loss takes what was not synced, and what is written then has the same sequence numbers.
+//! So a number alone does not say whose history a replica has followed; the WAL that held the write
+//! before it does. WALs are only appended to, by one process, and their numbers are not given out
+//! again: what survives of one is a prefix.
 //!
-//! 1. A later WAL that begins before the position belongs to a history that ended earlier, and went on otherwise. (Unless the
-//!    record is there, and deletes empty ranges, which a recovery does not count: what follows may begin before the position.)
-//! 2. The position's own WAL, where it is kept, must hold the record. Where it ends before, nobody can tell, and that is said:
-//!    what was flushed is kept although its WAL, which nobody synced, may have lost it.
-//! 3. Where it is gone, the next WAL must say that it follows it, and that it ended there. That tells of a power loss, and not of
-//!    a copy, which gives out the same numbers: its records alone are compared.
+//! 1. A later WAL that begins before the position belongs to a history that ended earlier, and went
+//!    on otherwise. (Unless the record is there, and deletes empty ranges, which a recovery does
+//!    not count: what follows may begin before the position.)
+//! 2. The position's own WAL, where it is kept, must hold the record. Where it ends before, nobody
+//!    can tell, and that is said: what was flushed is kept although its WAL, which nobody synced,
+//!    may have lost it.
+//! 3. Where it is gone, the next WAL must say that it follows it, and that it ended there. That
+//!    tells of a power loss, and not of a copy, which gives out the same numbers: its records alone
+//!    are compared.
 
 use super::updates::{LOOKS_MAX, OpenWal, end_without_empty_ranges, ignoring_absence, missing};
 use crate::base::checksum::crc32c;
@@ -19,8 +23,8 @@ use crate::db::disk::archive::WalFile;
 use crate::db::{Db, DbInner, Updates};
 use crate::wal::{Event, PredecessorWal};
 
-/// How far somebody has followed a database: [`Update::position`](super::updates::Update::position), to be kept with what was
-/// applied.
+/// How far somebody has followed a database:
+/// [`Update::position`](super::updates::Update::position), to be kept with what was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdatePosition {
     /// The sequence number of the next write.
@@ -106,14 +110,15 @@ impl UpdatePosition {
 }
 
 impl Db {
-    /// The writes behind a position, for whoever goes on after a restart: [`Db::get_updates_since`] its
-    /// [`next_sequence`](UpdatePosition::next_sequence), but only if what was handed out up to there is what this database
-    /// holds. Then a power loss that takes writes which a replica had applied is told from one that does not.
+    /// The writes behind a position, for whoever goes on after a restart: [`Db::get_updates_since`]
+    /// its [`next_sequence`](UpdatePosition::next_sequence), but only if what was handed out up to
+    /// there is what this database holds. Then a power loss that takes writes which a replica had
+    /// applied is told from one that does not.
     ///
-    /// What tells are the WAL that the position names and those after it: keep WALs for as long as a replica may be away
-    /// (`WAL_ttl_seconds`, `WAL_size_limit_MB`). Without them a power loss is still told, if the next WAL is there; but not a
-    /// copy of the database that was put in its place and went on otherwise. The WAL that the position names is read up to
-    /// there.
+    /// What tells are the WAL that the position names and those after it: keep WALs for as long as
+    /// a replica may be away (`WAL_ttl_seconds`, `WAL_size_limit_MB`). Without them a power loss is
+    /// still told, if the next WAL is there; but not a copy of the database that was put in its
+    /// place and went on otherwise. The WAL that the position names is read up to there.
     ///
     /// ```
     /// # use flagstone::db::{Db, UpdatePosition};
@@ -140,8 +145,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument`, if other writes have led to that sequence number, or none have: make a new copy. `NotFound`, if the
-    /// next write is in the WALs no longer, or what tells of the one before is not. Else as [`Db::get_updates_since`].
+    /// `InvalidArgument`, if other writes have led to that sequence number, or none have: make a
+    /// new copy. `NotFound`, if the next write is in the WALs no longer, or what tells of the one
+    /// before is not. Else as [`Db::get_updates_since`].
     pub fn get_updates_after(&self, position: UpdatePosition) -> Result<Updates> {
         let next = position.next_sequence;
         let updates = self.get_updates_since(next);
@@ -200,7 +206,8 @@ impl DbInner {
         }
         let noted = later.first().and_then(|wal| wal.predecessor);
         let follows = |noted: PredecessorWal| {
-            FileNumber(noted.number) == position.wal && noted.last_sequence == next.saturating_sub(1)
+            FileNumber(noted.number) == position.wal
+                && noted.last_sequence == next.saturating_sub(1)
         };
         if noted.is_some_and(follows) { Ok(None) } else { Err(position.unknown()) }
     }
@@ -229,8 +236,9 @@ impl DbInner {
         let mut held = Held::Nothing;
         while let Event::Record(_) = wal.reader.next_event()? {
             let record = wal.reader.record();
-            let locate =
-                |error: Error| error.at(wal.reader.file().path()).at_offset(wal.reader.record_offset());
+            let locate = |error: Error| {
+                error.at(wal.reader.file().path()).at_offset(wal.reader.record_offset())
+            };
             let batch = BatchView::parse(record).map_err(locate)?;
             if batch.next_sequence() < position.next_sequence {
                 continue;

@@ -1,17 +1,22 @@
-//! The writes of a database, one after the other, out of its WALs: for a replica, an audit, a search index.
+//! The writes of a database, one after the other, out of its WALs: for a replica, an audit, a
+//! search index.
 //!
-//! 1. WALs are listed under the locks, with how far the active one is written; no further is it read. The others are read to
-//!    their ends, also where they lie in the archive.
-//! 2. Which WAL holds a sequence number, the first records say: the newest that begins no later. (A WAL that recovery has left
-//!    out, as what precedes it was lost, is followed by one that begins earlier.)
-//! 3. From there, each write must go on where the one before ended. Where it does not, or there is damage, the rest of that WAL
-//!    does not count, as in recovery, and it must be the next that goes on; if none does, something is missing, and that is said.
-//!    Nor does a WAL count that says of the one before that it held more: a recovery has left it out, though what is missing may
-//!    have taken no sequence number. One that begins earlier than the one before has ended is another history, which is said.
-//! 4. A write is handed out once it is published: no reader of a replica sees what a reader of the database does not.
+//! 1. WALs are listed under the locks, with how far the active one is written; no further is it
+//!    read. The others are read to their ends, also where they lie in the archive.
+//! 2. Which WAL holds a sequence number, the first records say: the newest that begins no later. (A
+//!    WAL that recovery has left out, as what precedes it was lost, is followed by one that begins
+//!    earlier.)
+//! 3. From there, each write must go on where the one before ended. Where it does not, or there is
+//!    damage, the rest of that WAL does not count, as in recovery, and it must be the next that
+//!    goes on; if none does, something is missing, and that is said. Nor does a WAL count that says
+//!    of the one before that it held more: a recovery has left it out, though what is missing may
+//!    have taken no sequence number. One that begins earlier than the one before has ended is
+//!    another history, which is said.
+//! 4. A write is handed out once it is published: no reader of a replica sees what a reader of the
+//!    database does not.
 //!
-//! A WAL that is removed meanwhile can be read on, since it is open. One that is used again under another number cannot: its
-//! records say whose they are, and what is missing then is not found.
+//! A WAL that is removed meanwhile can be read on, since it is open. One that is used again under
+//! another number cannot: its records say whose they are, and what is missing then is not found.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,8 +40,8 @@ pub(super) const LOOKS_MAX: usize = 3;
 pub struct Update {
     /// The sequence number of its first operation.
     pub sequence: SequenceNumber,
-    /// That of the next write. Behind the deletion of an empty range it may begin earlier, where the database was opened in
-    /// between; [`Update::position`] knows it.
+    /// That of the next write. Behind the deletion of an empty range it may begin earlier, where
+    /// the database was opened in between; [`Update::position`] knows it.
     pub next_sequence: SequenceNumber,
     /// What was written. Values that lie in blob files have been fetched.
     pub batch: WriteBatch,
@@ -50,8 +55,8 @@ pub struct Updates {
     inner: Arc<DbInner>,
     /// The sequence number that is wanted next.
     next: SequenceNumber,
-    /// Less where the write before deletes empty ranges: RocksDB counts these, and does not when it replays them, after which it
-    /// goes on here.
+    /// Less where the write before deletes empty ranges: RocksDB counts these, and does not when it
+    /// replays them, after which it goes on here.
     lowest: SequenceNumber,
     wal: OpenWal,
     /// The WAL that was read before it, and where its records end.
@@ -96,25 +101,31 @@ enum Step {
 }
 
 impl Db {
-    /// The writes from the one with this sequence number on, in their order, as RocksDB's `GetUpdatesSince`: for a replica, say,
-    /// which writes each batch as it gets it. [`Updates::next_update`] goes on as the database is written to.
+    /// The writes from the one with this sequence number on, in their order, as RocksDB's
+    /// `GetUpdatesSince`: for a replica, say, which writes each batch as it gets it.
+    /// [`Updates::next_update`] goes on as the database is written to.
     ///
-    /// They are read from the WALs, which are gone as soon as the memtables are flushed, unless `WAL_ttl_seconds` or
-    /// `WAL_size_limit_MB` keep them in the archive. What is written with `disable_wal` is missing, and said to be. Column
-    /// families are named by their numbers; that one is made or dropped no WAL tells. With `manual_wal_flush` a write is seen
-    /// when it has come to the WAL's file.
+    /// They are read from the WALs, which are gone as soon as the memtables are flushed, unless
+    /// `WAL_ttl_seconds` or `WAL_size_limit_MB` keep them in the archive. What is written with
+    /// `disable_wal` is missing, and said to be. Column families are named by their numbers; that
+    /// one is made or dropped no WAL tells. With `manual_wal_flush` a write is seen when it has
+    /// come to the WAL's file.
     ///
-    /// What no sync has covered yet, a power loss may take from the database, whose next writes then have the same numbers. A
-    /// replica that had applied it holds what never was, and misses what was written instead. By the sequence number alone that
-    /// can be seen only while it is ahead, or where batches end elsewhere; so go on with [`Db::get_updates_after`] the
-    /// [`Update::position`] of what was applied last, which refuses it. Whoever is to follow all the same calls
-    /// [`Db::sync_wal`] before it applies what it was given, be it one write or many; and before it goes on from a copy, which
-    /// has no position. Where all are written with `sync` there is no need: what waits for its sync is not handed out.
+    /// What no sync has covered yet, a power loss may take from the database, whose next writes
+    /// then have the same numbers. A replica that had applied it holds what never was, and misses
+    /// what was written instead. By the sequence number alone that can be seen only while it is
+    /// ahead, or where batches end elsewhere; so go on with [`Db::get_updates_after`] the
+    /// [`Update::position`] of what was applied last, which refuses it. Whoever is to follow all
+    /// the same calls [`Db::sync_wal`] before it applies what it was given, be it one write or
+    /// many; and before it goes on from a copy, which has no position. Where all are written with
+    /// `sync` there is no need: what waits for its sync is not handed out.
     ///
-    /// Values that were written to blob files at the commit (`blob_write_mode`) are read from there, and once they are
-    /// overwritten the files may be gone before the WAL is: a replica that may fall far behind wants `flush` there, which is
-    /// what is done by default where WALs are kept, though not with a value in pieces ([`Db::put_stream`]). Of what was written
-    /// so to a family that is dropped only the key is left: it comes as a deletion, which takes the same number.
+    /// Values that were written to blob files at the commit (`blob_write_mode`) are read from
+    /// there, and once they are overwritten the files may be gone before the WAL is: a replica that
+    /// may fall far behind wants `flush` there, which is what is done by default where WALs are
+    /// kept, though not with a value in pieces ([`Db::put_stream`]). Of what was written so to a
+    /// family that is dropped only the key is left: it comes as a deletion, which takes the same
+    /// number.
     ///
     /// ```
     /// # use flagstone::db::Db;
@@ -144,9 +155,9 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, if that write is in the WALs no longer. `InvalidArgument`, if it is not even the next that will be written:
-    /// whoever asks has seen writes that this database has not. `NotSupported`, if the database is open read-only.
-    /// `IoError`.
+    /// `NotFound`, if that write is in the WALs no longer. `InvalidArgument`, if it is not even the
+    /// next that will be written: whoever asks has seen writes that this database has not.
+    /// `NotSupported`, if the database is open read-only. `IoError`.
     pub fn get_updates_since(&self, sequence: SequenceNumber) -> Result<Updates> {
         let inner = self.inner();
         inner.context.check_open()?;
@@ -200,14 +211,16 @@ impl DbInner {
         wals.into_iter().map(|wal| (limit(&wal), wal)).map(|(limit, wal)| (wal, limit)).collect()
     }
 
-    /// Whether the log record of that write may wait in memory, in no file, though the write may be published.
+    /// Whether the log record of that write may wait in memory, in no file, though the write may be
+    /// published.
     fn may_wait_in_memory(&self, wanted: SequenceNumber) -> bool {
         let commit = self.pipeline.commit.lock();
         let is_any = commit.log.writer.as_ref().is_some_and(|wal| wal.written() < wal.offset());
         is_any && commit.log.waiting_from <= wanted
     }
 
-    /// The WAL in which the write with the sequence number `wanted` is; `last` had been published before.
+    /// The WAL in which the write with the sequence number `wanted` is; `last` had been published
+    /// before.
     fn wal_with(&self, wanted: SequenceNumber, last: SequenceNumber) -> Result<OpenWal> {
         let mut looks = 1;
         // Before the look at the files: what waits no longer is seen there.
@@ -217,7 +230,8 @@ impl DbInner {
             for (wal, limit) in self.readable_wals().iter().rev() {
                 // It is opened once: a moment later it may have gone.
                 let opened = self.open_wal(wal, *limit);
-                let looked_at = opened.and_then(|opened| Ok((opened.anew().first_sequence()?, opened)));
+                let looked_at =
+                    opened.and_then(|opened| Ok((opened.anew().first_sequence()?, opened)));
                 match ignoring_absence(looked_at)? {
                     // It was moved to the archive, or removed.
                     None if looks < LOOKS_MAX => {
@@ -226,8 +240,10 @@ impl DbInner {
                     }
                     None => {}
                     Some((None, opened)) => drop(empty.get_or_insert(opened)),
-                    // What was written instead begins no later, so that only the first may be another one.
-                    Some((Some(first), opened)) if first == wanted && self.is_left_out(&opened)? => {}
+                    // What was written instead begins no later, so that only the first may be
+                    // another one.
+                    Some((Some(first), opened))
+                        if first == wanted && self.is_left_out(&opened)? => {}
                     Some((Some(first), opened)) if first <= wanted => return Ok(opened),
                     Some((first, _)) => oldest = first,
                 }
@@ -244,14 +260,16 @@ impl DbInner {
         }
     }
 
-    /// Whether a WAL says of one before it that it held more than it does: then a recovery has left it out.
+    /// Whether a WAL says of one before it that it held more than it does: then a recovery has left
+    /// it out.
     fn is_left_out(&self, wal: &OpenWal) -> Result<bool> {
         let wals = self.readable_wals();
         let mut wal = wal.anew();
         loop {
             let Some((first, Some(noted))) = wal.anew().begin()? else { return Ok(false) };
             let found = wals.iter().find(|(listed, _)| listed.number == noted.number());
-            let opened = found.map(|(listed, limit)| ignoring_absence(self.open_wal(listed, *limit)));
+            let opened =
+                found.map(|(listed, limit)| ignoring_absence(self.open_wal(listed, *limit)));
             let Some(before) = opened.transpose()?.flatten() else { return Ok(false) };
             if !noted.is_held(before.anew().end()?) {
                 return Ok(true);
@@ -275,9 +293,14 @@ impl DbInner {
             let start = operations.offset();
             let Some(operation) = operations.next().transpose()? else { break };
             match operation {
-                Operation::BlobIndex { cf, key, index } => self.put_fetched(&mut whole, cf, key, index)?,
+                Operation::BlobIndex { cf, key, index } => {
+                    self.put_fetched(&mut whole, cf, key, index)?
+                }
                 other => {
-                    whole.push_encoded(&batch.body()[start..operations.offset()], other.is_counted())?;
+                    whole.push_encoded(
+                        &batch.body()[start..operations.offset()],
+                        other.is_counted(),
+                    )?;
                 }
             }
         }
@@ -292,7 +315,8 @@ impl DbInner {
         key: &[u8],
         index: &[u8],
     ) -> Result<()> {
-        // Of a dropped family nothing is left to read. Were it left out, what follows would have other numbers for the replica.
+        // Of a dropped family nothing is left to read. Were it left out, what follows would have
+        // other numbers for the replica.
         let Some(family) = self.tree.families.read().get(&cf).cloned() else {
             return batch.delete_cf(cf, key);
         };
@@ -302,11 +326,14 @@ impl DbInner {
         match self.tables.read_blob(&family, &version, key, &place, &settings, None) {
             Ok(value) => batch.put_cf(cf, key, &value),
             Err(error) => {
-                let known = family.current.load().version.blob_files.get(&place.index.file).cloned();
+                let known =
+                    family.current.load().version.blob_files.get(&place.index.file).cloned();
                 let is_given_back = known.is_none_or(|blob| blob.given_back() > 0);
                 if is_given_back && (error.is_corruption() || error.is_not_found()) {
                     let what = "a value was overwritten, and its space in a blob file given back";
-                    return Err(missing(batch.sequence(), what).at(family.paths.blob(place.index.file)));
+                    return Err(
+                        missing(batch.sequence(), what).at(family.paths.blob(place.index.file))
+                    );
                 }
                 Err(error)
             }
@@ -351,9 +378,11 @@ impl OpenWal {
 }
 
 pub(super) fn missing(wanted: SequenceNumber, why: &str) -> Error {
-    Error::not_found(format!("the write with sequence number {wanted} is in the WALs no longer: {why}"))
-        .advise(Remedy::MakeNewCopy)
-        .advise(Remedy::KeepWals)
+    Error::not_found(format!(
+        "the write with sequence number {wanted} is in the WALs no longer: {why}"
+    ))
+    .advise(Remedy::MakeNewCopy)
+    .advise(Remedy::KeepWals)
 }
 
 /// What a batch is, if the write is wanted that begins at `next`, or no earlier than at `lowest`.
@@ -367,14 +396,19 @@ fn fit(batch: BatchView<'_>, lowest: SequenceNumber, next: SequenceNumber) -> Fi
 }
 
 /// The WAL that was read before, and what it lacks, if it does not hold all that is noted of it.
-fn what_is_missed(noted: Noted, before: Option<(FileNumber, WalEnd)>) -> Option<(FileNumber, String)> {
+fn what_is_missed(
+    noted: Noted,
+    before: Option<(FileNumber, WalEnd)>,
+) -> Option<(FileNumber, String)> {
     let (number, end) = before.filter(|(number, _)| *number == noted.number())?;
     (!noted.is_held(end)).then(|| (number, noted.missed(end)))
 }
 
 /// Where a batch ends, if the deletion of an empty range takes no sequence number.
 pub(super) fn end_without_empty_ranges(batch: BatchView<'_>) -> Result<SequenceNumber> {
-    batch.iter().try_fold(batch.sequence(), |end, operation| Ok(end + u64::from(operation?.takes_sequence())))
+    batch.iter().try_fold(batch.sequence(), |end, operation| {
+        Ok(end + u64::from(operation?.takes_sequence()))
+    })
 }
 
 /// Whether a batch is nobody's write: what the engine notes for its own recovery.
@@ -411,13 +445,15 @@ impl Updates {
         Self { inner, next, lowest, wal, before: None, damage: None, waiting: None, failed: None }
     }
 
-    /// The next write; `None` if there is none yet. What is written later comes when it is asked for again.
+    /// The next write; `None` if there is none yet. What is written later comes when it is asked
+    /// for again.
     ///
     /// # Errors
-    /// `NotFound`, if the next write is not in the WALs: it was written without, or they are gone, or its value in a blob file
-    /// is, or a power loss or RocksDB's recovery had another write take a number that was handed out. `Corruption`;
-    /// `NotSupported` for prepared transactions, which RocksDB may have written; `ShutdownInProgress` when the database is
-    /// closed; `IoError`. After an error there is no more: begin again at [`Updates::next_sequence`].
+    /// `NotFound`, if the next write is not in the WALs: it was written without, or they are gone,
+    /// or its value in a blob file is, or a power loss or RocksDB's recovery had another write take
+    /// a number that was handed out. `Corruption`; `NotSupported` for prepared transactions, which
+    /// RocksDB may have written; `ShutdownInProgress` when the database is closed; `IoError`. After
+    /// an error there is no more: begin again at [`Updates::next_sequence`].
     pub fn next_update(&mut self) -> Result<Option<Update>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -427,7 +463,8 @@ impl Updates {
         outcome
     }
 
-    /// The sequence number of the next write: where [`Db::get_updates_since`] would go on. See [`Update::next_sequence`].
+    /// The sequence number of the next write: where [`Db::get_updates_since`] would go on. See
+    /// [`Update::next_sequence`].
     pub fn next_sequence(&self) -> SequenceNumber {
         self.waiting.as_ref().map_or(self.next, |waiting| waiting.sequence)
     }
@@ -470,7 +507,8 @@ impl Updates {
                 // A log that a crash ended may end so.
                 let is_end = matches!(
                     damage.kind,
-                    DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
+                    DamageKind::OldRecord { in_fragment: false }
+                        | DamageKind::Zeros { in_fragment: false }
                 );
                 let error = damage.to_error(&**wal.reader.file());
                 *before = Some(error.clone()).filter(|_| !is_end);
@@ -489,10 +527,14 @@ impl Updates {
             return Ok(Step::End);
         }
         match fit(batch, *lowest, *next) {
-            // It is there twice: what was handed out was lost, and the other one was written instead.
+            // It is there twice: what was handed out was lost, and the other one was written
+            // instead.
             Fit::Before if batch.count() > 0 && wal_before.is_some() => {
-                let what =
-                    format!("WAL {} begins at {}, and goes on otherwise", wal.number, batch.sequence());
+                let what = format!(
+                    "WAL {} begins at {}, and goes on otherwise",
+                    wal.number,
+                    batch.sequence()
+                );
                 return Err(missing(*next, &what).at(path).at_offset(offset));
             }
             Fit::Before => return Ok(Step::Passed),
@@ -534,7 +576,8 @@ impl Updates {
             let wals = early.unwrap_or_else(|| self.inner.readable_wals());
             let wal = &mut self.wal;
             let listed = wals.iter().find(|(listed, _)| listed.number == wal.number);
-            // One that is gone has no more than its file; what another log has written there since is no damage.
+            // One that is gone has no more than its file; what another log has written there since
+            // is no damage.
             let limit = listed.map_or(u64::MAX, |(_, limit)| *limit);
             self.damage = self.damage.take().filter(|_| listed.is_some());
             if wal.left.is_none() && limit > wal.limit {
@@ -542,7 +585,8 @@ impl Updates {
                 wal.reader.read_until(limit);
                 return Ok(true);
             }
-            let Some((next, limit)) = wals.iter().find(|(listed, _)| listed.number > wal.number) else {
+            let Some((next, limit)) = wals.iter().find(|(listed, _)| listed.number > wal.number)
+            else {
                 self.inner.context.check_open()?;
                 return match (wal.left.take(), &self.damage) {
                     (Some(error), _) => Err(error),

@@ -16,11 +16,12 @@ use crate::db::{Db, Iter, Value};
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
 
-/// A large value being read from front to back: with [`ValueReader::next_piece`], or [`std::io::Read`].
+/// A large value being read from front to back: with [`ValueReader::next_piece`], or
+/// [`std::io::Read`].
 ///
-/// It takes memory for one piece, whatever the value's size. The value has one checksum, so the last piece is handed out only
-/// where that is right: a caller that passes pieces on may learn, at the end, that the value is damaged. The reader keeps the
-/// value's file in place.
+/// It takes memory for one piece, whatever the value's size. The value has one checksum, so the
+/// last piece is handed out only where that is right: a caller that passes pieces on may learn, at
+/// the end, that the value is damaged. The reader keeps the value's file in place.
 pub struct ValueReader {
     pieces: BlobPieces,
     /// Bytes that are still to be handed out.
@@ -78,10 +79,12 @@ impl ValueReader {
         self.size
     }
 
-    /// The next piece, of up to 1 MiB; `None` at the end, when all was found to be what was written.
+    /// The next piece, of up to 1 MiB; `None` at the end, when all was found to be what was
+    /// written.
     ///
     /// # Errors
-    /// `Corruption`, instead of the last piece, if the value is damaged; `IoError`. There are no more pieces then.
+    /// `Corruption`, instead of the last piece, if the value is damaged; `IoError`. There are no
+    /// more pieces then.
     pub fn next_piece(&mut self) -> Result<Option<Value>> {
         Ok(self.next_bytes()?.map(Value::from))
     }
@@ -130,8 +133,9 @@ impl io::Read for ValueReader {
 }
 
 impl Db {
-    /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies uncompressed in a blob file, as one does
-    /// that was written by [`Db::put_stream`]. `None` for any other value, which [`Db::get_with`] returns, and if there is none.
+    /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies
+    /// uncompressed in a blob file, as one does that was written by [`Db::put_stream`]. `None` for
+    /// any other value, which [`Db::get_with`] returns, and if there is none.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -171,8 +175,8 @@ impl Db {
 }
 
 impl Iter {
-    /// The value to be read piece by piece, if it is one that [`Db::get_in_pieces`] returns; `None` for any other, which
-    /// [`Iter::value`] returns. The cursor stays valid after an error.
+    /// The value to be read piece by piece, if it is one that [`Db::get_in_pieces`] returns; `None`
+    /// for any other, which [`Iter::value`] returns. The cursor stays valid after an error.
     ///
     /// # Errors
     /// As [`Iter::value`].

@@ -3,7 +3,8 @@ use crate::db::Db;
 use crate::env::Env;
 use crate::options::{Options, ReadOptions};
 
-/// Closing writes the rest, so that a program that forgets to end the recording has one all the same.
+/// Closing writes the rest, so that a program that forgets to end the recording has one all the
+/// same.
 #[test]
 fn reads_are_recorded_until_the_database_is_closed() {
     let mut options = Options { env: Env::memory(), ..Options::default() };

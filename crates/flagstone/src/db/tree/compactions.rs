@@ -1,4 +1,5 @@
-//! Which compaction runs next, how its output becomes part of the tree, and which files stand in its way.
+//! Which compaction runs next, how its output becomes part of the tree, and which files stand in
+//! its way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,7 +28,8 @@ use crate::options::{CompactionControl, CompactionPri};
 const LOOKS_WHETHER_CANCELED: Duration = Duration::from_millis(50);
 
 impl Tree {
-    /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was `free` just before.
+    /// The first plan of a family that wants one, level 0 first; its inputs are marked. So much was
+    /// `free` just before.
     pub(in crate::db) fn take_compaction(&self, free: &FreeSpace) -> Option<CompactionJob> {
         self.take_compaction_in(&mut self.state.lock(), free)
     }
@@ -59,7 +61,8 @@ impl Tree {
         Some(job)
     }
 
-    /// The first plan of the families that may want one. Those that do not are not asked again until something changes.
+    /// The first plan of the families that may want one. Those that do not are not asked again
+    /// until something changes.
     fn find_compaction(&self, state: &mut State, free: &FreeSpace) -> Option<CompactionJob> {
         let waits = self.waits_for_space(state);
         let in_work = if waits { Self::bytes_in_work(state) } else { 0 };
@@ -67,12 +70,17 @@ impl Tree {
         let job = state.agenda.to_compact().find_map(|id| {
             let known = state.families.get(&id)?;
             // Who holds it lets it go with a word.
-            let job = if known.compacting.manual == 0 { self.compaction_of(state, known) } else { None };
+            let job =
+                if known.compacting.manual == 0 { self.compaction_of(state, known) } else { None };
             idle.extend(job.is_none().then_some(id));
             // It is asked again, since nothing of it changes when there is space.
-            job.filter(|job| !waits || passes(&job.plan) || self.has_room_beside(job, in_work, free))
+            job.filter(|job| {
+                !waits || passes(&job.plan) || self.has_room_beside(job, in_work, free)
+            })
         });
-        self.context.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
+        self.context
+            .statistics
+            .add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
         idle.into_iter().for_each(|id| state.wants_none(id));
         job
     }
@@ -83,13 +91,18 @@ impl Tree {
             return None;
         }
         let version = known.family.current.load().version.clone();
-        let context =
-            PickContext { makes_room: known.compacting.in_turn > 0, ..self.pick_context(state, known) };
+        let context = PickContext {
+            makes_room: known.compacting.in_turn > 0,
+            ..self.pick_context(state, known)
+        };
         let mut plan = pick_compaction(&options, &version, &context)?;
         if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
             // What passes by anyway need not be rewritten for their sake.
-            let live =
-                known.compacting.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
+            let live = known
+                .compacting
+                .collecting
+                .iter()
+                .filter(|file| version.blob_files.contains_key(*file));
             plan.emptied = live.copied().collect();
         }
         Some(CompactionJob::new(known.family.clone(), version, plan))
@@ -101,8 +114,10 @@ impl Tree {
         state: &'a State,
         known: &'a FamilyState,
     ) -> PickContext<'a> {
-        let cursors =
-            state.versions.family(known.family.id).map_or(&[][..], |family| &family.compact_cursors);
+        let cursors = state
+            .versions
+            .family(known.family.id)
+            .map_or(&[][..], |family| &family.compact_cursors);
         PickContext {
             running: &known.compacting.running,
             bottommost_threshold: self.snapshots.released(),
@@ -122,7 +137,8 @@ impl Tree {
 
     /// Marks the inputs of a plan as taken.
     pub(in crate::db) fn begin_compaction(&self, state: &mut State, job: &CompactionJob) {
-        let running = state.families.get(&job.family.id).map_or(0, |known| known.compacting.running.len());
+        let running =
+            state.families.get(&job.family.id).map_or(0, |known| known.compacting.running.len());
         // Where none runs, a marked file is set aside.
         let takes_marked = job.plan.drops_oldest() && running == 0;
         for (_, file) in job.plan.files() {
@@ -146,7 +162,12 @@ impl Tree {
         }
     }
 
-    fn install_compaction(&self, state: &mut State, job: &CompactionJob, output: &JobOutput) -> Result<()> {
+    fn install_compaction(
+        &self,
+        state: &mut State,
+        job: &CompactionJob,
+        output: &JobOutput,
+    ) -> Result<()> {
         let mut edit = VersionEdit::new(job.family.id);
         for LevelInput { level, files } in &job.plan.inputs {
             for file in files {
@@ -198,8 +219,9 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes what a compaction has written part of the tree, and lets its inputs go, but for those that are set aside; which
-    /// tables it wrote. Of a family that was dropped, what was written is handed back, for nobody needs it.
+    /// Makes what a compaction has written part of the tree, and lets its inputs go, but for those
+    /// that are set aside; which tables it wrote. Of a family that was dropped, what was written is
+    /// handed back, for nobody needs it.
     pub(in crate::db) fn install_or_let_go(
         &self,
         job: &CompactionJob,
@@ -219,19 +241,28 @@ impl Tree {
         if outcome.is_ok() && job.plan.rewrites() {
             self.found_space(&mut state);
         }
-        let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
+        let aside = outcome
+            .as_ref()
+            .err()
+            .map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
         self.note_apart(&mut state, job);
         release_inputs(job, &aside);
         if let Some(known) = state.families.get_mut(&job.family.id) {
             let ended = job.plan.running();
-            if let Some(at) = known.compacting.running.iter().position(|running| *running == ended) {
+            if let Some(at) = known.compacting.running.iter().position(|running| *running == ended)
+            {
                 known.compacting.running.swap_remove(at);
             }
         }
         state.note(job.family.id);
         self.update_stall(&mut state);
-        // What failed is tried again by the thread that met that, and in a while: unless it was another's.
-        if outcome.is_ok() || job.is_manual || !aside.is_empty() || job.is_in_vain.load(Ordering::Relaxed) {
+        // What failed is tried again by the thread that met that, and in a while: unless it was
+        // another's.
+        if outcome.is_ok()
+            || job.is_manual
+            || !aside.is_empty()
+            || job.is_in_vain.load(Ordering::Relaxed)
+        {
             self.announce_work(&mut state);
         }
         // Writers that wait for it need not wait for the opening of its tables as well.
@@ -239,7 +270,8 @@ impl Tree {
         (outcome, lost)
     }
 
-    /// Begins a compaction that a caller has planned from what there is at this moment, if there is one.
+    /// Begins a compaction that a caller has planned from what there is at this moment, if there is
+    /// one.
     ///
     /// # Errors
     /// Those of the planning.
@@ -256,7 +288,8 @@ impl Tree {
         Ok(planned)
     }
 
-    /// The same for a compaction that waits until no other is in the way. Automatic ones are held back meanwhile.
+    /// The same for a compaction that waits until no other is in the way. Automatic ones are held
+    /// back meanwhile.
     ///
     /// # Errors
     /// Those of the planning; `Incomplete`: canceled; what lies in the way for good.
@@ -276,8 +309,8 @@ impl Tree {
         Ok(Some((job, rest)))
     }
 
-    /// Waits for such a plan, which rewrites nothing, and makes it part of the tree at once: from the look at the tree to the
-    /// change of it nobody writes to a level on the way.
+    /// Waits for such a plan, which rewrites nothing, and makes it part of the tree at once: from
+    /// the look at the tree to the change of it nobody writes to a level on the way.
     ///
     /// # Errors
     /// As [`Self::begin_when_free`]; those of the MANIFEST.
@@ -289,7 +322,9 @@ impl Tree {
         job: impl FnOnce(CompactionPlan) -> CompactionJob,
     ) -> Result<()> {
         let mut state = self.state.lock();
-        let Some((plan, _)) = self.wait_for_plan(&mut state, family, control, plan)? else { return Ok(()) };
+        let Some((plan, _)) = self.wait_for_plan(&mut state, family, control, plan)? else {
+            return Ok(());
+        };
         self.install_compaction(&mut state, &job(plan), &JobOutput::default())?;
         self.update_stall(&mut state);
         self.announce_work(&mut state);
@@ -314,10 +349,13 @@ impl Tree {
                 return Err(canceled);
             }
             self.take_back_outnumbered(state);
-            // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
+            // Under the lock that a failing worker takes before it wakes us: what blocks us may
+            // never end.
             let plan = self.disk.check_changeable().and_then(|()| plan(state));
             let plan = match plan {
-                Ok(RangePlan::Blocked) => self.blocked_by_damage(state, family).map(|()| RangePlan::Blocked),
+                Ok(RangePlan::Blocked) => {
+                    self.blocked_by_damage(state, family).map(|()| RangePlan::Blocked)
+                }
                 plan => plan,
             };
             if let Ok(RangePlan::Blocked) = plan {
@@ -390,7 +428,8 @@ impl Tree {
         self.changed_in(&mut state, family.id);
     }
 
-    /// Whether all runs are merged in pieces, or blob files emptied by way of a few tables at a time, for the sake of scratch.
+    /// Whether all runs are merged in pieces, or blob files emptied by way of a few tables at a
+    /// time, for the sake of scratch.
     pub(in crate::db) fn goes_on_in_pieces(&self, family: ColumnFamilyId) -> bool {
         let state = self.state.lock();
         let known = state.families.get(&family);
@@ -403,14 +442,17 @@ impl Tree {
     pub(in crate::db) fn compactions_wanted(&self, state: &State) -> Vec<ColumnFamilyId> {
         let wants = |known: &FamilyState| {
             let family = &known.family;
-            !family.is_held() && compacts_by_itself(&family.options.load()) && self.has_plan(state, known)
+            !family.is_held()
+                && compacts_by_itself(&family.options.load())
+                && self.has_plan(state, known)
         };
         state.families.values().filter(|known| wants(known)).map(|known| known.family.id).collect()
     }
 
     fn has_plan(&self, state: &State, known: &FamilyState) -> bool {
         let version = known.family.current.load().version.clone();
-        pick_compaction(&known.family.options.load(), &version, &self.pick_context(state, known)).is_some()
+        pick_compaction(&known.family.options.load(), &version, &self.pick_context(state, known))
+            .is_some()
     }
 
     /// Whether any plan is waiting for a family.
@@ -419,7 +461,8 @@ impl Tree {
         state.families.get(&family.id).is_some_and(|known| self.has_plan(&state, known))
     }
 
-    /// Whether a compaction finds out whether there is room again, for which those that want some wait.
+    /// Whether a compaction finds out whether there is room again, for which those that want some
+    /// wait.
     fn waits_for_space(&self, state: &State) -> bool {
         state.running.finds_out.strong_count() > 0 && self.context.poison.check_starved().is_err()
     }
@@ -437,24 +480,33 @@ impl Tree {
         state.families.values().map(of_family).fold(0, u64::saturating_add)
     }
 
-    /// Whether there is room for a compaction beside those that may write so much, and for what is to stay free: where its tables
-    /// go, and where its blob files would.
-    pub(in crate::db) fn has_room_beside(&self, job: &CompactionJob, in_work: u64, free: &FreeSpace) -> bool {
+    /// Whether there is room for a compaction beside those that may write so much, and for what is
+    /// to stay free: where its tables go, and where its blob files would.
+    pub(in crate::db) fn has_room_beside(
+        &self,
+        job: &CompactionJob,
+        in_work: u64,
+        free: &FreeSpace,
+    ) -> bool {
         let plan = &job.plan;
         let tables = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
         let blobs = bytes_of_blobs(&job.version, &plan.emptied);
-        let wanted = [tables, blobs, self.disk.wanted_space()].into_iter().fold(in_work, u64::saturating_add);
+        let wanted = [tables, blobs, self.disk.wanted_space()]
+            .into_iter()
+            .fold(in_work, u64::saturating_add);
         let has_room = |directory: &Path| free.0.get(directory).is_some_and(|free| *free >= wanted);
-        let (of_tables, of_blobs) = (job.family.paths.directory(plan.path_id), job.family.paths.of_blobs());
-        let writes_blobs = job.family.options.load().separates_values() || !job.version.blob_files.is_empty();
+        let (of_tables, of_blobs) =
+            (job.family.paths.directory(plan.path_id), job.family.paths.of_blobs());
+        let writes_blobs =
+            job.family.options.load().separates_values() || !job.version.blob_files.is_empty();
         has_room(of_tables) && (of_tables == of_blobs || !writes_blobs || has_room(of_blobs))
     }
 
-    /// One that is about to begin finds out whether there is room again, where that is the question: unless another does so,
-    /// beside which there was room for it.
+    /// One that is about to begin finds out whether there is room again, where that is the
+    /// question: unless another does so, beside which there was room for it.
     fn find_out(&self, state: &mut State, job: &mut CompactionJob) {
-        let is_asked =
-            self.context.poison.check_starved().is_err() && state.running.finds_out.strong_count() == 0;
+        let is_asked = self.context.poison.check_starved().is_err()
+            && state.running.finds_out.strong_count() == 0;
         if is_asked && job.plan.rewrites() {
             let found_out = job.finds_out.insert(Arc::new(()));
             state.running.finds_out = Arc::downgrade(found_out);
@@ -467,12 +519,15 @@ impl Tree {
         state.running.finds_out = Weak::new();
     }
 
-    /// A look found no compaction that could begin: nobody wants room any longer, unless it passed over a family.
+    /// A look found no compaction that could begin: nobody wants room any longer, unless it passed
+    /// over a family.
     fn note_nothing_to_do(&self, state: &mut State) {
-        if self.context.poison.check_starved().is_ok() || state.running.finds_out.strong_count() > 0 {
+        if self.context.poison.check_starved().is_ok() || state.running.finds_out.strong_count() > 0
+        {
             return;
         }
-        // One whose automatic compactions are held wants none until it is let go, of which somebody tells.
+        // One whose automatic compactions are held wants none until it is let go, of which somebody
+        // tells.
         let is_passed_over = |known: &FamilyState| {
             known.compacting.manual > 0
                 || known.compacting.in_turn > 0
@@ -520,7 +575,8 @@ pub(in crate::db) fn passes(plan: &CompactionPlan) -> bool {
     !plan.rewrites()
 }
 
-/// Bytes that are free in the directories of tables and blob files, as far as their file systems tell.
+/// Bytes that are free in the directories of tables and blob files, as far as their file systems
+/// tell.
 #[derive(Debug, Default)]
 pub(in crate::db) struct FreeSpace(pub(in crate::db) BTreeMap<Arc<Path>, u64>);
 

@@ -55,8 +55,9 @@ impl Tree {
         self.state.lock().damage.key_faults.lines().collect()
     }
 
-    /// If a compaction was in vain, its inputs, tables of level 0, are not merged with one another again before the oldest
-    /// snapshot is another than when it began. Writers do not wait for that, but do again once there are no such tables.
+    /// If a compaction was in vain, its inputs, tables of level 0, are not merged with one another
+    /// again before the oldest snapshot is another than when it began. Writers do not wait for
+    /// that, but do again once there are no such tables.
     pub(in crate::db) fn note_apart(&self, state: &mut State, job: &CompactionJob) {
         let oldest = self.oldest_snapshot();
         let (id, family) = (job.family.id, &job.family.name);
@@ -75,8 +76,8 @@ impl Tree {
         }
     }
 
-    /// A compaction has failed: sets those of its inputs aside that could not be read, with the lock held under which their
-    /// marks would be taken off; which they are.
+    /// A compaction has failed: sets those of its inputs aside that could not be read, with the
+    /// lock held under which their marks would be taken off; which they are.
     pub(in crate::db) fn set_aside(
         &self,
         state: &mut State,
@@ -159,13 +160,17 @@ impl Tree {
 
     /// What a manual compaction of the family would wait for in vain.
     pub(in crate::db) fn blocked_by_damage(&self, state: &State, family: &Family) -> Result<()> {
-        let goes_on =
-            |known: &FamilyState| !known.compacting.running.is_empty() || known.compacting.in_turn > 0;
+        let goes_on = |known: &FamilyState| {
+            !known.compacting.running.is_empty() || known.compacting.in_turn > 0
+        };
         let is_running = state.families.get(&family.id).is_some_and(goes_on);
-        let damaged = state.damage.files.values().find(|file| file.family == family.id && !is_running);
+        let damaged =
+            state.damage.files.values().find(|file| file.family == family.id && !is_running);
         match damaged {
             None => Ok(()),
-            Some(file) => Err(file.error.clone().context("a damaged file is in the way of the compaction")),
+            Some(file) => {
+                Err(file.error.clone().context("a damaged file is in the way of the compaction"))
+            }
         }
     }
 
@@ -198,7 +203,11 @@ fn file_of(error: &Error) -> Option<FileKind> {
 }
 
 /// The smallest and the largest key that depend on a file; `None` if the version does not have it.
-fn range_of(user: &Comparator, version: &Version, number: FileNumber) -> Option<(Vec<u8>, Vec<u8>)> {
+fn range_of(
+    user: &Comparator,
+    version: &Version,
+    number: FileNumber,
+) -> Option<(Vec<u8>, Vec<u8>)> {
     let is_blob = version.blob_files.contains_key(&number);
     let concerned = version
         .files()
@@ -223,7 +232,8 @@ fn refers_to(table: &TableFile, blob_file: FileNumber) -> bool {
     }
 }
 
-/// Whether an error says that a file is not what was written, or cannot be read, be it only by this engine.
+/// Whether an error says that a file is not what was written, or cannot be read, be it only by this
+/// engine.
 pub(in crate::db) fn may_be_damage(error: &Error) -> bool {
     matches!(error.code(), Code::Corruption | Code::IoError | Code::NotSupported)
         && error.subcode() != SubCode::NoSpace

@@ -1,8 +1,9 @@
 //! The directories that hold tables and blob files (`db_paths`, `cf_paths`) or WALs (`wal_dir`).
 //!
-//! All are made, and durable, before the MANIFEST names a file in them. A file that no version has is removed wherever it lies,
-//! so none of them may belong to another database (`directory_owner`). Nor may a copy, whose files all lie in its own directory,
-//! be opened with those of the original: it would take that one's files for its own, and remove those that it does not know.
+//! All are made, and durable, before the MANIFEST names a file in them. A file that no version has
+//! is removed wherever it lies, so none of them may belong to another database (`directory_owner`).
+//! Nor may a copy, whose files all lie in its own directory, be opened with those of the original:
+//! it would take that one's files for its own, and remove those that it does not know.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -17,7 +18,8 @@ use crate::env::{FileSystem, Names, check_direct_writes};
 use crate::manifest::VersionSet;
 
 impl Tree {
-    /// The files in the database's directory and in those of its families that have the engine's names.
+    /// The files in the database's directory and in those of its families that have the engine's
+    /// names.
     pub(in crate::db) fn data_files(&self) -> Result<Vec<(PathBuf, FileKind)>> {
         let families = self.families.read().values().cloned().collect::<Vec<_>>();
         let mut directories = BTreeSet::from([Arc::from(self.context.path.as_path())]);
@@ -29,7 +31,9 @@ impl Tree {
                 Err(error) if error.is_not_found() && self.context.read_only => continue,
                 listed => listed?,
             };
-            let known = names.iter().filter_map(|name| Some((directory.join(name), FileKind::parse(name)?)));
+            let known = names
+                .iter()
+                .filter_map(|name| Some((directory.join(name), FileKind::parse(name)?)));
             files.extend(known);
         }
         Ok(files)
@@ -37,7 +41,9 @@ impl Tree {
 
     /// Makes the directories of a new family that are not there.
     pub(in crate::db) fn make_data_directories(&self, paths: &DataPaths) -> Result<()> {
-        for directory in paths.directories().iter().filter(|directory| ***directory != *self.context.path) {
+        for directory in
+            paths.directories().iter().filter(|directory| ***directory != *self.context.path)
+        {
             check_directory(&*self.context.env.fs, &self.context.path, directory)?;
             make_directory(&self.context.names, directory)?;
             // A number of its own: others may create families at the same time.
@@ -60,8 +66,9 @@ impl Tree {
         probes.try_for_each(|probe| check_direct_writes(&*self.context.env.fs, &probe))
     }
 
-    /// Says in a directory, unless it is the database's own, that it belongs to it. Where the directory takes no file at the
-    /// moment, it does without: what lies there can be read all the same.
+    /// Says in a directory, unless it is the database's own, that it belongs to it. Where the
+    /// directory takes no file at the moment, it does without: what lies there can be read all the
+    /// same.
     pub(in crate::db) fn take_directory(
         &self,
         directory: &Path,
@@ -70,7 +77,12 @@ impl Tree {
         if is_own(&*self.context.env.fs, &self.context.path, directory)? {
             return Ok(());
         }
-        match directory_owner::take_directory(&self.context.names, &self.context.path, directory, number) {
+        match directory_owner::take_directory(
+            &self.context.names,
+            &self.context.path,
+            directory,
+            number,
+        ) {
             Err(error) if takes_no_file(&error) => {
                 tracing::warn!(%error, "cannot say whose a directory is: a copy might be opened with it");
                 Ok(())
@@ -82,7 +94,8 @@ impl Tree {
 
 /// Whether a file could not be written for want of space, or of the right to write there.
 fn takes_no_file(error: &Error) -> bool {
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    let source =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
     let kind = source.map(io::Error::kind);
     error.subcode() == SubCode::NoSpace
         || matches!(kind, Some(io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied))
@@ -102,12 +115,16 @@ pub(in crate::db) fn make_directory(names: &Names, directory: &Path) -> Result<(
     names.create_directory(directory)
 }
 
-/// Refuses a directory of another database than that in `path`: its files would be replayed, or removed as what a crash has
-/// left.
+/// Refuses a directory of another database than that in `path`: its files would be replayed, or
+/// removed as what a crash has left.
 ///
 /// # Errors
 /// `InvalidArgument`; `IoError`.
-pub(in crate::db) fn check_directory(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<()> {
+pub(in crate::db) fn check_directory(
+    fs: &dyn FileSystem,
+    path: &Path,
+    directory: &Path,
+) -> Result<()> {
     if is_database(fs, directory)? && !is_own(fs, path, directory)? {
         let message = "the directory is named in wal_dir, db_paths or cf_paths, but it is another database: name one of its own";
         return Err(Error::invalid_argument(message).at(directory));
@@ -115,7 +132,8 @@ pub(in crate::db) fn check_directory(fs: &dyn FileSystem, path: &Path, directory
     directory_owner::check_owner(fs, path, directory)
 }
 
-/// Refuses directories of families that cannot be theirs, since their files lie in that of the database.
+/// Refuses directories of families that cannot be theirs, since their files lie in that of the
+/// database.
 ///
 /// # Errors
 /// `InvalidArgument`; `IoError`.

@@ -1,4 +1,5 @@
-//! Changes of the MANIFEST, and what they make superfluous: WALs, older MANIFESTs and OPTIONS files.
+//! Changes of the MANIFEST, and what they make superfluous: WALs, older MANIFESTs and OPTIONS
+//! files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +7,9 @@ use std::sync::Arc;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode};
+use crate::base::{
+    ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode,
+};
 use crate::db::family::{Family, FamilyState};
 use crate::db::generation::Generation;
 use crate::db::jobs::job::JobOutput;
@@ -20,9 +23,10 @@ use crate::manifest::{FamilySpec, ObsoleteFile, StateCopy, TableFile, Version, V
 pub(in crate::db) const KEPT_OPTIONS_FILES: usize = 2;
 
 impl Tree {
-    /// Makes the edits of a job durable and visible, all or none: one of each family, with what was written for it. After a
-    /// failure nothing has changed, but what the MANIFEST holds is unknown: where the disk was only full the next change begins
-    /// a new one, else the database is poisoned.
+    /// Makes the edits of a job durable and visible, all or none: one of each family, with what was
+    /// written for it. After a failure nothing has changed, but what the MANIFEST holds is unknown:
+    /// where the disk was only full the next change begins a new one, else the database is
+    /// poisoned.
     pub(in crate::db) fn apply_edits(
         &self,
         state: &mut State,
@@ -39,8 +43,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Recovery is done: makes durable what it wrote, and which WALs are needed from now on, with `wal` as the active one.
-    /// Returns the memtables that are written to.
+    /// Recovery is done: makes durable what it wrote, and which WALs are needed from now on, with
+    /// `wal` as the active one. Returns the memtables that are written to.
     ///
     /// # Errors
     /// Those of the MANIFEST.
@@ -59,7 +63,8 @@ impl Tree {
             let mut edit = recovered.remove(&id).unwrap_or_else(|| VersionEdit::new(id));
             known.mem_wal = if known.mem.is_empty() { wal } else { oldest_kept };
             // Never back: what the family's tables have would be replayed on top of them.
-            known.mem_wal = known.mem_wal.max(versions.family(id).map_or(wal, |family| family.log_number));
+            known.mem_wal =
+                known.mem_wal.max(versions.family(id).map_or(wal, |family| family.log_number));
             edit.log_number = Some(known.mem_wal);
             edits.push(edit);
         }
@@ -137,7 +142,8 @@ impl Tree {
     pub(in crate::db) fn family_ahead_of(&self, wal: FileNumber) -> Option<String> {
         let state = self.state.lock();
         let mut families = state.versions.families();
-        let ahead = families.find(|family| family.log_number > wal && family.current.num_files() > 0);
+        let ahead =
+            families.find(|family| family.log_number > wal && family.current.num_files() > 0);
         ahead.map(|family| family.name.clone())
     }
 
@@ -156,8 +162,8 @@ impl Tree {
         self.state.lock().damage.key_faults.note(&self.context, &[], &[(family, output)]);
     }
 
-    /// Makes families, all or none, and hands out their memtables. `make` is told the position in `specs`, the id, and the
-    /// version.
+    /// Makes families, all or none, and hands out their memtables. `make` is told the position in
+    /// `specs`, the id, and the version.
     ///
     /// # Errors
     /// What keeps the database from being written; those of the MANIFEST.
@@ -179,7 +185,9 @@ impl Tree {
             state.families.insert(id, known);
             state.note(id);
         }
-        self.families.write().extend(families.iter().map(|(family, _)| (family.id, family.clone())));
+        self.families
+            .write()
+            .extend(families.iter().map(|(family, _)| (family.id, family.clone())));
         Ok(families)
     }
 
@@ -210,8 +218,9 @@ impl Tree {
         let mut state = self.state.lock();
         if state.versions.is_in_doubt() {
             let settled = state.versions.log_and_apply(Vec::new());
-            self.after_manifest_change(&mut state, settled)
-                .map_err(|error| error.context("the column family could not be dropped, nor kept"))?;
+            self.after_manifest_change(&mut state, settled).map_err(|error| {
+                error.context("the column family could not be dropped, nor kept")
+            })?;
         }
         Ok(())
     }
@@ -241,8 +250,8 @@ impl Tree {
         }
     }
 
-    /// Removes MANIFESTs and OPTIONS files that were replaced; whether they are gone. What cannot be removed harms nobody, and is
-    /// tried again, at the latest when the database is opened.
+    /// Removes MANIFESTs and OPTIONS files that were replaced; whether they are gone. What cannot
+    /// be removed harms nobody, and is tried again, at the latest when the database is opened.
     fn tidy_metadata_in(&self, state: &State) -> bool {
         let removed = self.remove_old_metadata(state);
         if let Err(error) = &removed {
@@ -262,7 +271,8 @@ impl Tree {
         self.state.lock().versions.end();
     }
 
-    /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
+    /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless
+    /// deletions are paused.
     fn remove_old_metadata(&self, state: &State) -> Result<()> {
         if state.paused.deletions > 0 {
             return Ok(());
@@ -286,17 +296,20 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes (or keeps for recycling, or archives) the WALs below `needed`; the MANIFEST must say so already.
+    /// Removes (or keeps for recycling, or archives) the WALs below `needed`; the MANIFEST must say
+    /// so already.
     ///
-    /// The newest are kept: who has lost the MANIFEST takes what lies there for history, and in one with a hole there are writes
-    /// whose deletions are gone.
+    /// The newest are kept: who has lost the MANIFEST takes what lies there for history, and in one
+    /// with a hole there are writes whose deletions are gone.
     pub(in crate::db) fn remove_old_wals(&self, state: &mut State, needed: FileNumber) {
         if state.paused.deletions > 0 {
             return;
         }
         let recycle = self.context.settings.load().recycled_wals();
         while let Some(oldest) = state.wals.live.front() {
-            if oldest.number > needed || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on() {
+            if oldest.number > needed
+                || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on()
+            {
                 break;
             }
             let (number, bytes, created_here) = (oldest.number, oldest.bytes, oldest.created_here);
@@ -342,7 +355,8 @@ impl Tree {
         self.state.lock().paused.deletions += times;
     }
 
-    /// Files may be removed again. WALs that flushes would have removed meanwhile go now, if `is_written` to.
+    /// Files may be removed again. WALs that flushes would have removed meanwhile go now, if
+    /// `is_written` to.
     pub(in crate::db) fn resume_deletions(&self, times: usize, is_written: bool) {
         let mut state = self.state.lock();
         state.paused.deletions -= times;
@@ -353,8 +367,8 @@ impl Tree {
         }
     }
 
-    /// What a copy of the database consists of at this moment, and the options with it. Families that are made or dropped later
-    /// are in neither.
+    /// What a copy of the database consists of at this moment, and the options with it. Families
+    /// that are made or dropped later are in neither.
     pub(in crate::db) fn copied_state(&self, options: impl FnOnce() -> String) -> Copy {
         let state = self.state.lock();
         let blobs = |known: &FamilyState| {
@@ -367,8 +381,10 @@ impl Tree {
                 (file.number(), ObsoleteFile::table(paths, file.number(), file.meta.path_id).path())
             };
             let tables = version.files().map(|(_, file)| table(file));
-            let blobs =
-                version.blob_files.keys().map(|number| (*number, ObsoleteFile::blob(paths, *number).path()));
+            let blobs = version
+                .blob_files
+                .keys()
+                .map(|number| (*number, ObsoleteFile::blob(paths, *number).path()));
             tables.chain(blobs).collect::<Vec<_>>()
         });
         Copy {
@@ -387,8 +403,8 @@ impl Tree {
         (state.paused.deletions == 0).then(|| self.disk.obsolete.take(at_most))
     }
 
-    /// At open: removes what a crash left behind among these files, and WALs before the `active` one. Files with names that are
-    /// not the engine's stay.
+    /// At open: removes what a crash left behind among these files, and WALs before the `active`
+    /// one. Files with names that are not the engine's stay.
     ///
     /// # Errors
     /// `IoError`.
@@ -426,8 +442,12 @@ impl Tree {
         let mut obsolete: Vec<FileNumber> = wals.filter(is_obsolete).collect();
         obsolete.sort_unstable();
         for number in obsolete {
-            let size =
-                self.context.env.fs.metadata(&file_name::wal(&self.context.wal_directory, number))?.size;
+            let size = self
+                .context
+                .env
+                .fs
+                .metadata(&file_name::wal(&self.context.wal_directory, number))?
+                .size;
             match self.disk.retire_wal(&mut state.wals.archive, number, size) {
                 // Recovery needs none of them.
                 Err(error) if self.context.settings.load().archives_wals() => {
@@ -456,7 +476,8 @@ impl Tree {
         self.state.lock().wals.live.iter().map(|wal| (wal.number, wal.bytes)).collect()
     }
 
-    /// All WALs before the active one: those that are archived, those that wait for that, and those that may still be needed.
+    /// All WALs before the active one: those that are archived, those that wait for that, and those
+    /// that may still be needed.
     pub(in crate::db) fn older_wals(&self) -> OlderWals {
         let state = self.state.lock();
         let [archived, waiting] = state.wals.archive.contents();
@@ -469,11 +490,13 @@ impl Tree {
         self.wal_space
             .older_bytes
             .store(state.wals.live.iter().map(|wal| wal.bytes).sum(), Ordering::Relaxed);
-        self.wal_space.oldest.store(state.wals.live.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
+        self.wal_space
+            .oldest
+            .store(state.wals.live.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
     }
 
-    /// Takes note of an error of a writer, a flush or a compaction: where it was a full disk, gives up the reserve. No lock
-    /// may be held.
+    /// Takes note of an error of a writer, a flush or a compaction: where it was a full disk, gives
+    /// up the reserve. No lock may be held.
     pub(in crate::db) fn note_full_disk(&self, error: &Error) {
         if error.subcode() != SubCode::NoSpace || self.context.poison.is_fatal() {
             return;
@@ -497,12 +520,15 @@ impl Tree {
         self.note_full_disk(error);
     }
 
-    /// Removes the WALs that the next ones would have been written over: the disk is full, or the database is closed.
+    /// Removes the WALs that the next ones would have been written over: the disk is full, or the
+    /// database is closed.
     pub(in crate::db) fn remove_recyclable_wals(&self) {
         // Not in the head of the loop: the lock would be held to its end.
         let recyclable = std::mem::take(&mut self.state.lock().wals.recyclable);
         for number in recyclable {
-            if let Err(error) = self.disk.remove(&file_name::wal(&self.context.wal_directory, number)) {
+            if let Err(error) =
+                self.disk.remove(&file_name::wal(&self.context.wal_directory, number))
+            {
                 tracing::warn!(%error, "cannot remove an obsolete WAL");
             }
         }

@@ -22,8 +22,9 @@ impl Tree {
         self.context.settings.load().atomic_flush && !Mutant::ForgetAtomicFlush.is_on()
     }
 
-    /// Takes new memtables for those that were written to, which wait for a flush from now on; with the WAL that ended before, if
-    /// one did, and the number of the active one. The commit lock is held.
+    /// Takes new memtables for those that were written to, which wait for a flush from now on; with
+    /// the WAL that ended before, if one did, and the number of the active one. The commit lock is
+    /// held.
     pub(in crate::db) fn seal(
         &self,
         ended: Option<LiveWal>,
@@ -48,7 +49,12 @@ impl Tree {
             let full = std::mem::replace(&mut family.mem, fresh);
             full_bytes += full.bytes();
             let (first_wal, seal) = (family.mem_wal, state.memtables.seals);
-            family.immutable.push_back(Immutable { mem: full, wal: first_wal, seal, flushing: false });
+            family.immutable.push_back(Immutable {
+                mem: full,
+                wal: first_wal,
+                seal,
+                flushing: false,
+            });
             // One that waited for more of its own would hold up the others.
             family.flush_requested |= self.flushes_together();
             family.mem_wal = wal;
@@ -64,7 +70,8 @@ impl Tree {
         self.update_stall(state);
     }
 
-    /// Asks those for a flush that keep the oldest WAL, or, where all WALs are beyond their cap, any.
+    /// Asks those for a flush that keep the oldest WAL, or, where all WALs are beyond their cap,
+    /// any.
     pub(in crate::db) fn ask_for_oldest_wal(
         &self,
         active: FileNumber,
@@ -76,7 +83,8 @@ impl Tree {
         let until = if is_beyond { active } else { oldest };
         let (mut to_switch, mut is_kept) = (Vec::new(), false);
         for written in memtables {
-            let family = state.families.get_mut(&written.id).expect("who is written to has a state");
+            let family =
+                state.families.get_mut(&written.id).expect("who is written to has a state");
             let switches = family.mem_wal <= until && !written.is_empty;
             if switches {
                 to_switch.push(written.id);
@@ -88,11 +96,13 @@ impl Tree {
             is_kept |= keeps;
         }
         // Whoever kept it was dropped: it goes with the next flush, of whomever.
-        let is_asked = is_kept || state.paused.deletions > 0 || ask_any(state, memtables, &mut to_switch);
+        let is_asked =
+            is_kept || state.paused.deletions > 0 || ask_any(state, memtables, &mut to_switch);
         OldestWal { oldest, to_switch, is_asked }
     }
 
-    /// The newest memtables of these families that wait for a flush, which they are to have at once.
+    /// The newest memtables of these families that wait for a flush, which they are to have at
+    /// once.
     pub(in crate::db) fn ask_for_flush(&self, ids: &[ColumnFamilyId]) -> Vec<Wanted> {
         let mut state = self.state.lock();
         let mut wanted = Vec::new();
@@ -127,7 +137,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Waits until one more full memtable of the family, or of any that is flushed with it, would not stop writers.
+    /// Waits until one more full memtable of the family, or of any that is flushed with it, would
+    /// not stop writers.
     ///
     /// # Errors
     /// What keeps memtables from being flushed.
@@ -153,8 +164,8 @@ impl Tree {
         }
     }
 
-    /// The families whose memtables have had deletions for long enough, as `due` says at a second since 1970; `None` if that was
-    /// asked in this second.
+    /// The families whose memtables have had deletions for long enough, as `due` says at a second
+    /// since 1970; `None` if that was asked in this second.
     pub(in crate::db) fn take_due_deletions<T>(
         &self,
         due: impl Fn(&mut FamilyState, u64) -> Option<T>,
@@ -166,7 +177,11 @@ impl Tree {
             return None;
         }
         let families = state.families.values_mut();
-        Some(families.filter_map(|known| due(known, now).map(|due| (known.family.clone(), due))).collect())
+        Some(
+            families
+                .filter_map(|known| due(known, now).map(|due| (known.family.clone(), due)))
+                .collect(),
+        )
     }
 
     /// Whether a flush runs.
@@ -184,8 +199,11 @@ impl Tree {
         if self.context.closing.load(Ordering::Acquire) {
             return None;
         }
-        let (job, is_more) =
-            if self.flushes_together() { self.take_sealed(state)? } else { self.take_family(state)? };
+        let (job, is_more) = if self.flushes_together() {
+            self.take_sealed(state)?
+        } else {
+            self.take_family(state)?
+        };
         if job.parts.iter().any(|part| part.memtables.len() > 1) {
             Sometimes::SeveralMemtablesFlushed.reached();
         }
@@ -220,26 +238,33 @@ impl Tree {
     /// The memtables of the family that has waited longest; and whether there is more to flush.
     fn take_family(&self, state: &mut State) -> Option<(FlushJob, bool)> {
         let mut looked_at = 0;
-        // In the one thread of a world without workers this one would wait for the flush that it interrupts.
-        let is_ready =
-            |known: &FamilyState| known.is_ready_to_flush() && (!known.is_flushing() || self.has_workers());
+        // In the one thread of a world without workers this one would wait for the flush that it
+        // interrupts.
+        let is_ready = |known: &FamilyState| {
+            known.is_ready_to_flush() && (!known.is_flushing() || self.has_workers())
+        };
         let waiting = state.agenda.waiting().inspect(|_| looked_at += 1);
         let mut ready = waiting.filter(|(_, id)| is_ready(&state.families[id])).map(|(_, id)| id);
         let (first, is_another) = (ready.next(), ready.next().is_some());
         drop(ready);
-        debug_assert!(first.is_some() || !state.families.values().any(is_ready), "who waits is listed");
+        debug_assert!(
+            first.is_some() || !state.families.values().any(is_ready),
+            "who waits is listed"
+        );
         self.context.statistics.add(Ticker::FamiliesLookedAt, looked_at);
         let known = state.families.get_mut(&first?)?;
         let seal = known.immutable.iter().find(|waiting| !waiting.flushing)?.seal;
         let part = FlushPart { family: known.family.clone(), memtables: known.take_waiting() };
-        // Behind those that another flush has, more may wait, for the sake of which it was asked for.
+        // Behind those that another flush has, more may wait, for the sake of which it was asked
+        // for.
         known.flush_requested &= known.waiting() > 0;
         let is_more = is_another || known.is_ready_to_flush();
         Some((FlushJob { parts: vec![part], seal }, is_more))
     }
 
-    /// The memtables of all families, from the oldest on that no flush has, up to those that were sealed with one that another
-    /// flush has: whatever was sealed together is in one flush. And whether there is more to flush.
+    /// The memtables of all families, from the oldest on that no flush has, up to those that were
+    /// sealed with one that another flush has: whatever was sealed together is in one flush. And
+    /// whether there is more to flush.
     pub(in crate::db) fn take_sealed(&self, state: &mut State) -> Option<(FlushJob, bool)> {
         if state.running.flushes > 0 && !self.has_workers() {
             return None;
@@ -248,7 +273,9 @@ impl Tree {
         self.context.statistics.add(Ticker::FamiliesLookedAt, ids.len() as u64);
         let seals = |flushing: bool| {
             let immutable = ids.iter().flat_map(|id| &state.families[id].immutable);
-            immutable.filter(move |waiting| waiting.flushing == flushing).map(|waiting| waiting.seal)
+            immutable
+                .filter(move |waiting| waiting.flushing == flushing)
+                .map(|waiting| waiting.seal)
         };
         let first = seals(false).min()?;
         let end = seals(true).filter(|seal| *seal > first).min().unwrap_or(u64::MAX);
@@ -268,11 +295,13 @@ impl Tree {
         Some((FlushJob { parts, seal: first }, is_more))
     }
 
-    /// Whether something older must be in tables first: of the same family; of all, where these are flushed together, for a
-    /// crash must not leave what was written later without what was written before.
+    /// Whether something older must be in tables first: of the same family; of all, where these are
+    /// flushed together, for a crash must not leave what was written later without what was written
+    /// before.
     pub(in crate::db) fn before(&self, state: &State, job: &FlushJob) -> Before {
         let is_older = |oldest: &&Immutable| oldest.seal < job.seal;
-        let fronts = |id: ColumnFamilyId| state.families.get(&id).and_then(|known| known.immutable.front());
+        let fronts =
+            |id: ColumnFamilyId| state.families.get(&id).and_then(|known| known.immutable.front());
         let older = if self.flushes_together() && !Mutant::InstallFlushOutOfTurn.is_on() {
             let fronts = state.agenda.waiting().filter_map(|(_, id)| fronts(id));
             fronts.filter(is_older).min_by_key(|oldest| oldest.seal)
@@ -286,8 +315,8 @@ impl Tree {
         }
     }
 
-    /// Makes what a flush has written part of the tree, if its turn has come. WALs before the active one may have to be synced
-    /// first.
+    /// Makes what a flush has written part of the tree, if its turn has come. WALs before the
+    /// active one may have to be synced first.
     pub(in crate::db) fn install_flush(
         &self,
         job: &FlushJob,
@@ -295,7 +324,8 @@ impl Tree {
         owes_syncs: bool,
     ) -> Installed {
         let mut state = self.state.lock();
-        let is_lost = |part: &FlushPart| part.family.is_dropped() && !Mutant::FlushDroppedFamily.is_on();
+        let is_lost =
+            |part: &FlushPart| part.family.is_dropped() && !Mutant::FlushDroppedFamily.is_on();
         if job.parts.iter().all(is_lost) {
             return Installed::Lost(outputs);
         }
@@ -308,11 +338,15 @@ impl Tree {
             return Installed::OwesSyncs(outputs);
         }
         let memtables = job.parts.iter().flat_map(|part| &part.memtables);
-        state.pace.note_flush(memtables.map(|mem| mem.bytes()).sum(), self.context.env.clock.now_us());
+        state
+            .pace
+            .note_flush(memtables.map(|mem| mem.bytes()).sum(), self.context.env.clock.now_us());
         let (lost, kept): (Vec<_>, Vec<_>) =
             job.parts.iter().zip(outputs).partition(|(part, _)| is_lost(part));
-        let to_open =
-            kept.iter().map(|(part, output)| (part.family.clone(), output.to_open.clone())).collect();
+        let to_open = kept
+            .iter()
+            .map(|(part, output)| (part.family.clone(), output.to_open.clone()))
+            .collect();
         let outcome = self.install_parts(&mut state, kept);
         let lost = lost.into_iter().map(|(part, output)| (part.family.clone(), output)).collect();
         Installed::Done { outcome, to_open, lost }
@@ -343,12 +377,19 @@ impl Tree {
         self.context.poison.check_fatal().and_then(|()| self.context.check_open())
     }
 
-    /// Makes a flush durable and visible: of several families in one atomic group, so that a crash leaves all or none.
-    fn install_parts(&self, state: &mut State, flushed: Vec<(&FlushPart, JobOutput)>) -> Result<()> {
+    /// Makes a flush durable and visible: of several families in one atomic group, so that a crash
+    /// leaves all or none.
+    fn install_parts(
+        &self,
+        state: &mut State,
+        flushed: Vec<(&FlushPart, JobOutput)>,
+    ) -> Result<()> {
         let mut log_numbers = BTreeMap::new();
         for (part, _) in &flushed {
-            let known =
-                state.families.get(&part.family.id).expect("a family that is not dropped has a state");
+            let known = state
+                .families
+                .get(&part.family.id)
+                .expect("a family that is not dropped has a state");
             let next = known.immutable.get(part.memtables.len());
             log_numbers.insert(part.family.id, next.map_or(known.mem_wal, |next| next.wal));
         }
@@ -363,11 +404,14 @@ impl Tree {
         let edits = edits.collect();
         let memtables = flushed.iter().flat_map(|(part, _)| &part.memtables);
         let last = memtables.filter_map(|mem| mem.largest_sequence()).max().unwrap_or(0);
-        state.versions.set_last_sequence(last.max(self.snapshots.published.load(Ordering::Acquire)));
+        state
+            .versions
+            .set_last_sequence(last.max(self.snapshots.published.load(Ordering::Acquire)));
         if Mutant::RemoveWalBeforeManifest.is_on() {
             self.remove_old_wals(state, needed);
         }
-        let outputs: Vec<_> = flushed.iter().map(|(part, output)| (&*part.family, output)).collect();
+        let outputs: Vec<_> =
+            flushed.iter().map(|(part, output)| (&*part.family, output)).collect();
         self.apply_edits(state, edits, &outputs)?;
         for (part, output) in &flushed {
             self.show_flushed(state, part, output);
@@ -441,7 +485,8 @@ pub(in crate::db) enum Installed {
     NotYet(Vec<JobOutput>, Before),
     /// The WALs before the active one must be synced first.
     OwesSyncs(Vec<JobOutput>),
-    /// It is part of the tree, unless the MANIFEST refused it; but for what was written for families that are dropped.
+    /// It is part of the tree, unless the MANIFEST refused it; but for what was written for
+    /// families that are dropped.
     Done {
         outcome: Result<()>,
         to_open: Vec<(Arc<Family>, Vec<FileNumber>)>,
@@ -474,7 +519,11 @@ pub(in crate::db) struct OldestWal {
 }
 
 /// Whether some family has something to flush, which is then wanted.
-fn ask_any(state: &mut State, memtables: &[WrittenTo], to_switch: &mut Vec<ColumnFamilyId>) -> bool {
+fn ask_any(
+    state: &mut State,
+    memtables: &[WrittenTo],
+    to_switch: &mut Vec<ColumnFamilyId>,
+) -> bool {
     let mut first = state.agenda.waiting().map(|(_, id)| id).next();
     if first.is_none()
         && let Some(written) = memtables.iter().find(|written| !written.is_empty)

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use crate::base::sync::{Condvar, Mutex, MutexGuard, Ordering, RwLock};
 use crate::base::{
-    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SnapshotList, SubCode,
+    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SnapshotList,
+    SubCode,
 };
 use crate::compaction::pick::{BlobWaste, LevelTargets, compensated_sizes, scores};
 use crate::db::context::Context;
@@ -134,7 +135,8 @@ impl Tree {
         self.context.env.spawner.choose_step(1).is_none()
     }
 
-    /// Waits until a worker changed the tree or failed, at most for `timeout`; without workers, does their work.
+    /// Waits until a worker changed the tree or failed, at most for `timeout`; without workers,
+    /// does their work.
     ///
     /// # Panics
     /// In a world without threads, if there is nothing that would ever end the waiting.
@@ -156,7 +158,8 @@ impl Tree {
         assert!(!matches!(worked, Ok(false)), "somebody waits for work that nobody has");
     }
 
-    /// Poisons the database and wakes those who wait for its progress; they look at the poison under the same lock.
+    /// Poisons the database and wakes those who wait for its progress; they look at the poison
+    /// under the same lock.
     pub(in crate::db) fn fail(&self, error: &Error) {
         self.fail_in(&mut self.state.lock(), error);
     }
@@ -195,7 +198,8 @@ impl Tree {
     /// # Errors
     /// `ShutdownInProgress`, or what has poisoned the database.
     pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
-        // Looked at under one lock with the waiting: what changes in between would be waited for in vain.
+        // Looked at under one lock with the waiting: what changes in between would be waited for in
+        // vain.
         let mut state = self.state.lock();
         loop {
             self.context.poison.check()?;
@@ -240,8 +244,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Looks again at what is to be done in a family, after an option of it changed, or when a call has ended that held its
-    /// compactions back.
+    /// Looks again at what is to be done in a family, after an option of it changed, or when a call
+    /// has ended that held its compactions back.
     pub(in crate::db) fn family_changed(&self, id: ColumnFamilyId) {
         self.changed_in(&mut self.state.lock(), id);
     }
@@ -264,7 +268,8 @@ impl Tree {
         change()
     }
 
-    /// Changes the options of a family, while nobody else does, and looks again at what is to be done in it.
+    /// Changes the options of a family, while nobody else does, and looks again at what is to be
+    /// done in it.
     ///
     /// # Errors
     /// Those of the change, which has not happened then.
@@ -312,8 +317,11 @@ impl Tree {
         let state = self.state.lock();
         for known in state.families.values() {
             usage.active_memtables += known.mem.memory_reserved() as u64;
-            usage.immutable_memtables +=
-                known.immutable.iter().map(|waiting| waiting.mem.memory_reserved() as u64).sum::<u64>();
+            usage.immutable_memtables += known
+                .immutable
+                .iter()
+                .map(|waiting| waiting.mem.memory_reserved() as u64)
+                .sum::<u64>();
             add_tables(usage, &known.family.current.load().version);
             let (count, since) = known.kept_by_readers();
             usage.kept_versions += count as u64;
@@ -338,7 +346,8 @@ impl Tree {
         (known.activity.clone(), self.level_scores(&state, family, version))
     }
 
-    /// How badly each level wants to be compacted, by level; other styles than leveled look at their runs alone.
+    /// How badly each level wants to be compacted, by level; other styles than leveled look at
+    /// their runs alone.
     fn level_scores(&self, state: &State, family: &Family, version: &Version) -> Vec<f64> {
         let options = family.options.load();
         let settings = leveled_settings(&options, &version.paths);
@@ -357,7 +366,8 @@ impl Tree {
             }
             _ => {
                 let runs = level0_files(&options, version);
-                by_level[0] = runs as f64 / settings.level0_file_num_compaction_trigger.max(1) as f64;
+                by_level[0] =
+                    runs as f64 / settings.level0_file_num_compaction_trigger.max(1) as f64;
             }
         }
         by_level

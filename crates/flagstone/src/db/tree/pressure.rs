@@ -44,7 +44,8 @@ impl Tree {
         state.memtables.stop_writers = by_memtables;
         let stopped = by_memtables | self.wals_stop_writers(state);
         self.note_pressures(state);
-        let Asked { is_stopped, severity, slowest, last_room, space } = state.agenda.pressures.asked();
+        let Asked { is_stopped, severity, slowest, last_room, space } =
+            state.agenda.pressures.asked();
         let delayed_write_rate = delayed_write_rate(&settings);
         let waits_for_flush = slowest.and_then(|Filling { room, waiting, .. }| {
             state.pace.rate_while_flushing(room, waiting, delayed_write_rate)
@@ -56,7 +57,8 @@ impl Tree {
             whole: pace.written(whole),
             writing: speeds.writing,
         });
-        let in_debt = severity.map_or(u64::MAX, |severity| speeds.rate_in_debt(severity, delayed_write_rate));
+        let in_debt =
+            severity.map_or(u64::MAX, |severity| speeds.rate_in_debt(severity, delayed_write_rate));
         let is_hard = speeds.is_hard(in_debt, delayed_write_rate);
         rate = rate.min(in_debt);
         // Which of the two is nearer to its end.
@@ -93,13 +95,15 @@ impl Tree {
     /// Works out what the families ask in which something has changed.
     fn note_pressures(&self, state: &mut State) {
         let State { families, damage, agenda, .. } = state;
-        let is_crippled = |id: &ColumnFamilyId| damage.crippled.contains(id) || damage.apart.contains(id);
+        let is_crippled =
+            |id: &ColumnFamilyId| damage.crippled.contains(id) || damage.apart.contains(id);
         let moved = agenda.take_moved();
         self.context.statistics.add(Ticker::FamiliesLookedAt, moved.len() as u64);
         for id in moved {
             let Some(known) = families.get_mut(&id) else { continue };
             let pressure = known.pressure(is_crippled(&id));
-            let compacts_level0 = || known.compacting.running.iter().any(|running| running.start_level == 0);
+            let compacts_level0 =
+                || known.compacting.running.iter().any(|running| running.start_level == 0);
             known.activity.note_stall(pressure.stall, compacts_level0);
             agenda.note_pressure(id, &pressure, known);
         }
@@ -112,7 +116,8 @@ impl Tree {
         );
     }
 
-    /// Works out again how much the blob files may take that are nearest to their limit, and with it what is asked of writers.
+    /// Works out again how much the blob files may take that are nearest to their limit, and with
+    /// it what is asked of writers.
     #[cold]
     pub(in crate::db) fn measure_space(&self) {
         let mut state = self.state.lock();
@@ -138,7 +143,8 @@ impl Tree {
     /// Whether writers are to wait for flushes, which are asked for.
     fn memtables_stop_writers(&self, state: &mut State) -> bool {
         let Some(most) = memtable_bytes_max(&self.context.settings.load()) else { return false };
-        // Readers' memtables are in it, too: if all together are fewer, no family need be looked at.
+        // Readers' memtables are in it, too: if all together are fewer, no family need be looked
+        // at.
         if state.agenda.waiting().next().is_none()
             || (self.tables.account().held(MemoryKind::Memtables) as u64) < most
         {
@@ -156,7 +162,8 @@ impl Tree {
         true
     }
 
-    /// During recovery, the family with the largest memtable, if all together have what they may have.
+    /// During recovery, the family with the largest memtable, if all together have what they may
+    /// have.
     pub(in crate::db) fn largest_beyond_limit(&self) -> Option<ColumnFamilyId> {
         let state = self.state.lock();
         let most = memtable_bytes_max(&self.context.settings.load())?;
@@ -168,7 +175,8 @@ impl Tree {
         known.max_by_key(|known| known.mem.bytes_in_use()).map(|known| known.family.id)
     }
 
-    /// Bytes that WALs may take until writers have to wait, if that is limited, and a flush under way can change it.
+    /// Bytes that WALs may take until writers have to wait, if that is limited, and a flush under
+    /// way can change it.
     pub(in crate::db) fn wal_space(&self, state: &State) -> Option<Space> {
         let cap = Some(self.wal_space.cap.load(Ordering::Relaxed)).filter(|cap| *cap < u64::MAX)?;
         // While files must not be deleted, flushes change nothing.
@@ -219,7 +227,8 @@ impl Tree {
         }
     }
 
-    /// The smallest hole that a family's blob files can be given now; `None` if they are to have none.
+    /// The smallest hole that a family's blob files can be given now; `None` if they are to have
+    /// none.
     pub(in crate::db) fn hole_size_of(&self, state: &State, known: &FamilyState) -> Option<u64> {
         let options = known.family.options.load();
         let is_wanted = options.blob_punch_holes
@@ -233,8 +242,8 @@ impl Tree {
         (is_wanted && is_possible && hole_size > 0).then_some(hole_size)
     }
 
-    /// Whether holes that were put off are to go on now. Nothing was announced for them: it is looked at when there is nothing
-    /// else to do.
+    /// Whether holes that were put off are to go on now. Nothing was announced for them: it is
+    /// looked at when there is nothing else to do.
     fn goes_on_at_rest(&self, state: &State, known: &FamilyState, promise: &Promise) -> bool {
         let is_at_rest = state.running.compactions == 0
             && state.running.flushes == 0
@@ -267,7 +276,8 @@ impl Tree {
         })
     }
 
-    /// Holes that were put off, if there is nothing else to do; and how often work had been announced by then.
+    /// Holes that were put off, if there is nothing else to do; and how often work had been
+    /// announced by then.
     pub(in crate::db) fn take_promise_at_rest(&self) -> Option<(Arc<Family>, Promise, u64)> {
         let state = &mut *self.state.lock();
         let may_go_on = |state: &State, known: &FamilyState, promise: &Promise| {
@@ -297,7 +307,11 @@ impl Tree {
         self.progress.notify_all();
     }
 
-    pub(in crate::db) fn files_to_punch(&self, state: &State, known: &FamilyState) -> BTreeSet<FileNumber> {
+    pub(in crate::db) fn files_to_punch(
+        &self,
+        state: &State,
+        known: &FamilyState,
+    ) -> BTreeSet<FileNumber> {
         let context = self.pick_context(state, known);
         if context.hole_size.is_none() {
             return BTreeSet::new();
@@ -365,7 +379,8 @@ fn take_promise(
         _ => None,
     })?;
     let known = state.families.get_mut(&id)?;
-    let Punching::Promised(mut promise) = std::mem::replace(&mut known.punching, Punching::Begun) else {
+    let Punching::Promised(mut promise) = std::mem::replace(&mut known.punching, Punching::Begun)
+    else {
         unreachable!("just seen")
     };
     promise.begin();

@@ -1,5 +1,5 @@
-//! The way of a write: large values to blob files, the commit, the WAL and its syncs, memtables that take over, and what holds
-//! writers up.
+//! The way of a write: large values to blob files, the commit, the WAL and its syncs, memtables
+//! that take over, and what holds writers up.
 
 pub(super) mod direct_blob;
 mod memtable_limit;

@@ -4,8 +4,8 @@ use crate::base::{Comparator, SequenceNumber, ValueType};
 use crate::batch::Operation;
 use crate::memtable::MemTable;
 
-/// Inserts one operation; whether it took a sequence number. An empty range deletion takes none. `merge` may give the value that
-/// goes in the place of a key's operand.
+/// Inserts one operation; whether it took a sequence number. An empty range deletion takes none.
+/// `merge` may give the value that goes in the place of a key's operand.
 pub(in crate::db) fn insert(
     mem: &MemTable,
     operation: &Operation<'_>,
@@ -18,7 +18,9 @@ pub(in crate::db) fn insert(
             None => mem.add(sequence, ValueType::Merge, key, operand),
             Some(value) => mem.add(sequence, ValueType::Value, key, &value),
         },
-        Operation::DeleteRange { begin, end, .. } if comparator.compare(begin, end).is_ge() => return false,
+        Operation::DeleteRange { begin, end, .. } if comparator.compare(begin, end).is_ge() => {
+            return false;
+        }
         _ => match operation.entry() {
             Some((kind, key, value)) => mem.add(sequence, kind, key, value),
             None => return false,

@@ -33,7 +33,8 @@ pub(in crate::db) struct Pipeline {
     pub(in crate::db) wal_space: Arc<WalSpace>,
     /// How fast writers may be.
     pub(in crate::db) control: Arc<WriteControl>,
-    /// Something was written without the WAL since the database was opened, be it flushed by now or not.
+    /// Something was written without the WAL since the database was opened, be it flushed by now or
+    /// not.
     pub(in crate::db) unlogged: AtomicBool,
 }
 

@@ -1,11 +1,15 @@
-//! What families ask of writers: each flush and compaction changes what one of them asks, of perhaps ten thousand.
+//! What families ask of writers: each flush and compaction changes what one of them asks, of
+//! perhaps ten thousand.
 //!
-//! 1. What a family asks is worked out from its tree, and remembered until that changes ([`FamilyState::pressure`]).
-//! 2. What all ask together stands in lists by how much each asks ([`Pressures`]): only the first of a list counts.
+//! 1. What a family asks is worked out from its tree, and remembered until that changes
+//!    ([`FamilyState::pressure`]).
+//! 2. What all ask together stands in lists by how much each asks ([`Pressures`]): only the first
+//!    of a list counts.
 //!
-//! **Invariant.** What is remembered depends on nothing but the super version, which has a number, the options, with whose change
-//! it is forgotten, and whether the family is crippled or held. It is not remembered where a version has blob files: with these
-//! counts what memtables will add, and holes in them come and go.
+//! **Invariant.** What is remembered depends on nothing but the super version, which has a number,
+//! the options, with whose change it is forgotten, and whether the family is crippled or held. It
+//! is not remembered where a version has blob files: with these counts what memtables will add, and
+//! holes in them come and go.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +51,8 @@ impl Space {
 /// Memtables that are filled while others wait for a flush.
 #[derive(Clone, Copy)]
 pub(in crate::db) struct Filling {
-    /// Bytes that those have room for, the one being filled among them, that may be full before writers stop.
+    /// Bytes that those have room for, the one being filled among them, that may be full before
+    /// writers stop.
     pub(in crate::db) room: u64,
     /// Bytes that wait.
     pub(in crate::db) waiting: u64,
@@ -83,7 +88,8 @@ struct RankedPressure {
     space: Option<Space>,
     /// The bits of the severity of a delay, which are in its order; [`STOP`] to stop writers.
     stalled: Option<u64>,
-    /// The bits of how much of its room waits for the flush to each byte: the more of it, the slower writers must be.
+    /// The bits of how much of its room waits for the flush to each byte: the more of it, the
+    /// slower writers must be.
     slowness: Option<u64>,
     /// Bytes of room in its last memtable when it was looked at last.
     left: Option<u64>,
@@ -117,8 +123,9 @@ impl RankedPressure {
                 WriteStall::Delay { severity, .. } => Some(severity.max(0.0).to_bits()),
                 WriteStall::Stop { .. } => Some(STOP),
             },
-            slowness: filling
-                .map(|Filling { room, waiting, .. }| (waiting.max(1) as f64 / room.max(1) as f64).to_bits()),
+            slowness: filling.map(|Filling { room, waiting, .. }| {
+                (waiting.max(1) as f64 / room.max(1) as f64).to_bits()
+            }),
             left: last.map(|filling| filling.room.saturating_sub(active_bytes)),
         }
     }
@@ -126,7 +133,12 @@ impl RankedPressure {
 
 impl Pressures {
     /// What a family asks now, which has so many bytes in its active memtable.
-    pub(in crate::db) fn note(&mut self, id: ColumnFamilyId, pressure: &Pressure, active_bytes: u64) {
+    pub(in crate::db) fn note(
+        &mut self,
+        id: ColumnFamilyId,
+        pressure: &Pressure,
+        active_bytes: u64,
+    ) {
         self.remove(id);
         if pressure.is_felt() {
             let felt = RankedPressure::new(pressure, active_bytes);
@@ -196,12 +208,14 @@ impl FamilyState {
         let pressure = self.work_out_pressure(is_left_alone);
         self.bound_memtable(&pressure);
         let has_blobs = !self.family.current.load().version.blob_files.is_empty();
-        self.remembered_pressure = (!has_blobs).then_some(Remembered { installed, is_left_alone, pressure });
+        self.remembered_pressure =
+            (!has_blobs).then_some(Remembered { installed, is_left_alone, pressure });
         pressure
     }
 
-    /// Where writers are slowed down for the space of blob files, a memtable is flushed as soon as it takes as much as one of
-    /// values in a blob file may: what it overwrites cannot be collected before, and writers would wait for themselves.
+    /// Where writers are slowed down for the space of blob files, a memtable is flushed as soon as
+    /// it takes as much as one of values in a blob file may: what it overwrites cannot be collected
+    /// before, and writers would wait for themselves.
     fn bound_memtable(&self, pressure: &Pressure) {
         let options = self.family.options.load();
         let is_short = pressure.space.is_some_and(|space| space.left < space.brakes_at);
@@ -230,7 +244,8 @@ impl FamilyState {
             // Where values lie in blob files, it is these that will be full.
             let in_blobs = self.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
             let blob_file_size = self.family.limits.blob_file_size.load(Ordering::Relaxed);
-            let write_buffer_size = self.family.limits.write_buffer_size.load(Ordering::Relaxed) as u64;
+            let write_buffer_size =
+                self.family.limits.write_buffer_size.load(Ordering::Relaxed) as u64;
             let memtable = if in_blobs { blob_file_size } else { write_buffer_size };
             Filling { room: memtable.saturating_mul(left), waiting, is_last }
         });
@@ -252,7 +267,11 @@ impl FamilyState {
     }
 
     /// What its blob files waste.
-    pub(in crate::db) fn blob_waste(&self, options: &ColumnFamilyOptions, version: &Version) -> BlobWaste {
+    pub(in crate::db) fn blob_waste(
+        &self,
+        options: &ColumnFamilyOptions,
+        version: &Version,
+    ) -> BlobWaste {
         let moment = BlobMoment {
             unflushed_bytes: self.generations().map(|memtable| memtable.bytes()).sum(),
             overwriting: self.overwriting,

@@ -1,7 +1,7 @@
 //! Holding writers up when flushes and compactions fall behind.
 //!
-//! The condition of each family is worked out when its tree changes, and what the worst-off one asks stands in a
-//! [`super::write_control::WriteControl`]; here writers wait for it.
+//! The condition of each family is worked out when its tree changes, and what the worst-off one
+//! asks stands in a [`super::write_control::WriteControl`]; here writers wait for it.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::options::WriteOptions;
 const DELAY_STEP: Duration = Duration::from_millis(5);
 
 impl Pipeline {
-    /// Waits for so long, or until what was charged before is paid off, as writers may go faster again. What they wait for is
-    /// hurried from the moment on that they are held up hard.
+    /// Waits for so long, or until what was charged before is paid off, as writers may go faster
+    /// again. What they wait for is hurried from the moment on that they are held up hard.
     fn sit_out(&self, duration: Duration, charged: Charged, is_hard: bool) {
         let sleep_for_them = || self.background.workers.sleep_for_them();
         let mut asleep = is_hard.then(sleep_for_them);
@@ -31,7 +31,8 @@ impl Pipeline {
         }
     }
 
-    /// Refuses a write of low priority that must not give way to compactions. Before it is paid for.
+    /// Refuses a write of low priority that must not give way to compactions. Before it is paid
+    /// for.
     #[cold]
     pub(in crate::db) fn check_gives_way(&self) -> Result<()> {
         if self.tree.compactions_are_behind() {
@@ -43,7 +44,8 @@ impl Pipeline {
         }
     }
 
-    /// Holds the writer up while the tree is behind, unless the write `is_paid` for, and who has time while compactions are.
+    /// Holds the writer up while the tree is behind, unless the write `is_paid` for, and who has
+    /// time while compactions are.
     #[cold]
     pub(in crate::db) fn wait_for_room(
         &self,
@@ -67,12 +69,16 @@ impl Pipeline {
             if self.control.wants_look() {
                 self.tree.measure_space();
             }
-            match self.control.charge(bytes, self.context.env.clock.now_us(), !options.no_slowdown) {
+            match self.control.charge(bytes, self.context.env.clock.now_us(), !options.no_slowdown)
+            {
                 Verdict::Pass => return Ok(()),
-                // The next flush may be for want of the thread that is with the listener who writes this.
+                // The next flush may be for want of the thread that is with the listener who writes
+                // this.
                 _ if is_telling() => return Ok(()),
                 _ if options.no_slowdown => {
-                    return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));
+                    return Err(Error::incomplete(
+                        "the write would have to wait and no_slowdown is set",
+                    ));
                 }
                 Verdict::Delay { wait, charged, is_hard } => {
                     Sometimes::WriteDelayed.reached();

@@ -1,7 +1,9 @@
-//! Merging at once what would become a long chain of operands in a memtable (`max_successive_merges`).
+//! Merging at once what would become a long chain of operands in a memtable
+//! (`max_successive_merges`).
 //!
-//! Where the newest entries of a key in the memtable are so many operands, the next one goes there as the value that all of them
-//! make. The WAL has the operand all the same, and a replay comes to the same value.
+//! Where the newest entries of a key in the memtable are so many operands, the next one goes there
+//! as the value that all of them make. The WAL has the operand all the same, and a replay comes to
+//! the same value.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +19,8 @@ use crate::memtable::MemTable;
 use crate::options::ReadOptions;
 
 impl Pipeline {
-    /// The value that goes into the memtable, with the commit lock held, in place of an operand; `None` if the operand does.
+    /// The value that goes into the memtable, with the commit lock held, in place of an operand;
+    /// `None` if the operand does.
     #[inline]
     pub(in crate::db) fn merged_at_once(
         &self,
@@ -46,7 +49,8 @@ impl Pipeline {
         }
         let family = &target.family;
         let operator = family.options.load().merge_operator.clone()?;
-        // Other writers wait: what is not in memory is left to readers and compactions, and so is whatever fails.
+        // Other writers wait: what is not in memory is left to readers and compactions, and so is
+        // whatever fails.
         let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
         let current = family.current.load_full();
         let lookup = self.reader.search(&options, family, &current, sequence - 1, key).ok()?;
@@ -55,13 +59,16 @@ impl Pipeline {
             // A value would take the place of all its columns.
             return None;
         }
-        // The batch is in the WAL: an operator that panics must not leave half of it in the memtable.
+        // The batch is in the WAL: an operator that panics must not leave half of it in the
+        // memtable.
         let merged = catch_unwind(AssertUnwindSafe(|| {
-            let existing = self.reader.finish_outcome(&options, family, &current, key, outcome).ok()??;
+            let existing =
+                self.reader.finish_outcome(&options, family, &current, key, outcome).ok()??;
             full_merge(&*operator, key, Some(&existing), &[operand]).ok()
         }));
-        let panicked =
-            |_| tracing::error!("a merge operator panicked in a write; its operand is left to readers");
+        let panicked = |_| {
+            tracing::error!("a merge operator panicked in a write; its operand is left to readers")
+        };
         let value = merged.map_err(panicked).ok()??;
         WriteBatch::check_put(key, &value).ok()?;
         Sometimes::MergedAtOnce.reached();

@@ -20,7 +20,8 @@ use crate::wal::{self, PredecessorWal, WalWriteMode};
 impl Pipeline {
     /// A new, empty memtable for a family.
     pub(in crate::db) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
-        let settings = memtable_settings(&self.context.settings.load(), &family.options.load(), &self.arenas);
+        let settings =
+            memtable_settings(&self.context.settings.load(), &family.options.load(), &self.arenas);
         Arc::new(Generation::new(family.order.clone(), &settings))
     }
 
@@ -32,8 +33,12 @@ impl Pipeline {
         if self.memtable_limit_reached(commit) {
             self.want_switch_of_largest(commit);
         }
-        let wanted: Vec<ColumnFamilyId> =
-            commit.targets.iter().filter(|(_, target)| target.switch_wanted).map(|(id, _)| *id).collect();
+        let wanted: Vec<ColumnFamilyId> = commit
+            .targets
+            .iter()
+            .filter(|(_, target)| target.switch_wanted)
+            .map(|(id, _)| *id)
+            .collect();
         // Where the disk is full, the next writer tries again.
         commit.asked.switch = true;
         self.switch_memtables(commit, &wanted)?;
@@ -42,7 +47,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Switches the memtables of these families, with one new WAL for all. With `atomic_flush`, those of all families.
+    /// Switches the memtables of these families, with one new WAL for all. With `atomic_flush`,
+    /// those of all families.
     pub(in crate::db) fn switch_memtables(
         &self,
         commit: &mut Commit,
@@ -75,13 +81,15 @@ impl Pipeline {
 
     /// Ends the active WAL and starts the next; which ended.
     fn roll_wal(&self, commit: &mut Commit) -> Result<LiveWal> {
-        // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
+        // First: were the next one begun and this one's end not to be told from damage, recovery
+        // might stop before it.
         commit.wal()?.cut().inspect_err(|error| self.tree.fail_unless_full(error))?;
         let number = self.tree.file_numbers.allocate();
         let writer = self.create_wal(number, &mut commit.log.unbegun)?;
         let ended = std::mem::replace(commit.wal()?, writer);
         let bytes = ended.offset();
-        // What flushes have made superfluous needs no sync; kept open, it would keep its space on the disk.
+        // What flushes have made superfluous needs no sync; kept open, it would keep its space on
+        // the disk.
         let live = self.tree.live_wals();
         commit.debt.logs.retain(|(number, _)| live.iter().any(|(live, _)| live == number));
         commit.debt.logs.push((commit.log.number, ended.file().clone()));
@@ -97,7 +105,8 @@ impl Pipeline {
         Ok(ended)
     }
 
-    /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name durable.
+    /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name
+    /// durable.
     ///
     /// `unbegun` is a WAL that could be neither begun nor removed again.
     pub(in crate::db) fn create_wal(
@@ -105,7 +114,8 @@ impl Pipeline {
         number: FileNumber,
         unbegun: &mut Option<FileNumber>,
     ) -> Result<wal::Writer> {
-        // To recovery history may end at its zeros, or at what it holds of an earlier life: no WAL may come behind it.
+        // To recovery history may end at its zeros, or at what it holds of an earlier life: no WAL
+        // may come behind it.
         if let Some(unbegun) = *unbegun {
             self.disk.remove(&file_name::wal(&self.context.wal_directory, unbegun))?;
         }
@@ -118,7 +128,10 @@ impl Pipeline {
         let create = || {
             if let Some((old, _)) = &recycled {
                 Sometimes::WalRecycled.reached();
-                self.context.env.fs.rename(&file_name::wal(&self.context.wal_directory, *old), &path)?;
+                self.context
+                    .env
+                    .fs
+                    .rename(&file_name::wal(&self.context.wal_directory, *old), &path)?;
             }
             let writer = self.wal_writer(&path, number, number_before)?;
             if !Mutant::SkipWalDirectorySync.is_on() {
@@ -127,10 +140,16 @@ impl Pipeline {
             Ok(writer)
         };
         let created = create();
-        // One that could not be renamed lies there still: for the next attempt, or to be removed at close.
+        // One that could not be renamed lies there still: for the next attempt, or to be removed at
+        // close.
         if let Some(old) = number_before
             && created.is_err()
-            && self.context.env.fs.metadata(&file_name::wal(&self.context.wal_directory, old)).is_ok()
+            && self
+                .context
+                .env
+                .fs
+                .metadata(&file_name::wal(&self.context.wal_directory, old))
+                .is_ok()
         {
             self.tree.put_back_recyclable_wal(old);
         }
@@ -140,7 +159,8 @@ impl Pipeline {
         })
     }
 
-    /// The first obsolete WAL that may be written over, locked against readers. Those that a read-only handle holds are removed.
+    /// The first obsolete WAL that may be written over, locked against readers. Those that a
+    /// read-only handle holds are removed.
     fn wal_to_recycle(&self) -> Result<Option<(FileNumber, Arc<dyn File>)>> {
         while let Some(number) = self.tree.take_recyclable_wal() {
             let path = file_name::wal(&self.context.wal_directory, number);
@@ -164,7 +184,8 @@ impl Pipeline {
         Ok(None)
     }
 
-    /// The writer of a new WAL: over an obsolete one under a new name, or a new one with its space reserved.
+    /// The writer of a new WAL: over an obsolete one under a new name, or a new one with its space
+    /// reserved.
     fn wal_writer(
         &self,
         path: &Path,
@@ -178,7 +199,8 @@ impl Pipeline {
         };
         // What is not reserved cannot be mapped.
         let reserves = settings.allow_fallocate;
-        let is_mapped = reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
+        let is_mapped =
+            reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
         let reserved = self.wal_reserve();
         self.wal_space.reserve_missing.store(0, Ordering::Relaxed);
         if reserves && recycled.is_none() && !is_mapped {
@@ -191,7 +213,10 @@ impl Pipeline {
             recyclable: is_mapped || settings.recycled_wals() > 0,
             compression: settings.wal_compression,
             reserves_nothing: !reserves,
-            range_syncs: RangeSyncs::new(settings.wal_bytes_per_sync, settings.strict_bytes_per_sync),
+            range_syncs: RangeSyncs::new(
+                settings.wal_bytes_per_sync,
+                settings.strict_bytes_per_sync,
+            ),
         };
         let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
         let mut writer = wal::Writer::new(file, number, options)?;
@@ -207,9 +232,8 @@ impl Pipeline {
         Ok(writer)
     }
 
-    /// Whether the WALs together have grown so large that families which keep the oldest must be flushed, or, beyond the cap,
-    /// all.
-    /// Asks once for each oldest WAL.
+    /// Whether the WALs together have grown so large that families which keep the oldest must be
+    /// flushed, or, beyond the cap, all. Asks once for each oldest WAL.
     pub(in crate::db) fn wal_limit_reached(&self, commit: &Commit) -> bool {
         let all = self.wal_space.older_bytes.load(Ordering::Relaxed) + commit.wal_size();
         if all <= self.wal_space.limit.load(Ordering::Relaxed) {
@@ -217,7 +241,8 @@ impl Pipeline {
         }
         let cap = self.wal_space.cap.load(Ordering::Relaxed);
         match self.wal_space.oldest.load(Ordering::Relaxed) {
-            // There is only the active one, which ends then. Where nobody set a cap, a lone family's write buffer does.
+            // There is only the active one, which ends then. Where nobody set a cap, a lone
+            // family's write buffer does.
             0 => commit.targets.len() > 1 || cap < u64::MAX,
             oldest if all > cap => oldest != commit.asked.wal_cap,
             oldest => oldest != commit.asked.wal_limit,
@@ -235,8 +260,11 @@ impl Pipeline {
             is_empty: target.mem.is_empty(),
             is_wanted: target.switch_wanted,
         });
-        let OldestWal { oldest, to_switch, is_asked } =
-            self.tree.ask_for_oldest_wal(commit.log.number, is_beyond, &memtables.collect::<Vec<_>>());
+        let OldestWal { oldest, to_switch, is_asked } = self.tree.ask_for_oldest_wal(
+            commit.log.number,
+            is_beyond,
+            &memtables.collect::<Vec<_>>(),
+        );
         for id in to_switch {
             if let Some(target) = commit.targets.get_mut(&id) {
                 target.switch_wanted = true;
@@ -253,7 +281,8 @@ impl Pipeline {
 }
 
 impl Commit {
-    /// What kept the oldest WAL is no more, without a flush: whoever is to let go of it now is to be asked, too.
+    /// What kept the oldest WAL is no more, without a flush: whoever is to let go of it now is to
+    /// be asked, too.
     pub(in crate::db) fn ask_again_for_wals(&mut self) {
         (self.asked.wal_limit, self.asked.wal_cap) = (0, 0);
     }

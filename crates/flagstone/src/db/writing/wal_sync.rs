@@ -2,17 +2,20 @@
 //!
 //! **Algorithm.**
 //! 1. A writer that wants durability up to sequence S comes here after it has left the commit lock.
-//! 2. If a sync is running it waits for the end of that round; whoever finds none running elects itself.
-//! 3. The elected one lets those come whom the round before has set free, unless that was in vain lately ([`SyncWait`]):
-//!    otherwise half of the writers would always miss the sync that the other half has just begun.
-//! 4. Under the commit lock it writes the records that wait in memory, and notes the last sequence and the files it may lie
-//!    in. It syncs these oldest first, publishes that sequence, and wakes everybody with one call; most find their own
-//!    sequence covered.
-//! 5. Closing, and a switch of a memtable while a sync is pending, sync by the same rules with the commit lock held; a flush
-//!    syncs the WALs before the active one.
+//! 2. If a sync is running it waits for the end of that round; whoever finds none running elects
+//!    itself.
+//! 3. The elected one lets those come whom the round before has set free, unless that was in vain
+//!    lately ([`SyncWait`]): otherwise half of the writers would always miss the sync that the
+//!    other half has just begun.
+//! 4. Under the commit lock it writes the records that wait in memory, and notes the last sequence
+//!    and the files it may lie in. It syncs these oldest first, publishes that sequence, and wakes
+//!    everybody with one call; most find their own sequence covered.
+//! 5. Closing, and a switch of a memtable while a sync is pending, sync by the same rules with the
+//!    commit lock held; a flush syncs the WALs before the active one.
 //!
-//! **Invariant.** A write that asked for a sync, and everything after it, is published only after its sync: no
-//! reader sees what a power failure may still take back from somebody who asked for more.
+//! **Invariant.** A write that asked for a sync, and everything after it, is published only after
+//! its sync: no reader sees what a power failure may still take back from somebody who asked for
+//! more.
 
 use std::sync::Arc;
 
@@ -32,15 +35,18 @@ pub(in crate::db) struct WalSync {
     /// Writers that came since the last sync began.
     arrived: AtomicUsize,
     sync_wait: Mutex<SyncWait>,
-    /// Held while WALs are synced: the system tells of a failure only once, so whoever syncs a file next must know.
+    /// Held while WALs are synced: the system tells of a failure only once, so whoever syncs a file
+    /// next must know.
     pub(in crate::db) one_at_a_time: Mutex<()>,
 }
 
 impl WalSync {
-    /// Returns once everything up to `sequence` is synced; `sync_all` syncs and returns up to where.
+    /// Returns once everything up to `sequence` is synced; `sync_all` syncs and returns up to
+    /// where.
     ///
     /// # Errors
-    /// That of `sync_all`, to the elected writer; the others call `sync_all` again, which then reports the poison.
+    /// That of `sync_all`, to the elected writer; the others call `sync_all` again, which then
+    /// reports the poison.
     pub(in crate::db) fn wait_for(
         &self,
         sequence: SequenceNumber,
@@ -68,7 +74,11 @@ impl WalSync {
     }
 
     /// Syncs for all who are here.
-    fn lead(&self, clock: &dyn Clock, sync_all: &impl Fn() -> Result<SequenceNumber>) -> Result<()> {
+    fn lead(
+        &self,
+        clock: &dyn Clock,
+        sync_all: &impl Fn() -> Result<SequenceNumber>,
+    ) -> Result<()> {
         let mut sync_wait = self.sync_wait.lock();
         let deadline = clock.now_us() + sync_wait.patience_us();
         let is_complete = || self.arrived.load(Ordering::Acquire) >= sync_wait.expected;
@@ -95,7 +105,8 @@ impl Drop for Elected<'_> {
             self.0.rounds.advance();
             return self.0.elected.store(false, Ordering::Release);
         }
-        // In this order: a writer that saw the next round and lost the election would sleep for a round that no writer leads.
+        // In this order: a writer that saw the next round and lost the election would sleep for a
+        // round that no writer leads.
         self.0.elected.store(false, Ordering::Release);
         self.0.rounds.advance();
     }
@@ -114,16 +125,17 @@ struct SyncWait {
     without: u32,
 }
 
-/// Who waits keeps a core busy: after a sync that took a second nobody is waited for as long, least of all writers who are
-/// delayed themselves.
+/// Who waits keeps a core busy: after a sync that took a second nobody is waited for as long, least
+/// of all writers who are delayed themselves.
 const MOST_PATIENCE_US: u64 = 2_000;
 
-/// With each wait in vain the syncs that go without one double, up to a quarter of two to the power of this.
+/// With each wait in vain the syncs that go without one double, up to a quarter of two to the power
+/// of this.
 const MOST_IN_VAIN: u32 = 8;
 
 impl SyncWait {
-    /// A wait as long as a sync is worth it, since who misses this one waits for two. A shorter one is not: writers who have to
-    /// be woken first would always miss it.
+    /// A wait as long as a sync is worth it, since who misses this one waits for two. A shorter one
+    /// is not: writers who have to be woken first would always miss it.
     fn patience_us(&self) -> u64 {
         match self.without {
             0 => self.sync_us.min(MOST_PATIENCE_US),
@@ -147,15 +159,17 @@ impl SyncWait {
 }
 
 impl Pipeline {
-    /// Brings what waits in memory into the active WAL's file. The WALs before it have no such records: they were cut.
+    /// Brings what waits in memory into the active WAL's file. The WALs before it have no such
+    /// records: they were cut.
     pub(in crate::db) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
         self.context.poison.check_fatal()?;
         let flushed = if Mutant::ForgetLogFlush.is_on() { Ok(()) } else { commit.wal()?.flush() };
         flushed.inspect_err(|error| self.tree.fail_unless_full(error))
     }
 
-    /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the sync: that write is in the
-    /// memtables, and were it refused, the next sync would show it all the same.
+    /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the
+    /// sync: that write is in the memtables, and were it refused, the next sync would show it all
+    /// the same.
     pub(in crate::db) fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
         let is_awaited = self.is_sync_awaited(commit);
         commit.wal()?.write_gathered().inspect_err(|error| {
@@ -163,14 +177,16 @@ impl Pipeline {
         })
     }
 
-    /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
+    /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to
+    /// where.
     pub(in crate::db) fn sync_and_publish(&self) -> Result<SequenceNumber> {
         let (blobs, files, last, unnumbered) = {
             let mut commit = self.commit.lock();
             if let Some(outcome) = &commit.end.synced {
                 return outcome.clone();
             }
-            // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
+            // What waits here is in the log and in the memtables: a disk found full since then must
+            // not refuse it.
             self.context.poison.check_fatal()?;
             self.write_gathered(&mut commit)?;
             let active = commit.wal()?.file().clone();
@@ -190,7 +206,10 @@ impl Pipeline {
         commit.debt.blobs.synced(&blobs);
         let older = files.len() - 1;
         let covered = files[..older].to_vec();
-        commit.debt.logs.retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
+        commit
+            .debt
+            .logs
+            .retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
         commit.debt.unnumbered_synced = commit.debt.unnumbered_synced.max(unnumbered);
         self.publish(last);
         Ok(last)
@@ -215,8 +234,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The same with the commit lock held, when a memtable is switched while a sync is pending: afterwards all that
-    /// the memtable holds is published, which flush relies on.
+    /// The same with the commit lock held, when a memtable is switched while a sync is pending:
+    /// afterwards all that the memtable holds is published, which flush relies on.
     pub(in crate::db) fn sync_pending_writes(&self, commit: &mut Commit) -> Result<()> {
         if !self.is_sync_awaited(commit) {
             // Writers that waited for the sync of others may not have come round to it.
@@ -231,7 +250,8 @@ impl Pipeline {
         let files: Vec<_> = older.chain([active]).collect();
         let last = commit.last_sequence;
         let blobs = commit.debt.blobs.all(last);
-        let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
+        let synced =
+            written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
             self.tree.fail(&error);
             return Err(error);
@@ -243,7 +263,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The end of the last WAL, when the database is closed. Writes may be waiting for its sync: they hear of this one.
+    /// The end of the last WAL, when the database is closed. Writes may be waiting for its sync:
+    /// they hear of this one.
     pub(in crate::db) fn end_wal(&self) -> Result<()> {
         let mut commit = self.commit.lock();
         let Some(mut wal) = commit.log.writer.take() else { return Ok(()) };
@@ -257,8 +278,9 @@ impl Pipeline {
         synced.inspect(|()| self.publish(last))
     }
 
-    /// Syncs the WALs before the active one. A flush of one family of several does so before the MANIFEST says what
-    /// it wrote: else a power failure could take from the other families what is older than what this one keeps.
+    /// Syncs the WALs before the active one. A flush of one family of several does so before the
+    /// MANIFEST says what it wrote: else a power failure could take from the other families what is
+    /// older than what this one keeps.
     pub(in crate::db) fn sync_older_wals(&self) -> Result<()> {
         let (blobs, files) = {
             let mut commit = self.commit.lock();

@@ -3,13 +3,14 @@
 //! 1. Look at the poison and, if the tree is behind, wait for room ([`super::stall`]).
 //! 2. Put large values into blob files ([`super::direct_blob`]).
 //! 3. Take the commit lock; check the batch against the families; switch memtables that are full.
-//! 4. Assign sequence numbers, append one WAL record (if it is to be synced, to those that the sync will write), insert into the
-//!    memtables.
-//! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync
-//!    ([`super::wal_sync`]).
+//! 4. Assign sequence numbers, append one WAL record (if it is to be synced, to those that the sync
+//!    will write), insert into the memtables.
+//! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish
+//!    after the sync ([`super::wal_sync`]).
 //!
-//! Steps 3 and 4, and the publishing of what is not synced, are one piece of work: whoever has the commit lock does it for those
-//! who wait for the lock, too ([`CombiningLock`](crate::base::CombiningLock)).
+//! Steps 3 and 4, and the publishing of what is not synced, are one piece of work: whoever has the
+//! commit lock does it for those who wait for the lock, too
+//! ([`CombiningLock`](crate::base::CombiningLock)).
 //!
 //! **Lock order.** commit, then state. Readers take neither.
 
@@ -20,8 +21,8 @@ use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
 use super::operations;
 use crate::base::sync::Ordering;
 use crate::base::{
-    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes,
-    SubCode, ValueType,
+    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber,
+    Sometimes, SubCode, ValueType,
 };
 use crate::batch::{Operation, WriteBatch};
 use crate::cache::MemoryKind;
@@ -48,7 +49,8 @@ pub(in crate::db) struct WriteTarget {
     pub(in crate::db) counted: u64,
 }
 
-/// What the commit lock guards; the lock itself, which those look at who wait for it, lies in a line of memory of its own.
+/// What the commit lock guards; the lock itself, which those look at who wait for it, lies in a
+/// line of memory of its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(in crate::db) struct Commit {
@@ -102,7 +104,8 @@ pub(in crate::db) struct Asked {
     pub(in crate::db) settle_drop: bool,
     /// The oldest WAL for whose sake families were switched because the WALs took too much.
     pub(in crate::db) wal_limit: u64,
-    /// The oldest WAL for whose sake all families were switched because the WALs had reached their cap.
+    /// The oldest WAL for whose sake all families were switched because the WALs had reached their
+    /// cap.
     pub(in crate::db) wal_cap: u64,
 }
 
@@ -115,20 +118,22 @@ pub(in crate::db) struct Ending {
     pub(in crate::db) synced: Option<Result<SequenceNumber>>,
 }
 
-/// Bytes of the largest batch that one writer commits for another, its large values included, which may have to be written once
-/// more: no call is to take much longer for what others write, and with larger ones there is less to gain.
+/// Bytes of the largest batch that one writer commits for another, its large values included, which
+/// may have to be written once more: no call is to take much longer for what others write, and with
+/// larger ones there is less to gain.
 const OTHERS_BATCH_MAX: u64 = 8 << 10;
 
 /// What remains of a write once its batch is in the log and the memtables.
 enum Committed {
     /// Nothing.
     Published,
-    /// It waits for a sync up to `wanted`, or `for_its_own`, before all up to `last`, its own, is published.
+    /// It waits for a sync up to `wanted`, or `for_its_own`, before all up to `last`, its own, is
+    /// published.
     Waits { wanted: SequenceNumber, last: SequenceNumber, for_its_own: bool },
 }
 
-/// Where a comparator of the application panics, what is in the memtable of a batch is not all of it, and the next batch would
-/// take its sequence numbers once more.
+/// Where a comparator of the application panics, what is in the memtable of a batch is not all of
+/// it, and the next batch would take its sequence numbers once more.
 struct WholeOrPoisoned<'a>(&'a Tree);
 
 impl Drop for WholeOrPoisoned<'_> {
@@ -155,7 +160,10 @@ impl Commit {
     /// # Errors
     /// `ShutdownInProgress` after the database was closed.
     pub(in crate::db) fn wal(&mut self) -> Result<&mut wal::Writer> {
-        self.log.writer.as_mut().ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
+        self.log
+            .writer
+            .as_mut()
+            .ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
     }
 
     /// Bytes in the active WAL.
@@ -171,7 +179,8 @@ impl Commit {
         let counted = mem.bytes_in_use();
         self.memtable_bytes += counted;
         let id = family.id;
-        let target = WriteTarget { family, mem, switch_wanted: false, drop_in_doubt: false, counted };
+        let target =
+            WriteTarget { family, mem, switch_wanted: false, drop_in_doubt: false, counted };
         self.targets.insert(id, target);
     }
 
@@ -182,7 +191,8 @@ impl Commit {
     }
 }
 
-/// What would make replaying an operation of a batch fail; `family` is what it names, if it is there.
+/// What would make replaying an operation of a batch fail; `family` is what it names, if it is
+/// there.
 #[inline]
 pub(super) fn check_operation(
     operation: &Operation<'_>,
@@ -207,7 +217,9 @@ pub(super) fn check_operation(
         Operation::PutEntity { key, entity, .. } => {
             locate_value(key, ValueType::WideColumnEntity, entity).map(drop).map_err(as_argument)
         }
-        Operation::DeleteRange { begin, end, .. } if family.comparator().compare(begin, end).is_gt() => {
+        Operation::DeleteRange { begin, end, .. }
+            if family.comparator().compare(begin, end).is_gt() =>
+        {
             Err(Error::invalid_argument("the begin of a range deletion is after its end"))
         }
         _ => Ok(()),
@@ -230,7 +242,11 @@ impl Pipeline {
         self.write_batch(options, batch).inspect_err(|error| self.tree.refused(error))
     }
 
-    pub(in crate::db) fn write_batch(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+    pub(in crate::db) fn write_batch(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+    ) -> Result<()> {
         let bytes = batch.byte_size() as u64;
         let _counted = self.tables.account().hold_large(MemoryKind::Writes, batch.memory_usage());
         match self.admit(options, bytes) {
@@ -240,7 +256,8 @@ impl Pipeline {
         if bytes >= self.limits.direct_blob_min.load(Ordering::Relaxed)
             && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options)?
         {
-            let _copied = self.tables.account().hold_large(MemoryKind::Writes, separated.memory_usage());
+            let _copied =
+                self.tables.account().hold_large(MemoryKind::Writes, separated.memory_usage());
             let committed = self.commit(options, &mut separated, blobs, bytes);
             batch.set_sequence(separated.sequence());
             return committed;
@@ -259,7 +276,13 @@ impl Pipeline {
         self.write_large(options, family, key, value).inspect_err(|error| self.tree.refused(error))
     }
 
-    fn write_large(&self, options: &WriteOptions, family: &Family, key: &[u8], value: &[u8]) -> Result<()> {
+    fn write_large(
+        &self,
+        options: &WriteOptions,
+        family: &Family,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
         WriteBatch::check_put(key, value)?;
         let bytes = (key.len() + value.len()) as u64;
         self.admit(options, bytes)?;
@@ -301,8 +324,10 @@ impl Pipeline {
     fn refuses_in_vain(&self) -> bool {
         let has_blobs = |family: &Arc<Family>| !family.current.load().version.blob_files.is_empty();
         Mutant::RefuseInVain.is_on()
-            || Mutant::RefuseUnderWalLimit.is_on() && self.context.settings.load().max_total_wal_size > 0
-            || Mutant::RefuseBesideBlobs.is_on() && self.tree.families.read().values().any(has_blobs)
+            || Mutant::RefuseUnderWalLimit.is_on()
+                && self.context.settings.load().max_total_wal_size > 0
+            || Mutant::RefuseBesideBlobs.is_on()
+                && self.tree.families.read().values().any(has_blobs)
     }
 
     /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
@@ -314,7 +339,8 @@ impl Pipeline {
         bytes: u64,
     ) -> Result<()> {
         let committed = if bytes <= OTHERS_BATCH_MAX {
-            self.commit.run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
+            self.commit
+                .run(|commit| self.commit_locked(commit, options, batch, &mut blobs, bytes))?
         } else {
             self.commit_locked(&mut self.commit.lock(), options, batch, &mut blobs, bytes)?
         };
@@ -324,7 +350,8 @@ impl Pipeline {
         } else {
             self.wal_sync.wait_for(wanted, &*self.context.env.clock, || self.sync_and_publish())?;
         }
-        // Whatever up to here asked for a sync has it; this write need not wait for a sync of its own.
+        // Whatever up to here asked for a sync has it; this write need not wait for a sync of its
+        // own.
         self.publish(last);
         Ok(())
     }
@@ -345,7 +372,10 @@ impl Pipeline {
         if commit.asked.settle_drop && !Mutant::ForgetDoubtfulDrop.is_on() {
             self.settle_drops(commit, batch)?;
         }
-        if commit.asked.switch || self.wal_limit_reached(commit) || self.memtable_limit_reached(commit) {
+        if commit.asked.switch
+            || self.wal_limit_reached(commit)
+            || self.memtable_limit_reached(commit)
+        {
             self.switch_wanted_memtables(commit)?;
         }
         self.disk.check_healthy_for(batch)?;
@@ -358,7 +388,8 @@ impl Pipeline {
         let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
         let is_unnumbered = batch.count() == 0 && !batch.is_empty();
         if !options.disable_wal {
-            // Nothing of an empty batch is to be synced: what was before it may have been, and then nobody writes its record.
+            // Nothing of an empty batch is to be synced: what was before it may have been, and then
+            // nobody writes its record.
             let joins_sync = asks_for_sync && !batch.is_empty()
                 || self.is_sync_awaited(commit) && self.context.settings.load().manual_wal_flush;
             self.append_to_wal(commit, batch, joins_sync)?;
@@ -411,7 +442,11 @@ impl Pipeline {
                 return Err(names_blobs());
             }
             let target = operation.family().and_then(|id| commit.target(id));
-            check_operation(&operation, target.map(|target| &*target.family), ignore_missing_families)?;
+            check_operation(
+                &operation,
+                target.map(|target| &*target.family),
+                ignore_missing_families,
+            )?;
         }
         Ok(())
     }
@@ -421,8 +456,9 @@ impl Pipeline {
         commit.debt.target > self.snapshots.published.load(Ordering::Acquire)
     }
 
-    /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is written at once: the sync
-    /// must not find a full disk. Behind any other the process may die, unless the log is flushed by hand.
+    /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is
+    /// written at once: the sync must not find a full disk. Behind any other the process may die,
+    /// unless the log is flushed by hand.
     pub(in crate::db) fn append_to_wal(
         &self,
         commit: &mut Commit,
@@ -446,8 +482,9 @@ impl Pipeline {
         self.add_to_wal(commit, batch, joins_sync)
     }
 
-    /// Before a batch is logged: what is written to a family whose drop failed would be gone with it if the MANIFEST that is read
-    /// next says that it was dropped. So one must count first that has the family.
+    /// Before a batch is logged: what is written to a family whose drop failed would be gone with
+    /// it if the MANIFEST that is read next says that it was dropped. So one must count first that
+    /// has the family.
     #[cold]
     fn settle_drops(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
         let mut families = batch.iter().filter_map(|operation| operation.ok()?.family());
@@ -464,17 +501,19 @@ impl Pipeline {
         let wal = commit.wal()?;
         let before = wal.offset();
         let is_first = wal.written() == before;
-        let added = if joins_sync { wal.gather_record(batch.data()) } else { wal.add_record(batch.data()) };
+        let added =
+            if joins_sync { wal.gather_record(batch.data()) } else { wal.add_record(batch.data()) };
         if let Err(error) = added {
             if Mutant::IgnoreFailedWrite.is_on() {
                 return Ok(());
             }
             Sometimes::WalWriteFailed.reached();
-            // Nothing is acknowledged, and the next record goes to the same offset; what the failed one left
-            // behind is cut off so that it cannot be taken for a record.
+            // Nothing is acknowledged, and the next record goes to the same offset; what the failed
+            // one left behind is cut off so that it cannot be taken for a record.
             let is_full = |error: &Error| error.subcode() == SubCode::NoSpace;
             let is_left = match wal.cut() {
-                // There is nothing of it: what waits before it found no room, and is written again by whoever comes next.
+                // There is nothing of it: what waits before it found no room, and is written again
+                // by whoever comes next.
                 Err(error) if is_full(&error) => wal.written() == wal.offset(),
                 cut => cut.is_err(),
             };
@@ -495,9 +534,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Puts a checked batch into the memtables; each counted operation takes one sequence number, but an empty
-    /// range deletion takes none away from those after it.
-    pub(in crate::db) fn insert(&self, commit: &mut Commit, batch: &WriteBatch, first: SequenceNumber) {
+    /// Puts a checked batch into the memtables; each counted operation takes one sequence number,
+    /// but an empty range deletion takes none away from those after it.
+    pub(in crate::db) fn insert(
+        &self,
+        commit: &mut Commit,
+        batch: &WriteBatch,
+        first: SequenceNumber,
+    ) {
         let mut full = false;
         let mut sequence = first;
         for operation in batch.iter().map_while(Result::ok) {
@@ -511,8 +555,10 @@ impl Pipeline {
                 target.family.dead_ranges.write(sequence - 1, operation.key_set());
             }
             let order = target.family.comparator();
-            let merge = |key: &[u8], operand: &[u8]| self.merged_at_once(target, key, operand, sequence);
-            sequence += u64::from(operations::insert(&target.mem, &operation, sequence, order, merge));
+            let merge =
+                |key: &[u8], operand: &[u8]| self.merged_at_once(target, key, operand, sequence);
+            sequence +=
+                u64::from(operations::insert(&target.mem, &operation, sequence, order, merge));
             target.count(&mut commit.memtable_bytes);
             if target.family.is_full(&target.mem) {
                 target.switch_wanted = true;

@@ -1,5 +1,5 @@
-//! What is asked of writers: nothing, a rate, or to wait. They pay for what they write, some of it ahead, and look at one atomic
-//! word as long as it is paid for.
+//! What is asked of writers: nothing, a rate, or to wait. They pay for what they write, some of it
+//! ahead, and look at one atomic word as long as it is paid for.
 
 use std::time::Duration;
 
@@ -18,7 +18,8 @@ const WATCHED: u64 = u64::MAX - 1;
 pub(in crate::db) struct WriteControl {
     /// `NORMAL`, `WATCHED`, `STOPPED`, or the rate in bytes per second.
     rate: AtomicU64,
-    /// Bytes that have been charged and not been written yet: while there are enough, nobody looks at the clock.
+    /// Bytes that have been charged and not been written yet: while there are enough, nobody looks
+    /// at the clock.
     prepaid: AtomicI64,
     account: Mutex<Account>,
     pub(super) waits: Waits,
@@ -27,8 +28,9 @@ pub(in crate::db) struct WriteControl {
 /// What delayed writers are charged to.
 #[derive(Default)]
 struct Account {
-    /// Bytes that were charged, and those of them that are paid off. That is done at the rate of the day: were they counted as
-    /// a time, writers would wait out what they were charged at a low rate, one second each, long after it has risen.
+    /// Bytes that were charged, and those of them that are paid off. That is done at the rate of
+    /// the day: were they counted as a time, writers would wait out what they were charged at a low
+    /// rate, one second each, long after it has risen.
     charged: f64,
     paid: f64,
     /// When that was worked out, in microseconds of the clock.
@@ -61,9 +63,10 @@ impl Account {
         self.headroom.map_or(rate, |headroom| rate.min(headroom.rate())).max(1)
     }
 
-    /// Whether debts, or flushes that get no processor, have writers sleep most of their time at a rate that nothing has braked
-    /// yet. That they brake for a flush does not count by itself: those who write as fast as they can do so nearly always, and
-    /// readers have the time that is left.
+    /// Whether debts, or flushes that get no processor, have writers sleep most of their time at a
+    /// rate that nothing has braked yet. That they brake for a flush does not count by itself:
+    /// those who write as fast as they can do so nearly always, and readers have the time that is
+    /// left.
     fn is_hard(&self, rate: u64) -> bool {
         self.is_hard
             || self.room.is_some_and(|room| room.is_hard(rate))
@@ -78,11 +81,13 @@ impl Account {
     }
 }
 
-/// A delayed writer is charged for what may be written in so many microseconds at a time. Sleeping for less costs more than
-/// it smooths, and one write in a thousand should not wait even where writers wait half of their time.
+/// A delayed writer is charged for what may be written in so many microseconds at a time. Sleeping
+/// for less costs more than it smooths, and one write in a thousand should not wait even where
+/// writers wait half of their time.
 const QUANTUM_US: u64 = 2_000;
 
-/// How often those who brake before the end of a headroom have it measured, as it is perhaps longer than what was charged tells.
+/// How often those who brake before the end of a headroom have it measured, as it is perhaps longer
+/// than what was charged tells.
 const MEASURED: u64 = 16;
 
 /// The verdict for one write.
@@ -90,8 +95,8 @@ const MEASURED: u64 = 16;
 pub(in crate::db) enum Verdict {
     /// Go on.
     Pass,
-    /// Go on after this long, or as soon as [`WriteControl::wait_left`] says so for what was charged before. Hard, if
-    /// writers are held to a small part of what they achieve.
+    /// Go on after this long, or as soon as [`WriteControl::wait_left`] says so for what was
+    /// charged before. Hard, if writers are held to a small part of what they achieve.
     Delay { wait: Duration, charged: Charged, is_hard: bool },
     /// Wait until the tree changes.
     Stop,
@@ -113,8 +118,8 @@ impl WriteControl {
         self.rate.store(STOPPED, Ordering::Release);
     }
 
-    /// `bytes_per_second` is at least 1; less where `room` is about to be full, or the end of `headroom` is near. `is_hard` if
-    /// debts hold writers to a small part of what they achieve.
+    /// `bytes_per_second` is at least 1; less where `room` is about to be full, or the end of
+    /// `headroom` is near. `is_hard` if debts hold writers to a small part of what they achieve.
     pub(in crate::db) fn set_delayed(
         &self,
         bytes_per_second: u64,
@@ -149,12 +154,14 @@ impl WriteControl {
         self.rate.store(rate, Ordering::Release);
     }
 
-    /// Whether the caller is to have the tree looked at before it is charged: writers come to the end of a headroom, and not all
-    /// that is charged takes up what it measures. Values that overwrite nothing do not, nor do those of other families.
+    /// Whether the caller is to have the tree looked at before it is charged: writers come to the
+    /// end of a headroom, and not all that is charged takes up what it measures. Values that
+    /// overwrite nothing do not, nor do those of other families.
     pub(in crate::db) fn wants_look(&self) -> bool {
         let mut account = self.account.lock();
         let is_due = |headroom: WriteHeadroom| {
-            headroom.left < headroom.brakes_at && account.unmeasured >= (headroom.brakes_at / MEASURED).max(1)
+            headroom.left < headroom.brakes_at
+                && account.unmeasured >= (headroom.brakes_at / MEASURED).max(1)
         };
         let wants = account.headroom.is_some_and(is_due);
         if wants {
@@ -200,8 +207,8 @@ impl WriteControl {
         }
     }
 
-    /// Whether a write of `bytes` need not look at the clock: nobody is held up, or it is paid for. Where it is delayed and
-    /// not paid for, [`WriteControl::charge`] follows.
+    /// Whether a write of `bytes` need not look at the clock: nobody is held up, or it is paid for.
+    /// Where it is delayed and not paid for, [`WriteControl::charge`] follows.
     #[inline]
     pub(in crate::db) fn passes(&self, bytes: u64) -> bool {
         match self.rate.load(Ordering::Acquire) {
@@ -218,8 +225,8 @@ impl WriteControl {
         }
     }
 
-    /// Charges a write of `bytes` at `now_us`, and a little of those that follow. Nobody pays for a write that would have to wait
-    /// and must not.
+    /// Charges a write of `bytes` at `now_us`, and a little of those that follow. Nobody pays for a
+    /// write that would have to wait and must not.
     pub(in crate::db) fn charge(&self, bytes: u64, now_us: u64, may_wait: bool) -> Verdict {
         let rate = self.rate.load(Ordering::Acquire);
         match rate {
@@ -231,8 +238,11 @@ impl WriteControl {
                 let is_hard = account.is_hard(rate);
                 let rate = account.brake(rate);
                 let wait = account.wait_us(charged.0, rate, now_us);
-                let delay =
-                    || Verdict::Delay { wait: Duration::from_micros(wait.min(1_000_000)), charged, is_hard };
+                let delay = || Verdict::Delay {
+                    wait: Duration::from_micros(wait.min(1_000_000)),
+                    charged,
+                    is_hard,
+                };
                 if wait >= QUANTUM_US && !may_wait {
                     return delay();
                 }

@@ -13,8 +13,8 @@ fn full_disk() -> Error {
     Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace)
 }
 
-/// A write that had asked for a sync was refused if a flush found the disk full between its record in the WAL and
-/// its sync, and still took place: readers saw it later, and so did a reopening.
+/// A write that had asked for a sync was refused if a flush found the disk full between its record
+/// in the WAL and its sync, and still took place: readers saw it later, and so did a reopening.
 #[test]
 fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -29,7 +29,8 @@ fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now(
     let clock = &*inner.context.env.clock;
     inner.pipeline.wal_sync.wait_for(last, clock, || inner.pipeline.sync_and_publish()).unwrap();
     inner.context.poison.record_fatal(&full_disk());
-    let refused = inner.pipeline.wal_sync.wait_for(last + 1, clock, || inner.pipeline.sync_and_publish());
+    let refused =
+        inner.pipeline.wal_sync.wait_for(last + 1, clock, || inner.pipeline.sync_and_publish());
     assert_eq!(refused.unwrap_err().subcode(), SubCode::Poisoned);
 }
 
@@ -46,7 +47,8 @@ fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
     first
 }
 
-/// A switch of memtables synced the log without what waited in memory for that sync, and showed it to readers.
+/// A switch of memtables synced the log without what waited in memory for that sync, and showed it
+/// to readers.
 #[test]
 fn a_switch_syncs_what_waits_for_a_sync() {
     let directory = tempfile::tempdir().unwrap();
@@ -61,8 +63,8 @@ fn a_switch_syncs_what_waits_for_a_sync() {
     assert_eq!(wal.written(), wal.offset());
 }
 
-/// A write that waited for its sync was refused if the database was closed meanwhile, and still took place: closing syncs the
-/// log.
+/// A write that waited for its sync was refused if the database was closed meanwhile, and still
+/// took place: closing syncs the log.
 #[test]
 fn a_write_that_closing_has_synced_is_acknowledged() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -96,7 +98,11 @@ impl FileAround for Log {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        if self.1.is_full.load(Ordering::Relaxed) { Err(full_disk()) } else { self.0.write_at(offset, data) }
+        if self.1.is_full.load(Ordering::Relaxed) {
+            Err(full_disk())
+        } else {
+            self.0.write_at(offset, data)
+        }
     }
 }
 
@@ -115,13 +121,15 @@ impl FileSystemAround for SmallDisk {
 /// A database whose log waits in memory until it is flushed, without space reserved for it.
 fn small() -> (SmallDisk, Db) {
     let disk = SmallDisk::default();
-    let mut options = Options { env: Env::memory().with_fs(Arc::new(disk.clone())), ..Options::default() };
+    let mut options =
+        Options { env: Env::memory().with_fs(Arc::new(disk.clone())), ..Options::default() };
     options.set_all("create_if_missing=true;manual_wal_flush=true;allow_fallocate=false").unwrap();
     let db = Db::open("/db", &options).unwrap();
     (disk, db)
 }
 
-/// Where a sync found no room for what waited in memory the database accepted nothing any more, although no sync had been tried.
+/// Where a sync found no room for what waited in memory the database accepted nothing any more,
+/// although no sync had been tried.
 #[test]
 fn a_sync_may_be_tried_again_where_there_was_no_room_for_what_waited() {
     let (disk, db) = small();
@@ -138,8 +146,8 @@ fn a_sync_may_be_tried_again_where_there_was_no_room_for_what_waited() {
     db.put("later", "value").unwrap();
 }
 
-/// What others had written behind a write that waits for its sync waited in memory, where no space was reserved for it: the sync
-/// met the full disk, and nothing could be refused any more.
+/// What others had written behind a write that waits for its sync waited in memory, where no space
+/// was reserved for it: the sync met the full disk, and nothing could be refused any more.
 #[test]
 fn a_full_disk_refuses_what_comes_behind_a_write_that_waits_for_its_sync() {
     let (disk, db) = small();

@@ -34,7 +34,8 @@ Block cache entry stats(count,size,portion): Misc(1,0.00 KB,0%)
 
 fn facts() -> Facts {
     let family = |name: &str| FamilyFacts { name: name.to_string(), ..FamilyFacts::default() };
-    let database = DatabaseFacts { is_running: false, knows_cache: false, ..DatabaseFacts::default() };
+    let database =
+        DatabaseFacts { is_running: false, knows_cache: false, ..DatabaseFacts::default() };
     Facts { database, families: vec![family("default"), family("photos, old")], ..Facts::default() }
 }
 
@@ -61,7 +62,8 @@ fn rocksdb_s_log_tells_why_writers_waited() {
     assert_eq!(said, expected);
 }
 
-/// A LOG of RocksDB 7.8, cut down, with other figures. Of what it calls these counts nothing was known.
+/// A LOG of RocksDB 7.8, cut down, with other figures. Of what it calls these counts nothing was
+/// known.
 const OLD_LOG: &str = "\
 ** Compaction Stats [default] **
 Uptime(secs): 100.0 total, 100.0 interval
@@ -78,7 +80,8 @@ fn an_older_rocksdb_s_log_tells_it_too() {
     let mut found = facts();
     found.add_statistics(OLD_LOG).expect("a report");
     let family = &found.families[0];
-    let told = [family.held_up_by_level0, family.held_up_by_pending_bytes, family.held_up_by_memtables];
+    let told =
+        [family.held_up_by_level0, family.held_up_by_pending_bytes, family.held_up_by_memtables];
     assert_eq!(told, [8, 5, 4]);
     // The cache still had room for all of them.
     assert_eq!((found.database.cache_misses, found.database.cache_evictions), (9000, 0));
@@ -107,9 +110,12 @@ fn no_number_is_too_large() {
     found.add_statistics(&report).expect("a report");
     found.families[0].table_bytes = most;
     let said: String = diagnose(&found).iter().map(|finding| format!("{finding}\n")).collect();
-    for expected in
-        ["writers were held up", "100% of", "a snapshot that was taken", "an iterator that was made"]
-    {
+    for expected in [
+        "writers were held up",
+        "100% of",
+        "a snapshot that was taken",
+        "an iterator that was made",
+    ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     // Who syncs that often within a second.

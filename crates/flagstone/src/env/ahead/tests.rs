@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use crate::env::{Env, FileAround, OpenMode};
 
-/// A file whose reads wait until they are let go, are counted, and fail or panic beyond some offsets.
+/// A file whose reads wait until they are let go, are counted, and fail or panic beyond some
+/// offsets.
 struct Held {
     inner: Arc<dyn File>,
     held: Mutex<()>,

@@ -2,10 +2,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::env::{FileAround, FileSystem, OpenMode, memory::MemoryFileSystem, os::OsFileSystem, read_file};
+use crate::env::{
+    FileAround, FileSystem, OpenMode, memory::MemoryFileSystem, os::OsFileSystem, read_file,
+};
 
 /// Writes `content` in pieces, flushing now and then; what the file holds afterwards.
-fn written(fs: &dyn FileSystem, path: &Path, mode: OpenMode, content: &[u8], piece: usize) -> Vec<u8> {
+fn written(
+    fs: &dyn FileSystem,
+    path: &Path,
+    mode: OpenMode,
+    content: &[u8],
+    piece: usize,
+) -> Vec<u8> {
     let mut writer = BufferedWriter::new(fs.open(path, mode).unwrap(), 0, 8192);
     for (index, piece) in content.chunks(piece).enumerate() {
         writer.append(piece).unwrap();
@@ -53,8 +61,8 @@ impl FileAround for FailsOnce {
     }
 }
 
-/// Went wrong: of a direct file, the bytes of the write that failed were forgotten, and with them that it had failed. What
-/// came next was written behind a hole.
+/// Went wrong: of a direct file, the bytes of the write that failed were forgotten, and with them
+/// that it had failed. What came next was written behind a hole.
 #[test]
 fn what_failed_once_fails_for_good() {
     let content: Vec<u8> = (0..30_000u32).map(|n| (n % 251) as u8).collect();

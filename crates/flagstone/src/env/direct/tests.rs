@@ -3,8 +3,11 @@ use super::*;
 #[test]
 fn bytes_stay_aligned_however_many_there_are() {
     let capacities = [0, 1, 4095, 4096, 4097, 100_000, MAPPED_AT_LEAST - 1, MAPPED_AT_LEAST + 1];
-    let ways: [fn(usize) -> AlignedBuffer; 2] = [AlignedBuffer::with_capacity, AlignedBuffer::of_its_own];
-    for (capacity, way) in capacities.into_iter().flat_map(|capacity| ways.map(|way| (capacity, way))) {
+    let ways: [fn(usize) -> AlignedBuffer; 2] =
+        [AlignedBuffer::with_capacity, AlignedBuffer::of_its_own];
+    for (capacity, way) in
+        capacities.into_iter().flat_map(|capacity| ways.map(|way| (capacity, way)))
+    {
         let mut buffer = way(capacity);
         let data: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
         let rest = buffer.fill_from(&data);
@@ -21,7 +24,8 @@ fn bytes_stay_aligned_however_many_there_are() {
 
 #[test]
 fn what_it_is_extended_by_is_zeros_whatever_it_held() {
-    let ways: [fn(usize) -> AlignedBuffer; 2] = [AlignedBuffer::with_capacity, AlignedBuffer::of_its_own];
+    let ways: [fn(usize) -> AlignedBuffer; 2] =
+        [AlignedBuffer::with_capacity, AlignedBuffer::of_its_own];
     for way in ways {
         let mut buffer = way(MAPPED_AT_LEAST);
         assert!(buffer.fill_from(&[9; 5000]).is_empty());

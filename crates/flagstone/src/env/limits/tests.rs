@@ -1,7 +1,8 @@
 use super::*;
 
 fn of(files: &[(&str, &str)]) -> Option<u64> {
-    let text = |path: &Path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| text);
+    let text =
+        |path: &Path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| text);
     limit(|path| text(path).map(ToString::to_string))
 }
 

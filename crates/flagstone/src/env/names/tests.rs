@@ -24,7 +24,8 @@ impl FileSystemAround for Failing {
     }
 }
 
-/// Once another's sync had failed, one's own succeeded, and a name made before was taken for durable.
+/// Once another's sync had failed, one's own succeeded, and a name made before was taken for
+/// durable.
 #[test]
 fn a_name_that_another_has_lost_is_not_durable() {
     let fs = Arc::new(Failing::default());

@@ -8,7 +8,8 @@ use super::{IoPriority, RateLimiter};
 use crate::base::Result;
 use crate::env::{Advice, File, Mapping};
 
-/// Who reads and writes: how urgent that is now, whether it is still worth waiting for, and whom to tell of the waiting.
+/// Who reads and writes: how urgent that is now, whether it is still worth waiting for, and whom to
+/// tell of the waiting.
 pub trait IoWatch: Send + Sync {
     /// How urgent a read or write is now that is usually of this urgency.
     fn priority(&self, usual: IoPriority) -> IoPriority;

@@ -1,7 +1,9 @@
-//! A limit on the bytes that background work reads and writes in a second, which several databases may share.
+//! A limit on the bytes that background work reads and writes in a second, which several databases
+//! may share.
 //!
-//! **Thread safety**: the policy is behind a mutex, which is held for as long as a look takes. Whoever has to wait sleeps, by the
-//! clock of the limiter's world, to the next period and looks again.
+//! **Thread safety**: the policy is behind a mutex, which is held for as long as a look takes.
+//! Whoever has to wait sleeps, by the clock of the limiter's world, to the next period and looks
+//! again.
 //!
 //! - `policy`: who is served when
 //! - `file`: a file that asks before it is written or read
@@ -35,7 +37,8 @@ pub enum RateLimiterMode {
     AllIo,
 }
 
-/// Whoever asks would wait for longer than an operator looks on; times of the clock do not overflow.
+/// Whoever asks would wait for longer than an operator looks on; times of the clock do not
+/// overflow.
 const REFILL_PERIOD_MAX_US: u64 = 3_600_000_000;
 
 /// How a [`RateLimiter`] limits; the defaults are RocksDB's `NewGenericRateLimiter`.
@@ -66,8 +69,8 @@ impl RateLimiterOptions {
     }
 }
 
-/// Limits the bytes that flushes and compactions, and calls that ask for it, read and write in a second: RocksDB's
-/// `RateLimiter`. Databases whose options hold the same one share it.
+/// Limits the bytes that flushes and compactions, and calls that ask for it, read and write in a
+/// second: RocksDB's `RateLimiter`. Databases whose options hold the same one share it.
 pub struct RateLimiter {
     policy: Mutex<Policy>,
     made: RateLimiterOptions,
@@ -92,14 +95,16 @@ impl RateLimiter {
     /// # Errors
     /// `InvalidArgument` for no bytes a second, or a period of no time or more than an hour.
     pub fn with_clock(options: RateLimiterOptions, clock: Arc<dyn Clock>) -> Result<Self> {
-        let RateLimiterOptions { bytes_per_second, refill_period_us, fairness, auto_tuned, .. } = options;
+        let RateLimiterOptions { bytes_per_second, refill_period_us, fairness, auto_tuned, .. } =
+            options;
         check_rate(bytes_per_second)?;
         if !(1..=REFILL_PERIOD_MAX_US).contains(&refill_period_us) {
             return Err(Error::invalid_argument(format!(
                 "a rate limiter's period takes 1 to {REFILL_PERIOD_MAX_US} microseconds, not {refill_period_us}"
             )));
         }
-        let policy = Policy::new(bytes_per_second, refill_period_us, fairness, auto_tuned, clock.now_us());
+        let policy =
+            Policy::new(bytes_per_second, refill_period_us, fairness, auto_tuned, clock.now_us());
         Ok(Self {
             policy: Mutex::new(policy),
             made: options,
@@ -155,7 +160,8 @@ impl RateLimiter {
         self.waited_us.load(Ordering::Relaxed)
     }
 
-    /// Waits until `bytes` may pass, or `is_over` says that there is nothing to wait for; the microseconds that it took.
+    /// Waits until `bytes` may pass, or `is_over` says that there is nothing to wait for; the
+    /// microseconds that it took.
     pub fn request(&self, bytes: u64, priority: IoPriority, is_over: impl Fn() -> bool) -> u64 {
         let begin = self.clock.now_us();
         let mut now = begin;

@@ -1,14 +1,19 @@
-//! Who may read or write how much, and when: a pure state machine over a clock that its caller reads.
+//! Who may read or write how much, and when: a pure state machine over a clock that its caller
+//! reads.
 //!
-//! 1. Time is cut into periods. Each brings as many bytes as the rate allows in it; what is left over is kept for one period.
-//! 2. A request takes from what is there. If that is not enough it queues up for the rest behind those of its priority.
-//! 3. When a period brings bytes the queues are served, the higher priority first; in one of `fairness` periods those below
-//!    the user's in the reverse order, so that the lowest never starves.
-//! 4. Self-tuned, the rate moves between a twentieth of its limit and the limit: every 100 periods it falls by 5% if fewer than
-//!    half of them ran dry, rises by 5% if more than 90% did, and goes to its least if none did.
+//! 1. Time is cut into periods. Each brings as many bytes as the rate allows in it; what is left
+//!    over is kept for one period.
+//! 2. A request takes from what is there. If that is not enough it queues up for the rest behind
+//!    those of its priority.
+//! 3. When a period brings bytes the queues are served, the higher priority first; in one of
+//!    `fairness` periods those below the user's in the reverse order, so that the lowest never
+//!    starves.
+//! 4. Self-tuned, the rate moves between a twentieth of its limit and the limit: every 100 periods
+//!    it falls by 5% if fewer than half of them ran dry, rises by 5% if more than 90% did, and goes
+//!    to its least if none did.
 //!
-//! In any time `t` no more passes than `rate * t` and two periods' bytes. The rules and numbers are RocksDB's
-//! (util/rate_limiter.cc), but for the turns of fairness, which it draws by lot.
+//! In any time `t` no more passes than `rate * t` and two periods' bytes. The rules and numbers are
+//! RocksDB's (util/rate_limiter.cc), but for the turns of fairness, which it draws by lot.
 
 use std::collections::VecDeque;
 
@@ -31,8 +36,10 @@ impl IoPriority {
 }
 
 /// Who is served first where it is not the turn of the others.
-const USUAL: [IoPriority; 4] = [IoPriority::User, IoPriority::High, IoPriority::Mid, IoPriority::Low];
-const TURNED: [IoPriority; 4] = [IoPriority::User, IoPriority::Low, IoPriority::Mid, IoPriority::High];
+const USUAL: [IoPriority; 4] =
+    [IoPriority::User, IoPriority::High, IoPriority::Mid, IoPriority::Low];
+const TURNED: [IoPriority; 4] =
+    [IoPriority::User, IoPriority::Low, IoPriority::Mid, IoPriority::High];
 
 /// Periods between two looks at the rate.
 const TUNE_PERIODS: u64 = 100;
@@ -63,7 +70,13 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    pub(super) fn new(limit: u64, period_us: u64, fairness: u64, is_tuned: bool, now_us: u64) -> Self {
+    pub(super) fn new(
+        limit: u64,
+        period_us: u64,
+        fairness: u64,
+        is_tuned: bool,
+        now_us: u64,
+    ) -> Self {
         Self {
             limit,
             rate: if is_tuned { (limit / 2).max(1) } else { limit },
@@ -93,7 +106,8 @@ impl Policy {
     /// Changes the limit.
     pub(super) fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
-        self.rate = if self.is_tuned { self.rate.clamp((limit / RANGE).max(1), limit) } else { limit };
+        self.rate =
+            if self.is_tuned { self.rate.clamp((limit / RANGE).max(1), limit) } else { limit };
         self.available = self.available.min(self.quota().saturating_mul(2));
     }
 
@@ -103,7 +117,12 @@ impl Policy {
     }
 
     /// Asks for `bytes`; `None` if they are granted.
-    pub(super) fn request(&mut self, now_us: u64, priority: IoPriority, bytes: u64) -> Option<Ticket> {
+    pub(super) fn request(
+        &mut self,
+        now_us: u64,
+        priority: IoPriority,
+        bytes: u64,
+    ) -> Option<Ticket> {
         self.advance(now_us);
         let at_once = bytes.min(self.available);
         self.available -= at_once;
@@ -141,8 +160,10 @@ impl Policy {
         self.next_refill_us += periods * self.period_us;
         self.tune(periods);
         let quota = self.quota();
-        self.available =
-            self.available.saturating_add(quota.saturating_mul(periods)).min(quota.saturating_mul(2));
+        self.available = self
+            .available
+            .saturating_add(quota.saturating_mul(periods))
+            .min(quota.saturating_mul(2));
         self.refills += 1;
         self.serve();
     }

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::*;
 use crate::env::rate_limiter::policy::Policy;
 
-/// Requests and periods, and who was served when. `1000` bytes a second in periods of 100 ms are 100 bytes a period.
+/// Requests and periods, and who was served when. `1000` bytes a second in periods of 100 ms are
+/// 100 bytes a period.
 fn play(fairness: u64, script: &str) -> String {
     let mut policy = Policy::new(1000, 100_000, fairness, false, 0);
     let (mut now, mut waiting, mut told) = (0, Vec::new(), String::new());
@@ -40,7 +41,10 @@ fn play(fairness: u64, script: &str) -> String {
 #[test]
 fn the_higher_priority_goes_first_and_each_in_the_order_of_its_coming() {
     assert_eq!(play(1000, "h60 h40 h1 +100"), "h60@0 h40@0 h1@100");
-    assert_eq!(play(1000, "l100 l50 m50 h60 u40 +100 +100"), "l100@0 h60@100 u40@100 l50@200 m50@200");
+    assert_eq!(
+        play(1000, "l100 l50 m50 h60 u40 +100 +100"),
+        "l100@0 h60@100 u40@100 l50@200 m50@200"
+    );
     assert_eq!(play(1000, "m100 m30 m40 m20 +50 +50"), "m100@0 m30@100 m40@100 m20@100");
 }
 
@@ -63,7 +67,8 @@ fn time_without_requests_is_saved_for_one_period_only() {
     assert_eq!(play(1000, "+10000 h200 h1 +100"), "h200@10000 h1@10100");
 }
 
-/// Whatever is asked for and when: no more passes than the rate and two periods allow, and what waits is served in the end.
+/// Whatever is asked for and when: no more passes than the rate and two periods allow, and what
+/// waits is served in the end.
 #[test]
 fn no_more_passes_than_is_allowed() {
     for seed in 0..200 {
@@ -138,7 +143,10 @@ fn a_limiter_makes_its_callers_wait_and_counts() {
     let limiter = RateLimiter::with_clock(RateLimiterOptions::new(1 << 20), clock.clone()).unwrap();
     let waited: u64 = (0..64).map(|_| limiter.request(64 << 10, IoPriority::High, || false)).sum();
     assert!((3_700_000..=4_000_000).contains(&waited), "4 MiB took {waited} us");
-    assert_eq!((limiter.bytes_through(IoPriority::High), limiter.requests(IoPriority::High)), (4 << 20, 64));
+    assert_eq!(
+        (limiter.bytes_through(IoPriority::High), limiter.requests(IoPriority::High)),
+        (4 << 20, 64)
+    );
     assert_eq!((limiter.waited_us(), limiter.bytes_through(IoPriority::Low)), (waited, 0));
 
     limiter.set_bytes_per_second(1 << 30).unwrap();
@@ -148,7 +156,8 @@ fn a_limiter_makes_its_callers_wait_and_counts() {
     assert!(limiter.set_bytes_per_second(0).is_err());
     for refill_period_us in [0, 3_600_000_001, u64::MAX] {
         assert!(
-            RateLimiter::new(RateLimiterOptions { refill_period_us, ..RateLimiterOptions::new(1) }).is_err()
+            RateLimiter::new(RateLimiterOptions { refill_period_us, ..RateLimiterOptions::new(1) })
+                .is_err()
         );
     }
 }

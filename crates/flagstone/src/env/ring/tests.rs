@@ -4,7 +4,8 @@ use super::super::os::OsFileSystem;
 use super::super::{File, FileSystem, OpenMode};
 use super::*;
 
-/// Each buffer began at a page, and was of whole pages: for a compressed block of 2 KiB three of them.
+/// Each buffer began at a page, and was of whole pages: for a compressed block of 2 KiB three of
+/// them.
 #[test]
 fn buffers_are_about_as_large_as_what_is_read() {
     let directory = tempfile::tempdir().unwrap();
@@ -22,7 +23,10 @@ fn buffers_are_about_as_large_as_what_is_read() {
         assert!(left.is_empty());
         let ring = RING.take().expect("it is kept for the next batch");
         let largest = ring.buffers.iter().map(AlignedBuffer::memory).max();
-        assert!(largest.is_some_and(|largest| largest <= most), "{largest:?} bytes for 2300 of {mode:?}");
+        assert!(
+            largest.is_some_and(|largest| largest <= most),
+            "{largest:?} bytes for 2300 of {mode:?}"
+        );
         RING.set(Some(ring));
     }
 }

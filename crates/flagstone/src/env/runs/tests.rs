@@ -4,10 +4,20 @@ use super::*;
 fn zeros_are_written_up_to_the_end_of_a_run() {
     let mut runs = PageRuns::default();
     assert_eq!(runs.wanted(&(0..100), PAGE_RUN), Some(0..PAGE_RUN));
-    assert_eq!(runs.wanted(&(PAGE_RUN - 1..PAGE_RUN + 1), PAGE_RUN), Some(PAGE_RUN - 1..2 * PAGE_RUN));
+    assert_eq!(
+        runs.wanted(&(PAGE_RUN - 1..PAGE_RUN + 1), PAGE_RUN),
+        Some(PAGE_RUN - 1..2 * PAGE_RUN)
+    );
     runs.note_sync(5);
-    assert_eq!(runs.wanted(&(PAGE_RUN..PAGE_RUN + 9), PAGE_RUN), None, "who syncs once syncs again");
-    assert_eq!(runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9), PAGE_RUN), Some(PAGE_RUN + 5..2 * PAGE_RUN));
+    assert_eq!(
+        runs.wanted(&(PAGE_RUN..PAGE_RUN + 9), PAGE_RUN),
+        None,
+        "who syncs once syncs again"
+    );
+    assert_eq!(
+        runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9), PAGE_RUN),
+        Some(PAGE_RUN + 5..2 * PAGE_RUN)
+    );
 }
 
 #[test]
@@ -18,7 +28,11 @@ fn runs_are_as_long_as_what_is_appended_has_use_for() {
     };
     let runs = [1, 4, 9, 17, 36, 65, 127].map(|kib| run(kib, 8).unwrap());
     assert_eq!(runs, [32, 32, 32, 64, 128, 128, 128]);
-    assert_eq!([128, 1 << 20].map(|kib| run(kib, 8)), [None, None], "they make large pages by themselves");
+    assert_eq!(
+        [128, 1 << 20].map(|kib| run(kib, 8)),
+        [None, None],
+        "they make large pages by themselves"
+    );
     let little = [(4, 0), (36, 0), (36, 1)].map(|(kib, mib)| run(kib, mib));
     assert_eq!(little, [Some(32), None, Some(128)], "in a small file little goes ahead");
 }

@@ -1,4 +1,5 @@
-//! Who is next: the members that wait for a thread, and those that want to be asked after a while. Plain data.
+//! Who is next: the members that wait for a thread, and those that want to be asked after a while.
+//! Plain data.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,7 +89,9 @@ impl Line {
 
     /// Puts a member into the line; whether it was not there, and may be.
     pub(super) fn announce(&mut self, id: MemberId, role: Role) -> bool {
-        let Some(known) = self.members.get_mut(&id).filter(|known| !known.is_leaving) else { return false };
+        let Some(known) = self.members.get_mut(&id).filter(|known| !known.is_leaving) else {
+            return false;
+        };
         match known.places[role as usize] {
             Place::InLine => return false,
             // It may have more jobs by now.
@@ -142,7 +145,8 @@ impl Line {
         None
     }
 
-    /// The job of the first in line, unless enough threads work for it: then it is blocked, and another the first.
+    /// The job of the first in line, unless enough threads work for it: then it is blocked, and
+    /// another the first.
     fn take_first(&mut self, role: Role) -> Option<Job> {
         let id = self.waiting[role as usize].pop_front()?;
         let known = self.members.get_mut(&id).expect("who leaves is taken out of the lines");
@@ -156,8 +160,15 @@ impl Line {
         Some(Job { id, role, member: known.member.clone() })
     }
 
-    /// A job has ended. Which roles of its member have gone into the line: its own, if there may be more, and what was blocked.
-    pub(super) fn put_back(&mut self, id: MemberId, role: Role, next: Next, now: u64) -> [Option<Role>; 2] {
+    /// A job has ended. Which roles of its member have gone into the line: its own, if there may be
+    /// more, and what was blocked.
+    pub(super) fn put_back(
+        &mut self,
+        id: MemberId,
+        role: Role,
+        next: Next,
+        now: u64,
+    ) -> [Option<Role>; 2] {
         let known = self.members.get_mut(&id).expect("it stays until nobody works for it");
         known.running[role as usize] -= 1;
         known.note_running();
@@ -189,7 +200,9 @@ impl Line {
         let Some(known) = self.members.get_mut(&id) else { return };
         known.is_leaving = true;
         for role in Role::ALL {
-            if let Place::Resting(due) = std::mem::replace(&mut known.places[role as usize], Place::None) {
+            if let Place::Resting(due) =
+                std::mem::replace(&mut known.places[role as usize], Place::None)
+            {
                 self.rings[role as usize].remove(&(due, id));
             }
             self.waiting[role as usize].retain(|waiting| *waiting != id);

@@ -1,21 +1,22 @@
 //! Threads for the background work of one database, or of many that share them.
 //!
-//! 1. A database joins as a [`Member`], and from then on announces that there may be work of a [`Role`].
-//! 2. That puts it into the line of the role. A thread takes the first in the line, and asks it to look: it does one piece
-//!    of work, or finds that there is none ([`Next`]).
-//! 3. Whoever did something goes to the end of the line, behind the others; whoever did not is asked again when it announces
-//!    something, or after a while.
-//! 4. Threads for flushes do nothing else. Those for compactions take from the line of flushes first, what is more there
-//!    than threads for flushes are idle. A flush never waits for a compaction: where a member has all its jobs, one that
-//!    compacts pauses.
+//! 1. A database joins as a [`Member`], and from then on announces that there may be work of a
+//!    [`Role`].
+//! 2. That puts it into the line of the role. A thread takes the first in the line, and asks it to
+//!    look: it does one piece of work, or finds that there is none ([`Next`]).
+//! 3. Whoever did something goes to the end of the line, behind the others; whoever did not is
+//!    asked again when it announces something, or after a while.
+//! 4. Threads for flushes do nothing else. Those for compactions take from the line of flushes
+//!    first, what is more there than threads for flushes are idle. A flush never waits for a
+//!    compaction: where a member has all its jobs, one that compacts pauses.
 //! 5. A database leaves: it is taken out of the lines, and what runs for it is waited for.
 //!
-//! **Thread safety.** The lines are behind one lock, held for a look, under which no member works. It may be taken under any of
-//! the engine's locks.
+//! **Thread safety.** The lines are behind one lock, held for a look, under which no member works.
+//! It may be taken under any of the engine's locks.
 //!
-//! **Invariants.** Of a member and a role at most one entry is in a line; but several threads may work for it, up to
-//! [`Member::jobs_at_most`]. What is announced while somebody looks is looked for
-//! again. For every entry in a line a thread is awake, or all are busy.
+//! **Invariants.** Of a member and a role at most one entry is in a line; but several threads may
+//! work for it, up to [`Member::jobs_at_most`]. What is announced while somebody looks is looked
+//! for again. For every entry in a line a thread is awake, or all are busy.
 //!
 //! - `line`: who is next
 //! - `seats`: compactions pause for flushes
@@ -92,8 +93,8 @@ pub struct JobLimits {
 }
 
 impl JobLimits {
-    /// So many jobs of either kind. A flush that comes when compactions have all of them begins at once: one of the compactions
-    /// pauses for it ([`Seats`]). A single one runs beside a flush.
+    /// So many jobs of either kind. A flush that comes when compactions have all of them begins at
+    /// once: one of the compactions pauses for it ([`Seats`]). A single one runs beside a flush.
     pub fn together(jobs: usize) -> Self {
         let together = jobs.max(2);
         Self { by_role: [together, jobs.max(1)], together }
@@ -112,8 +113,8 @@ pub struct BackgroundThreadsOptions {
     pub flush_threads: usize,
     /// Threads for compactions (`LOW`), which help with flushes; at least one.
     pub compaction_threads: usize,
-    /// How far long work gives way to others that want the processor, while nobody sleeps for it; counts in place of the
-    /// databases' `background_niceness`.
+    /// How far long work gives way to others that want the processor, while nobody sleeps for it;
+    /// counts in place of the databases' `background_niceness`.
     pub niceness: i32,
 }
 
@@ -127,11 +128,13 @@ impl Default for BackgroundThreadsOptions {
     }
 }
 
-/// Threads that flush and compact for all databases whose options hold them: RocksDB's `Env::SetBackgroundThreads`.
+/// Threads that flush and compact for all databases whose options hold them: RocksDB's
+/// `Env::SetBackgroundThreads`.
 ///
-/// No database gets a second job while another waits for its first: each is served in turn, and waits for no longer than the jobs
-/// take that run. Flushes do not wait for compactions. The threads start when the first database is opened, and end when the last
-/// that has these options is gone, and the options are.
+/// No database gets a second job while another waits for its first: each is served in turn, and
+/// waits for no longer than the jobs take that run. Flushes do not wait for compactions. The
+/// threads start when the first database is opened, and end when the last that has these options is
+/// gone, and the options are.
 pub struct BackgroundThreads {
     shared: Arc<Shared>,
     spawner: Arc<dyn Spawn>,
@@ -150,7 +153,8 @@ struct Started {
 struct Shared {
     clock: Arc<dyn Clock>,
     niceness: i32,
-    /// Who waits for what any of the threads does: one that is busy may be the one that another member waits for.
+    /// Who waits for what any of the threads does: one that is busy may be the one that another
+    /// member waits for.
     sleepers: Sleepers,
     state: Mutex<State>,
     /// By role: there is something in the line.
@@ -170,7 +174,8 @@ impl BackgroundThreads {
     /// Threads of the operating system.
     ///
     /// # Errors
-    /// `InvalidArgument` for no threads, more than 1024 of a kind, or a niceness that is not from 0 to 19.
+    /// `InvalidArgument` for no threads, more than 1024 of a kind, or a niceness that is not from 0
+    /// to 19.
     pub fn new(options: BackgroundThreadsOptions) -> Result<Self> {
         Self::with_env(options, &Env::default())
     }
@@ -209,7 +214,8 @@ impl BackgroundThreads {
         }
     }
 
-    /// A new member, whose work is looked for from now on; the threads that are missing are started.
+    /// A new member, whose work is looked for from now on; the threads that are missing are
+    /// started.
     ///
     /// # Errors
     /// `IoError` if the system has no thread left; it is no member then.
@@ -231,11 +237,14 @@ impl BackgroundThreads {
             return Ok(());
         }
         for role in Role::ALL {
-            started.wanted[role as usize] = started.wanted[role as usize].max(counts[role as usize]);
+            started.wanted[role as usize] =
+                started.wanted[role as usize].max(counts[role as usize]);
             while started.running[role as usize] < started.wanted[role as usize] {
                 let number = started.running.iter().sum::<usize>();
-                let name =
-                    format!("flagstone-{}{number}", if role == Role::Flush { "flush" } else { "compact" });
+                let name = format!(
+                    "flagstone-{}{number}",
+                    if role == Role::Flush { "flush" } else { "compact" }
+                );
                 let shared = self.shared.clone();
                 let work = Box::new(move || shared.work_until_ended(role));
                 // Until it has looked for work it is as good as idle.
@@ -258,8 +267,8 @@ impl BackgroundThreads {
         }
     }
 
-    /// Nothing more is done for this member when the call returns. It must hold no lock that its work needs, and not be called by
-    /// that work.
+    /// Nothing more is done for this member when the call returns. It must hold no lock that its
+    /// work needs, and not be called by that work.
     pub(crate) fn leave(&self, id: MemberId) {
         let _asleep = self.shared.sleepers.enter();
         let mut state = self.shared.state.lock();
@@ -349,8 +358,9 @@ impl Shared {
         }
     }
 
-    /// Waits for work or for the time to look; how late it is then at least, in the clock's microseconds. The clock of a
-    /// simulated world may stand still: what was waited for is due all the same.
+    /// Waits for work or for the time to look; how late it is then at least, in the clock's
+    /// microseconds. The clock of a simulated world may stand still: what was waited for is due all
+    /// the same.
     fn wait(&self, state: &mut MutexGuard<'_, State>, role: Role) -> u64 {
         let kind = role as usize;
         let ring = state.line.next_ring(role);

@@ -1,13 +1,15 @@
 //! Threads that read what is not in memory, for those who must not wait.
 //!
-//! 1. Work is queued; a thread is started for it unless one is idle or there are as many as may be. Threads stay until the
-//!    pool is dropped.
-//! 2. What came of it is put into a slot that the waiting future shares, and its task is woken, without any lock.
-//! 3. A future that is dropped marks its slot: work that was not begun is then left out, and what was read is dropped.
+//! 1. Work is queued; a thread is started for it unless one is idle or there are as many as may be.
+//!    Threads stay until the pool is dropped.
+//! 2. What came of it is put into a slot that the waiting future shares, and its task is woken,
+//!    without any lock.
+//! 3. A future that is dropped marks its slot: work that was not begun is then left out, and what
+//!    was read is dropped.
 //!
-//! **Invariants.** Queued work owns what it reads from, so a pool is dropped only when none is queued. A slot is filled for
-//! every piece of work that was queued, also if that panics. No thread is waited for: it may be the one that wakes the task
-//! that drops the pool.
+//! **Invariants.** Queued work owns what it reads from, so a pool is dropped only when none is
+//! queued. A slot is filled for every piece of work that was queued, also if that panics. No thread
+//! is waited for: it may be the one that wakes the task that drops the pool.
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -1,9 +1,12 @@
-//! Compactions pause while flushes have their turn, so that no more jobs work at a time than a database may have.
+//! Compactions pause while flushes have their turn, so that no more jobs work at a time than a
+//! database may have.
 //!
-//! All of these may be compactions: a database that kept one for flushes would leave a processor idle most of the time, while
-//! writers wait for compactions. A flush cannot wait until a compaction has ended, so it begins at once, and a compaction pauses
-//! at its next entry for as long as the flush works. A flush that works waits for no compaction, so each pause ends. What an
-//! application is told of a flush, and what a flush waits for another one, is no work: it keeps no compaction waiting by itself.
+//! All of these may be compactions: a database that kept one for flushes would leave a processor
+//! idle most of the time, while writers wait for compactions. A flush cannot wait until a
+//! compaction has ended, so it begins at once, and a compaction pauses at its next entry for as
+//! long as the flush works. A flush that works waits for no compaction, so each pause ends. What an
+//! application is told of a flush, and what a flush waits for another one, is no work: it keeps no
+//! compaction waiting by itself.
 
 use crate::base::Sometimes;
 use crate::base::sync::{AtomicUsize, Condvar, Mutex, Ordering};
@@ -27,7 +30,8 @@ struct Pauses {
     flushing: usize,
     /// Compactions that have ever paused,
     came: u64,
-    /// and those of them that may go on, in the order in which they came: whatever is asked for before they wake.
+    /// and those of them that may go on, in the order in which they came: whatever is asked for
+    /// before they wake.
     released: u64,
 }
 
@@ -102,7 +106,8 @@ impl Pauses {
         (self.came - self.released) as usize
     }
 
-    /// How many compactions are to pause. Where fewer jobs may run than before, those that run go on, but for flushes.
+    /// How many compactions are to pause. Where fewer jobs may run than before, those that run go
+    /// on, but for flushes.
     fn owed(&self) -> usize {
         let working = self.compactions.saturating_add(self.flushing);
         working.saturating_sub(self.together).min(self.flushing).min(self.compactions)

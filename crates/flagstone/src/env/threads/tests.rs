@@ -52,7 +52,8 @@ fn who_has_much_to_do_lets_others_go_first() {
     assert_eq!(take(&mut line, Compaction), Some((busy, Compaction)));
     assert_eq!([busy, other, third].map(|id| line.announce(id, Compaction)), [true; 3]);
     assert_eq!(line.put_back(busy, Compaction, Next::Again, 0), [None, None], "it is there");
-    let turns: Vec<_> = std::iter::from_fn(|| take(&mut line, Compaction)).map(|(id, _)| id).collect();
+    let turns: Vec<_> =
+        std::iter::from_fn(|| take(&mut line, Compaction)).map(|(id, _)| id).collect();
     assert_eq!(turns, [busy, other, third]);
     // It goes behind those that came while it was served.
     line.announce(other, Compaction);
@@ -74,14 +75,18 @@ fn flushes_and_compactions_may_have_limits_of_their_own() {
     assert_eq!(taken, [true, true, false, true, false]);
     // Who ends makes room for its own kind, and only for that.
     assert_eq!(line.put_back(id, Flush, Next::After(WAIT), 0), [Some(Flush), Some(Compaction)]);
-    assert_eq!(take(&mut line, Compaction).map(|(_, role)| role), Some(Flush), "a thread for either helps");
+    assert_eq!(
+        take(&mut line, Compaction).map(|(_, role)| role),
+        Some(Flush),
+        "a thread for either helps"
+    );
     assert_eq!(take(&mut line, Compaction), None);
     line.put_back(id, Compaction, Next::After(WAIT), 0);
     assert_eq!(take(&mut line, Compaction).map(|(_, role)| role), Some(Compaction));
 }
 
-/// Whoever was given more jobs while it had all of them got none of these before one of the former had ended: a compaction may
-/// take an hour.
+/// Whoever was given more jobs while it had all of them got none of these before one of the former
+/// had ended: a compaction may take an hour.
 #[test]
 fn who_may_have_more_jobs_has_them_at_once() {
     use Role::Compaction;
@@ -89,7 +94,10 @@ fn who_may_have_more_jobs_has_them_at_once() {
     let member = Waiting::new(JobLimits::together(1));
     let id = line.enter(member.clone());
     assert!(line.announce(id, Compaction) && take(&mut line, Compaction).is_some());
-    assert!(line.announce(id, Compaction) && take(&mut line, Compaction).is_none(), "it has its job");
+    assert!(
+        line.announce(id, Compaction) && take(&mut line, Compaction).is_none(),
+        "it has its job"
+    );
     assert!(!line.announce(id, Compaction));
     *member.most.lock() = JobLimits::together(2);
     assert!(line.announce(id, Compaction) && !line.announce(id, Compaction), "once");
@@ -171,7 +179,10 @@ fn who_has_nothing_to_do_is_asked_after_a_while() {
         take(&mut line, Flush).unwrap();
         line.put_back(id, Flush, Next::After(Duration::from_micros(rest)), 10);
     }
-    assert_eq!((line.next_ring(Flush), line.ring(Flush, 1009), line.len(Flush)), (Some(1010), 0, 0));
+    assert_eq!(
+        (line.next_ring(Flush), line.ring(Flush, 1009), line.len(Flush)),
+        (Some(1010), 0, 0)
+    );
     assert_eq!((line.ring(Flush, 1010), line.next_ring(Flush)), (1, Some(2010)));
     assert_eq!(take(&mut line, Flush), Some((two, Flush)));
     // What is announced meanwhile counts, and at once.
@@ -284,7 +295,8 @@ fn told<const N: usize>() -> ([Answered; N], Receiver<(usize, Role)>) {
         let (answer, answers) = channel();
         let looks = Mutex::new(looks.clone());
         let answers = Mutex::new(answers);
-        let told = Told { name, looks, answers, running: AtomicUsize::new(0), seats: Seats::default() };
+        let told =
+            Told { name, looks, answers, running: AtomicUsize::new(0), seats: Seats::default() };
         (Arc::new(told), answer)
     });
     (members, seen)

@@ -1,15 +1,18 @@
-//! Long work that gives way to others that want the processor, for as long as nobody sleeps until it is done.
+//! Long work that gives way to others that want the processor, for as long as nobody sleeps until
+//! it is done.
 //!
-//! A thread may lower its priority whenever it likes, and raise it again only with privileges. So the thread that has the work
-//! keeps its own, and the work is done in turns:
+//! A thread may lower its priority whenever it likes, and raise it again only with privileges. So
+//! the thread that has the work keeps its own, and the work is done in turns:
 //!
-//! 1. Nobody sleeps ([`Sleepers`]): a thread that has given way takes the turn, while the other waits for it.
-//! 2. Somebody falls asleep: the turn ends after the piece of work that is being done. The other thread takes the next one
-//!    itself.
+//! 1. Nobody sleeps ([`Sleepers`]): a thread that has given way takes the turn, while the other
+//!    waits for it.
+//! 2. Somebody falls asleep: the turn ends after the piece of work that is being done. The other
+//!    thread takes the next one itself.
 //! 3. Nobody has been asleep for [`PATIENCE`]: as in 1.
 //!
-//! **Invariants.** One of the two threads works at a time, and what one leaves the other finds. Between two turns no lock is
-//! held. A turn does at least one piece of work, so both kinds come to an end.
+//! **Invariants.** One of the two threads works at a time, and what one leaves the other finds.
+//! Between two turns no lock is held. A turn does at least one piece of work, so both kinds come to
+//! an end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -18,10 +21,12 @@ use super::super::{Clock, Spawn};
 use crate::base::sync::{AtomicUsize, Ordering};
 use crate::base::{Result, Sometimes};
 
-/// For so long nobody must have slept before work gives way again: who is held up hard sleeps often, and not without a break.
+/// For so long nobody must have slept before work gives way again: who is held up hard sleeps
+/// often, and not without a break.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Pieces of work between two looks at who sleeps and what time it is, while work does not give way.
+/// Pieces of work between two looks at who sleeps and what time it is, while work does not give
+/// way.
 const LOOK_INTERVAL: u32 = 16;
 
 /// How many threads sleep until work in the background has come further.
@@ -109,7 +114,8 @@ pub(crate) struct GivingWay<'a> {
 }
 
 impl GivingWay<'_> {
-    /// Has `work` take turns until it says that all is done, or fails; how many of them were prompt. It panics as the work does.
+    /// Has `work` take turns until it says that all is done, or fails; how many of them were
+    /// prompt. It panics as the work does.
     ///
     /// # Errors
     /// Those of the work.
@@ -142,9 +148,12 @@ impl GivingWay<'_> {
     ) -> Result<bool> {
         let mut outcome = None;
         let mut take = || {
-            outcome = Some(catch_unwind(AssertUnwindSafe(|| work(&mut Turn::Gentle(self.sleepers)))));
+            outcome =
+                Some(catch_unwind(AssertUnwindSafe(|| work(&mut Turn::Gentle(self.sleepers)))));
         };
         self.spawner.run_giving_way("flagstone-gentle", self.niceness, Box::new(&mut take));
-        outcome.expect("it is run before the call returns").unwrap_or_else(|panic| resume_unwind(panic))
+        outcome
+            .expect("it is run before the call returns")
+            .unwrap_or_else(|panic| resume_unwind(panic))
     }
 }

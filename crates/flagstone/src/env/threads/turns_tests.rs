@@ -42,7 +42,12 @@ impl Spawn for World {
 
 impl World {
     /// Does so many pieces of work, and says who did each; `before` is done before each of them.
-    fn do_all(&self, sleepers: &Sleepers, pieces: usize, mut before: impl FnMut(usize) + Send) -> String {
+    fn do_all(
+        &self,
+        sleepers: &Sleepers,
+        pieces: usize,
+        mut before: impl FnMut(usize) + Send,
+    ) -> String {
         let mut done = String::new();
         let way = GivingWay { spawner: self, clock: self, niceness: 7, sleepers };
         let turns = way.take_turns(|turn| {
@@ -65,12 +70,15 @@ impl World {
 #[test]
 fn work_gives_way_while_nobody_sleeps_for_it() {
     let (world, sleepers) = (World::default(), Sleepers::default());
-    assert_eq!(world.do_all(&sleepers, 100, |_| world.sleep(Duration::from_secs(1))), "g".repeat(100));
+    assert_eq!(
+        world.do_all(&sleepers, 100, |_| world.sleep(Duration::from_secs(1))),
+        "g".repeat(100)
+    );
     assert_eq!(*world.niceness.lock(), [7], "one turn");
 }
 
-/// A compaction that had given way was not to be hurried: writers who had to wait for it slept for as long as others kept
-/// the processor.
+/// A compaction that had given way was not to be hurried: writers who had to wait for it slept for
+/// as long as others kept the processor.
 #[test]
 fn work_does_not_give_way_from_the_moment_on_that_somebody_sleeps() {
     let (world, sleepers) = (World::default(), Sleepers::default());

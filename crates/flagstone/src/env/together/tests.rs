@@ -7,11 +7,16 @@ use super::super::{Env, FileSystem, OpenMode};
 use super::*;
 
 /// What came of each place, as text: its bytes, or the error.
-fn outcomes(places: &[Place<'_>], read: impl FnOnce(&mut dyn FnMut(usize, Result<&[u8]>))) -> Vec<String> {
+fn outcomes(
+    places: &[Place<'_>],
+    read: impl FnOnce(&mut dyn FnMut(usize, Result<&[u8]>)),
+) -> Vec<String> {
     let mut outcomes = vec![None; places.len()];
     read(&mut |at, bytes| {
         let text = match bytes {
-            Ok(bytes) => format!("{} bytes, {:x}", bytes.len(), crate::base::checksum::crc32c(bytes)),
+            Ok(bytes) => {
+                format!("{} bytes, {:x}", bytes.len(), crate::base::checksum::crc32c(bytes))
+            }
             Err(error) => format!("{error} (offset {:?})", error.offset()),
         };
         assert!(outcomes[at].replace(text).is_none(), "place {at} came twice");
@@ -42,7 +47,8 @@ fn all_ways_of_reading_give_the_same() {
             .map(|_| {
                 let file = &*files[random.usize(..files.len())];
                 // Some at and behind the end, some of no bytes, some too long to be shared.
-                let offset = random.choice([0, 4096, 8191, 699_000, 700_006, 700_007, 900_000]).unwrap();
+                let offset =
+                    random.choice([0, 4096, 8191, 699_000, 700_006, 700_007, 900_000]).unwrap();
                 let length = random.choice([0, 1, 100, 4096, 5000, 20_000, 400_000]).unwrap();
                 Place { file, offset: offset + random.u64(..2), length }
             })
@@ -51,7 +57,8 @@ fn all_ways_of_reading_give_the_same() {
             read_together(&places, &mut |at, bytes| take(at, bytes));
         });
         let all: Vec<usize> = (0..count).collect();
-        let alone = outcomes(&places, |take| one_by_one(&places, &all, &mut |at, bytes| take(at, bytes)));
+        let alone =
+            outcomes(&places, |take| one_by_one(&places, &all, &mut |at, bytes| take(at, bytes)));
         assert_eq!(together, alone);
         assert!(count < 64 || alone.iter().any(|outcome| outcome.contains("Bad file descriptor")));
     }

@@ -1,7 +1,8 @@
 //! Finding the previous visible key.
 //!
-//! Versions of a key come oldest first, so all that the snapshot sees are taken in turn, each replacing or adding to what
-//! the older ones amount to. A key with very many versions is looked at from its newest visible one instead.
+//! Versions of a key come oldest first, so all that the snapshot sees are taken in turn, each
+//! replacing or adding to what the older ones amount to. A key with very many versions is looked at
+//! from its newest visible one instead.
 
 use super::dead_run::DeadRun;
 use super::{DbIter, ValueAt, type_of};
@@ -64,8 +65,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         Ok(false)
     }
 
-    /// Takes the visible versions of the saved key from the oldest on, and leaves the key; whether there are any. Gives up
-    /// when there are too many.
+    /// Takes the visible versions of the saved key from the oldest on, and leaves the key; whether
+    /// there are any. Gives up when there are too many.
     fn gather(&mut self) -> Result<Option<bool>> {
         self.versions.start(false);
         let (mut taken, hidden_before) = (0, self.step.hidden);
@@ -80,7 +81,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 is_seen = true;
                 let value_type = type_of(&self.inner)?;
                 match value_type {
-                    ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
+                    ValueType::Deletion
+                    | ValueType::SingleDeletion
+                    | ValueType::DeletionWithTimestamp => {
                         self.versions.delete();
                     }
                     _ if self.is_covered(Towards::Earlier)? => {
@@ -111,8 +114,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
     }
 
-    /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves the key;
-    /// whether there is one.
+    /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves
+    /// the key; whether there is one.
     fn gather_from_newest(&mut self) -> Result<bool> {
         self.seek_key.set(&self.saved.key, self.settings.snapshot, ValueType::FOR_SEEK);
         self.inner.seek(self.seek_key.as_key());

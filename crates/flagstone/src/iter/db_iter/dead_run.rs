@@ -1,4 +1,5 @@
-//! Runs of deleted keys, which scans in both directions tell [`DeadRanges`](crate::iter::DeadRanges) of and leap over.
+//! Runs of deleted keys, which scans in both directions tell
+//! [`DeadRanges`](crate::iter::DeadRanges) of and leap over.
 
 use super::{DbIter, DbIterSettings};
 use crate::base::{InternalIterator, MAX_SEQUENCE_NUMBER, Sometimes, ValueType};
@@ -29,8 +30,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.settings.max_sequential_skips.max(1).saturating_mul(LONG_RUN)
     }
 
-    /// Counts the saved key, which is deleted. If it is time to, leaps from there to the end of the run, if one is known;
-    /// whether it did.
+    /// Counts the saved key, which is deleted. If it is time to, leaps from there to the end of the
+    /// run, if one is known; whether it did.
     #[inline]
     pub(super) fn leaps_in_run(&mut self, run: &mut DeadRun) -> bool {
         run.deleted += 1;
@@ -49,8 +50,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             self.step.run_start.extend_from_slice(&self.saved.key);
         }
         let DbIterSettings { dead_ranges, past, snapshot, .. } = &self.settings;
-        let Some(end) =
-            dead_ranges.as_ref().and_then(|ranges| ranges.end_of(&self.saved.key, towards, *past, *snapshot))
+        let Some(end) = dead_ranges
+            .as_ref()
+            .and_then(|ranges| ranges.end_of(&self.saved.key, towards, *past, *snapshot))
         else {
             return false;
         };
@@ -69,15 +71,22 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         true
     }
 
-    /// After a long run of deleted keys, tells where it was: up to, not including, the key shown, the bound, or else the last one
-    /// of them. Up to there the scan must have looked at everything.
+    /// After a long run of deleted keys, tells where it was: up to, not including, the key shown,
+    /// the bound, or else the last one of them. Up to there the scan must have looked at
+    /// everything.
     #[inline]
     pub(super) fn report_run(&self, run: &DeadRun, end: &[u8]) {
         if run.deleted < SHORT_RUN || run.deleted < self.long_run() {
             return;
         }
         if let Some(ranges) = &self.settings.dead_ranges {
-            ranges.report(&self.step.run_start, end, run.towards, self.settings.past, self.settings.snapshot);
+            ranges.report(
+                &self.step.run_start,
+                end,
+                run.towards,
+                self.settings.past,
+                self.settings.snapshot,
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Finding the next visible key.
 //!
-//! Versions of a key come newest first. The first one that the snapshot sees decides: a value is shown where it stands, a
-//! deletion hides the key, an operand starts to collect what it is to be merged with. The others are passed.
+//! Versions of a key come newest first. The first one that the snapshot sees decides: a value is
+//! shown where it stands, a deletion hides the key, an operand starts to collect what it is to be
+//! merged with. The others are passed.
 
 use super::dead_run::DeadRun;
 use super::{DbIter, ValueAt, type_of};
@@ -22,7 +23,8 @@ enum Step {
 }
 
 impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
-    /// Moves to the first visible key from the merged cursor's position on; if asked to, past the saved key.
+    /// Moves to the first visible key from the merged cursor's position on; if asked to, past the
+    /// saved key.
     pub(super) fn find_forward(&mut self, past_saved_key: bool) {
         self.valid = false;
         self.shown.on_entry = None;
@@ -44,7 +46,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 if passed > self.settings.max_sequential_skips {
                     self.seek_key.set(&self.saved.key, 0, ValueType::Deletion);
                     self.inner.seek(self.seek_key.as_key());
-                    // In the key's last place there may be deletions, from tables that were ingested.
+                    // In the key's last place there may be deletions, from tables that were
+                    // ingested.
                     while self.inner.valid() && self.on_saved_key() {
                         self.inner.next();
                     }
@@ -70,7 +73,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     if passed > self.settings.max_sequential_skips {
                         Sometimes::IteratorReseeked.reached();
                         let user_key = self.inner.key().user_key();
-                        let visible = if Mutant::ReseekTooFar.is_on() { 0 } else { self.settings.snapshot };
+                        let visible =
+                            if Mutant::ReseekTooFar.is_on() { 0 } else { self.settings.snapshot };
                         self.seek_key.set(user_key, visible, ValueType::FOR_SEEK);
                         self.inner.seek(self.seek_key.as_key());
                         passed = 0;
@@ -119,7 +123,11 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             ValueType::Merge => {
                 self.save_key();
                 self.collect()?;
-                Ok(if self.inner.valid() || self.inner.status().is_ok() { Step::Show } else { Step::Stop })
+                Ok(if self.inner.valid() || self.inner.status().is_ok() {
+                    Step::Show
+                } else {
+                    Step::Stop
+                })
             }
             value_type => {
                 self.shown.on_entry = Some(value_type);
@@ -137,7 +145,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         while self.inner.valid() && self.on_saved_key() {
             let value_type = type_of(&self.inner)?;
             match value_type {
-                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => break,
+                ValueType::Deletion
+                | ValueType::SingleDeletion
+                | ValueType::DeletionWithTimestamp => break,
                 _ if self.is_covered(Towards::Later)? => break,
                 ValueType::Merge => self.versions.push_operand(self.inner.value()),
                 _ => {

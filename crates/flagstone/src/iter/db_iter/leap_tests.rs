@@ -1,5 +1,6 @@
-//! Leaps over deleted keys, by random scans of random queues: whatever a scan leaps over, it shows what is there, and nothing
-//! else. Each scan is held to the list of writes; it learns from the scans before it, as those of one family do.
+//! Leaps over deleted keys, by random scans of random queues: whatever a scan leaps over, it shows
+//! what is there, and nothing else. Each scan is held to the list of writes; it learns from the
+//! scans before it, as those of one family do.
 
 use std::sync::Arc;
 
@@ -59,8 +60,9 @@ impl Queue {
         self.tell(set.as_deref());
         let key = InternalKeyBuf::new(&name(number), self.last, kind);
         let order = InternalKeyComparator::new(Comparator::Bytewise);
-        let at =
-            self.entries.partition_point(|(other, _)| order.compare(other.as_key(), key.as_key()).is_lt());
+        let at = self
+            .entries
+            .partition_point(|(other, _)| order.compare(other.as_key(), key.as_key()).is_lt());
         self.entries.insert(at, (key, self.last.to_string().into_bytes()));
     }
 
@@ -83,7 +85,11 @@ impl Queue {
             }
             4..7 => {
                 let until = (head + self.random.u32(1..20)).min(end);
-                let kind = if self.random.bool() { ValueType::Deletion } else { ValueType::SingleDeletion };
+                let kind = if self.random.bool() {
+                    ValueType::Deletion
+                } else {
+                    ValueType::SingleDeletion
+                };
                 (head..until).for_each(|number| self.write(number, kind));
                 self.ends.0 = until;
             }
@@ -137,25 +143,31 @@ impl Queue {
         // The newer writes in one source, the older ones in the other.
         let cut = self.random.u64(..=self.last);
         for (key, value) in &self.entries {
-            children[usize::from(key.as_key().sequence() <= cut)].push((key.clone(), value.clone()));
+            children[usize::from(key.as_key().sequence() <= cut)]
+                .push((key.clone(), value.clone()));
         }
         let children = children.map(|entries| VecIterator::new(order.clone(), entries)).into();
         let (older, newer): (Vec<_>, Vec<_>) =
             self.deleted.iter().cloned().partition(|range| range.sequence <= cut);
-        let sources = [newer, older].into_iter().enumerate().filter(|(_, ranges)| !ranges.is_empty());
-        let whole = |ranges| Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, ranges));
         let sources =
-            sources.map(|(at, ranges)| (at, TombstoneSource::One(whole(ranges).untruncated()))).collect();
+            [newer, older].into_iter().enumerate().filter(|(_, ranges)| !ranges.is_empty());
+        let whole =
+            |ranges| Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, ranges));
+        let sources = sources
+            .map(|(at, ranges)| (at, TombstoneSource::One(whole(ranges).untruncated())))
+            .collect();
         let view = TombstoneView::new(Comparator::Bytewise, settings.snapshot, sources);
         DbIter::new(settings, MergingIterator::new(order, children), view, NoBlobs)
     }
 
-    /// Scans forward or back from somewhere, to the end or turning round on the way, with leaps and without.
+    /// Scans forward or back from somewhere, to the end or turning round on the way, with leaps and
+    /// without.
     fn scan(&mut self, seed: u64) {
         // Mostly the present.
         let snapshot = self.last.saturating_sub([0, 0, 0, 1, 9][self.random.usize(..5)]);
-        let bound =
-            |random: &mut fastrand::Rng| (random.u8(..4) == 0).then(|| name(random.u32(..KEYS)).into());
+        let bound = |random: &mut fastrand::Rng| {
+            (random.u8(..4) == 0).then(|| name(random.u32(..KEYS)).into())
+        };
         let bounds = KeyBounds { lower: bound(&mut self.random), upper: bound(&mut self.random) };
         let settings = DbIterSettings {
             bounds: bounds.clone(),
@@ -165,7 +177,10 @@ impl Queue {
         let leaping = DbIterSettings { dead_ranges: Some(self.ranges.clone()), ..settings.clone() };
         let expected = self.visible(snapshot, &bounds);
         let (walk, target) = (self.random.u64(..), name(self.random.u32(..KEYS)));
-        let what = format!("seed {seed}, as of {snapshot} within {bounds:?} from {}", target.escape_ascii());
+        let what = format!(
+            "seed {seed}, as of {snapshot} within {bounds:?} from {}",
+            target.escape_ascii()
+        );
         let mut cursor = self.cursor(leaping);
         self.steps += follow(&mut cursor, &expected, &target, walk, &what);
         let mut cursor = self.cursor(settings);
@@ -205,7 +220,8 @@ fn follow(
     let turns = random.u8(..3) == 0;
     loop {
         cursor.status().unwrap();
-        let shown = cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().unwrap().to_vec()));
+        let shown =
+            cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().unwrap().to_vec()));
         let wanted = at.and_then(|at| expected.get(at));
         assert_eq!(shown.as_ref(), wanted, "{what}");
         let Some(position) = at.filter(|_| cursor.valid()) else { break };
@@ -235,10 +251,14 @@ fn scans_that_leap_show_what_others_show() {
         steps += queue.steps;
         steps_without += queue.steps_without;
     }
-    assert!(steps < steps_without * 9 / 10, "{steps} steps with leaps, {steps_without} without: they leap");
+    assert!(
+        steps < steps_without * 9 / 10,
+        "{steps} steps with leaps, {steps_without} without: they leap"
+    );
 }
 
-/// A queue whose head is far from the first key that it ever had, with a key that is left in the middle.
+/// A queue whose head is far from the first key that it ever had, with a key that is left in the
+/// middle.
 fn with_a_head_far_off() -> Queue {
     let mut queue = Queue::new(0);
     for number in 0..KEYS {
@@ -251,7 +271,11 @@ fn with_a_head_far_off() -> Queue {
 }
 
 /// The keys shown from the first or the last on, and the steps that it took.
-fn shown_and_steps(queue: &mut Queue, settings: DbIterSettings, back: bool) -> (Vec<Vec<u8>>, usize) {
+fn shown_and_steps(
+    queue: &mut Queue,
+    settings: DbIterSettings,
+    back: bool,
+) -> (Vec<Vec<u8>>, usize) {
     let mut cursor = queue.cursor(settings);
     let mut shown = Vec::new();
     if back {
@@ -266,8 +290,8 @@ fn shown_and_steps(queue: &mut Queue, settings: DbIterSettings, back: bool) -> (
     (shown, cursor.inner.children().iter().map(|child| child.steps).sum())
 }
 
-/// Two runs in one scan, each of which is told of by itself, and each of which is leapt over; within bounds, too, and as of a
-/// snapshot that is older than what was written since.
+/// Two runs in one scan, each of which is told of by itself, and each of which is leapt over;
+/// within bounds, too, and as of a snapshot that is older than what was written since.
 #[test]
 fn each_run_of_a_scan_is_learnt_and_leapt_over() {
     for back in [false, true] {
@@ -292,7 +316,11 @@ fn each_run_of_a_scan_is_learnt_and_leapt_over() {
         let settings = at(&queue, Some(KEYS / 2 + 10));
         let (shown, steps) = shown_and_steps(&mut queue, settings, back);
         all.retain(|key| *key < name(KEYS / 2 + 10));
-        assert_eq!((shown, steps < 40), (all.clone(), true), "{steps} steps within bounds, back: {back}");
+        assert_eq!(
+            (shown, steps < 40),
+            (all.clone(), true),
+            "{steps} steps within bounds, back: {back}"
+        );
         // What was deleted after the snapshot is there as of it.
         let before = DbIterSettings { snapshot: u64::from(KEYS), ..at(&queue, None) };
         assert_eq!(shown_and_steps(&mut queue, before, back).0.len(), KEYS as usize);

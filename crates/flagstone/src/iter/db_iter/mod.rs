@@ -2,9 +2,11 @@
 //!
 //! The cursor rests in one of two ways:
 //!
-//! 1. Moving forward over a plain entry, the merged cursor stays on that entry, which is pinned there: nothing is copied.
-//! 2. Otherwise (operands, or moving back) the key and what makes up its value are copied out. Moving forward the merged
-//!    cursor then stands behind what was used of the key; moving back, before all its versions.
+//! 1. Moving forward over a plain entry, the merged cursor stays on that entry, which is pinned
+//!    there: nothing is copied.
+//! 2. Otherwise (operands, or moving back) the key and what makes up its value are copied out.
+//!    Moving forward the merged cursor then stands behind what was used of the key; moving back,
+//!    before all its versions.
 //!
 //! - `forward`: finding the next visible key
 //! - `backward`: finding the previous one
@@ -29,8 +31,8 @@ use super::lookup::{Stored, locate_value};
 use super::tombstones::Towards;
 use super::{DeadRanges, HistoryEpoch, MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator, Mutant,
-    PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
+    Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
+    Mutant, PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
 };
 use versions::{Collected, Versions};
 
@@ -60,16 +62,20 @@ pub struct DbIterSettings {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// The keys to show.
     pub bounds: KeyBounds,
-    /// `prefix_same_as_start`: show only keys that have the prefix of the key sought. Total order and automatic prefix
-    /// mode leave it unset: they differ in which filters the tables ask, not in what is shown.
+    /// `prefix_same_as_start`: show only keys that have the prefix of the key sought. Total order
+    /// and automatic prefix mode leave it unset: they differ in which filters the tables ask, not
+    /// in what is shown.
     pub same_prefix: Option<PrefixExtractor>,
-    /// After so many hidden versions of a key in a row the cursor seeks past them instead of stepping.
+    /// After so many hidden versions of a key in a row the cursor seeks past them instead of
+    /// stepping.
     pub max_sequential_skips: usize,
-    /// Where scans of the family found nothing, if they may leap over that: it counts all keys and range tombstones.
+    /// Where scans of the family found nothing, if they may leap over that: it counts all keys and
+    /// range tombstones.
     pub dead_ranges: Option<Arc<DeadRanges>>,
     /// The past that is read: they know of one.
     pub past: HistoryEpoch,
-    /// After so many hidden entries without one to show a step fails with `Incomplete`; 0 for any number.
+    /// After so many hidden entries without one to show a step fails with `Incomplete`; 0 for any
+    /// number.
     pub max_skippable: u64,
 }
 
@@ -92,8 +98,9 @@ impl DbIterSettings {
 
 /// A cursor over the keys and values that one snapshot sees.
 ///
-/// Cheap when nothing hides anything: a step forward allocates nothing, and the value stays where the child holds it.
-/// Blobs are fetched and operands merged when the value is asked for, so a scan of keys never does either.
+/// Cheap when nothing hides anything: a step forward allocates nothing, and the value stays where
+/// the child holds it. Blobs are fetched and operands merged when the value is asked for, so a scan
+/// of keys never does either.
 pub struct DbIter<I, R> {
     settings: DbIterSettings,
     inner: MergingIterator<I>,
@@ -119,7 +126,8 @@ struct Shown {
     made_value: Bytes,
 }
 
-/// The key shown where the merged cursor does not stand on its entry; while moving, the key whose versions are passed.
+/// The key shown where the merged cursor does not stand on its entry; while moving, the key whose
+/// versions are passed.
 #[derive(Default)]
 struct SavedKey {
     key: Vec<u8>,
@@ -182,7 +190,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         &self.resolver
     }
 
-    /// Stands nowhere, and lets go of what a cursor that is kept for later need not hold; `rest` does so for a child.
+    /// Stands nowhere, and lets go of what a cursor that is kept for later need not hold; `rest`
+    /// does so for a child.
     pub fn rest(&mut self, rest: impl FnMut(&mut I)) {
         self.begin(true, None);
         self.shown.on_entry = None;
@@ -195,7 +204,10 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     /// Turns a cursor that rested to what another snapshot of the same sources sees.
     pub fn begin_anew(&mut self, snapshot: SequenceNumber, max_sequential_skips: usize) {
-        debug_assert!(!self.valid && self.tombstones.is_empty(), "tombstones are those of one snapshot");
+        debug_assert!(
+            !self.valid && self.tombstones.is_empty(),
+            "tombstones are those of one snapshot"
+        );
         self.settings.snapshot = snapshot;
         self.settings.max_sequential_skips = max_sequential_skips;
     }
@@ -291,11 +303,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.valid && self.order(self.key(), key).is_eq()
     }
 
-    /// The value, fetched or merged now if need be; the cursor must be valid, and stays so after an error. An entity
-    /// shows its default column.
+    /// The value, fetched or merged now if need be; the cursor must be valid, and stays so after an
+    /// error. An entity shows its default column.
     ///
     /// # Errors
-    /// `Corruption`, a refused merge, `InvalidArgument` for operands without an operator, or what the blob file says.
+    /// `Corruption`, a refused merge, `InvalidArgument` for operands without an operator, or what
+    /// the blob file says.
     #[inline]
     pub fn value(&mut self) -> Result<&[u8]> {
         assert!(self.valid, "value() needs a valid cursor");
@@ -341,8 +354,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             match locate_value(user_key, value_type, stored)? {
                 Stored::Inline(range) => return Ok(ValueAt::EntryPart(range.start, range.end)),
                 Stored::Blob => self.resolver.resolve_in_scan(user_key, stored, &|visit| {
-                    self.inner
-                        .upcoming(&mut |kind, value| kind != ValueType::BlobIndex as u8 || visit(value));
+                    self.inner.upcoming(&mut |kind, value| {
+                        kind != ValueType::BlobIndex as u8 || visit(value)
+                    });
                 })?,
             }
         } else {
@@ -356,9 +370,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         Ok(ValueAt::Made)
     }
 
-    /// Before a seek: forward or back, to stay in the prefix of `target` if there is one. All seeks up to the next beginning are
-    /// confined to that prefix then, and otherwise none is: not even when the scan ends with the prefix of its first key, for it
-    /// passes others before.
+    /// Before a seek: forward or back, to stay in the prefix of `target` if there is one. All seeks
+    /// up to the next beginning are confined to that prefix then, and otherwise none is: not even
+    /// when the scan ends with the prefix of its first key, for it passes others before.
     fn begin(&mut self, forward: bool, target: Option<&[u8]>) {
         self.valid = false;
         self.error = None;
@@ -402,10 +416,15 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     #[inline]
     fn is_below_bounds(&self, user_key: &[u8]) -> bool {
-        self.settings.bounds.lower.as_deref().is_some_and(|lower| self.order(user_key, lower).is_lt())
+        self.settings
+            .bounds
+            .lower
+            .as_deref()
+            .is_some_and(|lower| self.order(user_key, lower).is_lt())
     }
 
-    /// Whether a scan forward may have to stop before the last key: at the upper bound, or the end of a prefix.
+    /// Whether a scan forward may have to stop before the last key: at the upper bound, or the end
+    /// of a prefix.
     #[inline]
     fn is_limited(&self) -> bool {
         self.settings.bounds.upper.is_some() || self.prefix.is_some()
@@ -413,7 +432,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     #[inline]
     fn is_above_bounds(&self, user_key: &[u8]) -> bool {
-        let upper = self.settings.bounds.upper.as_deref().filter(|_| !Mutant::IgnoreUpperBound.is_on());
+        let upper =
+            self.settings.bounds.upper.as_deref().filter(|_| !Mutant::IgnoreUpperBound.is_on());
         upper.is_some_and(|upper| self.order(user_key, upper).is_ge())
     }
 
@@ -421,7 +441,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     #[inline]
     fn on_saved_key(&self) -> bool {
         match self.settings.comparator {
-            Comparator::Custom(_) => self.order(self.inner.key().user_key(), &self.saved.key).is_eq(),
+            Comparator::Custom(_) => {
+                self.order(self.inner.key().user_key(), &self.saved.key).is_eq()
+            }
             _ => {
                 self.inner.head().fingerprint == self.saved.fingerprint
                     && self.inner.key().user_key() == self.saved.key
@@ -499,8 +521,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 /// The type of the current entry of a valid cursor. Range tombstones do not lie among entries.
 #[inline]
 fn type_of<I: InternalIterator>(inner: &MergingIterator<I>) -> Result<ValueType> {
-    let known =
-        ValueType::from_byte(inner.head().packed as u8).filter(|&kind| kind != ValueType::RangeDeletion);
+    let known = ValueType::from_byte(inner.head().packed as u8)
+        .filter(|&kind| kind != ValueType::RangeDeletion);
     known.ok_or_else(|| {
         Error::corruption(format!("entry of a type that entries do not have: {:?}", inner.key()))
     })

@@ -1,4 +1,5 @@
-//! Scans as text: entries in, keys and values out. Random histories are in the compaction's model tests.
+//! Scans as text: entries in, keys and values out. Random histories are in the compaction's model
+//! tests.
 
 use std::sync::Arc;
 
@@ -27,7 +28,10 @@ impl ValueResolver for Blobs {
 }
 
 /// Sources are divided by `|`, newest first.
-fn cursor(sources: &str, change: impl FnOnce(&mut DbIterSettings)) -> (DbIter<VecIterator, Blobs>, Blobs) {
+fn cursor(
+    sources: &str,
+    change: impl FnOnce(&mut DbIterSettings),
+) -> (DbIter<VecIterator, Blobs>, Blobs) {
     let mut settings = DbIterSettings::new(Comparator::Bytewise, MAX_SEQUENCE_NUMBER);
     settings.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
     change(&mut settings);
@@ -54,7 +58,10 @@ fn shown(cursor: &mut DbIter<VecIterator, Blobs>) -> String {
 }
 
 /// From where the cursor stands to the end.
-fn rest(cursor: &mut DbIter<VecIterator, Blobs>, step: fn(&mut DbIter<VecIterator, Blobs>)) -> String {
+fn rest(
+    cursor: &mut DbIter<VecIterator, Blobs>,
+    step: fn(&mut DbIter<VecIterator, Blobs>),
+) -> String {
     let mut seen = Vec::new();
     while cursor.valid() {
         seen.push(shown(cursor));
@@ -64,7 +71,8 @@ fn rest(cursor: &mut DbIter<VecIterator, Blobs>, step: fn(&mut DbIter<VecIterato
     seen.join(" ")
 }
 
-/// The same pairs must come out in both directions, whether versions are stepped over or skipped by seeks.
+/// The same pairs must come out in both directions, whether versions are stepped over or skipped by
+/// seeks.
 #[track_caller]
 fn shows(sources: &str, snapshot: SequenceNumber, expected: &str) {
     for max_sequential_skips in [0, 1, 8] {
@@ -92,8 +100,8 @@ fn each_key_shows_its_newest_visible_version() {
     shows(sources, 1, "");
 }
 
-/// RocksDB takes tables in whose entries have the sequence number 0, deletions too. Whoever sought behind one of these came to it
-/// again, without an end.
+/// RocksDB takes tables in whose entries have the sequence number 0, deletions too. Whoever sought
+/// behind one of these came to it again, without an end.
 #[test]
 fn a_deletion_in_the_last_place_of_its_key_is_passed() {
     shows("a@9:PUT(9) b@8:PUT(8) | a@0:DEL | b@0:DEL c@0:PUT(0)", 9, "a=9 b=8 c=0");
@@ -131,7 +139,8 @@ fn a_covered_run_is_leapt_over() {
     assert!(steps < 20, "{steps} steps");
 }
 
-/// How many steps the entries were moved over while a cursor went to the last key (back), or else to the first.
+/// How many steps the entries were moved over while a cursor went to the last key (back), or else
+/// to the first.
 fn steps_to_the_end(entries: &str, ranges: &Arc<DeadRanges>, back: bool, expected: &str) -> usize {
     let (mut cursor, _) = cursor(entries, |settings| settings.dead_ranges = Some(ranges.clone()));
     if back {
@@ -179,11 +188,13 @@ fn a_run_of_deleted_keys_that_reaches_the_bound_ends_there() {
         assert!(!cursor.valid() && cursor.status().is_ok());
         ranges.write(MAX_SEQUENCE_NUMBER - 1, None);
     }
-    let end = ranges.end_of(b"k150", Towards::Earlier, HistoryEpoch::default(), MAX_SEQUENCE_NUMBER);
+    let end =
+        ranges.end_of(b"k150", Towards::Earlier, HistoryEpoch::default(), MAX_SEQUENCE_NUMBER);
     assert_eq!(end.as_deref(), Some(&b"c"[..]));
 }
 
-/// Keys that were added since a snapshot are none that are deleted: nobody could leap over them, and writes would watch them.
+/// Keys that were added since a snapshot are none that are deleted: nobody could leap over them,
+/// and writes would watch them.
 #[test]
 fn keys_that_a_snapshot_does_not_see_yet_are_no_run() {
     let added: Vec<_> = (100..300).map(|number| format!("k{number}@9:PUT()")).collect();
@@ -219,8 +230,7 @@ fn many_versions_of_a_key_are_leapt_over() {
 /// A scan back counted keys, however many entries of each it passed.
 #[test]
 fn hidden_entries_count_in_both_directions() {
-    let sources =
-        "a@1:PUT(1) k@9:DEL k@8:PUT(8) k@7:MERGE(7) k@6:PUT(6) k@5:DEL z@3:PUT(3) z@2:MERGE(2) z@1:PUT(1)";
+    let sources = "a@1:PUT(1) k@9:DEL k@8:PUT(8) k@7:MERGE(7) k@6:PUT(6) k@5:DEL z@3:PUT(3) z@2:MERGE(2) z@1:PUT(1)";
     // The five of `k`; of `z`, those under its newest value.
     for (limit, back_from) in [(4, None), (5, Some("a=1"))] {
         let (mut cursor, _) = cursor(sources, |settings| settings.max_skippable = limit);
@@ -242,17 +252,22 @@ fn hidden_entries_count_in_both_directions() {
 #[test]
 fn a_reverse_order_is_followed_throughout() {
     let order = InternalKeyComparator::new(Comparator::ReverseBytewise);
-    let entries =
-        parse_entries("e@2:PUT(e) d@5:PUT(d) d@2:DEL c@1:PUT(c) b@4:MERGE(2) b@3:MERGE(1) a@1:PUT(a)");
+    let entries = parse_entries(
+        "e@2:PUT(e) d@5:PUT(d) d@2:DEL c@1:PUT(c) b@4:MERGE(2) b@3:MERGE(1) a@1:PUT(a)",
+    );
     let ranges = vec![RangeTombstone { start: b"c".to_vec(), end: b"b".to_vec(), sequence: 9 }];
     let whole = Arc::new(FragmentedRangeTombstones::new(&order.user, ranges));
     let mut settings = DbIterSettings::new(order.user.clone(), 100);
     settings.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
     settings.bounds = KeyBounds { lower: Some(b"d"[..].into()), upper: Some(b"a"[..].into()) };
-    let view =
-        TombstoneView::new(order.user.clone(), 100, vec![(0, TombstoneSource::One(whole.untruncated()))]);
+    let view = TombstoneView::new(
+        order.user.clone(),
+        100,
+        vec![(0, TombstoneSource::One(whole.untruncated()))],
+    );
     let children = vec![VecIterator::new(order.clone(), entries)];
-    let mut cursor = DbIter::new(settings, MergingIterator::new(order, children), view, Blobs::default());
+    let mut cursor =
+        DbIter::new(settings, MergingIterator::new(order, children), view, Blobs::default());
     cursor.seek_to_first();
     assert_eq!(rest(&mut cursor, DbIter::next), "d=d b=1,2");
     cursor.seek_to_last();
@@ -346,8 +361,10 @@ fn a_failing_source_ends_the_scan_with_its_error() {
     for fails_at in 0..4 {
         for backward in [false, true] {
             let text = "a@2:MERGE(2) a@1:PUT(1) b@4:PUT(4) b@3:PUT(3)";
-            let children =
-                vec![VecIterator::parse(text).failing_after(fails_at), VecIterator::parse("c@1:PUT()")];
+            let children = vec![
+                VecIterator::parse(text).failing_after(fails_at),
+                VecIterator::parse("c@1:PUT()"),
+            ];
             let mut settings = DbIterSettings::new(Comparator::Bytewise, 9);
             settings.max_sequential_skips = fails_at % 2;
             let view = TombstoneView::new(Comparator::Bytewise, 0, Vec::new());
@@ -366,17 +383,21 @@ fn a_failing_source_ends_the_scan_with_its_error() {
     }
 }
 
-/// A scan went round in circles: having passed many of these it sought the first version that it sees, which was among them.
+/// A scan went round in circles: having passed many of these it sought the first version that it
+/// sees, which was among them.
 #[test]
 fn range_tombstones_among_the_entries_are_damage() {
     for max_sequential_skips in [0, 8] {
         for backward in [false, true] {
             let order = InternalKeyComparator::new(Comparator::Bytewise);
-            let strange = |at| (InternalKeyBuf::new(b"a", at, ValueType::RangeDeletion), Vec::new());
+            let strange =
+                |at| (InternalKeyBuf::new(b"a", at, ValueType::RangeDeletion), Vec::new());
             let entries = (1..=12).rev().map(strange).chain(parse_entries("b@1:PUT(1)")).collect();
             let inner = MergingIterator::new(order.clone(), vec![VecIterator::new(order, entries)]);
-            let settings =
-                DbIterSettings { max_sequential_skips, ..DbIterSettings::new(Comparator::Bytewise, 100) };
+            let settings = DbIterSettings {
+                max_sequential_skips,
+                ..DbIterSettings::new(Comparator::Bytewise, 100)
+            };
             let view = TombstoneView::new(Comparator::Bytewise, 0, Vec::new());
             let mut cursor = DbIter::new(settings, inner, view, Blobs::default());
             if backward {

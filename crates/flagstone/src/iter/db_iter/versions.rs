@@ -13,7 +13,8 @@ pub(super) struct Versions {
     base_value: Vec<u8>,
     /// The base's value where it lies, in place of a copy of it.
     pinned: Option<PinnedValue>,
-    /// The operands one after another, in the order in which the scan met them, and where each ends.
+    /// The operands one after another, in the order in which the scan met them, and where each
+    /// ends.
     operands: Vec<u8>,
     ends: Vec<usize>,
     newest_first: bool,
@@ -119,6 +120,7 @@ impl Versions {
         if self.newest_first {
             operands.reverse();
         }
-        merge_over(user_key, base, &operands, operator, resolver).map(|merged| Collected::Made(merged.into()))
+        merge_over(user_key, base, &operands, operator, resolver)
+            .map(|merged| Collected::Made(merged.into()))
     }
 }

@@ -5,7 +5,9 @@ use super::*;
 const NOW: HistoryEpoch = HistoryEpoch(0);
 
 fn known(ranges: &DeadRanges, key: &str, snapshot: SequenceNumber) -> Option<String> {
-    ranges.end_of(key.as_bytes(), Towards::Later, NOW, snapshot).map(|end| String::from_utf8(end).unwrap())
+    ranges
+        .end_of(key.as_bytes(), Towards::Later, NOW, snapshot)
+        .map(|end| String::from_utf8(end).unwrap())
 }
 
 #[test]
@@ -57,8 +59,8 @@ fn scans_back_learn_for_themselves_and_keep_what_lies_above_a_key() {
     assert_eq!((back("e", 10), back("d", 10)), (None, None));
 }
 
-/// A scan of the former super version may go on for long: what it finds says nothing about the new one, nor may it leap by
-/// what others have found there.
+/// A scan of the former super version may go on for long: what it finds says nothing about the new
+/// one, nor may it leap by what others have found there.
 #[test]
 fn what_is_known_is_of_one_past() {
     let ranges = DeadRanges::new(Comparator::Bytewise);
@@ -76,7 +78,10 @@ fn what_is_known_is_of_one_past() {
     ranges.write(9, None);
     report(NOW);
     report(new);
-    assert!(end(NOW).is_none() && end(new).is_none(), "what the former past reported is no candidate");
+    assert!(
+        end(NOW).is_none() && end(new).is_none(),
+        "what the former past reported is no candidate"
+    );
     ranges.write(9, None);
     report(new);
     assert!(end(NOW).is_none() && end(new).is_some());
@@ -98,7 +103,8 @@ fn course_from(key: u8, towards: Towards) -> Box<dyn Iterator<Item = u8>> {
     }
 }
 
-/// Writes that are published late, scans as of any number, ranges that overlap: whatever is leapt over is empty.
+/// Writes that are published late, scans as of any number, ranges that overlap: whatever is leapt
+/// over is empty.
 #[test]
 fn nothing_that_is_there_is_leapt_over() {
     let mut leaps = [0; 2];
@@ -131,7 +137,8 @@ fn nothing_that_is_there_is_leapt_over() {
                     let Some(end) = ranges.end_of(&[key], towards, NOW, snapshot) else { continue };
                     leaps[towards as usize] += 1;
                     assert_ne!(end, [key]);
-                    let mut leapt = course_from(key, towards).take_while(|key| [*key][..] != end[..]);
+                    let mut leapt =
+                        course_from(key, towards).take_while(|key| [*key][..] != end[..]);
                     let there = leapt.find(|key| is_there(&history, *key, snapshot));
                     assert_eq!(there, None, "seed {seed}, as of {snapshot}");
                 }

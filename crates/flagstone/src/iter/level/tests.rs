@@ -37,7 +37,8 @@ impl FileOpener for Files {
 fn level(files: &[(&str, &str, &str)]) -> (Files, Arc<AtomicUsize>) {
     let opened = Arc::new(AtomicUsize::new(0));
     let make = |&(smallest, largest, entries): &(&str, &str, &str)| {
-        let end = InternalKeyBuf::new(largest.as_bytes(), MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+        let end =
+            InternalKeyBuf::new(largest.as_bytes(), MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
         let cursor = (entries != "-").then(|| VecIterator::parse(entries));
         (InternalKeyBuf::new(smallest.as_bytes(), 9, ValueType::RangeDeletion), end, cursor)
     };
@@ -106,7 +107,8 @@ fn a_seek_within_a_prefix_opens_no_file_beyond_it() {
         ("f1", "z", "f1@1:PUT()"),
     ];
     let (files, opened) = level(&files);
-    let mut cursor = concat(files, KeyBounds::default()).with_prefixes(Some(PrefixExtractor::FixedPrefix(1)));
+    let mut cursor =
+        concat(files, KeyBounds::default()).with_prefixes(Some(PrefixExtractor::FixedPrefix(1)));
     let mut check = |target: &str, after: &str, before: &str, count: usize| {
         let target = InternalKeyBuf::new(target.as_bytes(), 1, ValueType::Value);
         opened.store(0, Ordering::Relaxed);

@@ -90,7 +90,10 @@ fn operands_need_an_operator_and_short_values_are_corrupt() {
         [(ValueType::ValuePreferredSeqno, &b"1234567"[..]), (ValueType::WideColumnEntity, b"\x01")]
     {
         assert!(
-            Outcome::Found(kind, value).resolve(b"k", None, &UpperCaseBlobs).unwrap_err().is_corruption()
+            Outcome::Found(kind, value)
+                .resolve(b"k", None, &UpperCaseBlobs)
+                .unwrap_err()
+                .is_corruption()
         );
     }
 }

@@ -83,8 +83,10 @@ fn every_walk_follows_the_sorted_union() {
         let mut at: Option<usize> = None;
         for _ in 0..40 {
             let target = entry_key(&[b'a' + random.u8(..5)], random.u64(..6));
-            let before = |key: &InternalKeyBuf| comparator.compare(key.as_key(), target.as_key()).is_lt();
-            let not_after = |key: &InternalKeyBuf| comparator.compare(key.as_key(), target.as_key()).is_le();
+            let before =
+                |key: &InternalKeyBuf| comparator.compare(key.as_key(), target.as_key()).is_lt();
+            let not_after =
+                |key: &InternalKeyBuf| comparator.compare(key.as_key(), target.as_key()).is_le();
             match (random.u8(..12), at) {
                 (0, _) => {
                     cursor.seek_to_first();

@@ -70,7 +70,8 @@ impl LevelTombstones for Unreadable {
     }
 }
 
-/// The failed question had left an answer for all keys, "nothing is deleted", and the next seek of the iterator took it.
+/// The failed question had left an answer for all keys, "nothing is deleted", and the next seek of
+/// the iterator took it.
 #[test]
 fn what_could_not_be_read_is_asked_for_again() {
     let whole = vec![RangeTombstone { start: b"a".to_vec(), end: b"z".to_vec(), sequence: 9 }];
@@ -104,11 +105,13 @@ fn a_scan_is_answered_like_single_questions() {
                 sources.push((child, TombstoneSource::One(whole)));
                 continue;
             }
-            let mut ends: Vec<_> = (0..2 * random.usize(1..4)).map(|_| random_key(&mut random)).collect();
+            let mut ends: Vec<_> =
+                (0..2 * random.usize(1..4)).map(|_| random_key(&mut random)).collect();
             ends.sort_by(|a, b| order.compare(a.as_key(), b.as_key()));
             ends.dedup();
             let files = ends.chunks_exact(2).map(|pair| {
-                let cut = random_tombstones(&mut random).truncated(pair[0].as_key(), pair[1].as_key());
+                let cut =
+                    random_tombstones(&mut random).truncated(pair[0].as_key(), pair[1].as_key());
                 let kept = (random.u8(..3) > 0).then_some(cut);
                 all.extend(kept.clone());
                 (pair[0].clone(), pair[1].clone(), kept)
@@ -131,7 +134,8 @@ fn a_scan_is_answered_like_single_questions() {
                 Towards::Earlier => at.saturating_sub(random.usize(..3)),
             };
             let key = keys[at].as_key();
-            let expected = all.iter().map(|one| one.covering_sequence(key, snapshot)).max().unwrap_or(0);
+            let expected =
+                all.iter().map(|one| one.covering_sequence(key, snapshot)).max().unwrap_or(0);
             assert_eq!(view.covering(key, towards).unwrap(), expected, "{key:?} at {snapshot}");
         }
     }

@@ -4,7 +4,10 @@ use crate::base::{Temperature, UniqueId, ValueType};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits.chunks(2).map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap()).collect()
+    digits
+        .chunks(2)
+        .map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap())
+        .collect()
 }
 
 fn encoded(edit: &VersionEdit) -> Vec<u8> {
@@ -88,14 +91,22 @@ fn full() -> VersionEdit {
             path_id: 3,
             marked_for_compaction: true,
             oldest_blob_file: Some(FileNumber(10)),
-            blob_references: BlobReferences::new(3, vec![(FileNumber(10), 1000), (FileNumber(12), 1)]),
+            blob_references: BlobReferences::new(
+                3,
+                vec![(FileNumber(10), 1000), (FileNumber(12), 1)],
+            ),
             file_checksum: vec![9; 4],
             file_checksum_function: "FileChecksumCrc32c".to_string(),
             temperature: Temperature::COLD,
             min_timestamp: vec![1; 8],
             max_timestamp: vec![2; 8],
             compensated_range_deletion_size: 77,
-            entry_stats: Some(EntryStats { entries: 9, deletions: 4, range_deletions: 1, value_bytes: 300 }),
+            entry_stats: Some(EntryStats {
+                entries: 9,
+                deletions: 4,
+                range_deletions: 1,
+                value_bytes: 300,
+            }),
             user_timestamps_persisted: false,
             ..flush().new_files[0].1.clone()
         },
@@ -111,9 +122,10 @@ fn the_flush_of_the_specification() {
 
 #[test]
 fn the_first_records_of_a_manifest_of_rocksdb_11() {
-    let edit =
-        VersionEdit::decode(&bytes("01 1a 6c6576656c64622e4279746577697365436f6d70617261746f72 89 40 01 01"))
-            .unwrap();
+    let edit = VersionEdit::decode(&bytes(
+        "01 1a 6c6576656c64622e4279746577697365436f6d70617261746f72 89 40 01 01",
+    ))
+    .unwrap();
     assert_eq!(edit.comparator.as_deref(), Some("leveldb.BytewiseComparator"));
     assert_eq!(edit.persist_user_timestamps, Some(true));
     assert_eq!(VersionEdit::decode(&[]).unwrap(), VersionEdit::default());
@@ -136,7 +148,10 @@ fn the_older_forms_of_a_new_file_are_read() {
     ] {
         let edit = VersionEdit::decode(&bytes(&format!("{head} {bounds} {tail}"))).unwrap();
         let (level, file) = &edit.new_files[0];
-        assert_eq!((*level, file.number, file.size, file.path_id), (1, FileNumber(9), 100, path_id));
+        assert_eq!(
+            (*level, file.number, file.size, file.path_id),
+            (1, FileNumber(9), 100, path_id)
+        );
         assert_eq!((file.smallest_seqno, file.largest_seqno), seqnos);
         assert_eq!((&file.smallest, &file.largest), (&key("a", 5), &key("b", 3)));
     }
@@ -150,16 +165,28 @@ fn unknown_fields_are_skipped_only_where_they_may_be() {
     assert!(decode("08 03 616263").is_err(), "tag 8 is dead");
     let file = &FLUSH[..FLUSH.len() - 2];
     assert_eq!(decode(&format!("{file} 3f 02 ffff 01")).unwrap(), flush());
-    assert!(decode(&format!("{file} 7f 02 ffff 01")).unwrap_err().message().contains("custom field 127"));
-    assert!(decode("90 03 0a 05 64 00 00 01 02 ffff 00").is_ok(), "an ignorable field of a blob file");
+    assert!(
+        decode(&format!("{file} 7f 02 ffff 01"))
+            .unwrap_err()
+            .message()
+            .contains("custom field 127")
+    );
+    assert!(
+        decode("90 03 0a 05 64 00 00 01 02 ffff 00").is_ok(),
+        "an ignorable field of a blob file"
+    );
     assert!(decode("90 03 0a 05 64 00 00 41 02 ffff 00").is_err());
 }
 
 #[test]
 fn impossible_numbers_are_refused() {
-    for hex in
-        ["06 80808001 05", "04 ffffffffffffffffff01", "06 00 ffffffffffffffffff01", "02 ff", "05 00 02 6161"]
-    {
+    for hex in [
+        "06 80808001 05",
+        "04 ffffffffffffffffff01",
+        "06 00 ffffffffffffffffff01",
+        "02 ff",
+        "05 00 02 6161",
+    ] {
         assert!(VersionEdit::decode(&bytes(hex)).unwrap_err().is_corruption(), "{hex}");
     }
 }
@@ -180,9 +207,13 @@ fn damaged_edits_are_errors_or_other_edits() {
 #[test]
 fn people_can_read_it() {
     let text = full().to_string();
-    for part in
-        ["family 3", "comparator: leveldb", "level 6, 4611686018427387903.sst", "a@1:Value", "10.blob"]
-    {
+    for part in [
+        "family 3",
+        "comparator: leveldb",
+        "level 6, 4611686018427387903.sst",
+        "a@1:Value",
+        "10.blob",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert_eq!(VersionEdit::default().to_string(), "edit of column family 0");

@@ -1,7 +1,8 @@
 use super::*;
 
-/// It was the difference of two sums of which each asked the disk's part for itself: what was punched in between made it less
-/// than nothing, which passed for more than all disks hold, and writers were stopped.
+/// It was the difference of two sums of which each asked the disk's part for itself: what was
+/// punched in between made it less than nothing, which passed for more than all disks hold, and
+/// writers were stopped.
 #[test]
 fn readers_keep_no_more_than_is_promised() {
     let holes = Holes::default();

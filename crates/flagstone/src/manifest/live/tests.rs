@@ -22,7 +22,11 @@ fn deletions(count: u64, has_key: bool) -> Arc<Table> {
         builder.add(key.as_key(), b"value").unwrap();
     }
     for at in 0..count {
-        builder.add_range_tombstone(format!("d{at:03}").as_bytes(), format!("d{at:03}x").as_bytes(), 9);
+        builder.add_range_tombstone(
+            format!("d{at:03}").as_bytes(),
+            format!("d{at:03}x").as_bytes(),
+            9,
+        );
     }
     let summary = builder.finish().unwrap();
     Table::open(file, summary.size, TableReadSettings::default()).unwrap()
@@ -35,7 +39,11 @@ fn only_many_deletions_within_the_bounds_stand_for_the_whole_table() {
     let is_only = |count, has_key, smallest: &str, largest: &str| {
         let meta = FileMetadata {
             smallest: InternalKeyBuf::new(smallest.as_bytes(), 9, ValueType::RangeDeletion),
-            largest: InternalKeyBuf::new(largest.as_bytes(), MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion),
+            largest: InternalKeyBuf::new(
+                largest.as_bytes(),
+                MAX_SEQUENCE_NUMBER,
+                ValueType::RangeDeletion,
+            ),
             ..FileMetadata::default()
         };
         let file = TableFile::new(meta, &DataPaths::default(), queue.clone());
@@ -62,7 +70,10 @@ fn a_file_is_queued_when_its_last_user_lets_go() {
     drop(old_version);
     assert!(queue.is_empty(), "an iterator still reads it");
     drop(iterator);
-    assert_eq!(queue.take(usize::MAX), [ObsoleteFile::table(&DataPaths::default(), FileNumber(7), 0)]);
+    assert_eq!(
+        queue.take(usize::MAX),
+        [ObsoleteFile::table(&DataPaths::default(), FileNumber(7), 0)]
+    );
 }
 
 #[test]

@@ -44,7 +44,8 @@ fn what_a_compressed_manifest_may_become_is_limited() {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/db")).unwrap();
     for (size, is_read) in [(1 << 20, true), (65 << 20, false)] {
-        let options = WriterOptions { compression: wal::WalCompression::Zstd, ..WriterOptions::default() };
+        let options =
+            WriterOptions { compression: wal::WalCompression::Zstd, ..WriterOptions::default() };
         let file = fs.open(Path::new("/db/M"), OpenMode::Create).unwrap();
         let mut writer = wal::Writer::new(file, NO_NUMBER, options).unwrap();
         writer.add_record(&vec![7; size]).unwrap();
@@ -56,7 +57,8 @@ fn what_a_compressed_manifest_may_become_is_limited() {
 
 #[test]
 fn a_torn_last_record_is_ignored() {
-    // After a power loss the file had its new size, but not all of its new bytes: the database did not open.
+    // After a power loss the file had its new size, but not all of its new bytes: the database did
+    // not open.
     let fs = MemoryFileSystem::new();
     let records: Vec<_> = (1..5).map(|i| vec![i as u8; i * 57]).collect();
     let bytes = write(&fs, &records);
@@ -123,14 +125,15 @@ fn what_is_left_of_a_torn_group_is_no_damage() {
     assert_eq!(read(&fs).unwrap().len(), 8);
 }
 
-/// A bit of a record's type or length, or zeros instead of its header, and it was taken for the last, be there as many behind
-/// it as there are: an older state was opened without a word.
+/// A bit of a record's type or length, or zeros instead of its header, and it was taken for the
+/// last, be there as many behind it as there are: an older state was opened without a word.
 #[test]
 fn damage_is_no_end_where_records_follow() {
     let fs = MemoryFileSystem::new();
     // In one block, and in the last of three.
     for first in [40, 2 * BLOCK_SIZE] {
-        let records: Vec<_> = [first, 300, 5, 0, 70, 280, 9].iter().map(|&size| vec![7; size]).collect();
+        let records: Vec<_> =
+            [first, 300, 5, 0, 70, 280, 9].iter().map(|&size| vec![7; size]).collect();
         let bytes = write(&fs, &records);
         let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
         let last = bytes.len() - 9 - 7;
@@ -153,8 +156,9 @@ fn damage_is_no_end_where_records_follow() {
     }
 }
 
-/// Where eight zeros are in an edit, as in the number of a key that a compaction has taken to the bottom, a bit that had
-/// changed anywhere in the last one passed for what a power loss leaves: an older state was opened without a word.
+/// Where eight zeros are in an edit, as in the number of a key that a compaction has taken to the
+/// bottom, a bit that had changed anywhere in the last one passed for what a power loss leaves: an
+/// older state was opened without a word.
 #[test]
 fn a_wrong_bit_in_the_last_record_is_no_hole() {
     let fs = MemoryFileSystem::new();
@@ -186,7 +190,8 @@ fn what_begins_like_no_record_is_damage_and_not_an_end() {
     assert_eq!(read(&fs).unwrap().len(), 1);
 }
 
-/// Another process reads while the writer appends: what was cut off is whole when it is looked at again.
+/// Another process reads while the writer appends: what was cut off is whole when it is looked at
+/// again.
 #[test]
 fn what_has_grown_since_it_was_read_was_the_end() {
     let fs = MemoryFileSystem::new();

@@ -6,7 +6,8 @@ use super::*;
 use crate::base::{Error, Result};
 use crate::env::{File, FileAround, FileSystem, FileSystemAround};
 
-/// A file system in which one call that changes something fails: the one that counts the counter down to -1.
+/// A file system in which one call that changes something fails: the one that counts the counter
+/// down to -1.
 #[derive(Clone)]
 struct FailingOnce(Arc<dyn FileSystem>, Arc<AtomicI64>);
 
@@ -88,7 +89,11 @@ fn after_a_failed_sync_nothing_is_accepted_until_resumed_into_a_new_file() {
     versions.resume();
     versions.log_and_apply(vec![edit(&[(0, table(12, ("a", "b"), (6, 9)))], &[])]).unwrap();
     assert!(versions.manifest_number() > manifest);
-    assert_eq!(default_layout(&reopen(&env)), "L0: 12 10", "the change that failed did not come back");
+    assert_eq!(
+        default_layout(&reopen(&env)),
+        "L0: 12 10",
+        "the change that failed did not come back"
+    );
 }
 
 /// The changes of the story below, each with the layout that it leads to.

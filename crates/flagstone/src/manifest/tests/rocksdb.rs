@@ -20,7 +20,8 @@ fn open_fixture(directory: &Path) -> VersionSet {
         num_levels: 7,
     };
     let families = list_column_families(&env, directory).unwrap().into_iter().map(spec).collect();
-    let options = RecoverOptions { families, read_only: true, settings: ManifestSettings::default() };
+    let options =
+        RecoverOptions { families, read_only: true, settings: ManifestSettings::default() };
     VersionSet::recover(env, directory, options).unwrap()
 }
 
@@ -63,18 +64,27 @@ fn a_full_state_written_anew_says_the_same() {
         let file_name = manifest.file_name().unwrap();
         for copied in [Path::new("CURRENT"), Path::new(file_name)] {
             let bytes = read_file(&*Env::os().fs, &source.directory.join(copied), 1 << 20).unwrap();
-            env.fs.open(&Path::new(DB).join(copied), OpenMode::Create).unwrap().write_at(0, &bytes).unwrap();
+            env.fs
+                .open(&Path::new(DB).join(copied), OpenMode::Create)
+                .unwrap()
+                .write_at(0, &bytes)
+                .unwrap();
         }
         let mut versions = VersionSet::recover(env.clone(), Path::new(DB), options()).unwrap();
         versions.log_and_apply(vec![VersionEdit::default()]).unwrap();
         let reread = VersionSet::recover(env, Path::new(DB), options()).unwrap();
         for (a, b) in source.families().zip(reread.families()) {
             let files = |family: &Family| {
-                family.current.files().map(|(level, file)| (level, file.meta.clone())).collect::<Vec<_>>()
+                family
+                    .current
+                    .files()
+                    .map(|(level, file)| (level, file.meta.clone()))
+                    .collect::<Vec<_>>()
             };
             let blobs = |family: &Family| {
-                let state =
-                    |b: &BlobFileState| (b.file.meta.clone(), b.garbage_count, b.linked_tables.clone());
+                let state = |b: &BlobFileState| {
+                    (b.file.meta.clone(), b.garbage_count, b.linked_tables.clone())
+                };
                 family.current.blob_files.values().map(state).collect::<Vec<_>>()
             };
             assert_eq!((files(a), blobs(a)), (files(b), blobs(b)), "{name}");

@@ -31,12 +31,21 @@ fn found(version: &Version, key: &str, sequence: u64) -> Option<u64> {
 #[test]
 fn a_key_is_looked_for_in_one_table_of_a_level() {
     let version = version(Comparator::Bytewise, &[("b", "d"), ("f", "f"), ("h", "k")]);
-    for (key, expected) in
-        [("a", Some(0)), ("d", Some(0)), ("e", Some(1)), ("f", Some(1)), ("g", Some(2)), ("l", None)]
-    {
+    for (key, expected) in [
+        ("a", Some(0)),
+        ("d", Some(0)),
+        ("e", Some(1)),
+        ("f", Some(1)),
+        ("g", Some(2)),
+        ("l", None),
+    ] {
         assert_eq!(found(&version, key, 9), expected, "{key}");
     }
-    assert_eq!(found(&version, "d", 4), Some(1), "entries of d below sequence 5 are not in table 0");
+    assert_eq!(
+        found(&version, "d", 4),
+        Some(1),
+        "entries of d below sequence 5 are not in table 0"
+    );
 }
 
 #[test]
@@ -66,7 +75,9 @@ fn long_common_prefixes_and_other_orders_are_searched_alike() {
 fn prefix_search_agrees_with_comparing_every_key() {
     let mut random = fastrand::Rng::with_seed(3);
     let mut keys: Vec<String> = (0..200)
-        .map(|_| (0..random.usize(0..12)).map(|_| random.choice(['a', 'b', '\0']).unwrap()).collect())
+        .map(|_| {
+            (0..random.usize(0..12)).map(|_| random.choice(['a', 'b', '\0']).unwrap()).collect()
+        })
         .collect();
     keys.sort();
     keys.dedup();
@@ -91,7 +102,8 @@ fn overlaps_include_both_ends() {
         (None, None, &[0, 1, 2]),
     ] {
         for level in [0, 1] {
-            let files = version.files_overlapping(level, begin.map(str::as_bytes), end.map(str::as_bytes));
+            let files =
+                version.files_overlapping(level, begin.map(str::as_bytes), end.map(str::as_bytes));
             let numbers: Vec<_> = files.iter().map(|file| file.number().0).collect();
             assert_eq!(numbers, expected, "{begin:?}..={end:?} in level {level}");
         }

@@ -20,7 +20,8 @@ fn a_dropped_arena_serves_the_next() {
     assert_eq!(pool.kept(), 2 * FIRST_CHUNK_SIZE);
     pool.set_capacity(FIRST_CHUNK_SIZE);
     assert_eq!(pool.kept(), FIRST_CHUNK_SIZE);
-    let noted = [MemoryKind::Memtables, MemoryKind::RecycledArenas].map(|holder| pool.account.held(holder));
+    let noted =
+        [MemoryKind::Memtables, MemoryKind::RecycledArenas].map(|holder| pool.account.held(holder));
     assert_eq!(noted, [0, FIRST_CHUNK_SIZE]);
 }
 
@@ -29,7 +30,8 @@ fn large_and_aligned_pieces_do_not_overlap() {
     let mut arena = Arena::new(1 << 16, None);
     let mut pieces: Vec<(usize, usize)> = Vec::new();
     for size in (0..300).chain([5000, 70_000, 1, 64]) {
-        let piece = if size % 2 == 0 { arena.allocate(size) } else { arena.allocate_aligned(size, 64) };
+        let piece =
+            if size % 2 == 0 { arena.allocate(size) } else { arena.allocate_aligned(size, 64) };
         assert!(size % 2 == 0 || piece.as_ptr().addr().is_multiple_of(64));
         // SAFETY: the piece has that many bytes.
         unsafe { piece.write_bytes(1, size) };

@@ -1,7 +1,8 @@
 //! The cursor over a B+tree: a copy of one leaf's record pointers, and the way to the next.
 //!
-//! Entries that were there when a leaf was copied are all met: a leaf that is split later keeps its left part and its
-//! place, the copy has both parts, and the leaf to the right begins where the copy ends.
+//! Entries that were there when a leaf was copied are all met: a leaf that is split later keeps its
+//! left part and its place, the copy has both parts, and the leaf to the right begins where the
+//! copy ends.
 #![expect(unsafe_code, reason = "pointers into the tree that the cursor keeps alive")]
 
 use std::ptr::NonNull;

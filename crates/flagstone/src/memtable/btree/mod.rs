@@ -1,15 +1,19 @@
 //! A B+tree in an arena, for the plain byte order: one writer, optimistic readers.
 //!
-//! Nodes hold up to 64 keys, each by a pointer to its record and by eight bytes of it as a number: those that follow
-//! what all keys of the node share. A search in a node compares numbers, and touches a record only on a tie.
+//! Nodes hold up to 64 keys, each by a pointer to its record and by eight bytes of it as a number:
+//! those that follow what all keys of the node share. A search in a node compares numbers, and
+//! touches a record only on a tie.
 //!
-//! 1. A reader descends from the root. In each node it reads the version (waiting while it is odd), searches, reads
-//!    the child's version, and then checks that the node's own version has not changed: otherwise it starts again.
-//! 2. The writer makes the versions of all nodes that it is going to change odd, changes them, and makes the versions
-//!    even again, each larger than before.
-//! 3. A full node is split: the right half moves to a new node, the left half stays. A node that is appended to at the
-//!    right edge of the tree is left full instead, and so writes in order fill their nodes.
-//! 4. A cursor copies the record pointers of one leaf, and goes on to the next leaf by its link, or back by a search.
+//! 1. A reader descends from the root. In each node it reads the version (waiting while it is odd),
+//!    searches, reads the child's version, and then checks that the node's own version has not
+//!    changed: otherwise it starts again.
+//! 2. The writer makes the versions of all nodes that it is going to change odd, changes them, and
+//!    makes the versions even again, each larger than before.
+//! 3. A full node is split: the right half moves to a new node, the left half stays. A node that is
+//!    appended to at the right edge of the tree is left full instead, and so writes in order fill
+//!    their nodes.
+//! 4. A cursor copies the record pointers of one leaf, and goes on to the next leaf by its link, or
+//!    back by a search.
 //!
 //! `node` holds the nodes and all proofs; `write` the writer; `cursor` the cursor.
 
@@ -54,7 +58,8 @@ impl BTree {
         Self { root, used, reserved, arena: Mutex::new(arena) }
     }
 
-    /// Walks down to a leaf; `choose` says where to go on in each node, or that what it read made no sense.
+    /// Walks down to a leaf; `choose` says where to go on in each node, or that what it read made
+    /// no sense.
     fn descend<'a>(&'a self, choose: impl Fn(&'a Node) -> Option<usize>) -> Place<'a> {
         loop {
             if let Some(place) = self.try_descend(&choose) {
@@ -118,7 +123,8 @@ impl Index for BTree {
             loop {
                 let within = index < leaf.count();
                 let record = if within {
-                    // Most keys that are not here are told by their numbers, without fetching a record.
+                    // Most keys that are not here are told by their numbers, without fetching a
+                    // record.
                     leaf.may_hold(index, user_key).then(|| leaf.record(index)).flatten()
                 } else {
                     // The first entry of a leaf that is not the leftmost never changes.

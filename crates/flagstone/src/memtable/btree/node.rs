@@ -5,25 +5,28 @@
 //! children = node [65]     of an inner node, elsewhere
 //! ```
 //!
-//! Child `i` holds the entries from record `i - 1` (included: it is the child's first) up to record `i` (excluded).
-//! `number` is made of the eight bytes of a key after its first `skip`, which all keys of the node share. `shared` is the
-//! first eight of these, and `like` is some record that has all of them: one for many nodes, so that it stays in the cache.
+//! Child `i` holds the entries from record `i - 1` (included: it is the child's first) up to record
+//! `i` (excluded). `number` is made of the eight bytes of a key after its first `skip`, which all
+//! keys of the node share. `shared` is the first eight of these, and `like` is some record that has
+//! all of them: one for many nodes, so that it stays in the cache.
 //!
-//! **Thread safety.** Everything in a node that changes is atomic. The writer (one at a time: it holds the arena's
-//! lock) makes `version` odd, then changes words with relaxed order, then makes `version` even with release order. A
-//! reader loads an even version with acquire order, then words, and believes them only if the version is still the
-//! same after an acquire fence. What it reads before it knows may come from different moments, but each word is one
-//! that the writer once put there: an index is checked against the array, a pointer leads to a live record or node.
-//! Pointers are stored with release and loaded with acquire order, so that what they lead to is seen complete even
-//! before the version was checked.
+//! **Thread safety.** Everything in a node that changes is atomic. The writer (one at a time: it
+//! holds the arena's lock) makes `version` odd, then changes words with relaxed order, then makes
+//! `version` even with release order. A reader loads an even version with acquire order, then
+//! words, and believes them only if the version is still the same after an acquire fence. What it
+//! reads before it knows may come from different moments, but each word is one that the writer once
+//! put there: an index is checked against the array, a pointer leads to a live record or node.
+//! Pointers are stored with release and loaded with acquire order, so that what they lead to is
+//! seen complete even before the version was checked.
 //!
 //! **Invariants**
-//! 1. Nodes are never moved or freed before the arena is dropped; nor are records, which never change.
+//! 1. Nodes are never moved or freed before the arena is dropped; nor are records, which never
+//!    change.
 //! 2. Pointers to records and nodes in a node or in the root come from the tree's own arena.
-//! 3. A `&'a Node` or `Record<'a>` is reached only from the root, while the tree is borrowed for `'a` or kept alive by
-//!    an `Arc` for as long.
-//! 4. The first record of a leaf that is not the leftmost is the one that the parents are divided by; nothing is ever
-//!    inserted before it, so it stays the first.
+//! 3. A `&'a Node` or `Record<'a>` is reached only from the root, while the tree is borrowed for
+//!    `'a` or kept alive by an `Arc` for as long.
+//! 4. The first record of a leaf that is not the leftmost is the one that the parents are divided
+//!    by; nothing is ever inserted before it, so it stays the first.
 #![expect(unsafe_code, reason = "nodes in an arena, linked by atomic pointers")]
 
 use std::cmp::Ordering as Order;
@@ -114,8 +117,8 @@ fn shared_mask(skip: usize) -> u64 {
     }
 }
 
-/// The length of what two keys share, in steps of four: small changes then leave a node's numbers alone, and the
-/// numbers still tell apart at least four bytes.
+/// The length of what two keys share, in steps of four: small changes then leave a node's numbers
+/// alone, and the numbers still tell apart at least four bytes.
 pub(super) fn shared_length(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count() & !3
 }
@@ -123,8 +126,9 @@ pub(super) fn shared_length(a: &[u8], b: &[u8]) -> usize {
 impl Node {
     fn create(arena: &mut Arena, is_leaf: bool) -> NonNull<Self> {
         let children = (!is_leaf).then(|| {
-            let children =
-                arena.allocate_aligned(size_of::<Children>(), align_of::<Self>()).cast::<Children>();
+            let children = arena
+                .allocate_aligned(size_of::<Children>(), align_of::<Self>())
+                .cast::<Children>();
             // SAFETY: the piece is that large and aligned, and unknown to others.
             unsafe { children.write([const { AtomicPtr::new(ptr::null_mut()) }; CAPACITY + 1]) };
             children
@@ -231,8 +235,10 @@ impl Node {
     }
 
     pub(super) fn set_next(&self, next: Option<&Node>) {
-        self.next
-            .store(next.map_or(ptr::null_mut(), |next| ptr::from_ref(next).cast_mut()), Ordering::Release);
+        self.next.store(
+            next.map_or(ptr::null_mut(), |next| ptr::from_ref(next).cast_mut()),
+            Ordering::Release,
+        );
     }
 
     pub(super) fn set_child(&self, index: usize, child: &Node) {
@@ -246,21 +252,25 @@ impl Node {
         self.skip.load(Ordering::Relaxed) as usize
     }
 
-    /// Asks the processor to fetch all of this node: its parts then come together, not one after the other.
+    /// Asks the processor to fetch all of this node: its parts then come together, not one after
+    /// the other.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch(ptr::from_ref(self), size_of::<Self>().div_ceil(64));
     }
 
-    /// How `key` stands to the bytes that all keys of this node share; `None` as for [`Node::record`].
+    /// How `key` stands to the bytes that all keys of this node share; `None` as for
+    /// [`Node::record`].
     #[inline]
     fn compare_shared(&self, key: &[u8], skip: usize) -> Option<Order> {
-        let order = (leading_bytes(key) & shared_mask(skip)).cmp(&self.shared.load(Ordering::Relaxed));
+        let order =
+            (leading_bytes(key) & shared_mask(skip)).cmp(&self.shared.load(Ordering::Relaxed));
         if order.is_ne() {
             return Some(order);
         }
         if skip <= 8 {
-            // Equal numbers but too few bytes: the shared bytes end in zeros that `key` does not have.
+            // Equal numbers but too few bytes: the shared bytes end in zeros that `key` does not
+            // have.
             return Some(if key.len() < skip { Order::Less } else { Order::Equal });
         }
         let shared = self.like()?.user_key().get(..skip)?;
@@ -290,13 +300,15 @@ impl Node {
             let record = self.record(middle)?;
             record.prefetch();
             let key = record.key();
-            let order = key.user_key().cmp(target.user_key).then_with(|| target.packed.cmp(&key.packed()));
+            let order =
+                key.user_key().cmp(target.user_key).then_with(|| target.packed.cmp(&key.packed()));
             if order.is_lt() { low = middle + 1 } else { high = middle }
         }
         Some(low)
     }
 
-    /// Whether `target` stands after all records of this node, of which there are some; for the writer.
+    /// Whether `target` stands after all records of this node, of which there are some; for the
+    /// writer.
     #[inline]
     pub(super) fn all_before(&self, target: &Target<'_>) -> bool {
         let Some(last) = self.count().checked_sub(1) else { return false };
@@ -368,7 +380,8 @@ impl Node {
         }
     }
 
-    /// Makes room at `index` and puts the record there; the writer has begun the change, and the node is not full.
+    /// Makes room at `index` and puts the record there; the writer has begun the change, and the
+    /// node is not full.
     pub(super) fn insert_record(&self, index: usize, record: Record<'_>) {
         let key = record.user_key();
         let count = self.count();
@@ -385,7 +398,8 @@ impl Node {
         self.count.store(count as u32 + 1, Ordering::Relaxed);
     }
 
-    /// Makes room at `index` among the children; goes before the record is inserted, since it asks for the count.
+    /// Makes room at `index` among the children; goes before the record is inserted, since it asks
+    /// for the count.
     pub(super) fn insert_child(&self, index: usize, child: &Node) {
         for at in (index..=self.count()).rev() {
             let moved = self.child(at).expect("the writer sees whole nodes");
@@ -394,7 +408,8 @@ impl Node {
         self.set_child(index, child);
     }
 
-    /// Fills an empty node that readers cannot see yet with the records `from..` of `source`, and the new one's share.
+    /// Fills an empty node that readers cannot see yet with the records `from..` of `source`, and
+    /// the new one's share.
     pub(super) fn take_records(&self, source: &Node, from: usize) {
         let count = source.count() - from;
         self.skip.store(source.skip.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -414,7 +429,8 @@ impl Node {
         self.share_more();
     }
 
-    /// Puts the first record into an empty node, whose keys are expected to share `skip` bytes, as `like`'s do.
+    /// Puts the first record into an empty node, whose keys are expected to share `skip` bytes, as
+    /// `like`'s do.
     pub(super) fn start_with(&self, record: Record<'_>, skip: usize, like: &Node) {
         self.like.store(like.like.load(Ordering::Relaxed), Ordering::Release);
         self.put(0, 0, record);

@@ -23,7 +23,8 @@ struct Path<'a> {
     levels: usize,
 }
 
-/// What a split hands to the level above: a new node, and the record from which on it holds the entries.
+/// What a split hands to the level above: a new node, and the record from which on it holds the
+/// entries.
 struct Split<'a> {
     separator: Record<'a>,
     right: &'a Node,
@@ -73,7 +74,8 @@ impl<'a> BTreeWriter<'a> {
         Self { tree, arena: tree.arena.lock() }
     }
 
-    /// All nodes that change do so in one step for the readers: from the lowest that has room down to the leaf.
+    /// All nodes that change do so in one step for the readers: from the lowest that has room down
+    /// to the leaf.
     fn insert_splitting(&mut self, path: &Path<'a>, record: Record<'a>) {
         let steps = &path.steps[..path.levels];
         let top = steps.iter().rposition(|(node, _)| !node.is_full()).unwrap_or(0);
@@ -113,7 +115,8 @@ impl<'a> BTreeWriter<'a> {
             let middle = CAPACITY / 2;
             right.take_records(leaf, middle);
             leaf.truncate(middle);
-            // At the middle the entry goes to the left: the right leaf must begin with what divides the two.
+            // At the middle the entry goes to the left: the right leaf must begin with what divides
+            // the two.
             if index <= middle {
                 leaf.insert_record(index, record);
             } else {
@@ -127,7 +130,8 @@ impl<'a> BTreeWriter<'a> {
         Split { separator: right.record(0).expect("it has just been filled"), right }
     }
 
-    /// The middle record goes up; what follows it, and the children from the one after it on, go to the right.
+    /// The middle record goes up; what follows it, and the children from the one after it on, go to
+    /// the right.
     fn split_inner(&mut self, node: &'a Node, index: usize, split: &Split<'a>) -> Split<'a> {
         let middle = if index == CAPACITY { CAPACITY - 2 } else { CAPACITY / 2 };
         let right = self.tree.root.new_node(&mut self.arena, false);

@@ -11,7 +11,8 @@ use crate::base::{InternalIterator, InternalKey, Result};
 use crate::memtable::key_prefix::Target;
 use crate::memtable::record::Record;
 
-/// One or more lists, each with all versions of the keys that are in it. They live as long as the structure.
+/// One or more lists, each with all versions of the keys that are in it. They live as long as the
+/// structure.
 pub trait Lists: Send + Sync {
     fn order(&self) -> &ListOrder;
 
@@ -74,7 +75,8 @@ impl<L: Lists> ListCursor<L> {
     pub(in crate::memtable) fn prev(&mut self) {
         let target = Target::of(self.node().key());
         let list = self.lists.list_of(target.user_key);
-        let found = list.and_then(|list| list.unless_head(self.lists.order().find(list, &target).0));
+        let found =
+            list.and_then(|list| list.unless_head(self.lists.order().find(list, &target).0));
         self.at = found.map(Node::pointer);
     }
 }

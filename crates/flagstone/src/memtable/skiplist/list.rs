@@ -63,7 +63,8 @@ impl ListOrder {
         }
     }
 
-    /// Shows, from the highest level down, the last node before `target` and the first at or after it.
+    /// Shows, from the highest level down, the last node before `target` and the first at or after
+    /// it.
     #[inline]
     pub(super) fn place<'a>(
         &self,
@@ -77,7 +78,9 @@ impl ListOrder {
             // The same node on the level below need not be compared again.
             known_after = loop {
                 match node.next(level) {
-                    Some(next) if Some(next) != known_after && self.is_before(next, number, target) => {
+                    Some(next)
+                        if Some(next) != known_after && self.is_before(next, number, target) =>
+                    {
                         node = next;
                     }
                     after => break after,
@@ -89,9 +92,15 @@ impl ListOrder {
 
     /// The last node before `target` and the first at or after it.
     #[inline]
-    pub(super) fn find<'a>(&self, list: List<'a>, target: &Target<'_>) -> (Node<'a>, Option<Node<'a>>) {
+    pub(super) fn find<'a>(
+        &self,
+        list: List<'a>,
+        target: &Target<'_>,
+    ) -> (Node<'a>, Option<Node<'a>>) {
         let mut found = (list.head, None);
-        self.place(list, self.number(target.user_key), target, |_, before, after| found = (before, after));
+        self.place(list, self.number(target.user_key), target, |_, before, after| {
+            found = (before, after)
+        });
         found
     }
 
@@ -126,7 +135,8 @@ impl ListOrder {
         let [first_number, last_number] = [start, end].map(|user_key| self.number(user_key));
         let mut node = list.head;
         for level in (0..list.height).rev() {
-            while let Some(next) = node.next(level).filter(|&next| self.is_before(next, first_number, &first))
+            while let Some(next) =
+                node.next(level).filter(|&next| self.is_before(next, first_number, &first))
             {
                 node = next;
             }

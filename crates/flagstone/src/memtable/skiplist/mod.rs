@@ -1,9 +1,10 @@
 //! Skip lists whose nodes, keys and values lie in an arena: for any comparator.
 //!
-//! `node` holds the nodes and the proofs about them; `list` the searches; `cursor` the cursor; here is the memtable that
-//! is one list. **Invariant** (besides those of `node`): the splice brackets the last insertion at every level:
-//! `previous[level]` links directly to `next[level]`, and the brackets of higher levels enclose those of lower ones. So an
-//! insertion that fits the bracket of level 0 fits all, and needs no search: writing in order costs constant time.
+//! `node` holds the nodes and the proofs about them; `list` the searches; `cursor` the cursor; here
+//! is the memtable that is one list. **Invariant** (besides those of `node`): the splice brackets
+//! the last insertion at every level: `previous[level]` links directly to `next[level]`, and the
+//! brackets of higher levels enclose those of lower ones. So an insertion that fits the bracket of
+//! level 0 fits all, and needs no search: writing in order costs constant time.
 #![expect(unsafe_code, reason = "pointers to nodes that are kept from one insertion to the next")]
 
 mod cursor;

@@ -4,16 +4,17 @@
 //! node = number u64, height u64, next [AtomicPtr; height], record
 //! ```
 //!
-//! **Thread safety.** One writer at a time, by the lock of the structure that holds the list; any number of readers,
-//! without it. A node is complete before it is linked, and linked by a store with release order at each level; readers
-//! follow links with acquire order, so what they reach they see complete.
+//! **Thread safety.** One writer at a time, by the lock of the structure that holds the list; any
+//! number of readers, without it. A node is complete before it is linked, and linked by a store
+//! with release order at each level; readers follow links with acquire order, so what they reach
+//! they see complete.
 //!
 //! **Invariants**
-//! 1. A node is never unlinked, moved or freed before its arena is dropped; only its `next` links change after it is
-//!    linked, and these are atomic.
+//! 1. A node is never unlinked, moved or freed before its arena is dropped; only its `next` links
+//!    change after it is linked, and these are atomic.
 //! 2. Level 0 of a list holds all nodes in order; every level is a subsequence of the one below.
-//! 3. A `Node<'a>` is made only from a pointer that the structure's arena handed out, while the structure is borrowed for
-//!    `'a` or kept alive by an `Arc` for as long.
+//! 3. A `Node<'a>` is made only from a pointer that the structure's arena handed out, while the
+//!    structure is borrowed for `'a` or kept alive by an `Arc` for as long.
 //! 4. A [`Head`] is inserted into with one and the same arena, which lives as long.
 #![expect(unsafe_code, reason = "nodes of varying size in an arena, linked by atomic pointers")]
 
@@ -36,7 +37,9 @@ pub(in crate::memtable) struct Header {
 }
 
 const _: () = {
-    assert!(align_of::<Header>() <= ALIGNMENT && size_of::<Header>().is_multiple_of(align_of::<Link>()));
+    assert!(
+        align_of::<Header>() <= ALIGNMENT && size_of::<Header>().is_multiple_of(align_of::<Link>())
+    );
     assert!(align_of::<RecordHeader>() <= align_of::<Link>());
 };
 
@@ -68,8 +71,10 @@ impl<'a> Node<'a> {
         entry: &Entry<'_>,
     ) -> NonNull<Header> {
         let links_size = next.len() * size_of::<Link>();
-        let at = arena.allocate(size_of::<Header>() + links_size + entry.record_size()).cast::<Header>();
-        // SAFETY: the piece has that many bytes, aligned for header, links and record, and nobody else knows it yet.
+        let at =
+            arena.allocate(size_of::<Header>() + links_size + entry.record_size()).cast::<Header>();
+        // SAFETY: the piece has that many bytes, aligned for header, links and record, and nobody
+        // else knows it yet.
         unsafe {
             at.write(Header { number, height: next.len() as u64 });
             let links = at.add(1).cast::<Link>();
@@ -111,7 +116,8 @@ impl<'a> Node<'a> {
     #[inline]
     fn link(self, level: usize) -> &'a Link {
         debug_assert!(level < self.height());
-        // SAFETY: `height` links follow the header, and no caller asks for a level that the node was not found on.
+        // SAFETY: `height` links follow the header, and no caller asks for a level that the node
+        // was not found on.
         unsafe { self.at.add(1).cast::<Link>().add(level).as_ref() }
     }
 
@@ -146,10 +152,11 @@ impl PartialEq for Node<'_> {
     }
 }
 
-/// The first links of a list that has as many levels as its highest node; nothing as long as it is empty.
+/// The first links of a list that has as many levels as its highest node; nothing as long as it is
+/// empty.
 ///
-/// A higher node gets a new head, which takes over the links of the old one. A reader that still has the old one misses
-/// only nodes that were inserted after it came.
+/// A higher node gets a new head, which takes over the links of the old one. A reader that still
+/// has the old one misses only nodes that were inserted after it came.
 #[derive(Default)]
 pub(in crate::memtable) struct Head(Link);
 
@@ -158,11 +165,13 @@ impl Head {
     #[inline]
     pub(in crate::memtable) fn list(&self) -> Option<List<'_>> {
         // SAFETY: invariants 3 and 4.
-        let head = NonNull::new(self.0.load(Ordering::Acquire)).map(|at| unsafe { Node::new(at) })?;
+        let head =
+            NonNull::new(self.0.load(Ordering::Acquire)).map(|at| unsafe { Node::new(at) })?;
         Some(List { head, height: head.height() })
     }
 
-    /// Inserts an entry by a node of that height; the caller is the one writer, and the arena always the same.
+    /// Inserts an entry by a node of that height; the caller is the one writer, and the arena
+    /// always the same.
     ///
     /// # Panics
     /// If key or value is 4 GiB or longer.

@@ -21,7 +21,8 @@ enum Shape {
     Hot,
 }
 
-/// For Miri those that differ in what they have an index do: the others differ in where, and short races have them, too.
+/// For Miri those that differ in what they have an index do: the others differ in where, and short
+/// races have them, too.
 const SHAPES: &[Shape] = if cfg!(miri) {
     &[Shape::LongPrefix, Shape::Hot]
 } else {
@@ -54,7 +55,13 @@ impl Shape {
 }
 
 /// Everything published must be found; what is found must be whole.
-fn read_while_written(table: &MemTable, published: &AtomicU64, total: u64, shape: Shape, seed: u64) {
+fn read_while_written(
+    table: &MemTable,
+    published: &AtomicU64,
+    total: u64,
+    shape: Shape,
+    seed: u64,
+) {
     let mut random = fastrand::Rng::with_seed(seed);
     // A cursor shows what was published before it was made; that must last.
     let (mut cursor, mut cursor_last) = (table.iter(), 0);
@@ -64,7 +71,9 @@ fn read_while_written(table: &MemTable, published: &AtomicU64, total: u64, shape
             (cursor, cursor_last) = (table.iter(), last);
         }
         for _ in 0..LOOKUPS {
-            let Some(n) = last.checked_sub(1).map(|newest| 1 + random.u64(0..=newest)) else { break };
+            let Some(n) = last.checked_sub(1).map(|newest| 1 + random.u64(0..=newest)) else {
+                break;
+            };
             let (key, newest) = (shape.key(n), shape.newest(n, last));
             let mut found = None;
             table.get(&key, last, |sequence, value_type, value| {
@@ -91,7 +100,12 @@ fn read_while_written(table: &MemTable, published: &AtomicU64, total: u64, shape
 }
 
 /// A walk in either direction is ordered and meets every entry published before it began.
-fn check_walk(table: &MemTable, cursor: &mut MemTableIterator, last: SequenceNumber, forward: bool) {
+fn check_walk(
+    table: &MemTable,
+    cursor: &mut MemTableIterator,
+    last: SequenceNumber,
+    forward: bool,
+) {
     if forward {
         cursor.seek_to_first()
     } else {
@@ -140,8 +154,8 @@ fn readers_see_all_that_was_published_before() {
     write_and_read(if cfg!(miri) { 10 } else { 3000 });
 }
 
-/// So short that Miri can try many interleavings and orders of memory (`scripts/miri.sh`). Each memtable lies in the memory
-/// of the one before, which another thread may have dropped.
+/// So short that Miri can try many interleavings and orders of memory (`scripts/miri.sh`). Each
+/// memtable lies in the memory of the one before, which another thread may have dropped.
 #[test]
 fn short_races() {
     const TOTAL: u64 = 9;

@@ -34,8 +34,12 @@ fn random_writes_are_read_back_like_from_a_model() {
 #[test]
 fn long_shared_prefixes_are_told_apart() {
     each_table(|table| {
-        let prefixes: [&[u8]; 4] =
-            [b"t\0\0\0\0\0\0\x01_r", b"t\0\0\0\0\0\0\x02_r", b"a very long prefix, shared by all", b""];
+        let prefixes: [&[u8]; 4] = [
+            b"t\0\0\0\0\0\0\x01_r",
+            b"t\0\0\0\0\0\0\x02_r",
+            b"a very long prefix, shared by all",
+            b"",
+        ];
         let key = |random: &mut fastrand::Rng| -> Vec<u8> {
             let mut key = random.choice(prefixes).unwrap().to_vec();
             key.extend_from_slice(&random.u64(..2 * ROUNDS).to_be_bytes()[random.usize(..4)..]);
@@ -72,7 +76,8 @@ fn keys_of_every_size() {
     each_table(|table| {
         let mut model = Model::default();
         let large = if cfg!(miri) { 1 << 12 } else { 1 << 20 };
-        for (sequence, size) in [0, 1, 7, 8, 9, 255, 5000, large, large + 1].into_iter().enumerate() {
+        for (sequence, size) in [0, 1, 7, 8, 9, 255, 5000, large, large + 1].into_iter().enumerate()
+        {
             let (key, value) = (vec![b'k'; size], vec![b'v'; size]);
             table.add(sequence as u64 + 1, ValueType::Value, &key, &value);
             model.insert(key, sequence as u64 + 1, ValueType::Value, value);
@@ -84,7 +89,8 @@ fn keys_of_every_size() {
     });
 }
 
-/// Keys of one byte to one megabyte, small ones as likely as large ones, that share any part of a few long keys.
+/// Keys of one byte to one megabyte, small ones as likely as large ones, that share any part of a
+/// few long keys.
 #[test]
 fn keys_of_random_sizes_that_share_much() {
     const SIZE_MAX_LOG2: u32 = if cfg!(miri) { 10 } else { 20 };
@@ -98,7 +104,8 @@ fn keys_of_random_sizes_that_share_much() {
         })
         .to_vec();
     let key = |random: &mut fastrand::Rng| -> Vec<u8> {
-        let size = (1usize << random.u32(..=SIZE_MAX_LOG2)).min(random.usize(1..=1 << SIZE_MAX_LOG2));
+        let size =
+            (1usize << random.u32(..=SIZE_MAX_LOG2)).min(random.usize(1..=1 << SIZE_MAX_LOG2));
         let mut key = random.choice(&long).unwrap()[..size].to_vec();
         if random.bool() {
             let at = size - 1 - random.usize(..size).min(random.usize(..16));
@@ -134,15 +141,17 @@ fn keys_each_of_which_shares_less_with_the_first() {
     });
 }
 
-/// Many versions of few keys, read in between: what was sorted before must be told from what came since.
+/// Many versions of few keys, read in between: what was sorted before must be told from what came
+/// since.
 #[test]
 fn one_key_again_and_again_read_now_and_then() {
     each_table(|table| {
         let mut model = Model::default();
         let mut random = fastrand::Rng::with_seed(13);
         for sequence in 1..=ROUNDS / 2 {
-            let key =
-                random.choice([&b"a long key, the same"[..], b"a long key, the same\0", b"", b"z"]).unwrap();
+            let key = random
+                .choice([&b"a long key, the same"[..], b"a long key, the same\0", b"", b"z"])
+                .unwrap();
             table.add(sequence, ValueType::Value, key, &sequence.to_le_bytes());
             model.insert(key.to_vec(), sequence, ValueType::Value, sequence.to_le_bytes().to_vec());
             if random.u64(..ROUNDS / 20) == 0 {
@@ -154,7 +163,8 @@ fn one_key_again_and_again_read_now_and_then() {
     });
 }
 
-/// Within its prefix, a prefix cursor shows what a cursor shows; unless it is confined to a prefix, everywhere.
+/// Within its prefix, a prefix cursor shows what a cursor shows; unless it is confined to a prefix,
+/// everywhere.
 #[test]
 fn a_prefix_cursor_shows_all_of_a_prefix() {
     for kind in kinds() {
@@ -164,14 +174,18 @@ fn a_prefix_cursor_shows_all_of_a_prefix() {
         };
         for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
             let key = |random: &mut fastrand::Rng| -> Vec<u8> {
-                (0..random.usize(1..6)).map(|_| *random.choice(&[0u8, b'a', b'b', 0xff]).unwrap()).collect()
+                (0..random.usize(1..6))
+                    .map(|_| *random.choice(&[0u8, b'a', b'b', 0xff]).unwrap())
+                    .collect()
             };
             let prefixes = Some(extractor.clone());
             let filter = MemTableFilterSettings { bytes: 4096, whole_keys: true, prefixes };
             for filter in [None, Some(filter)] {
                 let table = new_table(kind.clone(), comparator.clone(), filter);
                 let model = fill(&table, key, ROUNDS, 14);
-                check_prefix_cursor(&table, &model, key, |key| extractor.prefix(key).map(<[u8]>::to_vec));
+                check_prefix_cursor(&table, &model, key, |key| {
+                    extractor.prefix(key).map(<[u8]>::to_vec)
+                });
             }
         }
     }
@@ -190,7 +204,11 @@ fn check_prefix_cursor(
         some.confine(confined);
         let target = InternalKeyBuf::for_seek(&sought, random.u64(..ROUNDS));
         for cursor in [&mut some, &mut all] {
-            if forward { cursor.seek(target.as_key()) } else { cursor.seek_for_prev(target.as_key()) }
+            if forward {
+                cursor.seek(target.as_key())
+            } else {
+                cursor.seek_for_prev(target.as_key())
+            }
         }
         let prefix = prefix_of(&sought).filter(|_| confined);
         // Without a prefix there is nothing to stay in.
@@ -249,7 +267,10 @@ fn a_range_deletion_is_seen_by_all_who_ask_after_it() {
             table.add(sequence, ValueType::RangeDeletion, start, end);
             assert_eq!(table.covering_sequence(b"b", 100), sequence);
             let parts = table.range_tombstones(100);
-            assert_eq!(parts.iter().map(|part| part.covering_sequence(b"b", 100)).max(), Some(sequence));
+            assert_eq!(
+                parts.iter().map(|part| part.covering_sequence(b"b", 100)).max(),
+                Some(sequence)
+            );
         }
         assert_eq!((table.num_entries(), table.num_range_tombstones()), (1, 3));
         assert_eq!(table.largest_sequence(), Some(4));
@@ -274,11 +295,16 @@ fn random_range_deletions_cover_what_they_should() {
             let covers = |(deleted, start, end): &&(u64, Vec<u8>, Vec<u8>)| {
                 *deleted <= snapshot && order(start, &probe).is_le() && order(&probe, end).is_lt()
             };
-            let expected = deletions.iter().rev().find(covers).map_or(0, |(sequence, ..)| *sequence);
+            let expected =
+                deletions.iter().rev().find(covers).map_or(0, |(sequence, ..)| *sequence);
             let found = table.covering_sequence(&probe, snapshot);
             let parts = table.range_tombstones(snapshot);
             assert_eq!(
-                parts.iter().map(|part| part.covering_sequence(&probe, snapshot)).max().unwrap_or(0),
+                parts
+                    .iter()
+                    .map(|part| part.covering_sequence(&probe, snapshot))
+                    .max()
+                    .unwrap_or(0),
                 found
             );
             assert_eq!(found, expected, "{probe:?}@{snapshot}");
@@ -302,14 +328,15 @@ fn counts_of_ranges_are_about_right() {
     });
 }
 
-/// Neither the buckets of a memtable by prefixes were in the account, which an empty one had already, nor what was sorted of one
-/// that sorts when it is read.
+/// Neither the buckets of a memtable by prefixes were in the account, which an empty one had
+/// already, nor what was sorted of one that sorts when it is read.
 #[test]
 fn what_a_memtable_takes_is_in_the_account() {
     for kind in kinds() {
         let account = Arc::new(MemoryAccount::default());
         let arena_pool = Some(Arc::new(ArenaPool::accounted(0, account.clone())));
-        let settings = MemTableSettings { kind: kind.clone(), arena_pool, ..MemTableSettings::default() };
+        let settings =
+            MemTableSettings { kind: kind.clone(), arena_pool, ..MemTableSettings::default() };
         let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
         assert!(table.memory_reserved() <= 4096, "{kind:?}");
         for sequence in 1..=ROUNDS {

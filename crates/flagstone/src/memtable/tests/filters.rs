@@ -70,7 +70,8 @@ fn absent_keys_are_ruled_out_and_present_ones_found() {
     for n in 0..2000 {
         assert_eq!(world.finds(&key(n)), n % 2 == 0, "{n}");
     }
-    let searched = (1..2000).step_by(2).filter(|n| world.compared(|| _ = world.finds(&key(*n))) > 0);
+    let searched =
+        (1..2000).step_by(2).filter(|n| world.compared(|| _ = world.finds(&key(*n))) > 0);
     // With sixteen bits a key, about one of a thousand.
     let searched = searched.count();
     assert!(searched < 10, "{searched} of 1000 absent keys were searched");

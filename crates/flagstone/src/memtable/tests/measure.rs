@@ -7,7 +7,8 @@ use super::super::*;
 use super::kinds;
 use crate::base::{Comparator, InternalIterator, InternalKeyComparator, ValueType};
 
-/// Makes the nth key in place of what is there. It touches no other memory, which would count as the memtable's.
+/// Makes the nth key in place of what is there. It touches no other memory, which would count as
+/// the memtable's.
 type KeyMaker = fn(u64, &mut Vec<u8>);
 
 fn mixed(n: u64) -> u64 {
@@ -62,7 +63,13 @@ fn timed(count: u64, steps: impl FnOnce()) -> i64 {
 }
 
 /// Measures insertions and, unless `what` is `i`, the rest.
-fn measure_one(kind: &MemTableKind, shape: &(&str, KeyMaker), count: u64, what: &str, pool: &Arc<ArenaPool>) {
+fn measure_one(
+    kind: &MemTableKind,
+    shape: &(&str, KeyMaker),
+    count: u64,
+    what: &str,
+    pool: &Arc<ArenaPool>,
+) {
     let settings = MemTableSettings {
         kind: kind.clone(),
         arena_block_size: 2 << 20,
@@ -116,9 +123,9 @@ fn measure_one(kind: &MemTableKind, shape: &(&str, KeyMaker), count: u64, what: 
     );
 }
 
-/// Not a test: prints nanoseconds per operation. `MEASURE="kind shape count what"` chooses, each as far as given: a part of
-/// the kind's and of the shape's name (`-` for all), how many entries, and `i` for insertions only. With `FILTER_BYTES` each
-/// memtable has a filter of so many bytes.
+/// Not a test: prints nanoseconds per operation. `MEASURE="kind shape count what"` chooses, each as
+/// far as given: a part of the kind's and of the shape's name (`-` for all), how many entries, and
+/// `i` for insertions only. With `FILTER_BYTES` each memtable has a filter of so many bytes.
 #[test]
 // cargo test --release -p flagstone --lib memtable::tests::measure -- --ignored --nocapture
 #[ignore = "a measurement, run by hand in release"]

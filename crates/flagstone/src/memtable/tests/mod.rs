@@ -19,7 +19,8 @@ use crate::base::{Comparator, InternalKeyComparator, PrefixExtractor, UserCompar
 
 /// All kinds; the prefixes are found in different ways.
 fn kinds() -> Vec<MemTableKind> {
-    let prefix_hash = |extractor, bucket_count| MemTableKind::PrefixHash { extractor, bucket_count };
+    let prefix_hash =
+        |extractor, bucket_count| MemTableKind::PrefixHash { extractor, bucket_count };
     vec![
         MemTableKind::BTree,
         MemTableKind::SkipList,
@@ -53,13 +54,18 @@ fn filters() -> [Option<MemTableFilterSettings>; 2] {
     [None, Some(MemTableFilterSettings { bytes: 256, whole_keys: true, prefixes })]
 }
 
-fn new_table(kind: MemTableKind, comparator: Comparator, filter: Option<MemTableFilterSettings>) -> MemTable {
+fn new_table(
+    kind: MemTableKind,
+    comparator: Comparator,
+    filter: Option<MemTableFilterSettings>,
+) -> MemTable {
     let settings = MemTableSettings { kind, filter, ..MemTableSettings::default() };
     MemTable::new(InternalKeyComparator::new(comparator), &settings)
 }
 
-/// A memtable of each kind in each order, with each filter. Miri, which takes seconds for each, gets none that differs from
-/// another in safe code alone: no filter, and one of the orders in which leading bytes say nothing.
+/// A memtable of each kind in each order, with each filter. Miri, which takes seconds for each,
+/// gets none that differs from another in safe code alone: no filter, and one of the orders in
+/// which leading bytes say nothing.
 fn each_table(check: impl Fn(MemTable)) {
     let [bytewise, reverse, custom] = comparators();
     let [none, some] = filters();
@@ -74,7 +80,9 @@ fn each_table(check: impl Fn(MemTable)) {
                 // It would be a skip list once more.
                 continue;
             }
-            filters.iter().for_each(|filter| check(new_table(kind.clone(), order.clone(), filter.clone())));
+            filters
+                .iter()
+                .for_each(|filter| check(new_table(kind.clone(), order.clone(), filter.clone())));
         }
     }
 }

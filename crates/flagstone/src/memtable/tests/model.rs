@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::super::*;
-use crate::base::{InternalIterator, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType};
+use crate::base::{
+    InternalIterator, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType,
+};
 
 pub(super) type Version = (SequenceNumber, ValueType, Vec<u8>);
 
@@ -69,9 +71,13 @@ pub(super) fn fill(
     let mut model = Model::default();
     for sequence in 1..=count {
         let key = keys(&mut random);
-        let value_type = random.choice([ValueType::Value, ValueType::Deletion, ValueType::Merge]).unwrap();
-        let value =
-            if value_type == ValueType::Deletion { vec![] } else { vec![random.u8(..); random.usize(..40)] };
+        let value_type =
+            random.choice([ValueType::Value, ValueType::Deletion, ValueType::Merge]).unwrap();
+        let value = if value_type == ValueType::Deletion {
+            vec![]
+        } else {
+            vec![random.u8(..); random.usize(..40)]
+        };
         table.add(sequence, value_type, &key, &value);
         model.insert(key, sequence, value_type, value);
     }
@@ -84,7 +90,12 @@ pub(super) fn assert_same(cursor: &MemTableIterator, expected: Option<&(Internal
 }
 
 /// Walks, seeks and looks up everything, and compares with the model.
-pub(super) fn check_against(table: &MemTable, model: &Model, probes: &[Vec<u8>], last: SequenceNumber) {
+pub(super) fn check_against(
+    table: &MemTable,
+    model: &Model,
+    probes: &[Vec<u8>],
+    last: SequenceNumber,
+) {
     let sorted = model.sorted(table.comparator());
     let mut cursor = table.iter();
     cursor.seek_to_first();
@@ -102,10 +113,15 @@ pub(super) fn check_against(table: &MemTable, model: &Model, probes: &[Vec<u8>],
     let mut random = fastrand::Rng::with_seed(7);
     for probe in probes {
         let snapshot = random.u64(0..=last + 1);
-        assert_eq!(versions(table, probe, snapshot), model.versions(probe, snapshot), "{probe:?}@{snapshot}");
+        assert_eq!(
+            versions(table, probe, snapshot),
+            model.versions(probe, snapshot),
+            "{probe:?}@{snapshot}"
+        );
         let target = InternalKeyBuf::for_seek(probe, snapshot);
-        let order =
-            |entry: &(InternalKeyBuf, Vec<u8>)| table.comparator().compare(entry.0.as_key(), target.as_key());
+        let order = |entry: &(InternalKeyBuf, Vec<u8>)| {
+            table.comparator().compare(entry.0.as_key(), target.as_key())
+        };
         let at = sorted.partition_point(|entry| order(entry).is_lt());
         cursor.seek(target.as_key());
         assert_same(&cursor, sorted.get(at));

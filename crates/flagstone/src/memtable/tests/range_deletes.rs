@@ -48,7 +48,8 @@ fn runs_that_are_asked_often_are_merged() {
     assert_eq!(covering(&deletes, 6, 2), 0, "a snapshot is served as before");
 }
 
-/// Keys that bits said nothing covers did not count: where readers asked for no others, each asked all runs for ever.
+/// Keys that bits said nothing covers did not count: where readers asked for no others, each asked
+/// all runs for ever.
 #[test]
 fn runs_that_are_asked_often_in_vain_are_merged() {
     let deletes = RangeDeletes::new(None);
@@ -119,7 +120,10 @@ impl UserComparator for Interrupted {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
         self.ask.lock().send(true).unwrap();
-        self.added.lock().recv_timeout(Duration::from_secs(60)).expect("an addition that waits for nobody");
+        self.added
+            .lock()
+            .recv_timeout(Duration::from_secs(60))
+            .expect("an addition that waits for nobody");
         a.cmp(b)
     }
 }
@@ -142,8 +146,10 @@ fn a_writer_does_not_wait_for_a_reader_that_sorts() {
                 _ = tell.send(());
             }
         });
-        let comparator =
-            Comparator::Custom(Arc::new(Interrupted { ask: Mutex::new(ask), added: Mutex::new(added) }));
+        let comparator = Comparator::Custom(Arc::new(Interrupted {
+            ask: Mutex::new(ask),
+            added: Mutex::new(added),
+        }));
         // A new run, a part of it, and two runs that are merged.
         for (snapshot, expected) in [(20, 20), (10, 10), (30, 20)] {
             assert_eq!(deletes.covering_sequence(&comparator, &key(3), snapshot), expected);

@@ -38,7 +38,9 @@ impl VectorCursor {
     }
 
     fn lower_bound(&self, target: &Target<'_>) -> usize {
-        self.view.as_ref().map_or(0, |view| view.lower_bound(&self.vector.log, &self.vector.order, target))
+        self.view
+            .as_ref()
+            .map_or(0, |view| view.lower_bound(&self.vector.log, &self.vector.order, target))
     }
 
     fn go_to(&mut self, index: Option<usize>) {
@@ -63,7 +65,8 @@ impl InternalIterator for VectorCursor {
     }
 
     fn seek_to_last(&mut self) {
-        self.index = self.view.as_ref().and_then(|view| view.len().checked_sub(1)).unwrap_or(usize::MAX);
+        self.index =
+            self.view.as_ref().and_then(|view| view.len().checked_sub(1)).unwrap_or(usize::MAX);
     }
 
     fn seek(&mut self, target: InternalKey<'_>) {
@@ -92,7 +95,9 @@ impl InternalIterator for VectorCursor {
     #[inline]
     fn prev(&mut self) {
         self.index = self.index.wrapping_sub(1);
-        if let Some(record) = self.index.checked_sub(AHEAD).and_then(|before| self.record_at(before)) {
+        if let Some(record) =
+            self.index.checked_sub(AHEAD).and_then(|before| self.record_at(before))
+        {
             record.prefetch();
         }
     }

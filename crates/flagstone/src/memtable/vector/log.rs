@@ -5,13 +5,14 @@
 //! segment = next segment, capacity, records [capacity]
 //! ```
 //!
-//! **Thread safety.** One writer at a time, which holds the arena's lock; any number of readers. The writer stores a
-//! pointer (and the link to a new segment) first and then `count`, with release order. A reader loads `count` with acquire
-//! order and touches nothing beyond it.
+//! **Thread safety.** One writer at a time, which holds the arena's lock; any number of readers.
+//! The writer stores a pointer (and the link to a new segment) first and then `count`, with release
+//! order. A reader loads `count` with acquire order and touches nothing beyond it.
 //!
 //! **Invariants**
 //! 1. Segments and records lie in one arena, and are not moved or freed before it is dropped.
-//! 2. A log is dropped before its arena, or with it; a `Record<'a>` is made only while the log is borrowed for `'a`.
+//! 2. A log is dropped before its arena, or with it; a `Record<'a>` is made only while the log is
+//!    borrowed for `'a`.
 #![expect(unsafe_code, reason = "segments in an arena, linked by atomic pointers")]
 
 use std::ptr::{self, NonNull};
@@ -32,7 +33,8 @@ struct Segment {
 
 type Slot = AtomicPtr<RecordHeader>;
 
-const _: () = assert!(align_of::<Segment>() <= ALIGNMENT && align_of::<Slot>() <= align_of::<Segment>());
+const _: () =
+    assert!(align_of::<Segment>() <= ALIGNMENT && align_of::<Slot>() <= align_of::<Segment>());
 
 /// A place between two entries.
 #[derive(Clone, Copy)]
@@ -110,7 +112,12 @@ impl Log {
 
     /// Adds a record of the log's arena at its end; the caller is the one writer.
     #[inline]
-    pub(super) fn push(&self, arena: &mut Arena, end: &mut Position, record: NonNull<RecordHeader>) {
+    pub(super) fn push(
+        &self,
+        arena: &mut Arena,
+        end: &mut Position,
+        record: NonNull<RecordHeader>,
+    ) {
         // SAFETY: the log is borrowed.
         let segment = unsafe { end.segment() };
         if end.within == segment.capacity {
@@ -160,7 +167,8 @@ impl<'a> Iterator for Reader<'a> {
             let next = NonNull::new(segment.next.load(Ordering::Acquire));
             (self.at.segment, self.at.within) = (next.expect("more entries follow"), 0);
         }
-        // SAFETY: as above; below `count` there is a next segment when one is full, and it has room.
+        // SAFETY: as above; below `count` there is a next segment when one is full, and it has
+        // room.
         let record = unsafe { self.at.slot() }.load(Ordering::Acquire);
         self.at.within += 1;
         self.at.before += 1;

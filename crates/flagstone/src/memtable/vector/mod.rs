@@ -1,10 +1,12 @@
 //! Entries in the order of their arrival, sorted when somebody reads them: for bulk loads.
 //!
-//! 1. An insertion copies the entry into the arena and notes where (`log`). Nothing is searched or moved.
-//! 2. A cursor walks over a view: all entries, sorted (`sort`, `view`). The newest view is kept; the next one sorts what came
-//!    since and merges the two. A flush comes when no more entries do, and so it sorts once.
-//! 3. A lookup uses the kept view, and looks through what came since one by one; when that has become much, it makes a new
-//!    view first.
+//! 1. An insertion copies the entry into the arena and notes where (`log`). Nothing is searched or
+//!    moved.
+//! 2. A cursor walks over a view: all entries, sorted (`sort`, `view`). The newest view is kept;
+//!    the next one sorts what came since and merges the two. A flush comes when no more entries do,
+//!    and so it sorts once.
+//! 3. A lookup uses the kept view, and looks through what came since one by one; when that has
+//!    become much, it makes a new view first.
 
 mod cursor;
 mod log;
@@ -33,7 +35,8 @@ use crate::cache::MemoryAccount;
 /// How many entries a lookup looks through in any case.
 const UNSORTED_FEW: usize = if cfg!(any(miri, feature = "shuttle")) { 4 } else { 64 };
 
-/// How many times more may be sorted than a lookup looks through: more make lookups faster and new views more frequent.
+/// How many times more may be sorted than a lookup looks through: more make lookups faster and new
+/// views more frequent.
 const SORTED_PER_UNSORTED: usize = 16;
 
 /// The entries of one memtable.
@@ -128,8 +131,10 @@ impl Index for Vector {
         let target = Target { user_key, packed };
         let view = self.sorted(|sorted| UNSORTED_FEW + sorted / SORTED_PER_UNSORTED);
         let mut newer = self.unsorted(view.as_deref(), &target).into_iter().peekable();
-        let mut index = view.as_ref().map_or(0, |view| view.lower_bound(&self.log, &self.order, &target));
-        let equals = |record: &Record<'_>| self.order.keys.user.compare(record.user_key(), user_key).is_eq();
+        let mut index =
+            view.as_ref().map_or(0, |view| view.lower_bound(&self.log, &self.order, &target));
+        let equals =
+            |record: &Record<'_>| self.order.keys.user.compare(record.user_key(), user_key).is_eq();
         loop {
             let sorted = view.as_ref().and_then(|view| view.get(&self.log, index)).filter(equals);
             let is_next = |record: &Record<'_>| {
@@ -183,7 +188,10 @@ pub(super) struct VectorWriter<'a> {
 impl VectorWriter<'_> {
     /// Adds a record that `make` puts into the vector's arena; it also learns how many there are.
     #[inline]
-    pub(super) fn insert_made(&mut self, make: impl FnOnce(&mut Arena, usize) -> NonNull<RecordHeader>) {
+    pub(super) fn insert_made(
+        &mut self,
+        make: impl FnOnce(&mut Arena, usize) -> NonNull<RecordHeader>,
+    ) {
         let WriterState { arena, end } = &mut *self.state;
         let record = make(arena, end.before);
         self.vector.log.push(arena, end, record);

@@ -1,12 +1,14 @@
 //! Sorting records.
 //!
-//! 1. Take eight bytes of each key as a number: those that follow what all keys share. Sort by the numbers; that touches no
-//!    record.
-//! 2. Each run of equal numbers shares at least those eight bytes: do the same with it, from where its keys differ.
-//! 3. A short run, and one whose keys differ in how many zeros they end with, is sorted by comparisons.
+//! 1. Take eight bytes of each key as a number: those that follow what all keys share. Sort by the
+//!    numbers; that touches no record.
+//! 2. Each run of equal numbers shares at least those eight bytes: do the same with it, from where
+//!    its keys differ.
+//! 3. A short run, and one whose keys differ in how many zeros they end with, is sorted by
+//!    comparisons.
 //!
-//! So keys with long common prefixes, and with several such, cost one more pass for each, and no more comparisons of keys.
-//! An order that is not the bytes' is sorted by comparisons alone.
+//! So keys with long common prefixes, and with several such, cost one more pass for each, and no
+//! more comparisons of keys. An order that is not the bytes' is sorted by comparisons alone.
 
 use std::cmp::Ordering;
 
@@ -49,7 +51,8 @@ impl SortOrder {
         a.number.cmp(&b.number).then_with(|| self.keys.compare(a.record.key(), b.record.key()))
     }
 
-    /// How many leading bytes of `shared` all of these keys have; 0 if that says nothing about their order.
+    /// How many leading bytes of `shared` all of these keys have; 0 if that says nothing about
+    /// their order.
     pub(super) fn shared_length<'a>(
         &self,
         shared: &[u8],
@@ -58,14 +61,18 @@ impl SortOrder {
         if self.numbers == PrefixOrder::None {
             return 0;
         }
-        records.fold(shared.len(), |length, record| common_length(&shared[..length], record.user_key()))
+        records.fold(shared.len(), |length, record| {
+            common_length(&shared[..length], record.user_key())
+        })
     }
 
-    /// Numbers the records, whose keys begin with some part of `shared`; how many bytes of it they all share, after which
-    /// the numbers are made.
+    /// Numbers the records, whose keys begin with some part of `shared`; how many bytes of it they
+    /// all share, after which the numbers are made.
     pub(super) fn number_all(&self, records: &mut [Numbered<'_>], shared: &[u8]) -> usize {
-        // The records come from all over the memory: one look at each should be enough. So begin with a guess.
-        let ends = [records.first(), records.last()].into_iter().flatten().map(|numbered| numbered.record);
+        // The records come from all over the memory: one look at each should be enough. So begin
+        // with a guess.
+        let ends =
+            [records.first(), records.last()].into_iter().flatten().map(|numbered| numbered.record);
         let mut shared = &shared[..self.shared_length(shared, ends)];
         let mut next = 0;
         while let Some(numbered) = records.get_mut(next) {
@@ -74,8 +81,10 @@ impl SortOrder {
                 numbered.number = self.number(user_key, shared.len());
                 next += 1;
             } else {
-                // All at once: keys might be made so that each shares a byte less than those before.
-                shared = &shared[..self.shared_length(shared, records.iter().map(|one| one.record))];
+                // All at once: keys might be made so that each shares a byte less than those
+                // before.
+                shared =
+                    &shared[..self.shared_length(shared, records.iter().map(|one| one.record))];
                 next = 0;
             }
         }
@@ -126,7 +135,8 @@ impl SortOrder {
 
 /// The length of what two keys begin with alike.
 pub(super) fn common_length(a: &[u8], b: &[u8]) -> usize {
-    let by_eight = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0).take_while(|(a, b)| a == b).count();
+    let by_eight =
+        a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0).take_while(|(a, b)| a == b).count();
     let from = 8 * by_eight;
     from + a[from..].iter().zip(&b[from..]).take_while(|(a, b)| a == b).count()
 }

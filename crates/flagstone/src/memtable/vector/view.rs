@@ -14,12 +14,14 @@ use crate::memtable::record::{Record, RecordHeader};
 /// See [`View`].
 const SAMPLED: usize = 64;
 
-/// Sorted entries of one log. **Invariant**: a view is used only together with its log, which it must not outlive.
+/// Sorted entries of one log. **Invariant**: a view is used only together with its log, which it
+/// must not outlive.
 pub(super) struct View {
     /// How many leading bytes all keys share; the numbers are made of what follows.
     skip: usize,
     entries: Vec<(u64, NonNull<RecordHeader>)>,
-    /// The number of one entry in [`SAMPLED`]: a search begins here, where more of it stays in the cache.
+    /// The number of one entry in [`SAMPLED`]: a search begins here, where more of it stays in the
+    /// cache.
     samples: Vec<u64>,
     /// Up to where the log is sorted here.
     pub(super) end: Position,
@@ -37,7 +39,8 @@ impl View {
         let old: &[_] = older.map_or(&[], |older| &older.entries);
         let from = older.map_or(log.first(), |older| older.end);
         let mut reader = log.read(from, count);
-        let mut fresh: Vec<_> = (&mut reader).map(|record| Numbered { number: 0, record }).collect();
+        let mut fresh: Vec<_> =
+            (&mut reader).map(|record| Numbered { number: 0, record }).collect();
         let first = match older.and_then(|older| older.get(log, 0)) {
             Some(record) => record.user_key(),
             None => fresh.first().map_or(&b""[..], |numbered| numbered.record.user_key()),
@@ -59,7 +62,8 @@ impl View {
 
     /// Notes its memory in the account of memtables.
     pub(super) fn count_in(&mut self, account: Option<&Arc<MemoryAccount>>) {
-        self._held = account.map(|account| account.hold(MemoryKind::Memtables, self.memory_usage()));
+        self._held =
+            account.map(|account| account.hold(MemoryKind::Memtables, self.memory_usage()));
     }
 
     #[inline]
@@ -89,15 +93,19 @@ impl View {
             return if is_before { self.len() } else { 0 };
         }
         let number = order.number(target.user_key, self.skip);
-        let start = self.samples.partition_point(|sample| *sample < number).saturating_sub(1) * SAMPLED;
+        let start =
+            self.samples.partition_point(|sample| *sample < number).saturating_sub(1) * SAMPLED;
         let end = self.samples.partition_point(|sample| *sample <= number) * SAMPLED;
         let within = &self.entries[start..end.min(self.len())];
         start
             + within.partition_point(|&(found, at)| match found.cmp(&number) {
                 Ordering::Less => true,
                 Ordering::Greater => false,
-                // SAFETY: as in `get`.
-                Ordering::Equal => target.compared_by(&order.keys, unsafe { Record::new(at) }.key()).is_lt(),
+                Ordering::Equal => {
+                    // SAFETY: as in `get`.
+                    let record = unsafe { Record::new(at) };
+                    target.compared_by(&order.keys, record.key()).is_lt()
+                }
             })
     }
 }

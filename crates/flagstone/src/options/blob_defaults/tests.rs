@@ -11,7 +11,10 @@ fn large_values_are_kept_apart_unless_somebody_decides_otherwise() {
     };
     assert_eq!(settled(""), (true, 4096, CompressionType::Lz4));
     assert_eq!(settled("compression=kZSTD;min_blob_size=100"), (true, 100, CompressionType::Zstd));
-    assert_eq!(settled("blob_compression_type=kNoCompression"), (true, 4096, CompressionType::None));
+    assert_eq!(
+        settled("blob_compression_type=kNoCompression"),
+        (true, 4096, CompressionType::None)
+    );
     assert!(!settled("compaction_style=kCompactionStyleFIFO").0, "its limit would not count them");
     // Who decides means what it means to RocksDB.
     assert_eq!(settled("enable_blob_files=true"), (true, 0, CompressionType::None));
@@ -19,7 +22,8 @@ fn large_values_are_kept_apart_unless_somebody_decides_otherwise() {
     assert!(settled("enable_blob_files=true;compaction_style=kCompactionStyleFIFO").0);
     assert_eq!(settled("enable_blob_files=true;enable_blob_files=auto"), settled(""));
     // Whoever wrote an OPTIONS file without the name reads no blob files.
-    let old = "[Version]\nrocksdb_version=6.4.6\n[DBOptions]\n[CFOptions \"default\"]\nnum_levels=5\n";
+    let old =
+        "[Version]\nrocksdb_version=6.4.6\n[DBOptions]\n[CFOptions \"default\"]\nnum_levels=5\n";
     let family = file::parse(old).unwrap().options.cf;
     assert_eq!((family.enable_blob_files, family.num_levels), (Some(false), 5));
 }
@@ -37,14 +41,16 @@ fn read(text: &str) -> CfSettings {
     file::parse(text).unwrap().options.cf.settings
 }
 
-/// They came back as if somebody had decided: under FIFO compaction, chosen later, values went to blob files; with another
-/// compression blobs had the former one.
+/// They came back as if somebody had decided: under FIFO compaction, chosen later, values went to
+/// blob files; with another compression blobs had the former one.
 #[test]
 fn what_is_left_open_stays_open_in_the_file_beside_what_rocksdb_reads() {
     let (printed, mut read) = kept("");
-    for line in
-        ["  enable_blob_files=true", "  min_blob_size=4096", "  blob_compression_type=kLZ4Compression"]
-    {
+    for line in [
+        "  enable_blob_files=true",
+        "  min_blob_size=4096",
+        "  blob_compression_type=kLZ4Compression",
+    ] {
         assert!(printed.lines().any(|found| found == line), "{printed}");
     }
     assert_eq!(read.left_open().collect::<Vec<_>>(), LEFT_OPEN);
@@ -72,14 +78,18 @@ fn who_changes_a_line_of_the_file_has_decided() {
         (read.separates_values(), read.smallest_blob(), read.blob_compression())
     };
     assert!(!changed("  enable_blob_files=true", "  enable_blob_files=false").0);
-    assert_eq!(changed("  min_blob_size=4096", "  min_blob_size=100"), (true, 100, CompressionType::Lz4));
+    assert_eq!(
+        changed("  min_blob_size=4096", "  min_blob_size=100"),
+        (true, 100, CompressionType::Lz4)
+    );
     let kinds = ("_type=kLZ4Compression", "_type=kZSTD");
     assert_eq!(changed(kinds.0, kinds.1), (true, 4096, CompressionType::Zstd));
     // RocksDB writes no comments: then all three have what was in force.
     assert_eq!(changed("# flagstone:", "# "), (true, 4096, CompressionType::Lz4));
 }
 
-/// A database whose files were to take 1.1 times their live data took 2.2 times with a version that allows it in bursts.
+/// A database whose files were to take 1.1 times their live data took 2.2 times with a version that
+/// allows it in bursts.
 #[test]
 fn a_limit_of_space_by_a_version_without_bursts_holds_at_every_moment() {
     let (printed, read) = kept("max_space_amplification=1.1");

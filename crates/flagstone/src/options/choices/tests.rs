@@ -7,12 +7,16 @@ fn a_wrong_choice_is_told_the_right_ones() {
     assert!(reason.contains("kCRC32c") && reason.contains("'kCRC'"), "{reason}");
 }
 
-/// A wrong name was answered with codecs that a WAL cannot have, and each of these with another error.
+/// A wrong name was answered with codecs that a WAL cannot have, and each of these with another
+/// error.
 #[test]
 fn a_wrong_compression_of_wals_is_told_those_that_there_are() {
     for wrong in ["kLZ4", "lz4", "kLZ4Compression", "kZSTDNotFinalCompression"] {
         let reason = WalCompression::None.assign(wrong).unwrap_err();
-        assert_eq!(reason.message(), format!("expected one of kNoCompression, kZSTD, found '{wrong}'"));
+        assert_eq!(
+            reason.message(),
+            format!("expected one of kNoCompression, kZSTD, found '{wrong}'")
+        );
     }
 }
 
@@ -23,7 +27,8 @@ fn disabled_compression_means_none_of_its_own() {
     assert_eq!((bottommost, bottommost.text().as_str()), (None, "kDisableCompressionOption"));
 }
 
-/// `blob_compression_type` was the only one of the three options of blob files that depend on others that did not take it.
+/// `blob_compression_type` was the only one of the three options of blob files that depend on
+/// others that did not take it.
 #[test]
 fn a_compression_may_be_left_to_other_settings() {
     let mut of_blobs = Some(CompressionType::Lz4);

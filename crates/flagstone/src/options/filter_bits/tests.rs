@@ -8,12 +8,14 @@ fn parse(text: &str) -> Result<FilterBits> {
 #[test]
 fn each_level_has_its_bits_and_the_last_is_for_those_below() {
     let bloom = |bits_per_key| FilterPolicy::Bloom { bits_per_key };
-    let of =
-        |text: &str| [0, 1, 2, 6].map(|level| parse(text).unwrap().of_level(FilterPolicy::DEFAULT, level));
+    let of = |text: &str| {
+        [0, 1, 2, 6].map(|level| parse(text).unwrap().of_level(FilterPolicy::DEFAULT, level))
+    };
     assert_eq!(of(""), [Some(FilterPolicy::DEFAULT); 4]);
     assert_eq!(of("14"), [Some(bloom(14.0)); 4]);
     assert_eq!(of("14:12.5:0"), [Some(bloom(14.0)), Some(bloom(12.5)), None, None]);
-    let ribbon = |bits| FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: bits, bloom_before_level: 2 };
+    let ribbon =
+        |bits| FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: bits, bloom_before_level: 2 };
     assert_eq!(parse("14:8").unwrap().of_level(ribbon(10.0), 3), Some(ribbon(8.0)));
     for text in ["", "14", "14:12.5:0"] {
         assert_eq!(parse(text).unwrap().text(), text);

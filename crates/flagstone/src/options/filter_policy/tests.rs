@@ -18,7 +18,9 @@ fn filter_policies_as_rocksdb_writes_them() {
     for none in ["", "nullptr", "rocksdb.BuiltinBloomFilter"] {
         assert_eq!(policy(none).unwrap(), None, "{none}");
     }
-    for wrong in ["bloomfilter", "bloomfilter:x", "bloomfilter:-3", "cuckoo:3", "bloomfilter:10:1:2"] {
+    for wrong in
+        ["bloomfilter", "bloomfilter:x", "bloomfilter:-3", "cuckoo:3", "bloomfilter:10:1:2"]
+    {
         assert!(policy(wrong).is_err(), "{wrong}");
     }
     assert!(policy("ribbonfilter:10:x").is_err());

@@ -5,7 +5,10 @@ use super::*;
 fn what_is_removed_is_no_option_any_more() {
     for removed in REMOVED {
         assert!(names::rows().all(|row| row.name != removed.name), "{removed}");
-        assert!(known::find(removed.name).is_none() && !known::OWN.contains(&removed.name), "{removed}");
+        assert!(
+            known::find(removed.name).is_none() && !known::OWN.contains(&removed.name),
+            "{removed}"
+        );
     }
 }
 
@@ -13,13 +16,18 @@ fn what_is_removed_is_no_option_any_more() {
 #[test]
 fn a_removed_option_is_accepted_with_a_note() {
     for removed in REMOVED {
-        let text =
-            |value| format!("[DBOptions]\n[CFOptions \"default\"]\n  # flagstone:{}={value}\n", removed.name);
+        let text = |value| {
+            format!(
+                "[DBOptions]\n[CFOptions \"default\"]\n  # flagstone:{}={value}\n",
+                removed.name
+            )
+        };
         let read = file::parse(&text(removed.default)).unwrap();
         assert_eq!(read.warnings(), [""; 0], "{removed}");
 
         let read = file::parse(&text("12345")).unwrap();
-        let note = format!("option '{}' has no effect: this version no longer has it", removed.name);
+        let note =
+            format!("option '{}' has no effect: this version no longer has it", removed.name);
         assert_eq!(read.options.warnings(), std::slice::from_ref(&note));
         let again = file::print(&read.options, &[("default", &read.options.cf)]);
         assert!(!again.contains(removed.name), "{again}");

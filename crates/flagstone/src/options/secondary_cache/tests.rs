@@ -13,7 +13,11 @@ fn rocksdb_s_words_are_understood() {
               compression_type=kLZ4Compression}};block_size=1k}",
             (1 << 20, 3 << 20),
         ),
-        (SECONDARY_CACHE, "compressed_secondary_cache://capacity=5M;num_shard_bits=-1;", (99, 5 << 20)),
+        (
+            SECONDARY_CACHE,
+            "compressed_secondary_cache://capacity=5M;num_shard_bits=-1;",
+            (99, 5 << 20),
+        ),
     ] {
         let mut options = Options { block_cache_size: Some(99), ..Options::default() };
         options.db.compressed_secondary_cache_size = 7;
@@ -26,7 +30,8 @@ fn rocksdb_s_words_are_understood() {
     }
 }
 
-/// They were refused. What was set comes back as it can be set again; a plain number is RocksDB's cache of that size.
+/// They were refused. What was set comes back as it can be set again; a plain number is RocksDB's
+/// cache of that size.
 #[test]
 fn a_cache_has_the_shape_that_was_asked_for() {
     let mut options = Options::default();
@@ -75,8 +80,13 @@ fn values_may_have_a_cache_of_their_own() {
         ("0", 0, "nullptr"),
     ] {
         for text in [text, told] {
-            options.set_everywhere(&mut [("other".into(), Default::default())], BLOB_CACHE, text).unwrap();
-            assert_eq!((options.blob_cache_size, options.get(BLOB_CACHE).unwrap()), (size, told.to_string()));
+            options
+                .set_everywhere(&mut [("other".into(), Default::default())], BLOB_CACHE, text)
+                .unwrap();
+            assert_eq!(
+                (options.blob_cache_size, options.get(BLOB_CACHE).unwrap()),
+                (size, told.to_string())
+            );
         }
     }
     assert_eq!(options.block_cache_size, before);
@@ -108,7 +118,11 @@ fn what_it_cannot_do_is_refused() {
         ("block_cache", "{capacity=1;high_pri_pool_ratio=1.1}", Code::InvalidArgument),
         ("block_cache", "{capacity=1;high_pri_pool_ratio=-0.1}", Code::InvalidArgument),
         ("block_cache", "{capacity=1;low_pri_pool_ratio=0.5}", Code::NotSupported),
-        (SECONDARY_CACHE, "compressed_secondary_cache://capacity=1;num_shard_bits=3", Code::NotSupported),
+        (
+            SECONDARY_CACHE,
+            "compressed_secondary_cache://capacity=1;num_shard_bits=3",
+            Code::NotSupported,
+        ),
     ] {
         let error = Options::default().set(name, value).expect_err(value);
         assert_eq!(error.code(), code, "{error}");

@@ -13,9 +13,11 @@ fn thresholds_read_as_rocksdb_writes_them_and_print() {
     assert_eq!(read(&both.text()).unwrap(), both);
     let one = FileTemperatureAges::of(&[(Temperature::COOL, 7)]);
     assert_eq!(one.text(), "{{temperature=kCool;age=7;}}");
-    for text in
-        ["{{temperature=kCool;age=7;}}", "{temperature=kCool;age=7;}", "{ {age=7;temperature=kCool} }"]
-    {
+    for text in [
+        "{{temperature=kCool;age=7;}}",
+        "{temperature=kCool;age=7;}",
+        "{ {age=7;temperature=kCool} }",
+    ] {
         assert_eq!(read(text).unwrap(), one, "{text}");
     }
     for text in ["", "{}"] {

@@ -11,7 +11,8 @@ fn escapes_are_undone() {
 #[test]
 fn pairs_nest() {
     let text = "block_size=8192; filter_policy={id=x;bits=10}; checksum=kXXH3;";
-    let expected = [("block_size", "8192"), ("filter_policy", "{id=x;bits=10}"), ("checksum", "kXXH3")];
+    let expected =
+        [("block_size", "8192"), ("filter_policy", "{id=x;bits=10}"), ("checksum", "kXXH3")];
     assert_eq!(pairs(text).unwrap(), expected);
     assert_eq!(pairs("a=;b=1").unwrap(), [("a", ""), ("b", "1")]);
     assert_eq!(without_braces("{a=1;}"), "a=1;");

@@ -24,7 +24,9 @@ fn numbers_take_suffixes() {
     ] {
         let said = read::<u64>(large).unwrap_err().to_string();
         assert!(
-            said.contains(&format!("a whole number from 0 to 18446744073709551615, found '{large}'")),
+            said.contains(&format!(
+                "a whole number from 0 to 18446744073709551615, found '{large}'"
+            )),
             "{said}"
         );
     }

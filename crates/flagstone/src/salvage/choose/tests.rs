@@ -14,7 +14,8 @@ fn version(sequence: SequenceNumber, kind: ValueType, value: &str) -> Version {
 
 /// What is kept of `versions`, as text; large values whose name begins with '-' are lost.
 fn kept(covered: SequenceNumber, versions: &[(SequenceNumber, ValueType, &str)]) -> String {
-    let versions = versions.iter().map(|&(sequence, kind, value)| version(sequence, kind, value)).collect();
+    let versions =
+        versions.iter().map(|&(sequence, kind, value)| version(sequence, kind, value)).collect();
     let choice = choose(
         versions,
         |version| version.sequence < covered,
@@ -43,7 +44,10 @@ fn the_newest_wins_and_deletions_hide() {
 
 #[test]
 fn operands_stay_down_to_what_they_lie_on() {
-    assert_eq!(kept(0, &[(9, Merge, "c"), (8, Merge, "b"), (5, Value, "a"), (4, Value, "-")]), "c@9 b@8 a@5");
+    assert_eq!(
+        kept(0, &[(9, Merge, "c"), (8, Merge, "b"), (5, Value, "a"), (4, Value, "-")]),
+        "c@9 b@8 a@5"
+    );
     assert_eq!(kept(0, &[(9, Merge, "c"), (8, Deletion, ""), (5, Value, "a")]), "c@9");
     assert_eq!(kept(6, &[(9, Merge, "c"), (5, Merge, "b")]), "c@9");
 }
@@ -53,12 +57,16 @@ fn of_copies_of_one_write_one_is_taken() {
     assert_eq!(kept(0, &[(9, Value, "a"), (9, Value, "a")]), "a@9");
     assert_eq!(kept(0, &[(9, Merge, "+c"), (9, Value, "abc"), (8, Merge, "+b")]), "abc@9");
     assert_eq!(kept(0, &[(9, Merge, "+b+c"), (9, Merge, "+c"), (8, Merge, "+b")]), "+c@9 +b@8");
-    assert_eq!(kept(0, &[(0, Value, "from the newer file"), (0, Value, "older")]), "from the newer file@0");
+    assert_eq!(
+        kept(0, &[(0, Value, "from the newer file"), (0, Value, "older")]),
+        "from the newer file@0"
+    );
 }
 
 /// What is kept of versions in tables, and whether operands may count twice.
 fn kept_of(versions: &[(SequenceNumber, ValueType, &str, Origin)]) -> (String, bool) {
-    let at = |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
+    let at =
+        |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
     let choice = choose(versions.iter().map(at).collect(), |_| false, Ok::<_, ()>);
     let text = choice.kept.iter().map(|version| String::from_utf8_lossy(&version.value));
     (text.collect::<Vec<_>>().join(" "), choice.may_count_twice)
@@ -107,19 +115,25 @@ fn operands_of_a_flushed_log_count_where_tables_cannot_have_them() {
         "+b+c"
     );
     assert_eq!(
-        kept(&[(20, Merge, "+d", Origin::Log), (15, Merge, "+c", flushed), (0, Value, "V+c", table)]),
+        kept(&[
+            (20, Merge, "+d", Origin::Log),
+            (15, Merge, "+c", flushed),
+            (0, Value, "V+c", table)
+        ]),
         "+d V+c"
     );
     // A value as new as what it was flushed from is all there was.
     assert_eq!(kept(&[(15, Merge, "+c", flushed), (15, Value, "V+c", table)]), "V+c");
 }
 
-/// A table whose range holds the key is damaged; the one that is left may have been made from what the WAL has, or not.
+/// A table whose range holds the key is damaged; the one that is left may have been made from what
+/// the WAL has, or not.
 #[test]
 fn where_nothing_tells_whether_a_flushed_log_or_a_table_is_newer_it_is_said() {
     let (table, flushed) = (Origin::Live(FileNumber(9)), Origin::FlushedLog);
     let kept = |versions: &[(SequenceNumber, ValueType, &str, Origin)]| {
-        let at = |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
+        let at =
+            |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
         // Large values lie where their names say.
         let usable = |version: Version| match version.kind {
             BlobIndex => Ok::<_, ()>(Version { value: b"large".to_vec(), ..version }),
@@ -136,7 +150,10 @@ fn where_nothing_tells_whether_a_flushed_log_or_a_table_is_newer_it_is_said() {
     assert_eq!(kept(&[(15, Value, "V", Origin::Log), (0, Value, "U", table)]), (1, false));
     assert_eq!(kept(&[(15, Merge, "+c", flushed), (0, Value, "U", table)]), (1, false));
     // The same large value, in memory at first or moved since, was another.
-    assert_eq!(kept(&[(15, BlobIndex, "at 7", flushed), (0, BlobIndex, "at 7", table)]), (1, false));
+    assert_eq!(
+        kept(&[(15, BlobIndex, "at 7", flushed), (0, BlobIndex, "at 7", table)]),
+        (1, false)
+    );
     assert_eq!(kept(&[(15, Value, "large", flushed), (0, BlobIndex, "at 9", table)]), (1, false));
     assert_eq!(kept(&[(15, BlobIndex, "at 7", flushed), (0, Value, "U", table)]), (1, true));
 }
@@ -159,7 +176,8 @@ fn where_nothing_tells_that_operands_count_once_it_is_said() {
 fn where_nothing_tells_whether_a_deletion_or_a_value_is_newer_it_is_said() {
     let (live, unnamed) = (|at| Origin::Live(FileNumber(at)), |at| Origin::Unnamed(FileNumber(at)));
     let is_said = |versions: &[(SequenceNumber, ValueType, &str, Origin)]| {
-        let at = |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
+        let at =
+            |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
         let choice = choose(versions.iter().map(at).collect(), |_| false, Ok::<_, ()>);
         assert!(choice.kept.iter().all(|version| version.kind == Merge));
         choice.may_be_missing
@@ -167,7 +185,10 @@ fn where_nothing_tells_whether_a_deletion_or_a_value_is_newer_it_is_said() {
     let deleted = (15, Deletion, "", unnamed(8));
     assert!(is_said(&[deleted, (0, Value, "V", unnamed(9))]));
     assert!(is_said(&[(16, Merge, "+c", unnamed(10)), deleted, (0, BlobIndex, "V", unnamed(9))]));
-    assert!(is_said(&[(15, ValueType::SingleDeletion, "", unnamed(8)), (0, Value, "V", unnamed(9))]));
+    assert!(is_said(&[
+        (15, ValueType::SingleDeletion, "", unnamed(8)),
+        (0, Value, "V", unnamed(9))
+    ]));
     // What it was written above.
     assert!(!is_said(&[deleted, (0, Value, "V", unnamed(7))]));
     assert!(!is_said(&[deleted, (14, Value, "V", unnamed(9))]));
@@ -178,7 +199,10 @@ fn where_nothing_tells_whether_a_deletion_or_a_value_is_newer_it_is_said() {
 #[test]
 fn a_lost_large_value_uncovers_what_is_older() {
     assert_eq!(kept(0, &[(9, BlobIndex, "-"), (5, Value, "old")]), "old@5 lost@9");
-    assert_eq!(kept(0, &[(9, BlobIndex, "-"), (9, BlobIndex, "moved"), (5, Value, "old")]), "moved@9");
+    assert_eq!(
+        kept(0, &[(9, BlobIndex, "-"), (9, BlobIndex, "moved"), (5, Value, "old")]),
+        "moved@9"
+    );
     assert_eq!(kept(0, &[(9, Value, "new"), (5, BlobIndex, "-")]), "new@9");
     assert_eq!(kept(6, &[(5, BlobIndex, "-")]), "");
     assert_eq!(kept(0, &[(9, Deletion, ""), (5, BlobIndex, "-")]), "");

@@ -8,7 +8,10 @@ fn more_files_are_read_than_are_open_and_none_is_written() {
     let path = |number: usize| PathBuf::from(format!("/db/{number:06}.sst"));
     let count = OPEN_MAX + 10;
     for number in 0..count {
-        fs.open(&path(number), OpenMode::Create).unwrap().write_at(0, &number.to_le_bytes()).unwrap();
+        fs.open(&path(number), OpenMode::Create)
+            .unwrap()
+            .write_at(0, &number.to_le_bytes())
+            .unwrap();
     }
     let files = SourceFiles::new(fs);
     let all: Vec<_> = (0..count).map(|number| files.at(&path(number))).collect();

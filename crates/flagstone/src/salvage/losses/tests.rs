@@ -11,8 +11,9 @@ fn ranges_that_overlap_are_one() {
     let held = |key: &str| losses.hold(&Comparator::Bytewise, key.as_bytes());
     let keys: String = ('a'..='z').filter(|key| held(&key.to_string())).collect();
     assert_eq!(keys, "abcdmnopqrsx");
-    let touched =
-        |begin: &str, end: &str| losses.touch(&Comparator::Bytewise, begin.as_bytes(), end.as_bytes());
+    let touched = |begin: &str, end: &str| {
+        losses.touch(&Comparator::Bytewise, begin.as_bytes(), end.as_bytes())
+    };
     assert!(touched("a", "z") && touched("p", "v") && touched("w", "y") && touched("e", "n"));
     assert!(!touched("e", "l") && !touched("t", "w") && !touched("y", "z"));
 }
@@ -20,10 +21,15 @@ fn ranges_that_overlap_are_one() {
 #[test]
 fn nothing_is_lost_of_nothing_and_of_all_anything() {
     let mut losses = Losses::default();
-    assert!(!losses.hold(&Comparator::Bytewise, b"k") && !losses.touch(&Comparator::Bytewise, b"", b"z"));
+    assert!(
+        !losses.hold(&Comparator::Bytewise, b"k")
+            && !losses.touch(&Comparator::Bytewise, b"", b"z")
+    );
     losses.add(None);
     losses.finish(&Comparator::Bytewise);
-    assert!(losses.hold(&Comparator::Bytewise, b"k") && losses.touch(&Comparator::Bytewise, b"", b"z"));
+    assert!(
+        losses.hold(&Comparator::Bytewise, b"k") && losses.touch(&Comparator::Bytewise, b"", b"z")
+    );
 }
 
 /// In the reverse order the empty key is the last.

@@ -40,7 +40,8 @@ fn what_is_listed_of_damage_has_a_bound() {
     assert!(!of_a_long_key.is_complete() && of_a_long_key.losses.is_empty());
 }
 
-/// Damaged blocks are found first, and where they took all of the room nothing told of a WAL that is missing.
+/// Damaged blocks are found first, and where they took all of the room nothing told of a WAL that
+/// is missing.
 #[test]
 fn what_concerns_whole_files_is_listed_first_whatever_room_places_have_left() {
     let mut report = SalvageReport::default();

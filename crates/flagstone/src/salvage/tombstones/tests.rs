@@ -18,5 +18,8 @@ fn nested_ranges_of_wals_take_no_more_memory_than_others() {
         held.covering_sequence(key.as_key(), MAX_SEQUENCE_NUMBER)
     };
     // The last range is the newest, and covers all keys.
-    assert_eq!([deleted_by(b"q000017"), deleted_by(b"q002999"), deleted_by(b"q003000")], [COUNT, COUNT, 0]);
+    assert_eq!(
+        [deleted_by(b"q000017"), deleted_by(b"q002999"), deleted_by(b"q003000")],
+        [COUNT, COUNT, 0]
+    );
 }

@@ -9,7 +9,8 @@ use super::hash_index::HashIndexBuilder;
 #[derive(Debug)]
 pub struct BlockBuilder {
     buffer: Vec<u8>,
-    /// Where in the buffer the block begins: behind those that wait there ([`BlockBuilder::go_on`]).
+    /// Where in the buffer the block begins: behind those that wait there
+    /// ([`BlockBuilder::go_on`]).
     start: usize,
     restarts: Vec<u32>,
     restart_interval: usize,
@@ -21,8 +22,8 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// A builder with a full key every `restart_interval` entries; with `hash_ratio` it adds a hash index over the
-    /// user keys of the internal keys added.
+    /// A builder with a full key every `restart_interval` entries; with `hash_ratio` it adds a hash
+    /// index over the user keys of the internal keys added.
     pub fn new(restart_interval: usize, hash_ratio: Option<f64>) -> Self {
         Self {
             buffer: Vec::new(),
@@ -51,8 +52,8 @@ impl BlockBuilder {
         }
     }
 
-    /// Appends an entry without a value length, for index blocks: `full` is written if the key shares nothing with
-    /// the one before, `delta` otherwise; without a `delta` it shares nothing.
+    /// Appends an entry without a value length, for index blocks: `full` is written if the key
+    /// shares nothing with the one before, `delta` otherwise; without a `delta` it shares nothing.
     pub fn add_without_length(&mut self, key: &[u8], full: &[u8], delta: Option<&[u8]>) {
         let shared = match (self.start_entry(key), delta) {
             (shared, Some(_)) => shared,
@@ -106,8 +107,10 @@ impl BlockBuilder {
     /// The size with one more entry, but for what that takes in the hash index.
     pub fn size_with(&self, key: &[u8], value: &[u8]) -> usize {
         let begins = self.since_restart >= self.restart_interval;
-        let shared = if begins || self.num_entries == 0 { 0 } else { common_prefix(&self.last_key, key) };
-        let numbers = [shared, key.len() - shared, value.len()].map(|number| varint_length(number as u32));
+        let shared =
+            if begins || self.num_entries == 0 { 0 } else { common_prefix(&self.last_key, key) };
+        let numbers =
+            [shared, key.len() - shared, value.len()].map(|number| varint_length(number as u32));
         let entry = numbers.iter().sum::<usize>() + key.len() - shared + value.len();
         self.estimated_size() + entry + if begins { 4 } else { 0 }
     }
@@ -140,7 +143,8 @@ impl BlockBuilder {
         self.start
     }
 
-    /// The blocks that wait, one behind the other, in exchange for a buffer for the next ones. No block is begun.
+    /// The blocks that wait, one behind the other, in exchange for a buffer for the next ones. No
+    /// block is begun.
     pub fn take(&mut self, spare: Vec<u8>) -> Vec<u8> {
         debug_assert!(self.is_empty() && spare.is_empty(), "blocks are taken as a whole");
         self.start = 0;

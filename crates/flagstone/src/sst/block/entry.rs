@@ -18,14 +18,17 @@ pub(crate) struct EntryHeader {
 /// Reads the header at `offset` of `entries`, which ends where the entries do.
 #[inline(always)]
 pub(crate) fn entry_header(entries: &[u8], offset: usize) -> Option<EntryHeader> {
-    // Nearly always keys are shorter than 128 bytes and values than 16 KiB, and more than a header follows: one bounds
-    // check for all numbers.
+    // Nearly always keys are shorter than 128 bytes and values than 16 KiB, and more than a header
+    // follows: one bounds check for all numbers.
     if let Some(&[shared, non_shared, low, high]) = entries.get(offset..offset + 4)
         && (shared | non_shared) < 0x80
         && (low & high) < 0x80
     {
-        let (value_length, size) =
-            if low < 0x80 { (u32::from(low), 3) } else { (u32::from(low & 0x7f) | u32::from(high) << 7, 4) };
+        let (value_length, size) = if low < 0x80 {
+            (u32::from(low), 3)
+        } else {
+            (u32::from(low & 0x7f) | u32::from(high) << 7, 4)
+        };
         return Some(EntryHeader {
             shared: u32::from(shared),
             non_shared: u32::from(non_shared),
@@ -41,7 +44,8 @@ pub(crate) fn entry_header(entries: &[u8], offset: usize) -> Option<EntryHeader>
 fn long_header(entries: &[u8], offset: usize) -> Option<EntryHeader> {
     let rest = entries.get(offset..)?;
     let mut decoder = Decoder::new(rest);
-    let (shared, non_shared, value_length) = (decoder.varint32()?, decoder.varint32()?, decoder.varint32()?);
+    let (shared, non_shared, value_length) =
+        (decoder.varint32()?, decoder.varint32()?, decoder.varint32()?);
     let suffix = (entries.len() - decoder.rest().len()) as u32;
     Some(EntryHeader { shared, non_shared, value_length, suffix })
 }

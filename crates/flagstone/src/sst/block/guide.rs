@@ -1,13 +1,17 @@
 //! The guide of a data block: four bytes of each of some keys, side by side.
 //!
-//! A search by restarts touches the array at the block's end, some restarts all over the block, and the entries of an
-//! interval: ten cache lines and more, most of them one after the other. The guide is made when a block is searched for the
-//! second time, and lies beside the block's other fields.
+//! A search by restarts touches the array at the block's end, some restarts all over the block, and
+//! the entries of an interval: ten cache lines and more, most of them one after the other. The
+//! guide is made when a block is searched for the second time, and lies beside the block's other
+//! fields.
 //!
-//! 1. All user keys start with the same `common` bytes (if there are that many), since the first and the last one do.
-//! 2. A *mark* is an entry whose user key has at least four more bytes; as one integer they never contradict the order.
-//! 3. The walk starts behind the last mark with a smaller integer than the target's: its key is smaller, and where the two
-//!    integers differ first is how much it has in common with the target.
+//! 1. All user keys start with the same `common` bytes (if there are that many), since the first
+//!    and the last one do.
+//! 2. A *mark* is an entry whose user key has at least four more bytes; as one integer they never
+//!    contradict the order.
+//! 3. The walk starts behind the last mark with a smaller integer than the target's: its key is
+//!    smaller, and where the two integers differ first is how much it has in common with the
+//!    target.
 //!
 //! There are no more marks than fit; of larger blocks every second, fourth, ... entry is one.
 //!
@@ -16,7 +20,8 @@
 //!         unused (3), the first of the common bytes (24), marks (4 each), where the entry behind each mark starts (2 each)
 //! ```
 //!
-//! Marks ascend, and are the largest number where there is none. Their sign bits are flipped: machines compare signed ones.
+//! Marks ascend, and are the largest number where there is none. Their sign bits are flipped:
+//! machines compare signed ones.
 
 use super::builder::common_prefix;
 use super::{Block, EntryHeader, entry_header};
@@ -24,8 +29,8 @@ use crate::base::{KeyBuffer, PACKED_SIZE, prefetch};
 
 /// Most blocks of 4 KiB with more entries than this have fewer than twice as many.
 const MANY: usize = 24;
-/// Blocks of tables with hardly more entries in a block than this have as many marks: of the memory of a block of 4 KiB a guide
-/// takes a fiftieth then.
+/// Blocks of tables with hardly more entries in a block than this have as many marks: of the memory
+/// of a block of 4 KiB a guide takes a fiftieth then.
 const FEW: usize = 8;
 /// With so many entries nobody asks where each starts.
 const FEW_PLACES: usize = 12;
@@ -38,7 +43,8 @@ const WIDTH: usize = 4;
 const STEP: usize = WIDTH + 2;
 /// How much of what all keys start with is kept here.
 const HEAD: usize = 24;
-/// Entries that a walk may pass, more or less: where integers tell keys apart more rarely, restarts do better.
+/// Entries that a walk may pass, more or less: where integers tell keys apart more rarely, restarts
+/// do better.
 const WALK_MAX: usize = 24;
 
 /// How much room a block has for its guide.
@@ -131,8 +137,11 @@ impl<'a> Guide<'a> {
         let (marks, after) = self.0[MARKS_AT..][..STEP * MARKS].split_at(WIDTH * MARKS);
         let (marks, _) = marks.as_chunks::<WIDTH>();
         // All of them, rather than a bisection: no branch to guess, and some in one instruction.
-        let below: i32 = marks.iter().map(|&mark| i32::from(i32::from_ne_bytes(mark) < number)).sum();
-        let Some(last) = (below as usize).checked_sub(1) else { return Start::At { offset: 0, common: 0 } };
+        let below: i32 =
+            marks.iter().map(|&mark| i32::from(i32::from_ne_bytes(mark) < number)).sum();
+        let Some(last) = (below as usize).checked_sub(1) else {
+            return Start::At { offset: 0, common: 0 };
+        };
         let difference = i32::from_ne_bytes(marks[last]) ^ number;
         let offset = u16::from_ne_bytes(after.as_chunks().0[last]).into();
         Start::At { offset, common: common + difference.leading_zeros() as usize / 8 }
@@ -147,9 +156,12 @@ impl<'a> Guide<'a> {
         Some(after[..count].iter().map(|&place| u16::from_ne_bytes(place).into()))
     }
 
-    /// Puts the guide of a block into its margin; `false` if the block cannot have one, or would be searched faster without.
+    /// Puts the guide of a block into its margin; `false` if the block cannot have one, or would be
+    /// searched faster without.
     pub fn write(block: &Block, margin: &mut [u8]) -> bool {
-        let Some(room) = margin.len().checked_sub(MARKS_AT).map(|size| size / STEP) else { return false };
+        let Some(room) = margin.len().checked_sub(MARKS_AT).map(|size| size / STEP) else {
+            return false;
+        };
         let Some((draft, places)) = Draft::new(block, room.min(MANY)) else { return false };
         draft.write(places, margin);
         true
@@ -168,7 +180,8 @@ impl Draft {
         }
         let entries = &block.data()[..block.entries_end()];
         let first = entry_header(entries, 0).filter(|header| header.shared == 0)?;
-        let first_key = user_key(entries.get(first.suffix as usize..)?.get(..first.non_shared as usize)?)?;
+        let first_key =
+            user_key(entries.get(first.suffix as usize..)?.get(..first.non_shared as usize)?)?;
         let last_key = last_key(block, entries)?;
         let last_key = user_key(last_key.as_slice())?;
         // Short keys that differ in their last bytes only have marks, too.
@@ -191,7 +204,12 @@ impl Draft {
     fn write(&self, places: Option<usize>, margin: &mut [u8]) {
         margin[..2].copy_from_slice(&self.first_key.to_ne_bytes());
         margin[2..PLACES_AT].copy_from_slice(&self.common.to_ne_bytes());
-        margin[PLACES_AT..HEAD_AT].copy_from_slice(&[places.map_or(0, |count| count as u8 + 1), 0, 0, 0]);
+        margin[PLACES_AT..HEAD_AT].copy_from_slice(&[
+            places.map_or(0, |count| count as u8 + 1),
+            0,
+            0,
+            0,
+        ]);
         margin[HEAD_AT..MARKS_AT].copy_from_slice(&self.head);
         let (marks, after) = margin[MARKS_AT..].split_at_mut(WIDTH * self.room);
         for at in 0..self.room {
@@ -200,8 +218,8 @@ impl Draft {
         }
     }
 
-    /// Goes over all entries, whose user keys should start with `head`. `None` if the outcome cannot be used, else how many marks
-    /// there are, if these are all entries and few.
+    /// Goes over all entries, whose user keys should start with `head`. `None` if the outcome
+    /// cannot be used, else how many marks there are, if these are all entries and few.
     fn place_marks(&mut self, entries: &[u8], head: &[u8]) -> Option<Option<usize>> {
         let mut marks = Marks { draft: self, count: 0, stride: 1, last: 0 };
         let (mut offset, mut index, mut walk, mut length) = (0, 0, 0, 0);

@@ -1,8 +1,9 @@
-//! The hash index at the end of a data block: from user key to the restart interval that may hold it.
+//! The hash index at the end of a data block: from user key to the restart interval that may hold
+//! it.
 //!
-//! Bucket of a key = `hash(user key) mod m`; a bucket holds a restart index, or says that several intervals share it
-//! (254) or none uses it (255). A key that falls into an empty bucket may still start the last interval's successor
-//! block, so the search then goes through the last interval.
+//! Bucket of a key = `hash(user key) mod m`; a bucket holds a restart index, or says that several
+//! intervals share it (254) or none uses it (255). A key that falls into an empty bucket may still
+//! start the last interval's successor block, so the search then goes through the last interval.
 
 use crate::base::Mutant;
 use crate::base::hash::hash32;
@@ -95,18 +96,24 @@ impl HashIndexBuilder {
         self.num_buckets() as usize + 2
     }
 
-    /// Appends the index to a block that is complete but for its footer; `false` if the block can have none.
+    /// Appends the index to a block that is complete but for its footer; `false` if the block can
+    /// have none.
     pub fn finish(&self, buffer: &mut Vec<u8>, block_start: usize) -> bool {
         let num_buckets = self.num_buckets();
         let too_large = buffer.len() - block_start + self.estimated_size() + 4 > BLOCK_SIZE_MAX;
-        if self.overflow || self.entries.is_empty() || too_large || num_buckets > u32::from(u16::MAX) {
+        if self.overflow
+            || self.entries.is_empty()
+            || too_large
+            || num_buckets > u32::from(u16::MAX)
+        {
             return false;
         }
         let start = buffer.len();
         buffer.resize(start + num_buckets as usize, EMPTY);
         for &(hash, restart) in &self.entries {
             let bucket = &mut buffer[start + (hash % num_buckets) as usize];
-            let collides = *bucket != EMPTY && *bucket != restart && !Mutant::ForgetHashCollision.is_on();
+            let collides =
+                *bucket != EMPTY && *bucket != restart && !Mutant::ForgetHashCollision.is_on();
             *bucket = if collides { COLLISION } else { restart };
         }
         buffer.extend_from_slice(&(num_buckets as u16).to_le_bytes());

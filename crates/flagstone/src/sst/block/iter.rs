@@ -1,13 +1,15 @@
 //! The cursor over a data block: the hottest loop of a read.
 //!
 //! A seek
-//! 1. finds a key below the target near it: by the block's guide, else by bisection over the full keys at restarts;
+//! 1. finds a key below the target near it: by the block's guide, else by bisection over the full
+//!    keys at restarts;
 //! 2. walks entries from there, in byte order without putting their keys together (`scan`).
 //!
-//! A key that shares nothing with the one before is used where it lies; others are put together in a buffer.
+//! A key that shares nothing with the one before is used where it lies; others are put together in
+//! a buffer.
 //!
-//! With a global sequence number (ingested files, which store 0 everywhere), keys are put together in the buffer with
-//! that number, and 0 is put back before the next key is derived.
+//! With a global sequence number (ingested files, which store 0 everywhere), keys are put together
+//! in the buffer with that number, and 0 is put back before the next key is derived.
 
 use std::cmp::Ordering;
 
@@ -22,8 +24,10 @@ use super::scan::scan;
 use super::trail::Trail;
 use super::{Block, Damage, EntryHeader, ValueRef, entry_header};
 
-/// Bit `n` is set if the byte `n` is a value type that data blocks store; range tombstones have a block of their own.
-const VALUE_TYPES: u32 = 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
+/// Bit `n` is set if the byte `n` is a value type that data blocks store; range tombstones have a
+/// block of their own.
+const VALUE_TYPES: u32 =
+    1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
 
 /// So many entries are few.
 const COARSE: usize = 12;
@@ -62,7 +66,11 @@ enum KeyAt {
 
 impl BlockIter {
     /// A cursor that stands nowhere yet.
-    pub fn new(block: Block, comparator: Comparator, global_sequence: Option<SequenceNumber>) -> Self {
+    pub fn new(
+        block: Block,
+        comparator: Comparator,
+        global_sequence: Option<SequenceNumber>,
+    ) -> Self {
         Self {
             block,
             comparator,
@@ -138,8 +146,9 @@ impl BlockIter {
         PinnedValue::new(self.block.share_bytes(), self.value.0 as usize..self.value.1 as usize)
     }
 
-    /// Shows `visit` the entries behind the current one, as type and value, until it says `false`. Those of the current user
-    /// key may be left out, and all where values lie apart; what is damaged ends it.
+    /// Shows `visit` the entries behind the current one, as type and value, until it says `false`.
+    /// Those of the current user key may be left out, and all where values lie apart; what is
+    /// damaged ends it.
     pub fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
         if self.block.layout().values_offset.is_some() {
             return;
@@ -150,7 +159,8 @@ impl BlockIter {
             let key_end = header.suffix as usize + header.non_shared as usize;
             let value_end = key_end + header.value_length as usize;
             let Some(value) = entries.get(key_end..value_end) else { return };
-            // The type is the first byte of the sequence number's eight, unless those are shared in part.
+            // The type is the first byte of the sequence number's eight, unless those are shared in
+            // part.
             let is_told = header.non_shared as usize >= PACKED_SIZE;
             if is_told && !visit(entries[key_end - PACKED_SIZE], value) {
                 return;
@@ -215,13 +225,19 @@ impl BlockIter {
         });
     }
 
-    /// Moves to the entry at `offset`, whose user key is that of `target`, and which leaves out `shared` bytes of it.
-    pub(in crate::sst) fn move_to(&mut self, offset: usize, shared: usize, target: InternalKey<'_>) {
+    /// Moves to the entry at `offset`, whose user key is that of `target`, and which leaves out
+    /// `shared` bytes of it.
+    pub(in crate::sst) fn move_to(
+        &mut self,
+        offset: usize,
+        shared: usize,
+        target: InternalKey<'_>,
+    ) {
         self.invalidate();
         self.run(|iter| {
             iter.offset = offset;
-            let header =
-                entry_header(&iter.block.data()[..iter.block.entries_end()], offset).ok_or(Damage)?;
+            let header = entry_header(&iter.block.data()[..iter.block.entries_end()], offset)
+                .ok_or(Damage)?;
             iter.stand_on(&header, &target.user_key()[..shared])
         });
     }
@@ -240,10 +256,12 @@ impl BlockIter {
         }
     }
 
-    /// Like [`BlockIter::seek`], through the hash index if there is one. The cursor then stands on the target's user
-    /// key, on another (the key is neither in this block nor in the next), or nowhere (it may be in the next block).
+    /// Like [`BlockIter::seek`], through the hash index if there is one. The cursor then stands on
+    /// the target's user key, on another (the key is neither in this block nor in the next), or
+    /// nowhere (it may be in the next block).
     pub fn seek_for_get(&mut self, target: InternalKey<'_>) {
-        let by_hash = self.block.layout().hash_index.filter(|_| self.comparator.tells_bytes_apart());
+        let by_hash =
+            self.block.layout().hash_index.filter(|_| self.comparator.tells_bytes_apart());
         let Some(index) = by_hash else { return self.search(target, 0, 0) };
         let restart = match index.lookup(self.block.data(), target.user_key()) {
             Bucket::Unknown => return self.search(target, 0, 0),
@@ -272,10 +290,12 @@ impl BlockIter {
         self.next.saturating_sub(self.offset) * COARSE >= self.block.entries_end()
     }
 
-    /// Whether about so many steps are left to the end of the block, or to its beginning, to go by the size of the current entry.
+    /// Whether about so many steps are left to the end of the block, or to its beginning, to go by
+    /// the size of the current entry.
     #[inline]
     pub fn is_near_end(&self, steps: u32, back: bool) -> bool {
-        let left = if back { self.offset } else { self.block.entries_end().saturating_sub(self.next) };
+        let left =
+            if back { self.offset } else { self.block.entries_end().saturating_sub(self.next) };
         left <= steps as usize * self.next.saturating_sub(self.offset)
     }
 
@@ -327,12 +347,15 @@ impl BlockIter {
     #[cold]
     fn note_damage(&mut self) {
         self.valid = false;
-        self.damage = Some(Error::corruption(format!("bad entry in block at byte {}", self.offset)));
+        self.damage =
+            Some(Error::corruption(format!("bad entry in block at byte {}", self.offset)));
     }
 
     #[inline]
     fn compare(&self, a: InternalKey<'_>, b: InternalKey<'_>) -> Ordering {
-        self.comparator.compare(a.user_key(), b.user_key()).then_with(|| b.packed().cmp(&a.packed()))
+        self.comparator
+            .compare(a.user_key(), b.user_key())
+            .then_with(|| b.packed().cmp(&a.packed()))
     }
 
     /// Sequence number and type as they count, given the stored bytes of a whole key.
@@ -374,14 +397,19 @@ impl BlockIter {
             return Err(Damage);
         }
         let start = header.suffix as usize;
-        let bytes =
-            self.block.data()[..self.block.entries_end()].get(start..start + header.non_shared as usize);
+        let bytes = self.block.data()[..self.block.entries_end()]
+            .get(start..start + header.non_shared as usize);
         Ok(InternalKey::from_checked(bytes.ok_or(Damage)?))
     }
 
-    /// The header of the entry at `offset` and, where values lie apart, the value's offset if it is noted.
+    /// The header of the entry at `offset` and, where values lie apart, the value's offset if it is
+    /// noted.
     #[inline]
-    fn header(&self, offset: usize, at_restart: bool) -> Result<(EntryHeader, Option<u32>), Damage> {
+    fn header(
+        &self,
+        offset: usize,
+        at_restart: bool,
+    ) -> Result<(EntryHeader, Option<u32>), Damage> {
         let entries = &self.block.data()[..self.block.entries_end()];
         let mut header = entry_header(entries, offset).ok_or(Damage)?;
         if self.block.layout().values_offset.is_none() || !at_restart {
@@ -425,7 +453,8 @@ impl BlockIter {
             if header.shared as usize > self.buffer.len() || (at_restart && header.shared != 0) {
                 return Err(Damage);
             }
-            self.buffer.splice(header.shared as usize, &self.block.data()[header.suffix as usize..end]);
+            self.buffer
+                .splice(header.shared as usize, &self.block.data()[header.suffix as usize..end]);
             self.key_at = KeyAt::Buffer;
         }
         self.check_key()
@@ -461,7 +490,11 @@ impl BlockIter {
     }
 
     #[inline]
-    fn set_value_and_next(&mut self, header: &EntryHeader, value_offset: Option<u32>) -> Result<(), Damage> {
+    fn set_value_and_next(
+        &mut self,
+        header: &EntryHeader,
+        value_offset: Option<u32>,
+    ) -> Result<(), Damage> {
         let key_end = header.suffix as usize + header.non_shared as usize;
         let length = header.value_length as usize;
         let entries_end = self.block.entries_end();
@@ -474,7 +507,8 @@ impl BlockIter {
             self.next = next;
             return Ok(());
         };
-        let start = value_offset.map_or(self.value.1 as usize, |offset| values as usize + offset as usize);
+        let start =
+            value_offset.map_or(self.value.1 as usize, |offset| values as usize + offset as usize);
         let end = start + length;
         if key_end > entries_end
             || end > self.block.layout().restarts_offset as usize
@@ -527,9 +561,14 @@ impl BlockIter {
         true
     }
 
-    /// Stands on the first entry from a restart on that is not below `target`; nowhere if there is none before
-    /// `limit`.
-    fn walk_from(&mut self, restart: u32, target: InternalKey<'_>, limit: usize) -> Result<(), Damage> {
+    /// Stands on the first entry from a restart on that is not below `target`; nowhere if there is
+    /// none before `limit`.
+    fn walk_from(
+        &mut self,
+        restart: u32,
+        target: InternalKey<'_>,
+        limit: usize,
+    ) -> Result<(), Damage> {
         let start = self.block.restart(restart);
         let limit = limit.min(self.block.entries_end());
         if self.comparator.is_bytewise() && self.block.layout().values_offset.is_none() {
@@ -552,13 +591,15 @@ impl BlockIter {
                 self.valid = false;
                 return Ok(());
             }
-            let at_restart = self.block.layout().values_offset.is_some() && self.is_restart(self.next);
+            let at_restart =
+                self.block.layout().values_offset.is_some() && self.is_restart(self.next);
             self.step_to(self.next, at_restart)?;
         }
         Ok(())
     }
 
-    /// Step 2 of the file's head, in byte order: from `start`, where the key before has `common` bytes of the target.
+    /// Step 2 of the file's head, in byte order: from `start`, where the key before has `common`
+    /// bytes of the target.
     fn walk_bytewise(
         &mut self,
         start: usize,
@@ -572,8 +613,9 @@ impl BlockIter {
             return Ok(());
         };
         self.stand_on(&stop.header, &target.user_key()[..stop.header.shared as usize])?;
-        // Where the key may still be below the target, it is the target's user key, only newer, or a prefix of it. What
-        // follows may share a part of its packed number, so the walk goes on key by key.
+        // Where the key may still be below the target, it is the target's user key, only newer, or
+        // a prefix of it. What follows may share a part of its packed number, so the walk goes on
+        // key by key.
         if stop.starts_target { self.walk_on(target, limit) } else { Ok(()) }
     }
 

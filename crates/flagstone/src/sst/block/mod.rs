@@ -7,10 +7,10 @@
 //! footer  = fixed32: bits 0-27 n, bit 28 values apart, bit 29 keys evenly spread (a hint), bit 31 hash index
 //! ```
 //!
-//! A key is the first `shared` bytes of the key before it and the suffix. Restart offsets point at entries with
-//! `shared = 0`. With bit 28 set (never written here) an entry at a restart has a fourth number,
-//! `varint32 value_offset`, and values follow each other in the values section. Index blocks may have values without
-//! a length; `sst::index` reads those.
+//! A key is the first `shared` bytes of the key before it and the suffix. Restart offsets point at
+//! entries with `shared = 0`. With bit 28 set (never written here) an entry at a restart has a
+//! fourth number, `varint32 value_offset`, and values follow each other in the values section.
+//! Index blocks may have values without a length; `sst::index` reads those.
 
 mod builder;
 mod entry;
@@ -53,7 +53,8 @@ fn bad(what: &str) -> Error {
     Error::corruption(format!("bad block contents: {what}"))
 }
 
-/// The bytes of one block, uncompressed, with the layout of its end checked. A clone is another share of the same.
+/// The bytes of one block, uncompressed, with the layout of its end checked. A clone is another
+/// share of the same.
 #[derive(Clone)]
 pub struct Block(SharedPiece<Layout>);
 
@@ -72,7 +73,8 @@ pub struct Layout {
     is_searched: AtomicBool,
 }
 
-const _: () = assert!(size_of::<Layout>() + GuideRoom::Many.size() as usize + 64 <= ROOM_FOR_LAYOUT);
+const _: () =
+    assert!(size_of::<Layout>() + GuideRoom::Many.size() as usize + 64 <= ROOM_FOR_LAYOUT);
 
 /// More than lies before the bytes of a block.
 const ROOM_FOR_LAYOUT: usize = 1 << 10;
@@ -115,7 +117,8 @@ impl Block {
             None
         };
         let hash_index = if footer & HASH_INDEX_BIT != 0 {
-            let index = HashIndex::parse(&data[..end]).ok_or_else(|| bad("hash index out of bounds"))?;
+            let index =
+                HashIndex::parse(&data[..end]).ok_or_else(|| bad("hash index out of bounds"))?;
             end = index.start();
             Some(index)
         } else {
@@ -133,7 +136,8 @@ impl Block {
             return Err(bad("entries without a restart"));
         }
         let is_searched = AtomicBool::new(false);
-        let layout = Layout { restarts_offset, num_restarts, values_offset, hash_index, is_searched };
+        let layout =
+            Layout { restarts_offset, num_restarts, values_offset, hash_index, is_searched };
         Ok(Self(data.share(layout)))
     }
 
@@ -184,8 +188,8 @@ impl Block {
         self.0.margin().map(<[u8]>::len)
     }
 
-    /// [`Block::guide`] for a search, of which the second makes it: it costs as much as two or three searches by restarts, and
-    /// where the cache is small most blocks leave it after one.
+    /// [`Block::guide`] for a search, of which the second makes it: it costs as much as two or
+    /// three searches by restarts, and where the cache is small most blocks leave it after one.
     #[inline]
     fn guide_for_search(&self) -> Option<Guide<'_>> {
         let made = self.guide();
@@ -221,8 +225,8 @@ impl Block {
         u32::from_le_bytes(self.data()[at..at + 4].try_into().expect("four bytes")) as usize
     }
 
-    /// Fetches a part of the block into the processor's caches: to ask for one line after the other, each
-    /// being where the one before says, takes several times as long.
+    /// Fetches a part of the block into the processor's caches: to ask for one line after the
+    /// other, each being where the one before says, takes several times as long.
     #[inline]
     fn prefetch(&self, start: usize, end: usize) {
         let end = end.min(self.data().len());

@@ -1,8 +1,9 @@
 //! The walk over entries in byte order, and lookups that need no more than it.
 //!
-//! The walk knows how many bytes `m` the last key and the target have in common: an entry that shares more than `m` bytes
-//! with the last key differs from the target in the same byte, so it is below the target too and its key is not even put
-//! together; any other starts with `shared` bytes of the target.
+//! The walk knows how many bytes `m` the last key and the target have in common: an entry that
+//! shares more than `m` bytes with the last key differs from the target in the same byte, so it is
+//! below the target too and its key is not even put together; any other starts with `shared` bytes
+//! of the target.
 
 use super::builder::common_prefix;
 use super::guide::Start;
@@ -10,7 +11,8 @@ use super::iter::SCANNED;
 use super::{Block, Damage, EntryHeader, GuideRoom, Layout, ValueRef, entry_header};
 use crate::base::coding::fixed64_at;
 use crate::base::{
-    InternalKey, PACKED_SIZE, SequenceNumber, SharedPiece, ValueType, prefetch, unpack_sequence_and_type,
+    InternalKey, PACKED_SIZE, SequenceNumber, SharedPiece, ValueType, prefetch,
+    unpack_sequence_and_type,
 };
 
 /// Bytes of a cache line.
@@ -30,8 +32,9 @@ pub(super) struct Stop {
     pub is_target: bool,
 }
 
-/// Walks from `offset`, where `common` bytes of the last key are those of `wanted` and the next is smaller, to the first
-/// entry that is not certainly below it; `offset` is then where that starts. `None` if there is none before `limit`.
+/// Walks from `offset`, where `common` bytes of the last key are those of `wanted` and the next is
+/// smaller, to the first entry that is not certainly below it; `offset` is then where that starts.
+/// `None` if there is none before `limit`.
 #[inline]
 pub(super) fn scan(
     entries: &[u8],
@@ -65,7 +68,11 @@ pub(super) fn scan(
             continue;
         }
         let starts_target = equal == user.len();
-        return Ok(Some(Stop { header, starts_target, is_target: starts_target && equal == rest.len() }));
+        return Ok(Some(Stop {
+            header,
+            starts_target,
+            is_target: starts_target && equal == rest.len(),
+        }));
     }
     Ok(None)
 }
@@ -102,8 +109,8 @@ impl Block {
         self.guide()?.few_places()
     }
 
-    /// Asks for the beginnings of all entries up to `end`, if there are few and the guide knows them; else `false`. (Forward, the
-    /// processor itself is ahead of a scan.)
+    /// Asks for the beginnings of all entries up to `end`, if there are few and the guide knows
+    /// them; else `false`. (Forward, the processor itself is ahead of a scan.)
     #[inline]
     pub(super) fn prefetch_few_before(&self, end: usize) -> bool {
         let Some(places) = self.few_places() else { return false };
@@ -115,8 +122,8 @@ impl Block {
         true
     }
 
-    /// Asks for what a scan back walks over to find its beginning, as far as [`Block::prefetch_end`] has not: the end is at
-    /// hand.
+    /// Asks for what a scan back walks over to find its beginning, as far as
+    /// [`Block::prefetch_end`] has not: the end is at hand.
     pub(in crate::sst) fn prefetch_last_interval(&self) {
         if self.few_places().is_none()
             && let Some(last) = self.layout().num_restarts.checked_sub(1)
@@ -131,7 +138,8 @@ impl Block {
         self.0.start().addr()
     }
 
-    /// [`Block::prefetch_guide`] of a block that lies there, or did once, and where its first entries begin.
+    /// [`Block::prefetch_guide`] of a block that lies there, or did once, and where its first
+    /// entries begin.
     #[inline]
     pub(in crate::sst) fn prefetch_at(address: usize, with_start: bool) {
         let more = if with_start { 64 * LINES_OF_ENTRY } else { 0 };
@@ -155,7 +163,8 @@ impl Block {
         }
     }
 
-    /// The last restart whose user key is smaller, or the first; `None` if there is none, values lie apart or bytes are damaged.
+    /// The last restart whose user key is smaller, or the first; `None` if there is none, values
+    /// lie apart or bytes are damaged.
     #[cold]
     fn start_by_restarts(&self, wanted: &[u8]) -> Option<Start> {
         let layout = self.layout();
@@ -164,7 +173,8 @@ impl Block {
         }
         let entries = &self.data()[..self.entries_end()];
         let key_at = |restart: u32| {
-            let header = entry_header(entries, self.restart(restart)).filter(|header| header.shared == 0)?;
+            let header =
+                entry_header(entries, self.restart(restart)).filter(|header| header.shared == 0)?;
             let key = entries.get(header.suffix as usize..)?.get(..header.non_shared as usize)?;
             key.get(..key.len().checked_sub(PACKED_SIZE)?)
         };
@@ -178,8 +188,9 @@ impl Block {
         Some(Start::At { offset: self.restart(low), common: 0 })
     }
 
-    /// Looks `target` up in byte order, without a global sequence number. `None` if a cursor must do it: the block is empty or
-    /// has its values apart, the first entries of the key are too new, keys are prefixes of one another, or bytes are damaged.
+    /// Looks `target` up in byte order, without a global sequence number. `None` if a cursor must
+    /// do it: the block is empty or has its values apart, the first entries of the key are too new,
+    /// keys are prefixes of one another, or bytes are damaged.
     #[inline]
     pub(in crate::sst) fn find<'a>(&'a self, target: InternalKey<'_>) -> Option<Found<'a>> {
         let wanted = target.user_key();

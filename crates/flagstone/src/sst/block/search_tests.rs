@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::base::{
-    Comparator, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, UserComparator, ValueType,
+    Comparator, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, UserComparator,
+    ValueType,
 };
 
 type Shape = fn(&mut fastrand::Rng) -> Vec<u8>;
@@ -15,7 +16,9 @@ const SHAPES: [(&str, Shape); 8] = [
     ("decimal numbers of any length", |random| format!("user{}", random.u32(..2000)).into_bytes()),
     ("one byte", |random| vec![random.u8(..)]),
     ("prefixes of one another", |random| b"abababababab"[..random.usize(..=12)].to_vec()),
-    ("few letters", |random| (0..random.usize(..7)).map(|_| [0, 1, b'a', 0xff][random.usize(..4)]).collect()),
+    ("few letters", |random| {
+        (0..random.usize(..7)).map(|_| [0, 1, b'a', 0xff][random.usize(..4)]).collect()
+    }),
     ("long common prefix", |random| {
         format!("{}{:05}", "/a/long/way/to/go".repeat(4), random.u32(..9000)).into_bytes()
     }),
@@ -27,10 +30,12 @@ const SHAPES: [(&str, Shape); 8] = [
 
 /// Entries of one block in order, few of them with several versions.
 fn entries(shape: Shape, count: usize, random: &mut fastrand::Rng) -> Vec<InternalKeyBuf> {
-    let sequence =
-        |random: &mut fastrand::Rng| [0, 1, 255, 256, 257, random.u64(..1 << 40)][random.usize(..6)];
-    let mut keys: Vec<_> =
-        (0..count).map(|_| InternalKeyBuf::new(&shape(random), sequence(random), ValueType::Value)).collect();
+    let sequence = |random: &mut fastrand::Rng| {
+        [0, 1, 255, 256, 257, random.u64(..1 << 40)][random.usize(..6)]
+    };
+    let mut keys: Vec<_> = (0..count)
+        .map(|_| InternalKeyBuf::new(&shape(random), sequence(random), ValueType::Value))
+        .collect();
     let order = InternalKeyComparator::new(Comparator::Bytewise);
     keys.sort_by(|a, b| order.compare(a.as_key(), b.as_key()));
     keys.dedup();
@@ -60,16 +65,20 @@ fn a_block_is_searched_as_a_sorted_list_is() {
                 let wanted = if step % 2 == 0 { near } else { shape(&mut random) };
                 let newest = [0, 255, 256, MAX_SEQUENCE_NUMBER][random.usize(..4)];
                 let target = InternalKeyBuf::for_seek(&wanted, newest);
-                let at = keys.partition_point(|key| order.compare(key.as_key(), target.as_key()).is_lt());
+                let at = keys
+                    .partition_point(|key| order.compare(key.as_key(), target.as_key()).is_lt());
                 let context = || format!("{name}: {target:?} among {keys:?}");
                 iter.seek(target.as_key());
                 let found = iter.valid().then(|| iter.key().to_buf());
                 assert_eq!(found.as_ref(), keys.get(at), "{}", context());
-                // By its guide, if it can have one, by a smaller one, and as one that nobody has searched.
+                // By its guide, if it can have one, by a smaller one, and as one that nobody has
+                // searched.
                 for block in [&block, &few, &Block::new(block.data()).unwrap()] {
                     match block.find(target.as_key()) {
                         None => {}
-                        Some(Found::Absent) => assert!(keys[at].user_key() > &wanted[..], "{}", context()),
+                        Some(Found::Absent) => {
+                            assert!(keys[at].user_key() > &wanted[..], "{}", context())
+                        }
                         Some(Found::Beyond) => assert_eq!(at, keys.len(), "{}", context()),
                         Some(Found::Entry { sequence, value_type, value, offset, shared }) => {
                             let key = InternalKeyBuf::new(&wanted, sequence, value_type);
@@ -93,10 +102,14 @@ fn plain_keys_are_found_without_a_cursor() {
     let mut random = fastrand::Rng::with_seed(3);
     for shape in [0, 1, 5] {
         let keys = entries(SHAPES[shape].1, 36, &mut random);
-        let newest: Vec<_> =
-            keys.iter().map(|key| InternalKeyBuf::for_seek(key.user_key(), MAX_SEQUENCE_NUMBER)).collect();
+        let newest: Vec<_> = keys
+            .iter()
+            .map(|key| InternalKeyBuf::for_seek(key.user_key(), MAX_SEQUENCE_NUMBER))
+            .collect();
         let block = block(&keys, 16, None);
-        let found = newest.iter().filter(|key| matches!(block.find(key.as_key()), Some(Found::Entry { .. })));
+        let found = newest
+            .iter()
+            .filter(|key| matches!(block.find(key.as_key()), Some(Found::Entry { .. })));
         assert!(found.count() * 10 > keys.len() * 8, "{}", SHAPES[shape].0);
     }
 }
@@ -126,7 +139,8 @@ fn damaged_blocks_are_searched_without_panic() {
     }
 }
 
-/// Places in a guide have two bytes: the largest block that has one is searched as the next larger one.
+/// Places in a guide have two bytes: the largest block that has one is searched as the next larger
+/// one.
 #[test]
 fn blocks_are_searched_whatever_their_size() {
     let key = |n: u32| InternalKeyBuf::for_seek(&n.to_be_bytes(), MAX_SEQUENCE_NUMBER);
@@ -155,15 +169,27 @@ fn blocks_are_searched_whatever_their_size() {
 
 #[test]
 fn the_guide_of_few_entries_knows_where_they_start() {
-    let cases =
-        [(1, true), (5, true), (8, true), (9, true), (11, true), (12, false), (40, false), (200, false)];
+    let cases = [
+        (1, true),
+        (5, true),
+        (8, true),
+        (9, true),
+        (11, true),
+        (12, false),
+        (40, false),
+        (200, false),
+    ];
     let rooms = [GuideRoom::Few, GuideRoom::Many];
-    for ((count, is_few), room) in cases.into_iter().flat_map(|case| rooms.map(|room| (case, room))) {
+    for ((count, is_few), room) in cases.into_iter().flat_map(|case| rooms.map(|room| (case, room)))
+    {
         let is_few = is_few && (count <= 8 || room == GuideRoom::Many);
         let key = |n| InternalKeyBuf::new(format!("key{n:05}").as_bytes(), 7, ValueType::Value);
         let keys: Vec<_> = (0..count).map(key).collect();
         let block = Block::with_guide_room(block(&keys, 16, None).data(), room).unwrap();
-        assert!(block.guide_for_search().is_none(), "it is made when it is searched for the second time");
+        assert!(
+            block.guide_for_search().is_none(),
+            "it is made when it is searched for the second time"
+        );
         assert!(!block.prefetch_few_before(usize::MAX));
         let guide = block.guide_for_search().expect("such keys can be told apart");
         let Some(places) = guide.few_places() else {
@@ -189,12 +215,15 @@ fn a_block_has_no_more_room_for_its_guide_than_blocks_of_its_table_want() {
     let room = |entries, blocks| GuideRoom::of_table(entries, blocks);
     assert_eq!((room(4000, 1000), room(8000, 1000)), (GuideRoom::Few, GuideRoom::Few));
     assert_eq!((room(8001, 1000), room(1, 0)), (GuideRoom::Many, GuideRoom::Many));
-    let bytes = block(&[InternalKeyBuf::new(&[b'k'; 4000], 7, ValueType::Value)], 16, None).data().to_vec();
+    let bytes =
+        block(&[InternalKeyBuf::new(&[b'k'; 4000], 7, ValueType::Value)], 16, None).data().to_vec();
     let [none, few, many] = [GuideRoom::None, GuideRoom::Few, GuideRoom::Many]
         .map(|room| Block::with_guide_room(&bytes, room).unwrap());
     for block in [&none, &few, &many] {
         let target = InternalKeyBuf::for_seek(&[b'k'; 4000], MAX_SEQUENCE_NUMBER);
-        (0..3).for_each(|_| assert!(matches!(block.find(target.as_key()), Some(Found::Entry { .. }))));
+        (0..3).for_each(|_| {
+            assert!(matches!(block.find(target.as_key()), Some(Found::Entry { .. })))
+        });
     }
     assert!(none.guide().is_none() && few.guide().is_some() && many.guide().is_some());
     assert!(few.memory_usage() < many.memory_usage());
@@ -218,8 +247,11 @@ impl UserComparator for CaseBlind {
 fn a_cursor_moves_as_in_a_sorted_list() {
     for seed in 0..200 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let user =
-            [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(CaseBlind))];
+        let user = [
+            Comparator::Bytewise,
+            Comparator::ReverseBytewise,
+            Comparator::Custom(Arc::new(CaseBlind)),
+        ];
         let user = random.choice(user).unwrap();
         let order = InternalKeyComparator::new(user.clone());
         let (name, shape) = random.choice(SHAPES).unwrap();
@@ -243,7 +275,8 @@ fn a_cursor_moves_as_in_a_sorted_list() {
             } else {
                 random.choice(&shown).unwrap().user_key().to_vec()
             };
-            let sequence = random.choice([0, 255, 256, MAX_SEQUENCE_NUMBER, global.unwrap_or(7)]).unwrap();
+            let sequence =
+                random.choice([0, 255, 256, MAX_SEQUENCE_NUMBER, global.unwrap_or(7)]).unwrap();
             let target = InternalKeyBuf::new(&wanted, sequence, ValueType::Value);
             let upto = |reach: Ordering| {
                 shown.partition_point(|key| order.compare(key.as_key(), target.as_key()) <= reach)

@@ -59,7 +59,8 @@ fn keys_that_would_fill_the_memory_are_refused() {
     assert!(keys_of(BlockWalk::of_index(&block).unwrap()).is_some_and(|sum| sum <= 1 << 30));
 }
 
-/// A cursor that goes back keeps the keys that it passed on its way to the end, but not at any price.
+/// A cursor that goes back keeps the keys that it passed on its way to the end, but not at any
+/// price.
 #[test]
 fn a_walk_back_over_large_keys_keeps_few_of_them() {
     const COUNT: u64 = 200;
@@ -91,7 +92,8 @@ fn the_builder_knows_its_size() {
 
 #[test]
 fn long_keys_outgrow_the_buffer() {
-    let keys: Vec<_> = (0..20).map(|n| key(&format!("{}{n:02}", "long".repeat(n * 7)), 5)).collect();
+    let keys: Vec<_> =
+        (0..20).map(|n| key(&format!("{}{n:02}", "long".repeat(n * 7)), 5)).collect();
     let mut keys = keys;
     keys.sort_by(|a, b| a.user_key().cmp(b.user_key()));
     let bytes = built(&keys, 16, None);
@@ -103,7 +105,8 @@ fn long_keys_outgrow_the_buffer() {
     }
 }
 
-/// Values apart from keys, as RocksDB 11 may write data blocks: two intervals of two entries and one.
+/// Values apart from keys, as RocksDB 11 may write data blocks: two intervals of two entries and
+/// one.
 #[test]
 fn values_that_lie_apart_are_read() {
     let mut bytes = Vec::new();
@@ -182,7 +185,8 @@ fn damaged_blocks_never_panic() {
         }
         let Ok(block) = Block::new(&bytes) else { continue };
         let global = (round % 5 == 0).then_some(9);
-        let comparator = if round % 7 == 0 { Comparator::ReverseBytewise } else { Comparator::Bytewise };
+        let comparator =
+            if round % 7 == 0 { Comparator::ReverseBytewise } else { Comparator::Bytewise };
         let mut iter = BlockIter::new(block, comparator, global);
         for movement in [BlockIter::next, BlockIter::prev] {
             iter.seek_to_first();

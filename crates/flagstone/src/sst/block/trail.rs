@@ -1,5 +1,5 @@
-//! The entries from a restart to the cursor, kept so that going back need not walk up from the restart each time. Where their
-//! keys are too large together, there is no trail.
+//! The entries from a restart to the cursor, kept so that going back need not walk up from the
+//! restart each time. Where their keys are too large together, there is no trail.
 
 /// What room is made for at first.
 const USUAL_ENTRIES: usize = 17;

@@ -1,19 +1,22 @@
-//! Reads a block from front to back, whatever its keys mean: for meta blocks and for decoding an index.
+//! Reads a block from front to back, whatever its keys mean: for meta blocks and for decoding an
+//! index.
 
 use crate::base::coding::Decoder;
 use crate::base::{Error, Result};
 
 use super::{Block, entry_header};
 
-/// How many bytes of keys, put together, there may be for each byte of a block, and for any block: keys that share much with
-/// those before would otherwise make more of few bytes than there is memory. Names of meta blocks share little or nothing.
+/// How many bytes of keys, put together, there may be for each byte of a block, and for any block:
+/// keys that share much with those before would otherwise make more of few bytes than there is
+/// memory. Names of meta blocks share little or nothing.
 const KEYS_PER_BYTE: usize = 128;
 const KEYS_MIN: usize = 16 << 20;
 /// The same for an index, whose keys may be long, and whose restarts far apart.
 const INDEX_KEYS_PER_BYTE: usize = 16;
 const INDEX_KEYS_MIN: usize = 1 << 30;
 
-/// A walk over the entries of a block whose values do not lie apart. Who keeps all keys needs a bounded amount of memory.
+/// A walk over the entries of a block whose values do not lie apart. Who keeps all keys needs a
+/// bounded amount of memory.
 pub(crate) struct BlockWalk<'a> {
     block: &'a Block,
     offset: usize,
@@ -33,7 +36,9 @@ impl<'a> BlockWalk<'a> {
     /// `Corruption` for a block with values apart: only data blocks may be such.
     pub fn new(block: &'a Block) -> Result<Self> {
         if block.layout().values_offset.is_some() {
-            return Err(Error::corruption("bad block contents: values apart in a meta or index block"));
+            return Err(Error::corruption(
+                "bad block contents: values apart in a meta or index block",
+            ));
         }
         let left = block.data().len().saturating_mul(KEYS_PER_BYTE).max(KEYS_MIN);
         Ok(Self { block, offset: 0, key: Vec::new(), left })
@@ -48,7 +53,8 @@ impl<'a> BlockWalk<'a> {
         Ok(Self { left, ..Self::new(block)? })
     }
 
-    /// How many entries there are where each is a restart, as in most indexes; else fewer than there are.
+    /// How many entries there are where each is a restart, as in most indexes; else fewer than
+    /// there are.
     pub fn restarts(&self) -> usize {
         (self.block.layout().num_restarts as usize).min(self.entries().len())
     }
@@ -57,7 +63,8 @@ impl<'a> BlockWalk<'a> {
         &self.block.data()[..self.block.entries_end()]
     }
 
-    /// Steps to the next entry: its value, or `None` at the end. [`BlockWalk::key`] is then its key.
+    /// Steps to the next entry: its value, or `None` at the end. [`BlockWalk::key`] is then its
+    /// key.
     ///
     /// # Errors
     /// `Corruption`.
@@ -75,8 +82,9 @@ impl<'a> BlockWalk<'a> {
         Ok(Some(value))
     }
 
-    /// Steps to the next entry of a block without value lengths: how much its key shares and all that follows the
-    /// key. The caller says with [`BlockWalk::skip`] how much of that is the value.
+    /// Steps to the next entry of a block without value lengths: how much its key shares and all
+    /// that follows the key. The caller says with [`BlockWalk::skip`] how much of that is the
+    /// value.
     ///
     /// # Errors
     /// `Corruption`.

@@ -1,5 +1,5 @@
-//! Compresses blocks and, with `verify_compression`, decompresses each again: a codec, or memory, that garbles a block must not
-//! be found out when the only copy is read.
+//! Compresses blocks and, with `verify_compression`, decompresses each again: a codec, or memory,
+//! that garbles a block must not be found out when the only copy is read.
 
 use crate::base::compression::{
     CompressionOptions, CompressionType, Compressor, DecompressionDictionary, Decompressor,
@@ -30,7 +30,8 @@ impl BlockCompressor {
         if settings.compression == CompressionType::None {
             return Ok(None);
         }
-        let compressor = Compressor::new(settings.compression, &settings.compression_options, dictionary)?;
+        let compressor =
+            Compressor::new(settings.compression, &settings.compression_options, dictionary)?;
         let check = settings.verify_compression.then(|| Check {
             decompressor: Decompressor::new(),
             dictionary: dictionary.map(|bytes| DecompressionDictionary::new(bytes.to_vec())),
@@ -40,8 +41,8 @@ impl BlockCompressor {
         Ok(Some(Self { compressor, options, block_size_max, check }))
     }
 
-    /// Appends the compressed form of `block` to `out`, if the codec can compress it and that saves enough; how. Else nothing is
-    /// appended, and the block is stored as it is.
+    /// Appends the compressed form of `block` to `out`, if the codec can compress it and that saves
+    /// enough; how. Else nothing is appended, and the block is stored as it is.
     ///
     /// # Errors
     /// `InvalidArgument` if the codec fails, or `Corruption` if it has garbled the block.
@@ -73,7 +74,8 @@ impl BlockCompressor {
     fn check(&mut self, block: &[u8], stored: &[u8]) -> Result<()> {
         let kind = self.compressor.kind();
         let Some(check) = &mut self.check else { return Ok(()) };
-        let raw = check.decompressor.decompress(kind, stored, check.dictionary.as_ref(), block.len());
+        let raw =
+            check.decompressor.decompress(kind, stored, check.dictionary.as_ref(), block.len());
         match raw {
             Ok(raw) if raw == block => Ok(()),
             Ok(_) => Err(Error::corruption("a block differs when it is decompressed")),

@@ -58,9 +58,9 @@ impl BlockWriter {
 
     /// The types of compressed blocks so far, ascending.
     pub fn types_used(&self) -> impl Iterator<Item = CompressionType> {
-        CompressionType::ALL
-            .into_iter()
-            .filter(|kind| *kind != CompressionType::None && self.types_used >> kind.to_byte() & 1 == 1)
+        CompressionType::ALL.into_iter().filter(|kind| {
+            *kind != CompressionType::None && self.types_used >> kind.to_byte() & 1 == 1
+        })
     }
 
     /// Writes a block that readers expect uncompressed.
@@ -75,7 +75,11 @@ impl BlockWriter {
     ///
     /// # Errors
     /// `IoError`, `InvalidArgument` if the codec fails, or `Corruption` if it was garbled.
-    pub fn write(&mut self, block: &[u8], compressor: Option<&mut BlockCompressor>) -> Result<BlockHandle> {
+    pub fn write(
+        &mut self,
+        block: &[u8],
+        compressor: Option<&mut BlockCompressor>,
+    ) -> Result<BlockHandle> {
         self.last_kind = self.compress(block, compressor)?;
         self.append_stored(block)
     }
@@ -129,7 +133,8 @@ impl BlockWriter {
         self.placement.as_ref().map_or(Limit::NONE, |placement| placement.limit(self.offset()))
     }
 
-    /// What the file has of `block`, which [`BlockWriter::write`] was given last, and its compression type.
+    /// What the file has of `block`, which [`BlockWriter::write`] was given last, and its
+    /// compression type.
     pub fn stored<'a>(&'a self, block: &'a [u8]) -> (&'a [u8], u8) {
         let is_compressed = self.last_kind != CompressionType::None;
         (if is_compressed { &self.compressed } else { block }, self.last_kind.to_byte())
@@ -181,7 +186,8 @@ fn append(
     let handle = BlockHandle { offset: writer.offset(), size: block.len() as u64 };
     let mut trailer = [0; TRAILER_SIZE];
     trailer[0] = kind.to_byte();
-    trailer[1..].copy_from_slice(&footer.checksum_of(block, kind.to_byte(), handle.offset).to_le_bytes());
+    trailer[1..]
+        .copy_from_slice(&footer.checksum_of(block, kind.to_byte(), handle.offset).to_le_bytes());
     writer.append(block)?;
     writer.append(&trailer)?;
     Ok(handle)

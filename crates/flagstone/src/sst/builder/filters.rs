@@ -1,8 +1,8 @@
 //! The filter of a table under construction: one for the whole file, or one for every so many keys.
 //!
-//! Partitions are cut between user keys, independent of the index's. With prefixes, a partition also holds the prefix
-//! of the first key of the next one and of the last key of the one before: a seek to a key between two partitions may
-//! ask either.
+//! Partitions are cut between user keys, independent of the index's. With prefixes, a partition
+//! also holds the prefix of the first key of the next one and of the last key of the one before: a
+//! seek to a key between two partitions may ask either.
 
 use crate::base::{InternalKeyBuf, PrefixExtractor, Result, ValueType};
 
@@ -62,7 +62,9 @@ impl Filters {
             self.last.extend_from_slice(user_key);
         }
         self.any = true;
-        if let Some(prefix) = self.prefixes.as_ref().and_then(|extractor| extractor.prefix(user_key)) {
+        if let Some(prefix) =
+            self.prefixes.as_ref().and_then(|extractor| extractor.prefix(user_key))
+        {
             self.builder.add(prefix);
         }
         if self.whole_keys {
@@ -76,7 +78,9 @@ impl Filters {
             self.builder.add(prefix);
         }
         self.finish_partition();
-        if let Some(prefix) = self.prefixes.as_ref().and_then(|extractor| extractor.prefix(&self.last)) {
+        if let Some(prefix) =
+            self.prefixes.as_ref().and_then(|extractor| extractor.prefix(&self.last))
+        {
             self.builder.add(prefix);
         }
     }
@@ -92,8 +96,8 @@ impl Filters {
         self.finished_size + self.builder.estimated_size()
     }
 
-    /// Writes the filter: where it (or the block over its partitions) lies, its size without trailers, and how many
-    /// keys and prefixes it holds. `None` if it would hold nothing.
+    /// Writes the filter: where it (or the block over its partitions) lies, its size without
+    /// trailers, and how many keys and prefixes it holds. `None` if it would hold nothing.
     ///
     /// # Errors
     /// `IoError`.

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::base::compression::CompressionType;
 use crate::base::{
-    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, RangeTombstone, Result, ValueType,
+    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, RangeTombstone, Result,
+    ValueType,
 };
 
 use super::super::block::{Block, BlockBuilder};
@@ -25,17 +26,22 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
 
     let mut filter = None;
     if let Some(filters) = builder.keys.filters.take() {
-        filter = filters.finish(&mut builder.writer, flavor, settings.index_block_restart_interval)?;
+        filter =
+            filters.finish(&mut builder.writer, flavor, settings.index_block_restart_interval)?;
     }
     if let Some((handle, size, elements)) = filter {
         let partitioned = settings.partition_filters;
-        meta.push((if partitioned { meta_name::PARTITIONED_FILTER } else { meta_name::FULL_FILTER }, handle));
+        meta.push((
+            if partitioned { meta_name::PARTITIONED_FILTER } else { meta_name::FULL_FILTER },
+            handle,
+        ));
         builder.properties.filter_size = size;
         builder.properties.num_filter_entries = elements;
     }
 
     // Index blocks are not compressed with the data blocks' dictionary.
-    let mut compressor = if settings.compress_index { BlockCompressor::new(settings, None)? } else { None };
+    let mut compressor =
+        if settings.compress_index { BlockCompressor::new(settings, None)? } else { None };
     let writer = &mut builder.writer;
     let mut hash_size = 0;
     if let Some(hash) = &mut builder.keys.prefix_hash {
@@ -44,7 +50,8 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
         meta.push((meta_name::HASH_PREFIXES, writer.write(prefixes, compressor.as_mut())?));
         meta.push((meta_name::HASH_METADATA, writer.write(metadata, compressor.as_mut())?));
     }
-    let (index, mut sizes) = builder.index.finish(|block| writer.write(block, compressor.as_mut()))?;
+    let (index, mut sizes) =
+        builder.index.finish(|block| writer.write(block, compressor.as_mut()))?;
     sizes.total += hash_size;
     if settings.format_version >= 6 {
         meta.push((meta_name::INDEX, index));
@@ -93,7 +100,8 @@ fn sort(tombstones: &mut [RangeTombstone], settings: &TableBuilderSettings) {
 fn encode_tombstones(tombstones: &[RangeTombstone], size_max: usize) -> Result<Vec<u8>> {
     let mut block = BlockBuilder::new(1, None);
     for tombstone in tombstones {
-        let key = InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
+        let key =
+            InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
         if block.estimated_size_after(key.as_bytes(), &tombstone.end) > size_max {
             let count = tombstones.len();
             return Err(Error::invalid_argument(format!(
@@ -137,10 +145,17 @@ fn fill_properties(
     properties.column_family_name.clone_from(&settings.column_family_name);
     properties.comparator = settings.comparator.name().to_owned();
     properties.merge_operator = settings.merge_operator_name.clone().unwrap_or_default();
-    properties.prefix_extractor =
-        settings.prefix_extractor.as_ref().map(|extractor| extractor.name().into_owned()).unwrap_or_default();
-    properties.filter_policy =
-        settings.filter_policy.as_ref().map(FilterPolicy::property_name).unwrap_or_default().to_owned();
+    properties.prefix_extractor = settings
+        .prefix_extractor
+        .as_ref()
+        .map(|extractor| extractor.name().into_owned())
+        .unwrap_or_default();
+    properties.filter_policy = settings
+        .filter_policy
+        .as_ref()
+        .map(FilterPolicy::property_name)
+        .unwrap_or_default()
+        .to_owned();
     properties.compression = compression_name(settings, writer);
     properties.creation_time = settings.creation_time;
     properties.oldest_key_time = settings.oldest_key_time;
@@ -172,7 +187,8 @@ fn fill_properties(
     properties.fill_raw();
 }
 
-/// The codec's name; from version 7 on the types that really occur, as RocksDB's built-in manager lists them.
+/// The codec's name; from version 7 on the types that really occur, as RocksDB's built-in manager
+/// lists them.
 fn compression_name(settings: &TableBuilderSettings, writer: &BlockWriter) -> String {
     if settings.format_version < 7 {
         return settings.compression.property_name().to_owned();
@@ -198,11 +214,13 @@ fn bounds(builder: &TableBuilder) -> (Option<InternalKeyBuf>, Option<InternalKey
     let mut smallest = builder.bounds.smallest.clone();
     let mut largest = builder.last_key().map(|key| key.to_buf());
     for tombstone in &builder.tombstones {
-        let start = InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
+        let start =
+            InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
         if smallest.as_ref().is_none_or(|smallest| below(start.as_key(), smallest.as_key())) {
             smallest = Some(start);
         }
-        let end = InternalKeyBuf::new(&tombstone.end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+        let end =
+            InternalKeyBuf::new(&tombstone.end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
         if largest.as_ref().is_none_or(|largest| below(largest.as_key(), end.as_key())) {
             largest = Some(end);
         }

@@ -15,7 +15,8 @@ pub(super) struct HeldBack {
 
 /// Hold back no more than this unless told otherwise.
 const DEFAULT_LIMIT: usize = 64 << 20;
-/// The trainer wants about this many times the dictionary's size in samples when no number is given.
+/// The trainer wants about this many times the dictionary's size in samples when no number is
+/// given.
 const SAMPLES_PER_DICTIONARY_BYTE: usize = 100;
 
 impl HeldBack {
@@ -46,11 +47,14 @@ impl HeldBack {
         self.size >= self.limit
     }
 
-    /// Blocks evenly spread over all, of about `wanted` bytes together (0: enough for a dictionary of
-    /// `dictionary_size`).
+    /// Blocks evenly spread over all, of about `wanted` bytes together (0: enough for a dictionary
+    /// of `dictionary_size`).
     pub fn samples(&self, wanted: usize, dictionary_size: usize) -> Vec<&[u8]> {
-        let wanted =
-            if wanted > 0 { wanted } else { dictionary_size.saturating_mul(SAMPLES_PER_DICTIONARY_BYTE) };
+        let wanted = if wanted > 0 {
+            wanted
+        } else {
+            dictionary_size.saturating_mul(SAMPLES_PER_DICTIONARY_BYTE)
+        };
         let step = (self.size / wanted.max(1)).max(1);
         self.blocks.iter().step_by(step).map(|block| block.bytes.as_slice()).collect()
     }

@@ -1,10 +1,13 @@
 //! Writes one table.
 //!
 //! 1. Entries go into a data block; a full block is compressed and appended to the file.
-//! 2. Its index entry waits for the first key of the next block, between which and its own last key the separator lies.
-//! 3. With a dictionary, blocks are held back until the dictionary can be made, then written all at once. Or they are compressed
-//!    in a thread of its own, some blocks ahead of what is written (see [`parallel`]).
-//! 4. At the end follow filter, index, dictionary, range tombstones, properties, metaindex and footer.
+//! 2. Its index entry waits for the first key of the next block, between which and its own last key
+//!    the separator lies.
+//! 3. With a dictionary, blocks are held back until the dictionary can be made, then written all at
+//!    once. Or they are compressed in a thread of its own, some blocks ahead of what is written
+//!    (see [`parallel`]).
+//! 4. At the end follow filter, index, dictionary, range tombstones, properties, metaindex and
+//!    footer.
 
 mod block_compressor;
 mod block_writer;
@@ -46,18 +49,20 @@ use placement::{Limit, Placement};
 pub use finish::{RANGE_DELETION_BYTES_MAX, range_deletion_bytes};
 pub use parallel::parallel_compression_memory;
 
-/// A block is not filled beyond so many bytes: with what it has besides, it must not become larger than can be read.
+/// A block is not filled beyond so many bytes: with what it has besides, it must not become larger
+/// than can be read.
 const BLOCK_SIZE_MAX: usize = Block::SIZE_MAX - 64;
 
 /// So much of a key is shown in an error.
 const KEY_SHOWN_MAX: usize = 100;
 
-const _: () = assert!(MAX_ENTRY_SIZE + PACKED_SIZE <= BLOCK_SIZE_MAX, "a block holds the largest entry");
+const _: () =
+    assert!(MAX_ENTRY_SIZE + PACKED_SIZE <= BLOCK_SIZE_MAX, "a block holds the largest entry");
 
 /// Writes one table from entries in order.
 ///
-/// Dropping it without [`TableBuilder::finish`] leaves an incomplete file behind, which the caller removes. After an
-/// error it must not be used any more.
+/// Dropping it without [`TableBuilder::finish`] leaves an incomplete file behind, which the caller
+/// removes. After an error it must not be used any more.
 pub struct TableBuilder {
     settings: TableBuilderSettings,
     path: PathBuf,
@@ -93,7 +98,8 @@ pub struct TableSummary {
     pub largest_sequence: SequenceNumber,
     /// Whether blocks of it are in the block cache.
     pub is_cached: bool,
-    /// A filter over the keys, for [`super::TableReadSettings::key_filter`]; if it was asked for, and none was written.
+    /// A filter over the keys, for [`super::TableReadSettings::key_filter`]; if it was asked for,
+    /// and none was written.
     pub key_filter: Option<Filter>,
 }
 
@@ -110,8 +116,9 @@ impl TableBuilder {
         let compressor = BlockCompressor::new(&settings, None)?;
         let version = settings.format_version;
         let buffered = BufferedWriter::new(file, 0, settings.buffer_size);
-        let writer = BlockWriter::new(buffered, version, settings.checksum, context_base(&settings))
-            .placing(placement(&settings));
+        let writer =
+            BlockWriter::new(buffered, version, settings.checksum, context_base(&settings))
+                .placing(placement(&settings));
         let partitioned = settings.index_type == IndexType::TwoLevel;
         let hashed = settings.index_type == IndexType::HashSearch;
         let hash_extractor = settings.prefix_extractor.clone().filter(|_| hashed);
@@ -127,16 +134,17 @@ impl TableBuilder {
         });
         let useful = settings.whole_key_filtering || settings.prefix_extractor.is_some();
         let policy = settings.filter_policy.filter(|_| useful);
-        let filters = policy.and_then(|policy| policy.builder(version, settings.written_by)).map(|builder| {
-            let partition_size =
-                (partitioned && settings.partition_filters).then_some(settings.metadata_block_size);
-            Filters::new(
-                builder,
-                settings.whole_key_filtering,
-                settings.prefix_extractor.clone(),
-                partition_size,
-            )
-        });
+        let filters =
+            policy.and_then(|policy| policy.builder(version, settings.written_by)).map(|builder| {
+                let partition_size = (partitioned && settings.partition_filters)
+                    .then_some(settings.metadata_block_size);
+                Filters::new(
+                    builder,
+                    settings.whole_key_filtering,
+                    settings.prefix_extractor.clone(),
+                    partition_size,
+                )
+            });
         let is_filtered = filters.is_some();
         let key_filter = (settings.key_filter && !is_filtered)
             .then(|| FilterPolicy::DEFAULT.builder(DEFAULT_FORMAT_VERSION, settings.written_by))
@@ -145,7 +153,10 @@ impl TableBuilder {
             path,
             writer,
             block: DataBlock {
-                entries: BlockBuilder::new(settings.block_restart_interval, settings.data_block_hash_ratio),
+                entries: BlockBuilder::new(
+                    settings.block_restart_interval,
+                    settings.data_block_hash_ratio,
+                ),
                 limit: Limit::NONE,
                 first_key: Vec::new(),
                 last_key: Vec::new(),
@@ -179,9 +190,9 @@ impl TableBuilder {
         self
     }
 
-    /// Compresses data blocks in a thread of this spawner's, so that the table is written in less time. Not where there is
-    /// nothing to compress, where a dictionary is made first, or where how large a block is depends on where the one before
-    /// ends.
+    /// Compresses data blocks in a thread of this spawner's, so that the table is written in less
+    /// time. Not where there is nothing to compress, where a dictionary is made first, or where how
+    /// large a block is depends on where the one before ends.
     ///
     /// # Errors
     /// `NotSupported` if the codec cannot be set up.
@@ -200,9 +211,9 @@ impl TableBuilder {
     /// Adds an entry; it must sort after the last one.
     ///
     /// # Errors
-    /// `IoError` naming the file, `InvalidArgument` for an entry of almost 4 GiB or more. `Corruption`, which names no file, if
-    /// the entry does not sort after the last one, or is of a type that does not belong among entries: what it comes from is
-    /// damaged.
+    /// `IoError` naming the file, `InvalidArgument` for an entry of almost 4 GiB or more.
+    /// `Corruption`, which names no file, if the entry does not sort after the last one, or is of a
+    /// type that does not belong among entries: what it comes from is damaged.
     pub fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
         check_entry_size(key, value.len(), BLOCK_SIZE_MAX).map_err(|error| error.at(&self.path))?;
         self.check_order(key)?;
@@ -256,7 +267,9 @@ impl TableBuilder {
         properties.raw_key_size += key.as_bytes().len() as u64;
         properties.raw_value_size += value.len() as u64;
         match key.value_type() {
-            Some(ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp) => {
+            Some(
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp,
+            ) => {
                 properties.num_deletions += 1;
             }
             Some(ValueType::Merge) => properties.num_merge_operands += 1,
@@ -275,8 +288,8 @@ impl TableBuilder {
             (self.bounds.sequences.0.min(sequence), self.bounds.sequences.1.max(sequence));
     }
 
-    /// Adds a range tombstone, in any order: keys from `start` to before `end`, older than `sequence`, are deleted.
-    /// An empty range is left out.
+    /// Adds a range tombstone, in any order: keys from `start` to before `end`, older than
+    /// `sequence`, are deleted. An empty range is left out.
     pub fn add_range_tombstone(&mut self, start: &[u8], end: &[u8], sequence: SequenceNumber) {
         if self.settings.comparator.compare(start, end).is_ge() {
             return;
@@ -291,8 +304,8 @@ impl TableBuilder {
         self.tombstones.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), sequence });
     }
 
-    /// Notes the table's bounds, as the MANIFEST will have them, in a property: range tombstones end there, and who has lost
-    /// the MANIFEST must know.
+    /// Notes the table's bounds, as the MANIFEST will have them, in a property: range tombstones
+    /// end there, and who has lost the MANIFEST must know.
     pub fn note_bounds(&mut self, smallest: InternalKey<'_>, largest: InternalKey<'_>) {
         self.properties.set(name::BOUNDS, &TableProperties::encode_bounds(smallest, largest));
     }
@@ -312,7 +325,11 @@ impl TableBuilder {
             return true;
         }
         let at_most = || self.block.entries.estimated_size_after(key.as_bytes(), value);
-        if self.block.limit.ends(size, at_most, || self.block.entries.size_with(key.as_bytes(), value)) {
+        if self
+            .block
+            .limit
+            .ends(size, at_most, || self.block.entries.size_with(key.as_bytes(), value))
+        {
             return true;
         }
         let enough = wanted * 100usize.saturating_sub(self.settings.block_size_deviation) / 100;
@@ -323,8 +340,11 @@ impl TableBuilder {
         self.block.number += 1;
         if let Some(parallel) = &mut self.codec.parallel {
             let is_huge = self.block.entries.finish().len() > PARALLEL_BLOCK_MAX;
-            let is_due =
-                parallel.push(self.block.entries.go_on(), &self.block.first_key, &self.block.last_key);
+            let is_due = parallel.push(
+                self.block.entries.go_on(),
+                &self.block.first_key,
+                &self.block.last_key,
+            );
             return match (is_huge, is_due) {
                 (true, _) => self.write_compressed(),
                 (false, true) => self.hand_over(),
@@ -340,7 +360,8 @@ impl TableBuilder {
         }
         let handle = self.writer.write_data(block, self.codec.compressor.as_mut())?;
         if let Some(prepopulate) = &self.cached.prepopulate {
-            self.cached.is_cached |= prepopulate.offer(handle, (block, guide), self.writer.stored(block))?;
+            self.cached.is_cached |=
+                prepopulate.offer(handle, (block, guide), self.writer.stored(block))?;
         }
         self.block.written = Some(handle);
         self.block.entries.clear();
@@ -350,8 +371,9 @@ impl TableBuilder {
     /// Has the blocks that are finished compressed, and writes those that were.
     fn hand_over(&mut self) -> Result<()> {
         let Some(parallel) = &mut self.codec.parallel else { return Ok(()) };
-        let oldest =
-            parallel.hand_over(&mut self.block.entries).map_err(|error| self.writer.locate(error))?;
+        let oldest = parallel
+            .hand_over(&mut self.block.entries)
+            .map_err(|error| self.writer.locate(error))?;
         oldest.map_or(Ok(()), |batch| self.write_batch(batch))
     }
 
@@ -390,7 +412,8 @@ impl TableBuilder {
     /// Adds the block written before to the index, now that the key behind it is known.
     fn index_in_parallel(&mut self, first_key: &[u8], last_key: &[u8], handle: BlockHandle) {
         let Some(parallel) = &mut self.codec.parallel else { return };
-        let written = WrittenBlock { first_key: first_key.to_vec(), last_key: last_key.to_vec(), handle };
+        let written =
+            WrittenBlock { first_key: first_key.to_vec(), last_key: last_key.to_vec(), handle };
         if let Some(before) = parallel.last_written.replace(written) {
             let next = Some(InternalKey::from_checked(first_key));
             let last = InternalKey::from_checked(&before.last_key);
@@ -401,7 +424,9 @@ impl TableBuilder {
     /// Writes what was compressed, and adds the last block to the index.
     fn release_parallel(&mut self) -> Result<()> {
         self.write_compressed()?;
-        if let Some(last) = self.codec.parallel.take().and_then(|mut parallel| parallel.last_written.take()) {
+        if let Some(last) =
+            self.codec.parallel.take().and_then(|mut parallel| parallel.last_written.take())
+        {
             self.index.add_block(
                 &last.first_key,
                 InternalKey::from_checked(&last.last_key),
@@ -431,11 +456,12 @@ impl TableBuilder {
     fn release_held_back(&mut self) -> Result<()> {
         let Some(held_back) = self.codec.held_back.take() else { return Ok(()) };
         let options = &self.settings.compression_options;
-        let samples =
-            held_back.samples(options.zstd_max_train_bytes as usize, options.max_dict_bytes as usize);
+        let samples = held_back
+            .samples(options.zstd_max_train_bytes as usize, options.max_dict_bytes as usize);
         self.codec.dictionary = build_dictionary(self.settings.compression, options, &samples);
         if !self.codec.dictionary.is_empty() {
-            self.codec.compressor = BlockCompressor::new(&self.settings, Some(&self.codec.dictionary))?;
+            self.codec.compressor =
+                BlockCompressor::new(&self.settings, Some(&self.codec.dictionary))?;
         }
         let guide = self.guide_room(held_back.blocks.len() as u64);
         let mut blocks = held_back.blocks.into_iter().peekable();
@@ -506,8 +532,8 @@ impl TableBuilder {
     }
 }
 
-/// Entries that are too large for a table come from the WAL of another engine alone: here they are refused when they are
-/// written.
+/// Entries that are too large for a table come from the WAL of another engine alone: here they are
+/// refused when they are written.
 #[inline]
 fn check_entry_size(key: InternalKey<'_>, value_size: usize, size_max: usize) -> Result<()> {
     let size = key.as_bytes().len() + value_size;
@@ -516,7 +542,8 @@ fn check_entry_size(key: InternalKey<'_>, value_size: usize, size_max: usize) ->
 
 #[cold]
 fn entry_too_large(user_key: &[u8], size: usize, size_max: usize) -> Error {
-    let (start, more) = (&user_key[..user_key.len().min(KEY_SHOWN_MAX)], user_key.len() > KEY_SHOWN_MAX);
+    let (start, more) =
+        (&user_key[..user_key.len().min(KEY_SHOWN_MAX)], user_key.len() > KEY_SHOWN_MAX);
     Error::invalid_argument(format!(
         "key '{}{}' and its value have {size} bytes, and an entry of a table has at most {size_max}: with enable_blob_files \
          such a value goes to a blob file",
@@ -533,7 +560,10 @@ fn placement(settings: &TableBuilderSettings) -> Option<Placement> {
 fn check(settings: &TableBuilderSettings) -> Result<()> {
     let refuse = |what: String| Err(Error::invalid_argument(what));
     if !(2..=MAX_FORMAT_VERSION).contains(&settings.format_version) {
-        return refuse(format!("format_version {} cannot be written; 2 to 7 can", settings.format_version));
+        return refuse(format!(
+            "format_version {} cannot be written; 2 to 7 can",
+            settings.format_version
+        ));
     }
     if let Some(alignment) = settings.block_align {
         if !alignment.is_power_of_two() {
@@ -543,7 +573,8 @@ fn check(settings: &TableBuilderSettings) -> Result<()> {
             return refuse("block_align needs compression to be off".to_owned());
         }
     }
-    if let Some(super_block) = settings.super_block.filter(|super_block| !super_block.size.is_power_of_two())
+    if let Some(super_block) =
+        settings.super_block.filter(|super_block| !super_block.size.is_power_of_two())
     {
         return refuse(format!("super blocks of {} bytes are no power of two", super_block.size));
     }
@@ -556,12 +587,14 @@ fn check(settings: &TableBuilderSettings) -> Result<()> {
     Ok(())
 }
 
-/// A number that differs from file to file and is not 0: from format_version 6 on it enters each checksum.
+/// A number that differs from file to file and is not 0: from format_version 6 on it enters each
+/// checksum.
 fn context_base(settings: &TableBuilderSettings) -> u32 {
     if settings.format_version < 6 {
         return 0;
     }
-    let identity = format!("{} {} {}", settings.db_identity, settings.session_identity, settings.file_number);
+    let identity =
+        format!("{} {} {}", settings.db_identity, settings.session_identity, settings.file_number);
     crc32c(identity.as_bytes()).max(1)
 }
 

@@ -1,9 +1,11 @@
-//! Compresses data blocks in a thread of its own, while those before are written and those behind are filled.
+//! Compresses data blocks in a thread of its own, while those before are written and those behind
+//! are filled.
 //!
-//! Blocks are gathered to batches, since to wake a thread takes about as long as to compress a small block. Some batches wait,
-//! so that the thread seldom does. Where more would have to, the oldest is written: who makes the table waits for it, or
-//! compresses others meanwhile. So how many blocks wait does not depend on how fast either is. A table that is smaller than a
-//! batch never has a thread.
+//! Blocks are gathered to batches, since to wake a thread takes about as long as to compress a
+//! small block. Some batches wait, so that the thread seldom does. Where more would have to, the
+//! oldest is written: who makes the table waits for it, or compresses others meanwhile. So how many
+//! blocks wait does not depend on how fast either is. A table that is smaller than a batch never
+//! has a thread.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,14 +21,15 @@ use crate::env::{Join, Spawn};
 
 /// Bytes of blocks from which on a batch is handed over.
 const BATCH_SIZE: usize = 256 << 10;
-/// Batches that wait, are being compressed, or are not written yet; fewer if they have so many bytes.
+/// Batches that wait, are being compressed, or are not written yet; fewer if they have so many
+/// bytes.
 const BATCHES_MAX: usize = 3;
 const BYTES_MAX: usize = 1 << 20;
 /// Larger blocks are compressed where they are made: several of them would be much memory.
 pub(super) const PARALLEL_BLOCK_MAX: usize = 5 << 18;
 
-/// What parallel compression takes in memory at most, in bytes, of entries of such a size: the batches that wait, one that is
-/// being filled and one for later, and what is to be stored of them.
+/// What parallel compression takes in memory at most, in bytes, of entries of such a size: the
+/// batches that wait, one that is being filled and one for later, and what is to be stored of them.
 pub fn parallel_compression_memory(entry_size: usize) -> usize {
     (BATCHES_MAX + 3) * 2 * entry_size.clamp(BATCH_SIZE, PARALLEL_BLOCK_MAX)
 }
@@ -178,7 +181,8 @@ impl State {
 }
 
 impl ParallelCompressor {
-    /// Compresses in a thread of this spawner's with one of two compressors of a kind, and in the calling one with its own.
+    /// Compresses in a thread of this spawner's with one of two compressors of a kind, and in the
+    /// calling one with its own.
     pub fn new(spawner: Arc<dyn Spawn>, own: BlockCompressor, threads: BlockCompressor) -> Self {
         Self {
             spawner,
@@ -198,13 +202,15 @@ impl ParallelCompressor {
         self.filling.raw_size() + self.handed_over.iter().sum::<usize>()
     }
 
-    /// Notes a block of those that the builder holds, with its first and last key; whether it is time to hand them over.
+    /// Notes a block of those that the builder holds, with its first and last key; whether it is
+    /// time to hand them over.
     pub fn push(&mut self, raw_end: usize, first_key: &[u8], last_key: &[u8]) -> bool {
         self.filling.push(raw_end, first_key, last_key);
         raw_end >= BATCH_SIZE
     }
 
-    /// Hands the blocks over, which are the builder's that were noted; the batch that is to be written then, if one is.
+    /// Hands the blocks over, which are the builder's that were noted; the batch that is to be
+    /// written then, if one is.
     ///
     /// # Errors
     /// `IoError` if there is no thread to be had; what compressing that batch has met.
@@ -229,7 +235,8 @@ impl ParallelCompressor {
         Batch { raw, ..std::mem::replace(&mut self.filling, next) }
     }
 
-    /// The oldest batch that was handed over, compressed; `None` if there is none. While it is not, others are compressed here.
+    /// The oldest batch that was handed over, compressed; `None` if there is none. While it is not,
+    /// others are compressed here.
     ///
     /// # Errors
     /// What compressing it has met.

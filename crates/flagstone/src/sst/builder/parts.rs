@@ -20,7 +20,8 @@ pub(super) struct DataBlock {
     pub(super) first_key: Vec<u8>,
     /// The last entry added to the table.
     pub(super) last_key: Vec<u8>,
-    /// How many data blocks are complete, those held back included: the number of the block being filled.
+    /// How many data blocks are complete, those held back included: the number of the block being
+    /// filled.
     pub(super) number: u32,
     /// The block written last, while the key that follows it is not known.
     pub(super) written: Option<BlockHandle>,

@@ -1,9 +1,11 @@
-//! Where data blocks go, so that few lie across the boundary of two super blocks: pages, for example, of which a lookup then
-//! reads one.
+//! Where data blocks go, so that few lie across the boundary of two super blocks: pages, for
+//! example, of which a lookup then reads one.
 //!
-//! 1. A block is ended early where the next entry would take it, as far as blocks before compressed, over the next boundary. As
-//!    many blocks of like size go before a boundary as `block_size` wants: none is small because others were full.
-//! 2. A block that would lie across the next boundary all the same is moved behind it, if that skips few enough bytes.
+//! 1. A block is ended early where the next entry would take it, as far as blocks before
+//!    compressed, over the next boundary. As many blocks of like size go before a boundary as
+//!    `block_size` wants: none is small because others were full.
+//! 2. A block that would lie across the next boundary all the same is moved behind it, if that
+//!    skips few enough bytes.
 //! 3. What neither helps lies across.
 
 use super::super::format::TRAILER_SIZE;
@@ -13,8 +15,8 @@ const WORTHWHILE_PART: usize = 4;
 
 /// The part that a new block has in the estimate of what blocks take in the file.
 const NEW_PART: f64 = 1.0 / 16.0;
-/// So many mean deviations from it, a block may be larger. With more, more blocks fit, and more room is left empty: where few
-/// entries go into a page, one fewer each time.
+/// So many mean deviations from it, a block may be larger. With more, more blocks fit, and more
+/// room is left empty: where few entries go into a page, one fewer each time.
 const DEVIATIONS: f64 = 1.0;
 
 /// Keeps data blocks from lying across boundaries.
@@ -28,7 +30,8 @@ pub(super) struct Placement {
     stored: Option<Stored>,
 }
 
-/// What blocks take in the file for the bytes that they have: a line through those of before, of which the last count most.
+/// What blocks take in the file for the bytes that they have: a line through those of before, of
+/// which the last count most.
 #[derive(Debug, Clone, Copy)]
 struct Stored {
     raw: f64,
@@ -46,7 +49,11 @@ impl Stored {
         let ratio = self.stored / self.raw;
         // Blocks of one size say nothing of others.
         let is_known = self.variance > (self.raw / 16.0).powi(2);
-        if is_known { (self.covariance / self.variance).clamp(ratio / 2.0, ratio * 1.5) } else { ratio }
+        if is_known {
+            (self.covariance / self.variance).clamp(ratio / 2.0, ratio * 1.5)
+        } else {
+            ratio
+        }
     }
 
     fn note(&mut self, raw: f64, stored: f64) {
@@ -80,11 +87,18 @@ impl Limit {
     /// None.
     pub const NONE: Self = Self { enough: usize::MAX, most: usize::MAX, least: usize::MAX };
 
-    /// Whether a block of `size` bytes is ended before an entry with which it would have `exact`, which is `at_most` so much.
+    /// Whether a block of `size` bytes is ended before an entry with which it would have `exact`,
+    /// which is `at_most` so much.
     #[inline]
-    pub fn ends(self, size: usize, at_most: impl FnOnce() -> usize, exact: impl FnOnce() -> usize) -> bool {
+    pub fn ends(
+        self,
+        size: usize,
+        at_most: impl FnOnce() -> usize,
+        exact: impl FnOnce() -> usize,
+    ) -> bool {
         size >= self.least
-            && (size >= self.enough || (size <= self.most && at_most() > self.most && exact() > self.most))
+            && (size >= self.enough
+                || (size <= self.most && at_most() > self.most && exact() > self.most))
     }
 }
 
@@ -103,7 +117,8 @@ impl Placement {
         match &mut self.stored {
             Some(before) => before.note(raw, stored),
             None => {
-                self.stored = Some(Stored { raw, stored, variance: 0.0, covariance: 0.0, deviation: 0.0 })
+                self.stored =
+                    Some(Stored { raw, stored, variance: 0.0, covariance: 0.0, deviation: 0.0 })
             }
         }
     }
@@ -125,7 +140,11 @@ impl Placement {
     /// Bytes to skip at `offset` before a block that takes `stored` bytes with its trailer.
     pub fn padding(&self, offset: u64, stored: u64) -> u64 {
         let left = self.left(offset);
-        if stored > left && stored <= self.super_block && left <= self.padding_max { left } else { 0 }
+        if stored > left && stored <= self.super_block && left <= self.padding_max {
+            left
+        } else {
+            0
+        }
     }
 
     /// Bytes up to the next boundary.

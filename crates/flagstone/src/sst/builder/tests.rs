@@ -1,7 +1,8 @@
 use super::*;
 use crate::base::Code;
 
-/// Whoever opened a database with a WAL of another engine was told of a table that did not exist yet, and of no key.
+/// Whoever opened a database with a WAL of another engine was told of a table that did not exist
+/// yet, and of no key.
 #[test]
 fn an_entry_too_large_for_a_table_is_named() {
     for (key_size, shown) in

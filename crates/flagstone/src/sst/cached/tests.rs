@@ -1,7 +1,8 @@
 use super::*;
 use crate::cache::slot_size;
 
-/// It had 40 bytes, for which a slot took two cache lines: a fiftieth of a cache's memory, and a second line to wait for.
+/// It had 40 bytes, for which a slot took two cache lines: a fiftieth of a cache's memory, and a
+/// second line to wait for.
 #[test]
 fn an_entry_fits_into_a_slot() {
     assert_eq!(size_of::<CachedBlock>(), 32);

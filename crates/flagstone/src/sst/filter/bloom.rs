@@ -76,7 +76,8 @@ pub fn legacy_add(data: &mut [u8], lines: u32, probes: u32, mut h: u32) {
     }
 }
 
-/// The number of probes that gives the fewest false positives at so many thousandths of a bit per key.
+/// The number of probes that gives the fewest false positives at so many thousandths of a bit per
+/// key.
 pub fn best_probes(millibits_per_key: u64) -> u32 {
     const UP_TO: [(u64, u32); 12] = [
         (2080, 1),
@@ -98,8 +99,8 @@ pub fn best_probes(millibits_per_key: u64) -> u32 {
     if millibits_per_key > 50_000 { 24 } else { ((millibits_per_key - 1) / 2000 - 1) as u32 }
 }
 
-/// The false-positive rate to expect of FastLocalBloom: lines fill unevenly, so take the mean of a crowded and an
-/// uncrowded one, each a standard deviation from the average.
+/// The false-positive rate to expect of FastLocalBloom: lines fill unevenly, so take the mean of a
+/// crowded and an uncrowded one, each a standard deviation from the average.
 pub fn false_positive_rate(bits_per_key: f64) -> f64 {
     let line_bits = (LINE * 8) as f64;
     let probes = f64::from(best_probes((bits_per_key * 1000.0) as u64));

@@ -1,4 +1,5 @@
-//! Collects the hashes of a file's (or a partition's) keys and lays the filter out when all are there.
+//! Collects the hashes of a file's (or a partition's) keys and lays the filter out when all are
+//! there.
 
 use super::hashes::Hashes;
 use super::{LINE, METADATA_SIZE, NEW_BLOOM, RIBBON, bloom, ribbon};
@@ -11,14 +12,16 @@ pub(super) enum Shape {
     Bloom { millibits_per_key: u64 },
     /// The filter of format versions before 5.
     Legacy { bits_per_key: u64 },
-    /// Ribbon; the millibits are those of the Bloom filter that stands in for it where it makes no sense.
+    /// Ribbon; the millibits are those of the Bloom filter that stands in for it where it makes no
+    /// sense.
     Ribbon { columns: f64, millibits_per_key: u64 },
 }
 
 /// Fewer keys get a Bloom filter instead of Ribbon, whose smallest size would be larger.
 const MIN_RIBBON_KEYS: usize = 256;
 
-/// The largest FastLocalBloom filter: its line number is computed from 32 bits, and blocks are below 4 GiB.
+/// The largest FastLocalBloom filter: its line number is computed from 32 bits, and blocks are
+/// below 4 GiB.
 const MAX_BLOOM_SIZE: u64 = 0xffff_ffc0;
 
 /// Collects keys and makes filters of them.
@@ -35,8 +38,8 @@ impl FilterBuilder {
         Self { shape, hashes: Hashes::default(), recent: [None; 2] }
     }
 
-    /// Adds a user key or a prefix. What was among the last two added is left out, so that each key may come with its
-    /// prefix, versions of one key included.
+    /// Adds a user key or a prefix. What was among the last two added is left out, so that each key
+    /// may come with its prefix, versions of one key included.
     #[inline]
     pub fn add(&mut self, key: &[u8]) {
         let hash = match self.shape {
@@ -83,9 +86,8 @@ impl FilterBuilder {
         let filter = match self.shape {
             Shape::Bloom { millibits_per_key } => build_bloom(hashes, millibits_per_key),
             Shape::Legacy { bits_per_key } => build_legacy(hashes, bits_per_key),
-            Shape::Ribbon { columns, millibits_per_key } => {
-                build_ribbon(hashes, columns).unwrap_or_else(|| build_bloom(hashes, millibits_per_key))
-            }
+            Shape::Ribbon { columns, millibits_per_key } => build_ribbon(hashes, columns)
+                .unwrap_or_else(|| build_bloom(hashes, millibits_per_key)),
         };
         self.hashes.clear();
         self.recent = [None; 2];
@@ -103,7 +105,9 @@ impl FilterBuilder {
                 Shape::Ribbon { millibits_per_key, .. } if keys < MIN_RIBBON_KEYS => {
                     bloom_size(keys, millibits_per_key)
                 }
-                Shape::Ribbon { columns, .. } => ribbon::size_for(ribbon::blocks_for(keys), columns),
+                Shape::Ribbon { columns, .. } => {
+                    ribbon::size_for(ribbon::blocks_for(keys), columns)
+                }
             }
     }
 }

@@ -1,10 +1,11 @@
-//! The hashes of a file's keys until its filter is made, the most that building a table holds in memory.
+//! The hashes of a file's keys until its filter is made, the most that building a table holds in
+//! memory.
 
 /// How many hashes a piece has.
 const PIECE: usize = 8192;
 
-/// Hashes in pieces. A million keys are not unusual: one vector would have room for twice as many, and leave behind holes
-/// of the sizes that it had before.
+/// Hashes in pieces. A million keys are not unusual: one vector would have room for twice as many,
+/// and leave behind holes of the sizes that it had before.
 #[derive(Debug, Default)]
 pub(super) struct Hashes {
     full: Vec<Vec<u64>>,

@@ -25,7 +25,8 @@ pub enum FilterPolicy {
         /// Bits per key.
         bits_per_key: f64,
     },
-    /// A Ribbon filter: some 30% smaller than Bloom for the same accuracy, slower to build and query.
+    /// A Ribbon filter: some 30% smaller than Bloom for the same accuracy, slower to build and
+    /// query.
     Ribbon {
         /// Bits per key of a Bloom filter of the same accuracy.
         bloom_equivalent_bits_per_key: f64,
@@ -63,7 +64,8 @@ impl FilterPolicy {
         }
     }
 
-    /// A builder for the filters of one file; `None` if the policy asks for so few bits that a filter is pointless.
+    /// A builder for the filters of one file; `None` if the policy asks for so few bits that a
+    /// filter is pointless.
     pub fn builder(&self, format_version: u32, written_by: WrittenBy) -> Option<FilterBuilder> {
         let (bits, ribbon_from) = match *self {
             Self::Bloom { bits_per_key } => (bits_per_key, i64::MAX),

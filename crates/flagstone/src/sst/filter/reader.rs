@@ -37,8 +37,8 @@ pub struct Filter<B = Vec<u8>> {
 }
 
 impl<B: AsRef<[u8]>> Filter<B> {
-    /// Takes the content of a filter block. What cannot be understood answers true to everything, as a filter from a
-    /// later version must.
+    /// Takes the content of a filter block. What cannot be understood answers true to everything,
+    /// as a filter from a later version must.
     pub fn new(bytes: B) -> Self {
         let kind = parse(bytes.as_ref());
         Self { bytes, kind }

@@ -1,16 +1,19 @@
 //! The Ribbon filter: a solved system of linear equations over bits, some 30% smaller than Bloom.
 //!
-//! 1. Every key gives an equation: from slot `start` on, the 128 coefficient bits `C` (the lowest always set), each
-//!    selecting one slot; the xor of the selected slots' values must be the key's `expected` bits.
-//! 2. *Banding*: keep one equation per slot, in which that slot leads. A new equation whose slot is taken is xored with
-//!    the one there, shifted to its new leading bit, and tried again. If nothing is left of the coefficients but
-//!    something of the right side, the keys contradict each other: start over with another seed, then with more slots.
-//! 3. *Back substitution*: from the last slot to the first, each slot's value follows from its equation and the 127
-//!    values after it. A slot without an equation is zero.
-//! 4. A value has up to 32 bits, one per *column*. Storage per block of 128 slots: one 128-bit little-endian segment per
-//!    column. The first `lower_blocks` blocks have one column less than the others, so that any size is possible.
-//! 5. A query recomputes `start`, `C` and `expected`, and compares column by column. A key that is not in the set passes
-//!    with probability 2^-columns.
+//! 1. Every key gives an equation: from slot `start` on, the 128 coefficient bits `C` (the lowest
+//!    always set), each selecting one slot; the xor of the selected slots' values must be the key's
+//!    `expected` bits.
+//! 2. *Banding*: keep one equation per slot, in which that slot leads. A new equation whose slot is
+//!    taken is xored with the one there, shifted to its new leading bit, and tried again. If
+//!    nothing is left of the coefficients but something of the right side, the keys contradict each
+//!    other: start over with another seed, then with more slots.
+//! 3. *Back substitution*: from the last slot to the first, each slot's value follows from its
+//!    equation and the 127 values after it. A slot without an equation is zero.
+//! 4. A value has up to 32 bits, one per *column*. Storage per block of 128 slots: one 128-bit
+//!    little-endian segment per column. The first `lower_blocks` blocks have one column less than
+//!    the others, so that any size is possible.
+//! 5. A query recomputes `start`, `C` and `expected`, and compares column by column. A key that is
+//!    not in the set passes with probability 2^-columns.
 
 use super::hashes::Hashes;
 
@@ -35,8 +38,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of `size` bytes of data in `blocks` blocks; `None` if a query could not be answered from them
-    /// (fewer than two blocks, or fewer segments than some query would read).
+    /// The layout of `size` bytes of data in `blocks` blocks; `None` if a query could not be
+    /// answered from them (fewer than two blocks, or fewer segments than some query would read).
     pub fn new(size: usize, blocks: u32) -> Option<Self> {
         let segments = (size / SEGMENT) as u64;
         if blocks < 2 {
@@ -46,7 +49,11 @@ impl Layout {
         if upper > MAX_COLUMNS {
             return Some(Self { blocks, upper_columns: MAX_COLUMNS as u32, lower_blocks: 0 });
         }
-        Some(Self { blocks, upper_columns: upper as u32, lower_blocks: upper * u64::from(blocks) - segments })
+        Some(Self {
+            blocks,
+            upper_columns: upper as u32,
+            lower_blocks: upper * u64::from(blocks) - segments,
+        })
     }
 
     /// The first segment of a block, and its number of columns.
@@ -94,7 +101,8 @@ fn segment(data: &[u8], index: usize) -> u128 {
 /// Whether a hash's equation holds. The layout is that of `data`.
 #[inline]
 pub fn may_contain(data: &[u8], layout: Layout, seed: u8, hash: u64) -> bool {
-    let Equation { start, coefficients, expected } = Equation::new(hash, raw_seed(seed), layout.blocks);
+    let Equation { start, coefficients, expected } =
+        Equation::new(hash, raw_seed(seed), layout.blocks);
     let (first, columns) = layout.block(start / BLOCK_SLOTS);
     let bit = (start % BLOCK_SLOTS) as u32;
     let here = coefficients << bit;
@@ -104,7 +112,8 @@ pub fn may_contain(data: &[u8], layout: Layout, seed: u8, hash: u64) -> bool {
     }
     let next = coefficients >> (128 - bit);
     (0..columns).all(|i| {
-        let selected = (segment(data, first + i) & here) ^ (segment(data, first + columns + i) & next);
+        let selected =
+            (segment(data, first + i) & here) ^ (segment(data, first + columns + i) & next);
         selected.count_ones() & 1 == (expected >> i) & 1
     })
 }
@@ -119,8 +128,9 @@ pub struct Built {
     pub blocks: u32,
 }
 
-/// Blocks to try first for so many keys: the slots must exceed the keys by a few percent, slowly more for larger sets.
-/// Measured: with this much, the first or second seed works for 256 to 3,000,000 keys.
+/// Blocks to try first for so many keys: the slots must exceed the keys by a few percent, slowly
+/// more for larger sets. Measured: with this much, the first or second seed works for 256 to
+/// 3,000,000 keys.
 pub fn blocks_for(keys: usize) -> u32 {
     let overhead = 1.005 + 0.003 * (keys.max(128) as f64 / 128.0).log2();
     ((keys as f64 * overhead / BLOCK_SLOTS as f64).ceil() as u32).max(2)
@@ -132,10 +142,11 @@ pub fn size_for(blocks: u32, columns: f64) -> usize {
     segments * SEGMENT
 }
 
-/// Solves the system for `hashes`, with some `columns` columns on average: a false-positive rate of 2^-columns.
+/// Solves the system for `hashes`, with some `columns` columns on average: a false-positive rate of
+/// 2^-columns.
 ///
-/// `None` if no seed works within a tenth more slots than expected (which does not happen to random hashes), or if there
-/// are too many keys for the format.
+/// `None` if no seed works within a tenth more slots than expected (which does not happen to random
+/// hashes), or if there are too many keys for the format.
 pub fn build(hashes: &Hashes, columns: f64) -> Option<Built> {
     const SEEDS_PER_SIZE: usize = 8;
     let first = blocks_for(hashes.len());

@@ -25,24 +25,34 @@ fn build(policy: FilterPolicy, format_version: u32, count: u32) -> Vec<u8> {
     let estimate = builder.estimated_size();
     let filter = builder.finish();
     assert!(builder.is_empty());
-    assert!(filter.len().abs_diff(estimate) <= 64 + estimate / 20, "{} instead of {estimate}", filter.len());
+    assert!(
+        filter.len().abs_diff(estimate) <= 64 + estimate / 20,
+        "{} instead of {estimate}",
+        filter.len()
+    );
     filter
 }
 
 /// The part of 20,000 keys that are not in the filter but pass it.
 fn false_positives(filter: &Filter) -> f64 {
-    let passed = (0..20_000).filter(|i| filter.may_contain(FilterKey::new(&key(1_000_000_000 + i)))).count();
+    let passed =
+        (0..20_000).filter(|i| filter.may_contain(FilterKey::new(&key(1_000_000_000 + i)))).count();
     passed as f64 / 20_000.0
 }
 
 #[test]
 fn every_kind_passes_its_keys_and_few_others() {
-    for (policy, format_version, most) in [(BLOOM, 5, 0.0125), (BLOOM, 4, 0.016), (RIBBON, 5, 0.0125)] {
+    for (policy, format_version, most) in
+        [(BLOOM, 5, 0.0125), (BLOOM, 4, 0.016), (RIBBON, 5, 0.0125)]
+    {
         for count in [1, 2, 100, 255, 256, 257, 1000, 4096, 20_000] {
             let bytes = build(policy, format_version, count);
             let filter = Filter::new(bytes);
             for i in 0..count {
-                assert!(filter.may_contain(FilterKey::new(&key(i))), "{policy:?} {format_version} {count}");
+                assert!(
+                    filter.may_contain(FilterKey::new(&key(i))),
+                    "{policy:?} {format_version} {count}"
+                );
             }
             let rate = false_positives(&filter);
             assert!(rate < most, "{policy:?} {format_version} {count}: {rate}");
@@ -87,7 +97,8 @@ fn golden_filter_of_four_keys() {
 
 #[test]
 fn golden_legacy_filter_of_rocksdb() {
-    // Written by db_bench 7.8.3 with --format_version=4 --bloom_bits=10: a hundred numbers, each padded to 16 bytes.
+    // Written by db_bench 7.8.3 with --format_version=4 --bloom_bits=10: a hundred numbers, each
+    // padded to 16 bytes.
     let hex = "d04c4441216e044037623c420288e36830040c565445cdf2751520a184f0c6243cc4135266139852281902059694a011\
         1430311da88204f01104cf48848144149040221d01160014610060022e4022888240041023240402800c11ab00900c21\
         10cb80860403281108603660320209e0a14112002480878b328822c0d010032c62051d30af0d1ce501d0022219358822\
@@ -164,8 +175,9 @@ fn damaged_filters_do_not_panic() {
     let mut random = fastrand::Rng::with_seed(1);
     for (policy, format_version) in [(BLOOM, 5), (BLOOM, 4), (RIBBON, 5)] {
         let good = build(policy, format_version, 300);
-        let ask =
-            |bytes: &[u8]| (0..50).for_each(|i| _ = Filter::new(bytes).may_contain(FilterKey::new(&key(i))));
+        let ask = |bytes: &[u8]| {
+            (0..50).for_each(|i| _ = Filter::new(bytes).may_contain(FilterKey::new(&key(i))))
+        };
         (0..good.len()).for_each(|size| ask(&good[..size]));
         for _ in 0..3000 {
             let mut bad = good.clone();
@@ -184,7 +196,8 @@ fn too_few_bits_make_no_filter() {
     }
 }
 
-// What follows reads tables that RocksDB wrote with the least code that does, independent of the real reader.
+// What follows reads tables that RocksDB wrote with the least code that does, independent of the
+// real reader.
 
 struct Fixture {
     bytes: Vec<u8>,
@@ -194,7 +207,8 @@ struct Fixture {
 }
 
 fn fixtures(name: &str) -> Vec<Fixture> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8").join(name);
+    let directory =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8").join(name);
     let fs = Env::os().fs;
     let mut found = Vec::new();
     for name in fs.list(&directory).unwrap() {
@@ -216,11 +230,16 @@ fn handle(decoder: &mut Decoder<'_>) -> (usize, usize) {
 }
 
 impl Fixture {
-    fn block(&self, (offset, size): (usize, usize), dictionary: Option<&DecompressionDictionary>) -> Vec<u8> {
+    fn block(
+        &self,
+        (offset, size): (usize, usize),
+        dictionary: Option<&DecompressionDictionary>,
+    ) -> Vec<u8> {
         let (stored, trailer) = self.bytes[offset..offset + size + 5].split_at(size);
         let checksum = block_checksum(self.checksum, stored, trailer[0]);
         assert_eq!(checksum.to_le_bytes(), trailer[1..]);
-        decompress(CompressionType::from_byte(trailer[0]).unwrap(), stored, dictionary, 1 << 20).unwrap()
+        decompress(CompressionType::from_byte(trailer[0]).unwrap(), stored, dictionary, 1 << 20)
+            .unwrap()
     }
 
     fn meta_block(&self, name: &str) -> Option<Vec<u8>> {
@@ -231,7 +250,8 @@ impl Fixture {
 
     /// The user keys of all data blocks.
     fn user_keys(&self) -> Vec<Vec<u8>> {
-        let dictionary = self.meta_block("rocksdb.compression_dict").map(DecompressionDictionary::new);
+        let dictionary =
+            self.meta_block("rocksdb.compression_dict").map(DecompressionDictionary::new);
         let index = self.block(self.index, None);
         let restarts = Decoder::new(&index[index.len() - 4..]).fixed32().unwrap() as usize;
         let mut decoder = Decoder::new(&index[..index.len() - 4 * (restarts + 1)]);
@@ -262,9 +282,11 @@ fn entries(block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 #[test]
 fn filters_of_rocksdb_pass_all_their_keys() {
-    for (name, kind, prefix) in
-        [("bloom", NEW_BLOOM, None), ("ribbon", super::RIBBON, None), ("bloom-prefix", NEW_BLOOM, Some(9))]
-    {
+    for (name, kind, prefix) in [
+        ("bloom", NEW_BLOOM, None),
+        ("ribbon", super::RIBBON, None),
+        ("bloom-prefix", NEW_BLOOM, Some(9)),
+    ] {
         let (mut asked, mut wrong) = (0, 0.0);
         let tables = fixtures(name);
         for table in &tables {
@@ -276,7 +298,10 @@ fn filters_of_rocksdb_pass_all_their_keys() {
             }
             wrong += false_positives(&filter);
         }
-        assert!(asked > 100 && wrong / (tables.len() as f64) < 0.015, "{name}: {asked} asked, {wrong} wrong");
+        assert!(
+            asked > 100 && wrong / (tables.len() as f64) < 0.015,
+            "{name}: {asked} asked, {wrong} wrong"
+        );
     }
 }
 
@@ -288,8 +313,8 @@ fn our_bloom_bits_are_those_that_rocksdb_sets() {
         let mut builder = BLOOM.builder(5, COMPACTION).unwrap();
         keys.iter().for_each(|key| builder.add(key));
         assert_eq!(builder.finish().len(), theirs.len());
-        // RocksDB 7.8 takes the probes for the bits asked for, we (and RocksDB with filters optimised for memory) for
-        // the bits there are.
+        // RocksDB 7.8 takes the probes for the bits asked for, we (and RocksDB with filters
+        // optimised for memory) for the bits there are.
         let mut ours = vec![0; theirs.len() - METADATA_SIZE];
         let probes = u32::from(theirs[ours.len() + 2]);
         keys.iter().for_each(|key| bloom::add(&mut ours, probes, hash64(key)));
@@ -316,9 +341,12 @@ fn blocks_of_every_codec_and_checksum_are_read() {
     ] {
         for table in fixtures(name) {
             let properties = entries(&table.meta_block("rocksdb.properties").unwrap());
-            let property = |name: &[u8]| &properties.iter().find(|(key, _)| key == name).unwrap().1[..];
-            let deleted = Decoder::new(property(b"rocksdb.num.range-deletions")).varint64().unwrap();
-            let count = Decoder::new(property(b"rocksdb.num.entries")).varint64().unwrap() - deleted;
+            let property =
+                |name: &[u8]| &properties.iter().find(|(key, _)| key == name).unwrap().1[..];
+            let deleted =
+                Decoder::new(property(b"rocksdb.num.range-deletions")).varint64().unwrap();
+            let count =
+                Decoder::new(property(b"rocksdb.num.entries")).varint64().unwrap() - deleted;
             assert_eq!(table.user_keys().len() as u64, count, "{name}");
             if let Some(expected) = expected {
                 assert_eq!(property(b"rocksdb.compression"), expected.as_bytes());
@@ -327,7 +355,8 @@ fn blocks_of_every_codec_and_checksum_are_read() {
     }
 }
 
-/// A measurement, not a test: `cargo test --release -p flagstone --lib filter:: -- --ignored --nocapture`.
+/// A measurement, not a test: `cargo test --release -p flagstone --lib filter:: -- --ignored
+/// --nocapture`.
 #[test]
 #[ignore = "measures; run it in release"]
 fn how_long_filters_take() {
@@ -342,11 +371,15 @@ fn how_long_filters_take() {
         let (adding, start) = (ns(start), clock.now_us());
         let filter = Filter::new(builder.finish());
         let (finishing, start) = (ns(start), clock.now_us());
-        let passed =
-            keys[..COUNT as usize].iter().filter(|key| filter.may_contain(FilterKey::new(key))).count();
+        let passed = keys[..COUNT as usize]
+            .iter()
+            .filter(|key| filter.may_contain(FilterKey::new(key)))
+            .count();
         let (hit, start) = (ns(start), clock.now_us());
-        let wrong =
-            keys[COUNT as usize..].iter().filter(|key| filter.may_contain(FilterKey::new(key))).count();
+        let wrong = keys[COUNT as usize..]
+            .iter()
+            .filter(|key| filter.may_contain(FilterKey::new(key)))
+            .count();
         assert_eq!(passed, COUNT as usize);
         eprintln!(
             "{policy:?} version {format_version}: {} bytes, add {adding:.1} ns, finish {finishing:.1} ns, query {hit:.1} ns \

@@ -1,6 +1,7 @@
 //! Collects index entries while data blocks are written, and writes the index blocks at the end.
 //!
-//! Whether user keys suffice is known only when the last block is written, so everything is kept until then.
+//! Whether user keys suffice is known only when the last block is written, so everything is kept
+//! until then.
 
 use crate::base::coding::{put_lps, put_varsigned64};
 use crate::base::{
@@ -83,7 +84,8 @@ impl IndexBuilder {
         self.flavor
     }
 
-    /// Notes a data block: its keys, where it lies, and the first key of the block that follows, if one does.
+    /// Notes a data block: its keys, where it lies, and the first key of the block that follows, if
+    /// one does.
     pub fn add_block(
         &mut self,
         first: &[u8],
@@ -97,7 +99,9 @@ impl IndexBuilder {
             self.flavor.user_keys = false;
         }
         let separator = self.separator(last, next);
-        self.keys.extend_from_slice(separator.as_ref().map_or(last.as_bytes(), InternalKeyBuf::as_bytes));
+        self.keys.extend_from_slice(
+            separator.as_ref().map_or(last.as_bytes(), InternalKeyBuf::as_bytes),
+        );
         if self.flavor.first_keys {
             self.first_keys.extend_from_slice(first);
         }
@@ -106,7 +110,11 @@ impl IndexBuilder {
     }
 
     /// A shorter key between `last` and `next`, if there is one.
-    fn separator(&self, last: InternalKey<'_>, next: Option<InternalKey<'_>>) -> Option<InternalKeyBuf> {
+    fn separator(
+        &self,
+        last: InternalKey<'_>,
+        next: Option<InternalKey<'_>>,
+    ) -> Option<InternalKeyBuf> {
         let mut user = last.user_key().to_vec();
         match (self.shortening, next) {
             (IndexShortening::None, _) | (IndexShortening::Separators, None) => return None,
@@ -115,8 +123,8 @@ impl IndexBuilder {
                 self.comparator.find_short_successor(&mut user)
             }
         }
-        let shortened =
-            user.len() <= last.user_key().len() && self.comparator.compare(last.user_key(), &user).is_lt();
+        let shortened = user.len() <= last.user_key().len()
+            && self.comparator.compare(last.user_key(), &user).is_lt();
         shortened.then(|| InternalKeyBuf::new(&user, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK))
     }
 
@@ -125,7 +133,8 @@ impl IndexBuilder {
         (self.keys.len() + self.first_keys.len() + 10 * self.entries.len()) as u64
     }
 
-    /// Writes the index; `write` writes one block and says where it lies. Returns the handle of the (top) index.
+    /// Writes the index; `write` writes one block and says where it lies. Returns the handle of the
+    /// (top) index.
     ///
     /// # Errors
     /// Those of `write`.
@@ -146,7 +155,8 @@ impl IndexBuilder {
         let mut top = IndexBlockWriter::new(self.flavor, self.restart_interval);
         for index in 0..self.entries.len() {
             writer.add(self.key(index), self.entries[index].handle, self.first_key(index));
-            let full = writer.estimated_size() >= self.partition_size || index + 1 == self.entries.len();
+            let full =
+                writer.estimated_size() >= self.partition_size || index + 1 == self.entries.len();
             if full {
                 let block = writer.finish();
                 sizes.total += (block.len() + TRAILER_SIZE) as u64;

@@ -1,6 +1,6 @@
-//! The keys of an index, decoded for searching. There are as many as blocks, and they stay in memory: in byte order each takes
-//! nine bytes mostly, since what most of them say stands in one integer each. Internal keys, which the index of a user key in two
-//! blocks has, take twelve more.
+//! The keys of an index, decoded for searching. There are as many as blocks, and they stay in
+//! memory: in byte order each takes nine bytes mostly, since what most of them say stands in one
+//! integer each. Internal keys, which the index of a user key in two blocks has, take twelve more.
 //!
 //! ```text
 //! user key = common, the next eight bytes (prefix), [the rest: tail]      in byte order
@@ -44,8 +44,11 @@ impl PassingBytes {
         let wanted = self.len + more;
         if wanted > self.piece.size() {
             // The slab is for what stays: for each size it takes some pages.
-            let mut piece =
-                if Piece::is_for_slab(wanted) { vec![0; wanted].into() } else { Piece::passing(wanted) };
+            let mut piece = if Piece::is_for_slab(wanted) {
+                vec![0; wanted].into()
+            } else {
+                Piece::passing(wanted)
+            };
             piece[..self.len].copy_from_slice(self);
             self.piece = piece;
         }
@@ -76,7 +79,12 @@ impl Deref for PassingBytes {
 
 impl KeyList {
     pub fn new(user_keys: bool, comparator: &Comparator) -> Self {
-        Self { comparator: comparator.clone(), user_keys, bytes: PassingBytes::new(), ends: Vec::new() }
+        Self {
+            comparator: comparator.clone(),
+            user_keys,
+            bytes: PassingBytes::new(),
+            ends: Vec::new(),
+        }
     }
 
     /// Makes room for so many keys of so many bytes.
@@ -109,7 +117,9 @@ impl KeyList {
             return self.comparator.compare(a, b);
         }
         let (a, b) = (InternalKey::from_checked(a), InternalKey::from_checked(b));
-        self.comparator.compare(a.user_key(), b.user_key()).then_with(|| b.packed().cmp(&a.packed()))
+        self.comparator
+            .compare(a.user_key(), b.user_key())
+            .then_with(|| b.packed().cmp(&a.packed()))
     }
 
     fn key(&self, index: usize) -> &[u8] {
@@ -142,7 +152,8 @@ impl KeyList {
         };
         let common = common_prefix(self.user_key(0), self.user_key(last));
         keys.common = self.user_key(0)[..common].into();
-        keys.prefixes = (0..count).map(|at| leading_integer(&self.user_key(at)[common..])).collect();
+        keys.prefixes =
+            (0..count).map(|at| leading_integer(&self.user_key(at)[common..])).collect();
         keys.fences = keys.prefixes.iter().step_by(FENCE_DISTANCE).copied().collect();
         let length = |at: usize| (self.user_key(at).len() - common).min(PREFIX_SIZE);
         if (0..count).any(|at| length(at) != length_without_zeros(keys.prefixes[at])) {
@@ -177,13 +188,16 @@ pub(super) struct IndexKeys {
     len: usize,
     /// In byte order: what all user keys start with.
     common: Box<[u8]>,
-    /// In byte order: the next eight bytes of each user key as one integer; what it has not counts as zeros.
+    /// In byte order: the next eight bytes of each user key as one integer; what it has not counts
+    /// as zeros.
     prefixes: Box<[u64]>,
     /// Every so many of the prefixes: they tell with few cache misses where to look among all.
     fences: Box<[u64]>,
-    /// How many of the eight bytes each user key has. Empty if they are all but the zeros at the end, as with text.
+    /// How many of the eight bytes each user key has. Empty if they are all but the zeros at the
+    /// end, as with text.
     lengths: Box<[u8]>,
-    /// The entries that have a tail, if not all have one: often that is the last, whose key is not shortened.
+    /// The entries that have a tail, if not all have one: often that is the last, whose key is not
+    /// shortened.
     with_tail: Box<[u32]>,
     /// Their tails, one behind the other, and where each ends.
     tails: Box<[u8]>,
@@ -291,7 +305,8 @@ impl IndexKeys {
         }
     }
 
-    /// The entries whose user keys start like `wanted` as far as the integers tell; `Err` if they tell all.
+    /// The entries whose user keys start like `wanted` as far as the integers tell; `Err` if they
+    /// tell all.
     #[inline]
     fn narrow(&self, wanted: &[u8]) -> Result<Range<usize>, usize> {
         if self.prefixes.is_empty() {
@@ -310,7 +325,8 @@ impl IndexKeys {
         Ok(low..high)
     }
 
-    /// What a key has behind that which all begin with; if it does not begin so, how it stands to all of them.
+    /// What a key has behind that which all begin with; if it does not begin so, how it stands to
+    /// all of them.
     #[inline]
     fn behind_common<'a>(&self, user_key: &'a [u8]) -> Result<&'a [u8], Ordering> {
         let (start, rest) = user_key.split_at(self.common.len().min(user_key.len()));
@@ -342,7 +358,9 @@ impl IndexKeys {
     /// Asks for the memory that [`Self::seek`] waits for first.
     #[inline]
     pub fn prefetch(&self, wanted: &[u8]) {
-        if let Some(rest) = wanted.get(self.common.len()..).filter(|_| self.prefixes.len() > FENCE_DISTANCE) {
+        if let Some(rest) =
+            wanted.get(self.common.len()..).filter(|_| self.prefixes.len() > FENCE_DISTANCE)
+        {
             let between = &self.prefixes[self.between_fences(leading_integer(rest))];
             prefetch(between.as_ptr(), size_of_val(between).div_ceil(64));
         }

@@ -1,7 +1,7 @@
 //! The index: from a key to the block that may hold it.
 //!
-//! An index block has one entry per block below it. Its key is at least the last key of that block and below the
-//! first key of the next; its value is
+//! An index block has one entry per block below it. Its key is at least the last key of that block
+//! and below the first key of the next; its value is
 //!
 //! ```text
 //! value = handle, [first internal key: lps]                   entries as in any block
@@ -61,7 +61,8 @@ impl Entries {
     fn push(&mut self, key: &[u8], handle: BlockHandle) -> Result<()> {
         self.keys.push(key)?;
         if u32::try_from(handle.size).is_err() {
-            return Err(Error::corruption("index entry of a block of 4 GiB or more").at_offset(handle.offset));
+            return Err(Error::corruption("index entry of a block of 4 GiB or more")
+                .at_offset(handle.offset));
         }
         let place = Whereabouts::new(handle);
         if place.is_none() && self.handles.is_empty() {
@@ -86,7 +87,12 @@ impl IndexBlock {
     ///
     /// # Errors
     /// `Corruption`.
-    pub fn decode(block: &Block, flavor: IndexFlavor, comparator: &Comparator, limit: u64) -> Result<Self> {
+    pub fn decode(
+        block: &Block,
+        flavor: IndexFlavor,
+        comparator: &Comparator,
+        limit: u64,
+    ) -> Result<Self> {
         let mut index = Entries::new(flavor.user_keys, comparator);
         let mut walk = BlockWalk::of_index(block)?;
         // What grows leaves behind, in an allocator's heap, about as much as it has in the end.
@@ -109,7 +115,9 @@ impl IndexBlock {
                 last = handle.ok_or_else(|| Error::corruption("bad value in index block"))?;
             }
             if last.end() > limit {
-                return Err(Error::corruption("index entry points beyond the file").at_offset(last.offset));
+                return Err(
+                    Error::corruption("index entry points beyond the file").at_offset(last.offset)
+                );
             }
             index.push(walk.key(), last)?;
         }
@@ -137,7 +145,8 @@ impl IndexBlock {
         Some(handle)
     }
 
-    /// An index with one entry for the whole of this one, which lies at `handle`; `None` if this one is empty.
+    /// An index with one entry for the whole of this one, which lies at `handle`; `None` if this
+    /// one is empty.
     pub fn above(&self, handle: BlockHandle) -> Option<Self> {
         let last = self.key(self.len().checked_sub(1)?);
         let mut above = Entries::new(self.keys.are_user_keys(), self.keys.comparator());

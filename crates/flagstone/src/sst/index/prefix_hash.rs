@@ -1,12 +1,13 @@
-//! The hash index: beside a binary index, the blocks that hold keys of each prefix, in two blocks of their own.
+//! The hash index: beside a binary index, the blocks that hold keys of each prefix, in two blocks
+//! of their own.
 //!
 //! ```text
 //! prefixes = the prefixes, one behind the other, in the order of the keys
 //! metadata = for each: varint32 length, varint32 first data block, varint32 number of data blocks
 //! ```
 //!
-//! In memory only the prefixes' 64-bit hashes are kept. Two prefixes with the same hash share the blocks of both, so
-//! that an answer may name too many blocks but never too few.
+//! In memory only the prefixes' 64-bit hashes are kept. Two prefixes with the same hash share the
+//! blocks of both, so that an answer may name too many blocks but never too few.
 
 use crate::base::coding::{Decoder, put_varint32};
 use crate::base::hash::hash64;
@@ -25,7 +26,13 @@ pub(crate) struct PrefixHashBuilder {
 
 impl PrefixHashBuilder {
     pub fn new(extractor: PrefixExtractor) -> Self {
-        Self { extractor, prefixes: Vec::new(), metadata: Vec::new(), current: Vec::new(), blocks: None }
+        Self {
+            extractor,
+            prefixes: Vec::new(),
+            metadata: Vec::new(),
+            current: Vec::new(),
+            blocks: None,
+        }
     }
 
     /// Notes that the data block number `block` holds a user key. Keys come in order.
@@ -67,7 +74,8 @@ impl PrefixHashBuilder {
 #[derive(Debug)]
 pub(crate) struct PrefixHash {
     extractor: PrefixExtractor,
-    /// Open addressing; the number of slots is a power of two and at least twice the number of prefixes.
+    /// Open addressing; the number of slots is a power of two and at least twice the number of
+    /// prefixes.
     slots: Vec<Slot>,
 }
 
@@ -92,8 +100,10 @@ impl PrefixHash {
     ) -> Result<Self> {
         let entries = Self::entries(prefixes, metadata, num_blocks)
             .ok_or_else(|| Error::corruption("bad entry in the hash index"))?;
-        let mut hash =
-            Self { extractor, slots: vec![Slot::default(); (2 * entries.len()).next_power_of_two()] };
+        let mut hash = Self {
+            extractor,
+            slots: vec![Slot::default(); (2 * entries.len()).next_power_of_two()],
+        };
         for entry in entries {
             let at = hash.slot_of(entry.hash);
             let slot = &mut hash.slots[at];
@@ -137,8 +147,8 @@ impl PrefixHash {
         at
     }
 
-    /// The blocks (from, to before) that hold all entries of a user key if there are any; an empty range if there are
-    /// none; `None` for a key without a prefix, which may be anywhere.
+    /// The blocks (from, to before) that hold all entries of a user key if there are any; an empty
+    /// range if there are none; `None` for a key without a prefix, which may be anywhere.
     #[inline]
     pub fn blocks_of(&self, user_key: &[u8]) -> Option<(usize, usize)> {
         let slot = self.slots[self.slot_of(hash64(self.extractor.prefix(user_key)?))];

@@ -36,7 +36,12 @@ fn check(user_keys: &[Vec<u8>], restart_interval: usize, index_type: IndexType) 
         let first = key(&block[0], 5);
         let last = key(&block[block.len() - 1], 5);
         let next = blocks.get(at + 1).map(|next| key(&next[0], 5));
-        builder.add_block(first.as_bytes(), last.as_key(), next.as_ref().map(InternalKeyBuf::as_key), handle);
+        builder.add_block(
+            first.as_bytes(),
+            last.as_key(),
+            next.as_ref().map(InternalKeyBuf::as_key),
+            handle,
+        );
     }
     let mut written = Vec::new();
     builder
@@ -51,8 +56,11 @@ fn check(user_keys: &[Vec<u8>], restart_interval: usize, index_type: IndexType) 
         for user_key in *block {
             for sequence in [0, 5, MAX_SEQUENCE_NUMBER] {
                 let found = index.seek(InternalKeyBuf::for_seek(user_key, sequence).as_key());
-                let expected =
-                    if sequence < 5 && index.seek(key(user_key, 5).as_key()) != found { found } else { at };
+                let expected = if sequence < 5 && index.seek(key(user_key, 5).as_key()) != found {
+                    found
+                } else {
+                    at
+                };
                 assert_eq!(
                     (found, index.handle(found)),
                     (expected, handles[expected]),
@@ -89,7 +97,8 @@ fn every_key_is_led_to_its_block() {
 #[test]
 fn a_large_index_whose_keys_share_much_is_one_as_any() {
     let prefix = "p".repeat(100);
-    let keys: Vec<Vec<u8>> = (0..4000).map(|n| format!("{prefix}{:06}", n * 7).into_bytes()).collect();
+    let keys: Vec<Vec<u8>> =
+        (0..4000).map(|n| format!("{prefix}{:06}", n * 7).into_bytes()).collect();
     for restart_interval in [1, 16] {
         check(&keys, restart_interval, IndexType::BinarySearch);
     }
@@ -138,7 +147,8 @@ fn damaged_index_blocks_are_errors() {
             }
         }
     }
-    let beyond = IndexBlock::decode(&Block::new(&block).unwrap(), flavor, &Comparator::Bytewise, 1000);
+    let beyond =
+        IndexBlock::decode(&Block::new(&block).unwrap(), flavor, &Comparator::Bytewise, 1000);
     assert!(beyond.unwrap_err().to_string().contains("beyond the file"));
 }
 
@@ -151,11 +161,15 @@ fn an_index_of_any_size_is_searched_as_a_sorted_list_is() {
                 0 => random.u64(..4 * count as u64).to_be_bytes().to_vec(),
                 1 => format!("one/prefix/{:x}", random.u32(..)).into_bytes(),
                 // Long runs of equal integers.
-                2 => format!("{}/same/{:04}", ["a", "b"][random.usize(..2)], random.u32(..9999)).into_bytes(),
-                _ => (0..random.usize(..12)).map(|_| [0, 1, b'a', 0xff][random.usize(..4)]).collect(),
+                2 => format!("{}/same/{:04}", ["a", "b"][random.usize(..2)], random.u32(..9999))
+                    .into_bytes(),
+                _ => {
+                    (0..random.usize(..12)).map(|_| [0, 1, b'a', 0xff][random.usize(..4)]).collect()
+                }
             };
             let mut keys: Vec<Vec<u8>> = (0..count).map(|_| draw()).collect();
-            let wanted: Vec<Vec<u8>> = (0..300).map(|_| draw()).chain(keys.iter().cloned()).collect();
+            let wanted: Vec<Vec<u8>> =
+                (0..300).map(|_| draw()).chain(keys.iter().cloned()).collect();
             keys.sort();
             keys.dedup();
             let mut builder = crate::sst::block::BlockBuilder::new(1, None);
@@ -176,7 +190,8 @@ fn an_index_of_any_size_is_searched_as_a_sorted_list_is() {
     }
 }
 
-/// A place has 16 bits for a block's size and 36 for its offset: an index in which one block has more keeps all handles apart.
+/// A place has 16 bits for a block's size and 36 for its offset: an index in which one block has
+/// more keeps all handles apart.
 #[test]
 fn blocks_of_any_size_and_place_are_told() {
     let flavor = IndexFlavor { user_keys: true, ..IndexFlavor::default() };
@@ -216,7 +231,8 @@ fn index_of(keys: &[Vec<u8>], user_keys: bool, comparator: &Comparator) -> Index
     IndexBlock::decode(&Block::new(builder.finish()).unwrap(), flavor, comparator, 1 << 40).unwrap()
 }
 
-/// Keys are kept in parts: what all begin with, eight bytes, and the rest. Zeros at the end of the eight may be the key's own.
+/// Keys are kept in parts: what all begin with, eight bytes, and the rest. Zeros at the end of the
+/// eight may be the key's own.
 #[test]
 fn keys_are_told_and_compared_as_they_were_written() {
     let mut random = fastrand::Rng::with_seed(3);
@@ -241,21 +257,29 @@ fn keys_are_told_and_compared_as_they_were_written() {
             for (at, user) in keys.iter().enumerate() {
                 assert_eq!((&index.key(at), &index.user_key(at)), (user, user));
                 for at in [2 * at, 2 * at + 1] {
-                    assert_eq!((&of_internal.key(at), &of_internal.user_key(at)), (&bytes[at], user));
+                    assert_eq!(
+                        (&of_internal.key(at), &of_internal.user_key(at)),
+                        (&bytes[at], user)
+                    );
                     assert_eq!(of_internal.seek(internal[at].as_key()), at);
                 }
                 assert_eq!(of_internal.seek_user_key(user), 2 * at);
                 for other in keys.iter().chain(&others).chain([&start, &Vec::new()]) {
                     let order = comparator.compare(user, other);
                     assert_eq!(index.compare_user_key(at, other), order, "{user:?} and {other:?}");
-                    assert_eq!(of_internal.compare_user_key(2 * at, other), order, "{user:?} and {other:?}");
+                    assert_eq!(
+                        of_internal.compare_user_key(2 * at, other),
+                        order,
+                        "{user:?} and {other:?}"
+                    );
                 }
             }
         }
     }
 }
 
-/// What a lookup needs of a block: there are as many as blocks, and they stay in memory. With whole keys it was far more.
+/// What a lookup needs of a block: there are as many as blocks, and they stay in memory. With whole
+/// keys it was far more.
 #[test]
 fn an_entry_takes_few_bytes() {
     const COUNT: u32 = 10_000;
@@ -265,8 +289,9 @@ fn an_entry_takes_few_bytes() {
     };
     // The last key of a table is not shortened.
     let end = |number| if number == COUNT - 1 { "/and/more" } else { "" };
-    let text =
-        usage(&|number| format!("some/prefix/{:012}{}", u64::from(number) * 9973, end(number)).into_bytes());
+    let text = usage(&|number| {
+        format!("some/prefix/{:012}{}", u64::from(number) * 9973, end(number)).into_bytes()
+    });
     assert!(text < 24.2, "{text}: where it lies 16, its key's bytes 8, and every 64th again");
     let binary = usage(&|number| number.to_be_bytes().to_vec());
     assert!(binary < 25.2, "{binary}: the same, and 1 for how many of the bytes are the key's");

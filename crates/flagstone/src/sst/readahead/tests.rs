@@ -39,7 +39,8 @@ fn with_a_reader_ahead_the_next_window_is_on_its_way() {
     let own = OwnFile { file: file.clone(), ahead: Some(ahead) };
     for window in [DIRECT_BLOCK, 5000, 64 << 10, SIZE, 2 * SIZE] {
         let mut readahead = Readahead::new(window, none, Some(own.clone()));
-        // In order, with blocks on both sides of a window's end, and some longer than a window; then here and there.
+        // In order, with blocks on both sides of a window's end, and some longer than a window;
+        // then here and there.
         let mut places: Vec<(usize, usize)> = Vec::new();
         for at in 0.. {
             let offset = places.last().map_or(0, |(offset, length)| offset + length);
@@ -49,7 +50,13 @@ fn with_a_reader_ahead_the_next_window_is_on_its_way() {
                 break;
             }
         }
-        places.extend([(SIZE - 1, 1), (5, 700), (SIZE / 2, 9000), (SIZE / 2 + 9000, 20), (0, SIZE)]);
+        places.extend([
+            (SIZE - 1, 1),
+            (5, 700),
+            (SIZE / 2, 9000),
+            (SIZE / 2 + 9000, 20),
+            (0, SIZE),
+        ]);
         for (offset, length) in places {
             let bytes = readahead.bytes(&*file, SIZE as u64, offset as u64, length).unwrap();
             assert_eq!(bytes.unwrap(), &content[offset..offset + length], "{window} {offset}");
@@ -65,7 +72,8 @@ fn with_a_reader_ahead_the_next_window_is_on_its_way() {
 fn windows_are_mappings_for_who_wants_such() {
     let (file, _) = written(&Env::memory());
     for is_mapped in [false, true] {
-        let mut readahead = Readahead::new(SIZE, AutoReadahead::default(), None).mapped_if(is_mapped);
+        let mut readahead =
+            Readahead::new(SIZE, AutoReadahead::default(), None).mapped_if(is_mapped);
         for _ in 0..2 {
             readahead.bytes(&*file, SIZE as u64, 0, 1000).unwrap();
             let window = readahead.bytes.as_ref().unwrap();
@@ -82,7 +90,8 @@ fn windows_are_mappings_for_who_wants_such() {
 fn large_blocks_are_read_one_by_one_unless_that_is_to_be() {
     let (file, content) = written(&Env::memory());
     let counted = Counted::new(file);
-    for (fixed, length) in [(0, ALONE_AT_LEAST - 1), (0, ALONE_AT_LEAST), (100_000, ALONE_AT_LEAST)] {
+    for (fixed, length) in [(0, ALONE_AT_LEAST - 1), (0, ALONE_AT_LEAST), (100_000, ALONE_AT_LEAST)]
+    {
         let mut readahead = Readahead::new(fixed, AutoReadahead::default(), None);
         let before = counted.reads();
         let mut alone = 0;
@@ -93,7 +102,11 @@ fn large_blocks_are_read_one_by_one_unless_that_is_to_be() {
             }
         }
         let is_alone = fixed == 0 && length == ALONE_AT_LEAST;
-        assert_eq!(alone, if is_alone { 31 } else { 2 * usize::from(fixed == 0) }, "{fixed} {length}");
+        assert_eq!(
+            alone,
+            if is_alone { 31 } else { 2 * usize::from(fixed == 0) },
+            "{fixed} {length}"
+        );
         assert_eq!(counted.reads() > before, !is_alone);
     }
 }
@@ -135,7 +148,8 @@ fn blocks_with_padding_between_follow_one_another() {
     }
 }
 
-/// The window that was on its way was dropped where a block began behind its first byte, and most of it read again.
+/// The window that was on its way was dropped where a block began behind its first byte, and most
+/// of it read again.
 #[test]
 fn padding_where_a_window_ends_has_nothing_read_twice() {
     let (file, content) = written(&Env::memory());

@@ -12,7 +12,8 @@ use super::super::format::{BlockHandle, Footer, meta_name};
 use super::super::index::{IndexBlock, IndexFlavor};
 use super::super::properties::TableProperties;
 
-/// Zeros between two blocks that pass for padding: of super blocks with the usual part for it, up to 512 KiB.
+/// Zeros between two blocks that pass for padding: of super blocks with the usual part for it, up
+/// to 512 KiB.
 const PADDING_MAX: u64 = 4096;
 
 /// What a block holds.
@@ -21,33 +22,41 @@ pub(super) enum Contents {
     Data,
     /// Range tombstones.
     RangeDeletions,
-    /// Something intact that cannot be made out, although it may be entries: its dictionary is lost.
+    /// Something intact that cannot be made out, although it may be entries: its dictionary is
+    /// lost.
     Unreadable(Error),
     /// No entries: index, filter, properties and the like.
     Other,
 }
 
-/// The metaindex, if it is among the blocks found: it comes last. It names properties that were found, or stands where nothing
-/// but the footer can follow: that of a table in a value does neither.
+/// The metaindex, if it is among the blocks found: it comes last. It names properties that were
+/// found, or stands where nothing but the footer can follow: that of a table in a value does
+/// neither.
 pub(super) fn find_metaindex(source: &BlockSource, found: &[BlockHandle]) -> Option<BlockHandle> {
     let is_metaindex = |handle: &&BlockHandle| {
-        let entries = source.read_block(**handle, true, false).ok().and_then(|block| all_entries(&block));
+        let entries =
+            source.read_block(**handle, true, false).ok().and_then(|block| all_entries(&block));
         entries.is_some_and(|entries| {
             [meta_name::PROPERTIES, meta_name::OLD_PROPERTIES].iter().any(|name| {
                 let value = entries.get(name.as_bytes());
                 let place = value.and_then(|value| BlockHandle::decode(&mut Decoder::new(value)));
                 let is_last = handle.end() + Footer::SIZE_MAX as u64 >= source.file_size;
-                place.is_some_and(|place| found.contains(&place) || is_last && place.end() <= handle.offset)
+                place.is_some_and(|place| {
+                    found.contains(&place) || is_last && place.end() <= handle.offset
+                })
             })
         })
     };
     found.iter().rev().find(is_metaindex).copied()
 }
 
-/// The properties, if they are among the blocks found. They lie behind the data, which ends where a block does: those of a table
-/// in a value say of another place that it does. Where no block of the data is left to tell, they must come last, but for the
-/// metaindex.
-pub(super) fn find_properties(source: &BlockSource, found: &[BlockHandle]) -> Option<TableProperties> {
+/// The properties, if they are among the blocks found. They lie behind the data, which ends where a
+/// block does: those of a table in a value say of another place that it does. Where no block of the
+/// data is left to tell, they must come last, but for the metaindex.
+pub(super) fn find_properties(
+    source: &BlockSource,
+    found: &[BlockHandle],
+) -> Option<TableProperties> {
     found.iter().enumerate().rev().find_map(|(at, &handle)| {
         let block = source.read_block(handle, true, false).ok()?;
         let properties = TableProperties::decode(&block).ok()?;
@@ -72,8 +81,9 @@ fn all_entries(block: &Block) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
     Some(entries)
 }
 
-/// What the block at `handle` holds; `before` are the blocks found before it in the file. `data_size` is how far data blocks
-/// go, if that is known: none begins behind that, and no other before.
+/// What the block at `handle` holds; `before` are the blocks found before it in the file.
+/// `data_size` is how far data blocks go, if that is known: none begins behind that, and no other
+/// before.
 pub(super) fn tell(
     source: &BlockSource,
     handle: BlockHandle,
@@ -85,7 +95,8 @@ pub(super) fn tell(
     let block = match source.read_block(handle, true, true) {
         Ok(block) => block,
         Err(error) => {
-            // What is stored as it is cannot be read only if it is no block of entries: a filter, a dictionary.
+            // What is stored as it is cannot be read only if it is no block of entries: a filter, a
+            // dictionary.
             let is_compressed =
                 source.read_stored(handle, true).is_ok_and(|(_, compression)| compression != 0);
             return if is_compressed { Contents::Unreadable(error) } else { Contents::Other };
@@ -107,7 +118,9 @@ pub(super) fn tell(
     iter.seek_to_first();
     while iter.valid() {
         // No write has the largest number: keys of an index do that were shortened.
-        if iter.key().sequence() == MAX_SEQUENCE_NUMBER || !ascends(&mut last, iter.key(), comparator) {
+        if iter.key().sequence() == MAX_SEQUENCE_NUMBER
+            || !ascends(&mut last, iter.key(), comparator)
+        {
             return Contents::Other;
         }
         iter.next();
@@ -116,7 +129,11 @@ pub(super) fn tell(
 }
 
 /// Whether `key` comes behind `last`, whose place it takes.
-fn ascends(last: &mut Option<InternalKeyBuf>, key: InternalKey<'_>, comparator: &Comparator) -> bool {
+fn ascends(
+    last: &mut Option<InternalKeyBuf>,
+    key: InternalKey<'_>,
+    comparator: &Comparator,
+) -> bool {
     let before = last.replace(key.to_buf());
     before.is_none_or(|before| {
         let order = comparator.compare(before.as_key().user_key(), key.user_key());
@@ -155,10 +172,11 @@ fn is_padding(source: &BlockSource, end: u64, start: u64) -> bool {
     }
 }
 
-/// Whether a block is an index of blocks before it, by any way of storing one: its handles must follow one another, and
-/// name only blocks that were found, or places where none was. If none of its blocks is intact, these places must be just as
-/// large as what lies between those that are, or in front of the index; or without a gap, as a filter, which is not found, may
-/// lie between them and the index: a single one then only if nothing else is found there. Padding is no gap.
+/// Whether a block is an index of blocks before it, by any way of storing one: its handles must
+/// follow one another, and name only blocks that were found, or places where none was. If none of
+/// its blocks is intact, these places must be just as large as what lies between those that are, or
+/// in front of the index; or without a gap, as a filter, which is not found, may lie between them
+/// and the index: a single one then only if nothing else is found there. Padding is no gap.
 fn is_index(
     source: &BlockSource,
     block: &Block,
@@ -170,7 +188,8 @@ fn is_index(
     let begun_by = |at: u64| before.partition_point(|other| other.offset < at);
     let in_front_of = |at: u64| &before[..begun_by(at)];
     let joins = |end: u64, start: u64| is_padding(source, end, start);
-    let begins = |at: u64| at == 0 || in_front_of(at).last().is_some_and(|other| joins(other.end(), at));
+    let begins =
+        |at: u64| at == 0 || in_front_of(at).last().is_some_and(|other| joins(other.end(), at));
     let ends = |at: u64| joins(at, before.get(begun_by(at)).map_or(own.offset, |next| next.offset));
     let flavors = (0..8u8).map(|bits| IndexFlavor {
         user_keys: bits & 1 != 0,
@@ -178,24 +197,28 @@ fn is_index(
         first_keys: bits & 4 != 0,
     });
     flavors.into_iter().any(|flavor| {
-        let Ok(index) = IndexBlock::decode(block, flavor, comparator, source.file_size) else { return false };
+        let Ok(index) = IndexBlock::decode(block, flavor, comparator, source.file_size) else {
+            return false;
+        };
         let handles: Vec<BlockHandle> = (0..index.len()).map(|at| index.handle(at)).collect();
         let last_beside = |handle: &BlockHandle| in_front_of(handle.end()).iter().rev().take(2);
-        let names_blocks = handles.iter().any(|handle| last_beside(handle).any(|other| other == handle));
+        let names_blocks =
+            handles.iter().any(|handle| last_beside(handle).any(|other| other == handle));
         let fills_a_gap = || match (handles.first(), handles.last()) {
             (Some(first), Some(last)) => {
                 let is_right_behind = joins(last.end(), own.offset);
                 let has_others = before.last().is_some_and(|other| other.end() > first.offset);
                 let is_in_front = last.end() <= own.offset && (handles.len() > 1 || !has_others);
-                let are_a_row = || handles.windows(2).all(|pair| joins(pair[0].end(), pair[1].offset));
+                let are_a_row =
+                    || handles.windows(2).all(|pair| joins(pair[0].end(), pair[1].offset));
                 begins(first.offset) && ends(last.end())
                     || (is_right_behind || is_in_front && begins(first.offset)) && are_a_row()
             }
             _ => false,
         };
-        let contradicts = handles
-            .iter()
-            .any(|handle| last_beside(handle).any(|other| other != handle && handle.offset < other.end()));
+        let contradicts = handles.iter().any(|handle| {
+            last_beside(handle).any(|other| other != handle && handle.offset < other.end())
+        });
         let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
         follow && !contradicts && (names_blocks || fills_a_gap())
     })

@@ -1,17 +1,19 @@
 //! Where a block ends that begins at a known place, by what it holds alone.
 //!
-//! Every block is followed by its compression type and its checksum, so that a right guess can be told from a wrong one. To
-//! have few guesses:
+//! Every block is followed by its compression type and its checksum, so that a right guess can be
+//! told from a wrong one. To have few guesses:
 //!
-//! - entries as they are: walked up to the restart offsets, the first of which is 0, as no entry can begin; how many
-//!   there are is the last number of the block
-//! - LZ4, Snappy: the commands are followed until they have yielded as many bytes as the block says; of LZ4, whose commands
-//!   nearly any bytes could be, only where the first byte is 0, as the first entry shares nothing
+//! - entries as they are: walked up to the restart offsets, the first of which is 0, as no entry
+//!   can begin; how many there are is the last number of the block
+//! - LZ4, Snappy: the commands are followed until they have yielded as many bytes as the block
+//!   says; of LZ4, whose commands nearly any bytes could be, only where the first byte is 0, as the
+//!   first entry shares nothing
 //! - ZSTD: a frame consists of parts that tell their sizes
-//! - other codecs have no structure that could be followed from outside: each end with the right type byte behind it
+//! - other codecs have no structure that could be followed from outside: each end with the right
+//!   type byte behind it
 //!
-//! Bytes that somebody has chosen may begin a block at each place, and all of them go on for megabytes: what is looked at beyond
-//! what a table of any kind needs has a bound ([`Effort`]).
+//! Bytes that somebody has chosen may begin a block at each place, and all of them go on for
+//! megabytes: what is looked at beyond what a table of any kind needs has a bound ([`Effort`]).
 
 use crate::base::coding::{Decoder, fixed32_at};
 use crate::base::compression::CompressionType;
@@ -30,7 +32,8 @@ const HASH_INDEX_BIT: u32 = 1 << 31;
 const BUCKET_COLLISION: u8 = 254;
 const EVENLY_SPREAD_BIT: u32 = 1 << 29;
 
-/// What may be done for blocks that turn out to be none: in steps, each about as long as to look at one entry.
+/// What may be done for blocks that turn out to be none: in steps, each about as long as to look at
+/// one entry.
 #[derive(Debug)]
 pub(super) struct Effort {
     left: u64,
@@ -75,20 +78,24 @@ impl Effort {
     }
 }
 
-/// The sizes that a block at the front of `bytes` may have, its trailer not counted; behind each the right type byte stands.
-/// `blind`: also those of codecs without structure, which takes long.
+/// The sizes that a block at the front of `bytes` may have, its trailer not counted; behind each
+/// the right type byte stands. `blind`: also those of codecs without structure, which takes long.
 pub(super) fn possible_sizes(bytes: &[u8], blind: bool, effort: &mut Effort) -> Vec<usize> {
     let mut sizes = Vec::new();
     let mut offer = |size: usize, kinds: &[CompressionType]| {
         let is_there = size.checked_add(TRAILER_SIZE).is_some_and(|end| end <= bytes.len());
-        if is_there && CompressionType::from_byte(bytes[size]).is_some_and(|kind| kinds.contains(&kind)) {
+        if is_there
+            && CompressionType::from_byte(bytes[size]).is_some_and(|kind| kinds.contains(&kind))
+        {
             sizes.push(size);
         }
     };
     // Each ends with `None` where there is no block, or no effort left.
     let _ = plain(bytes, effort, &mut |size| offer(size, &[CompressionType::None]));
     let _ = snappy(bytes, effort, &mut |size| offer(size, &[CompressionType::Snappy]));
-    let _ = lz4(bytes, effort, &mut |size| offer(size, &[CompressionType::Lz4, CompressionType::Lz4hc]));
+    let _ = lz4(bytes, effort, &mut |size| {
+        offer(size, &[CompressionType::Lz4, CompressionType::Lz4hc])
+    });
     let _ = zstd(bytes, effort, &mut |size| offer(size, &[CompressionType::Zstd]));
     let most = bytes.len().min(BLIND_SIZE_MAX);
     if blind && effort.take(most as u64) {
@@ -129,8 +136,9 @@ fn plain(bytes: &[u8], effort: &mut Effort, offer: &mut dyn FnMut(usize)) -> Opt
             effort.step()?;
             let at = end + buckets + 2;
             let is_hashed = footer(at) == Some(count as u32 | HASH_INDEX_BIT);
-            let counted =
-                || bytes.get(at - 2..at).map(|two| usize::from(u16::from_le_bytes([two[0], two[1]])));
+            let counted = || {
+                bytes.get(at - 2..at).map(|two| usize::from(u16::from_le_bytes([two[0], two[1]])))
+            };
             if is_hashed && counted() == Some(buckets) {
                 offer(at + 4);
             }
@@ -158,8 +166,9 @@ fn walk_entries(bytes: &[u8], effort: &mut Effort) -> Option<(usize, Vec<u32>)> 
             restarts.push(u32::try_from(offset).ok()?);
         }
         key_size = shared + non_shared;
-        let end =
-            (header.suffix as usize).checked_add(non_shared)?.checked_add(header.value_length as usize)?;
+        let end = (header.suffix as usize)
+            .checked_add(non_shared)?
+            .checked_add(header.value_length as usize)?;
         if end >= bytes.len() {
             return None;
         }
@@ -200,7 +209,8 @@ fn snappy(bytes: &[u8], effort: &mut Effort, offer: &mut dyn FnMut(usize)) -> Op
             wide => {
                 let size = if wide == 2 { 2 } else { 4 };
                 let number = bytes.get(at + 1..at + 1 + size)?;
-                let offset = number.iter().rev().fold(0, |offset, byte| offset << 8 | usize::from(*byte));
+                let offset =
+                    number.iter().rev().fold(0, |offset, byte| offset << 8 | usize::from(*byte));
                 (1 + usize::from(tag >> 2), Some(offset), 1 + size)
             }
         };
@@ -234,7 +244,8 @@ fn lz4(bytes: &[u8], effort: &mut Effort, offer: &mut dyn FnMut(usize)) -> Optio
             offer(at);
             return Some(());
         }
-        // Offsets may reach into a dictionary, so they prove nothing; a length that exceeds the claim does.
+        // Offsets may reach into a dictionary, so they prove nothing; a length that exceeds the
+        // claim does.
         let offset = bytes.get(at..at + 2)?;
         at += 2;
         let length = lz4_length(bytes, &mut at, usize::from(token & 15), effort)?;

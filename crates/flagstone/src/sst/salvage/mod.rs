@@ -1,12 +1,14 @@
 //! What is left of a damaged table.
 //!
-//! 1. Footer, metaindex, properties, dictionary and range tombstones are read as far as they are intact.
-//! 2. The index, or each intact partition of it, tells where data blocks lie. Each is read and checked; one that fails is
-//!    reported with the keys that it may have held.
-//! 3. If a part of this is lost, blocks are looked for by their checksums (`scan`) where none is known, and what they are
-//!    is told from what they hold (`contents`).
+//! 1. Footer, metaindex, properties, dictionary and range tombstones are read as far as they are
+//!    intact.
+//! 2. The index, or each intact partition of it, tells where data blocks lie. Each is read and
+//!    checked; one that fails is reported with the keys that it may have held.
+//! 3. If a part of this is lost, blocks are looked for by their checksums (`scan`) where none is
+//!    known, and what they are is told from what they hold (`contents`).
 //!
-//! Only bytes whose checksum is right are taken for a block. A table without checksums, whose index is lost, yields nothing.
+//! Only bytes whose checksum is right are taken for a block. A table without checksums, whose index
+//! is lost, yields nothing.
 
 mod contents;
 mod ends;
@@ -22,7 +24,9 @@ use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::DecompressionDictionary;
-use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber};
+use crate::base::{
+    Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber,
+};
 use crate::cache::Priority;
 use crate::env::{File, read_until_end};
 
@@ -30,7 +34,9 @@ use super::block::{BlockIter, GuideRoom};
 use super::fetch::BlockSource;
 use super::format::{BlockHandle, Footer, IndexType, meta_name};
 use super::index::IndexBlock;
-use super::open::{properties_handle, read_metaindex, read_properties, read_range_tombstones, read_tail};
+use super::open::{
+    properties_handle, read_metaindex, read_properties, read_range_tombstones, read_tail,
+};
 use super::properties::TableProperties;
 use super::verify::BlockFault;
 use contents::Contents;
@@ -38,15 +44,16 @@ use ends::Effort;
 use scan::{Checksums, find_blocks};
 pub use walk::RemainingEntries;
 
-/// So many damaged blocks in a row are told one by one. What is behind them is told together: of a device that has lost much
-/// there are millions.
+/// So many damaged blocks in a row are told one by one. What is behind them is told together: of a
+/// device that has lost much there are millions.
 const TOLD_IN_A_ROW: usize = 16;
 
 /// What the caller knows of a table.
 pub struct SalvageSettings<'a> {
     /// The order of keys, given the properties if they are intact.
     pub comparator: &'a dyn Fn(Option<&TableProperties>) -> Result<Comparator>,
-    /// The largest sequence number that the MANIFEST gives the file; ingested files take theirs from it.
+    /// The largest sequence number that the MANIFEST gives the file; ingested files take theirs
+    /// from it.
     pub largest_sequence: Option<SequenceNumber>,
 }
 
@@ -85,7 +92,8 @@ struct Survey<'a> {
     /// What may still be done to find blocks.
     effort: Effort,
     meta_blocks: Vec<(String, BlockHandle)>,
-    /// Blocks that an index names, with the key before the first one's entries, and the last that they may hold.
+    /// Blocks that an index names, with the key before the first one's entries, and the last that
+    /// they may hold.
     named: Vec<(BlockHandle, Vec<u8>, Vec<u8>)>,
     /// Something that says where blocks lie is lost.
     is_incomplete: bool,
@@ -98,7 +106,8 @@ impl TableRemains {
     /// What cannot be read for a failure of the device counts as damaged, too.
     ///
     /// # Errors
-    /// `IoError` if the file is gone or cannot be opened, and what [`SalvageSettings::comparator`] returns.
+    /// `IoError` if the file is gone or cannot be opened, and what [`SalvageSettings::comparator`]
+    /// returns.
     pub fn survey(file: Arc<dyn File>, size: u64, settings: &SalvageSettings<'_>) -> Result<Self> {
         let path = file.path().to_path_buf();
         Survey::begin(file, size, settings)?.run().map_err(|error| error.at(path))
@@ -119,13 +128,15 @@ impl TableRemains {
         self.source.footer.checksum != ChecksumType::None
     }
 
-    /// Whether the table was ingested: all of its entries have one sequence number, which is not in the file.
+    /// Whether the table was ingested: all of its entries have one sequence number, which is not in
+    /// the file.
     pub fn is_ingested(&self) -> bool {
         self.global_sequence.is_some()
     }
 
-    /// Where the properties are lost, nothing here says that the table was ingested. Its entries are as new as the MANIFEST says
-    /// that all of them are, if they have no sequence numbers of their own.
+    /// Where the properties are lost, nothing here says that the table was ingested. Its entries
+    /// are as new as the MANIFEST says that all of them are, if they have no sequence numbers of
+    /// their own.
     pub fn date(&mut self, sequence: SequenceNumber) {
         if self.properties.is_some() || self.largest_sequence > 0 || sequence == 0 {
             return;
@@ -195,8 +206,9 @@ impl<'a> Survey<'a> {
         if !survey.is_incomplete {
             match read_metaindex(&survey.remains.source, true) {
                 Ok(_) if survey.footer_hides_checksums() => {
-                    let error =
-                        Error::corruption("the footer says that there are no checksums, but there are");
+                    let error = Error::corruption(
+                        "the footer says that there are no checksums, but there are",
+                    );
                     survey.note_incomplete(error.at(survey.remains.path()));
                     survey.checksums = Checksums::Unknown;
                 }
@@ -207,14 +219,15 @@ impl<'a> Survey<'a> {
         Ok(survey)
     }
 
-    /// Where there are none, 0 is in their place, and from format version 6 on what depends on the block's. A footer with a
-    /// flipped bit would have damaged blocks believed.
+    /// Where there are none, 0 is in their place, and from format version 6 on what depends on the
+    /// block's. A footer with a flipped bit would have damaged blocks believed.
     fn footer_hides_checksums(&self) -> bool {
         let source = &self.remains.source;
         let BlockHandle { offset, size } = source.footer.metaindex;
         let mut stored = [0; 4];
         let at = offset + size + 1;
-        let is_read = read_until_end(&*source.file, at, &mut stored).is_ok_and(|read| read == stored.len());
+        let is_read =
+            read_until_end(&*source.file, at, &mut stored).is_ok_and(|read| read == stored.len());
         let is_none = source.footer.checksum == ChecksumType::None;
         is_none && is_read && stored != source.footer.checksum_of(&[], 0, offset).to_le_bytes()
     }
@@ -231,7 +244,8 @@ impl<'a> Survey<'a> {
             let all = 0..self.remains.source.file_size;
             self.find(all.clone(), &mut found)?;
             if found.is_empty() && matches!(self.checksums, Checksums::Known(_)) {
-                // The footer may name another kind of checksum than is right: older ones have no checksum themselves.
+                // The footer may name another kind of checksum than is right: older ones have no
+                // checksum themselves.
                 self.checksums = Checksums::Unknown;
                 self.find(all, &mut found)?;
             }
@@ -279,7 +293,9 @@ impl<'a> Survey<'a> {
         self.tell_sequence();
         if let Some(handle) = self.meta_block(meta_name::DICTIONARY) {
             match self.remains.source.read_raw(handle, true) {
-                Ok(bytes) => self.remains.source.dictionary = Some(DecompressionDictionary::new(bytes)),
+                Ok(bytes) => {
+                    self.remains.source.dictionary = Some(DecompressionDictionary::new(bytes))
+                }
                 Err(error) => self.remains.harmless.push(error.context("compression dictionary")),
             }
         }
@@ -287,15 +303,16 @@ impl<'a> Survey<'a> {
             let sequence = self.remains.global_sequence;
             match read_range_tombstones(&self.remains.source, handle, sequence, true) {
                 Ok(tombstones) => self.remains.tombstones = tombstones,
-                Err(error) => self
-                    .fault_of_table(error.context("range deletions are lost: what they hid may come back")),
+                Err(error) => self.fault_of_table(
+                    error.context("range deletions are lost: what they hid may come back"),
+                ),
             }
         }
         Ok(())
     }
 
-    /// The sequence number that all entries have, if the table was ingested. Nothing protects the one that is stored; that of
-    /// the MANIFEST has a checksum.
+    /// The sequence number that all entries have, if the table was ingested. Nothing protects the
+    /// one that is stored; that of the MANIFEST has a checksum.
     fn tell_sequence(&mut self) {
         let Some(properties) = &self.remains.properties else { return };
         let largest = self.settings.largest_sequence;
@@ -308,9 +325,9 @@ impl<'a> Survey<'a> {
                 self.remains.global_sequence = (largest != 0).then_some(largest);
                 self.remains.harmless.push(error.context("the MANIFEST's word is taken"));
             }
-            None => self.fault_of_table(
-                error.context("nothing says how new the entries are: what is older may stand in their place"),
-            ),
+            None => self.fault_of_table(error.context(
+                "nothing says how new the entries are: what is older may stand in their place",
+            )),
         }
     }
 
@@ -321,7 +338,9 @@ impl<'a> Survey<'a> {
 
     fn fault_of_table(&mut self, error: Error) {
         let error = error.at(self.remains.source.path());
-        self.remains.faults.insert(self.remains.faults_of_table, BlockFault { error, key_range: None });
+        self.remains
+            .faults
+            .insert(self.remains.faults_of_table, BlockFault { error, key_range: None });
         self.remains.faults_of_table += 1;
     }
 
@@ -333,7 +352,8 @@ impl<'a> Survey<'a> {
             self.is_incomplete = true;
             return Ok(false);
         };
-        let flavor = properties.index_type().and_then(|kind| Ok((kind, properties.index_flavor(kind)?)));
+        let flavor =
+            properties.index_type().and_then(|kind| Ok((kind, properties.index_flavor(kind)?)));
         let (kind, flavor) = match flavor {
             Ok(known) => known,
             Err(error) => {
@@ -373,7 +393,11 @@ impl<'a> Survey<'a> {
     fn name_blocks(&mut self, index: &IndexBlock, mut lower: Vec<u8>) {
         for at in 0..index.len() {
             let upper = index.user_key(at);
-            self.named.push((index.handle(at), std::mem::replace(&mut lower, upper.clone()), upper));
+            self.named.push((
+                index.handle(at),
+                std::mem::replace(&mut lower, upper.clone()),
+                upper,
+            ));
         }
     }
 
@@ -400,7 +424,10 @@ impl<'a> Survey<'a> {
                         self.tell_row(in_a_row);
                         in_a_row = 0;
                     }
-                    self.fault(error.at_offset(handle.offset), Some((lower.clone(), upper.clone())));
+                    self.fault(
+                        error.at_offset(handle.offset),
+                        Some((lower.clone(), upper.clone())),
+                    );
                     in_a_row += 1;
                 }
             }
@@ -485,7 +512,8 @@ impl<'a> Survey<'a> {
         Ok(())
     }
 
-    /// Whether the index says that there is another block: what looks like one is a part of a value then.
+    /// Whether the index says that there is another block: what looks like one is a part of a value
+    /// then.
     fn lies_in_named(&self, handle: BlockHandle) -> bool {
         let begun = self.named.partition_point(|(named, ..)| named.offset < handle.end());
         begun > 0 && handle.offset < self.named[begun - 1].0.end()
@@ -500,7 +528,8 @@ impl<'a> Survey<'a> {
         let from_index = self.remains.blocks.len();
         let properties = self.remains.properties.as_ref();
         let data_size = properties.map(|properties| properties.data_size).filter(|&size| size > 0);
-        // Properties that were only found may be those of a table in a value, unless data blocks agree with them.
+        // Properties that were only found may be those of a table in a value, unless data blocks
+        // agree with them.
         let is_certain = properties_handle(&self.meta_blocks).is_some();
         let agrees = |size| found.first().is_some_and(|first| first.offset < size);
         let data_size = data_size.filter(|&size| is_certain || agrees(size));
@@ -526,7 +555,8 @@ impl<'a> Survey<'a> {
         }
         let blocks = &mut self.remains.blocks;
         if from_index > 0 && blocks.len() > from_index {
-            // Those that were found lie between those that the index named: what ascends is not known any longer.
+            // Those that were found lie between those that the index named: what ascends is not
+            // known any longer.
             blocks.sort_by_key(|handle| handle.offset);
             self.remains.is_sorted = false;
         }
@@ -541,14 +571,14 @@ impl<'a> Survey<'a> {
             properties.num_entries == counted
         });
         if self.effort.is_spent && !is_whole {
-            let what =
-                "blocks may be left: too much of the table looks like the beginning of one to follow it all";
+            let what = "blocks may be left: too much of the table looks like the beginning of one to follow it all";
             self.fault_of_table(Error::corruption(what));
         }
         if self.is_incomplete && !is_whole && self.remains.faults.is_empty() {
             let error = self.remains.harmless.first().cloned();
             let error = error.unwrap_or_else(|| Error::corruption("the table's index is lost"));
-            let context = "parts of the table cannot be found, and nothing says whether they held entries";
+            let context =
+                "parts of the table cannot be found, and nothing says whether they held entries";
             self.fault_of_table(error.context(context));
         }
         self.remains

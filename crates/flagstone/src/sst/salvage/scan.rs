@@ -1,10 +1,12 @@
 //! Finding the blocks of a table without its index, by their checksums.
 //!
-//! 1. Blocks follow one another. Where one ends, the next is looked for at once; [`possible_sizes`] has the guesses.
+//! 1. Blocks follow one another. Where one ends, the next is looked for at once; [`possible_sizes`]
+//!    has the guesses.
 //! 2. Where none is found, one is looked for at each byte that follows.
-//! 3. If the footer is lost, so is the kind of checksum: the first block by which one of them is right decides. From format
-//!    version 6 on, checksums also depend on a number that only the footer has. It follows from any one block, so two
-//!    neighbours must agree on it. Then the search begins anew: blocks that have lost their neighbours were passed.
+//! 3. If the footer is lost, so is the kind of checksum: the first block by which one of them is
+//!    right decides. From format version 6 on, checksums also depend on a number that only the
+//!    footer has. It follows from any one block, so two neighbours must agree on it. Then the
+//!    search begins anew: blocks that have lost their neighbours were passed.
 
 use std::ops::Range;
 
@@ -34,8 +36,15 @@ pub(super) enum Checksums {
 
 /// A footer without places, for a table that has lost its own.
 fn footer_of(checksum: ChecksumType, base_context_checksum: u32) -> Footer {
-    let format_version = if base_context_checksum == 0 { DEFAULT_FORMAT_VERSION } else { CONTEXT_VERSION };
-    Footer { checksum, format_version, metaindex: BlockHandle::default(), index: None, base_context_checksum }
+    let format_version =
+        if base_context_checksum == 0 { DEFAULT_FORMAT_VERSION } else { CONTEXT_VERSION };
+    Footer {
+        checksum,
+        format_version,
+        metaindex: BlockHandle::default(),
+        index: None,
+        base_context_checksum,
+    }
 }
 
 /// In the place of a footer that is lost.
@@ -61,10 +70,13 @@ impl Checksums {
         let handle = |size: usize| BlockHandle { offset, size: size as u64 };
         if let Self::Known(footer) = self {
             let mut sizes = sizes.into_iter();
-            let found = sizes.find(|&size| effort.check(size) && is_intact(footer, bytes, offset, size));
+            let found =
+                sizes.find(|&size| effort.check(size) && is_intact(footer, bytes, offset, size));
             return found.map(handle);
         }
-        for kind in [ChecksumType::Xxh3, ChecksumType::Crc32c, ChecksumType::XxHash64, ChecksumType::XxHash] {
+        for kind in
+            [ChecksumType::Xxh3, ChecksumType::Crc32c, ChecksumType::XxHash64, ChecksumType::XxHash]
+        {
             for &size in &sizes {
                 if !effort.check(2 * size) {
                     continue;
@@ -95,7 +107,8 @@ fn is_intact(footer: &Footer, bytes: &[u8], offset: u64, size: usize) -> bool {
         && footer.checksum_of(&bytes[..size], bytes[size], offset) == stored_checksum(bytes, size)
 }
 
-/// Whether an intact block begins with these bytes, which lie at `offset`, or behind the zeros there, which are padding.
+/// Whether an intact block begins with these bytes, which lie at `offset`, or behind the zeros
+/// there, which are padding.
 fn is_followed(footer: &Footer, bytes: &[u8], offset: u64, effort: &mut Effort) -> bool {
     let zeros = zeros_in_front(bytes, effort);
     // The last of them may be what a block begins with.
@@ -122,15 +135,19 @@ fn zeros_in_front(bytes: &[u8], effort: &mut Effort) -> usize {
 
 /// The footer by which the block's checksum is right, if checksums depend on the place.
 fn context_of(kind: ChecksumType, bytes: &[u8], offset: u64, size: usize) -> Option<Footer> {
-    let modifier =
-        stored_checksum(bytes, size).wrapping_sub(block_checksum(kind, &bytes[..size], bytes[size]));
-    // The modifier is the base, changed by a number that follows from the offset: the change undoes itself.
+    let modifier = stored_checksum(bytes, size).wrapping_sub(block_checksum(
+        kind,
+        &bytes[..size],
+        bytes[size],
+    ));
+    // The modifier is the base, changed by a number that follows from the offset: the change undoes
+    // itself.
     let base = context_modifier(1, offset) ^ 1 ^ modifier;
     (base != 0).then(|| footer_of(kind, base))
 }
 
-/// Finds the intact blocks that begin in `range`, in the order of the file; none where the device cannot read it, nor some that
-/// take more than `effort` allows.
+/// Finds the intact blocks that begin in `range`, in the order of the file; none where the device
+/// cannot read it, nor some that take more than `effort` allows.
 ///
 /// # Errors
 /// `IoError`.
@@ -148,7 +165,8 @@ pub(super) fn find_blocks(
     while offset + (TRAILER_SIZE as u64) < range.end {
         let was_unknown = matches!(checksums, Checksums::Unknown);
         let bytes = window.from(offset)?;
-        // What ends where nothing tells begins with its size: zeros are padding, behind which such a block may begin, too.
+        // What ends where nothing tells begins with its size: zeros are padding, behind which such
+        // a block may begin, too.
         let is_zero = bytes.first() == Some(&0);
         let block = checksums.block_at(bytes, offset, follows_block && !is_zero, effort);
         if was_unknown && checksums.have_context() && offset > range.start {
@@ -170,8 +188,9 @@ pub(super) fn find_blocks(
     Ok(())
 }
 
-/// How many of these bytes no block can begin with: a run of zeros, but for the last of them. Entries begin with what they
-/// share with those before, nothing, and how long their key is, which is something; what is compressed begins with its size.
+/// How many of these bytes no block can begin with: a run of zeros, but for the last of them.
+/// Entries begin with what they share with those before, nothing, and how long their key is, which
+/// is something; what is compressed begins with its size.
 fn zeros_to_skip(bytes: &[u8]) -> usize {
     let zeros = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
     zeros.saturating_sub(1)

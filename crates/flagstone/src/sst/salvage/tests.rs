@@ -36,7 +36,8 @@ fn table_of(
     let mut builder = TableBuilder::new(file.clone(), settings).unwrap();
     let mut random = fastrand::Rng::with_seed(keys);
     for key in 0..keys {
-        let internal = InternalKeyBuf::new(format!("key{key:05}").as_bytes(), 100 + key, ValueType::Value);
+        let internal =
+            InternalKeyBuf::new(format!("key{key:05}").as_bytes(), 100 + key, ValueType::Value);
         builder.add(internal.as_key(), &value(&mut random)).unwrap();
     }
     builder.add_range_tombstone(b"m", b"n", 77);
@@ -73,7 +74,8 @@ fn settings(compression: CompressionType, format_version: u32) -> TableBuilderSe
     }
 }
 
-/// From format version 6 on those without checksums gave nothing: what their trailers hold depends on the block's place.
+/// From format version 6 on those without checksums gave nothing: what their trailers hold depends
+/// on the block's place.
 #[test]
 fn a_sound_table_is_whole() {
     let kinds = [ChecksumType::None, ChecksumType::Crc32c, ChecksumType::Xxh3];
@@ -82,17 +84,24 @@ fn a_sound_table_is_whole() {
         .flat_map(|kind| [2, 5, 6, 7].map(|version| (kind, version)))
         .flat_map(|(kind, version)| kinds.map(|checksum| (kind, version, checksum)))
     {
-        let remains = survey(&table(TableBuilderSettings { checksum, ..settings(kind, version) }, 200));
-        let what =
-            format!("{kind}, version {version}, {checksum:?}: {:?} {:?}", remains.faults, remains.harmless);
-        assert!(remains.faults.is_empty() && remains.harmless.is_empty() && remains.is_sorted, "{what}");
+        let remains =
+            survey(&table(TableBuilderSettings { checksum, ..settings(kind, version) }, 200));
+        let what = format!(
+            "{kind}, version {version}, {checksum:?}: {:?} {:?}",
+            remains.faults, remains.harmless
+        );
+        assert!(
+            remains.faults.is_empty() && remains.harmless.is_empty() && remains.is_sorted,
+            "{what}"
+        );
         assert_eq!((remains.entries, remains.tombstones.len()), (200, 1), "{what}");
         assert_eq!(remains.largest_sequence, 299, "{what}");
         assert_eq!(remains.bounds, Some((b"key00000".to_vec(), b"key00199".to_vec())), "{what}");
     }
 }
 
-/// Of a table of which a device had lost all but the index, each block was told by itself: of many, in gigabytes of memory.
+/// Of a table of which a device had lost all but the index, each block was told by itself: of many,
+/// in gigabytes of memory.
 #[test]
 fn damaged_blocks_in_a_row_are_told_together() {
     let mut bytes = table(settings(CompressionType::None, 5), 2000);
@@ -104,18 +113,22 @@ fn damaged_blocks_in_a_row_are_told_together() {
     }
     let remains = survey(&bytes);
     assert_eq!(remains.blocks, [*kept]);
-    let ranges: Vec<_> = remains.faults.iter().map(|fault| fault.key_range.clone().unwrap()).collect();
+    let ranges: Vec<_> =
+        remains.faults.iter().map(|fault| fault.key_range.clone().unwrap()).collect();
     assert_eq!(ranges.len(), 2 * TOLD_IN_A_ROW);
     let gaps = ranges.windows(2).filter(|pair| pair[0].1 != pair[1].0).count();
     assert_eq!(gaps, 1, "where the intact one is");
-    assert_eq!((&ranges[0].0[..], ranges[ranges.len() - 1].1 >= b"key01999".to_vec()), (&b""[..], true));
+    assert_eq!(
+        (&ranges[0].0[..], ranges[ranges.len() - 1].1 >= b"key01999".to_vec()),
+        (&b""[..], true)
+    );
     let told = remains.faults[TOLD_IN_A_ROW - 1].error.to_string();
     assert!(told.contains("the first of 35 damaged blocks in a row"), "{told}");
     assert!(!remains.faults[TOLD_IN_A_ROW - 2].error.to_string().contains("in a row"));
 }
 
-/// Behind the blocks of a lost part of the index a new row begins: its number was said of one of its blocks, and that of the row
-/// before of none.
+/// Behind the blocks of a lost part of the index a new row begins: its number was said of one of
+/// its blocks, and that of the row before of none.
 #[test]
 fn rows_of_damaged_blocks_with_a_gap_between_are_told_apart() {
     let partitioned = TableBuilderSettings {
@@ -132,28 +145,32 @@ fn rows_of_damaged_blocks_with_a_gap_between_are_told_apart() {
         bytes[at] ^= 1;
         let remains = survey(&bytes);
         bytes[at] ^= 1;
-        let ranges: Vec<_> = remains.faults.iter().filter_map(|fault| fault.key_range.as_ref()).collect();
+        let ranges: Vec<_> =
+            remains.faults.iter().filter_map(|fault| fault.key_range.as_ref()).collect();
         let gaps = ranges.windows(2).filter(|pair| pair[0].1 != pair[1].0);
         let gaps: Vec<_> = gaps.map(|pair| &pair[0].1[..]).collect();
         if let [before] = gaps[..]
             && (&b"key00700"[..]..&b"key01300"[..]).contains(&before)
         {
             lost += 1;
-            let rows = remains.faults.iter().filter(|fault| fault.error.to_string().contains("in a row"));
+            let rows =
+                remains.faults.iter().filter(|fault| fault.error.to_string().contains("in a row"));
             assert_eq!(rows.count(), 2, "one before {before:?}, and one behind");
         }
     }
     assert!(lost > 0);
 }
 
-/// The rest of the table was given up for a block that could not be read a second time, as of a device that is failing.
+/// The rest of the table was given up for a block that could not be read a second time, as of a
+/// device that is failing.
 #[test]
 fn a_block_that_fails_when_it_is_read_again_costs_no_other() {
     let bytes = table(settings(CompressionType::None, 5), 300);
     let file = file_of(&bytes);
     let comparator = |_: Option<&_>| Ok(Comparator::Bytewise);
     let settings = SalvageSettings { comparator: &comparator, largest_sequence: None };
-    let remains = Arc::new(TableRemains::survey(file.clone(), bytes.len() as u64, &settings).unwrap());
+    let remains =
+        Arc::new(TableRemains::survey(file.clone(), bytes.len() as u64, &settings).unwrap());
     let all = entries(&remains);
     assert!(remains.blocks.len() > 8);
     for block in [2, 3, 4, 7].map(|block| remains.blocks[block]) {
@@ -166,7 +183,10 @@ fn a_block_that_fails_when_it_is_read_again_costs_no_other() {
         found.push((key.as_bytes().to_vec(), value.to_vec()));
         blocks.insert(walk.block().unwrap().offset);
     }
-    assert!(errors.len() == 2 && errors[0].contains("the first of 3 blocks in a row"), "{errors:?}");
+    assert!(
+        errors.len() == 2 && errors[0].contains("the first of 3 blocks in a row"),
+        "{errors:?}"
+    );
     assert_eq!(blocks.len(), remains.blocks.len() - 4);
     assert!(found.iter().all(|entry| all.contains(entry)) && found.last() == all.last());
 }
@@ -176,7 +196,8 @@ fn without_footer_all_blocks_are_found() {
     for kind in CompressionType::ALL {
         for version in [2, 4, 5, 6, 7] {
             for checksum in [ChecksumType::Crc32c, ChecksumType::Xxh3] {
-                let bytes = table(TableBuilderSettings { checksum, ..settings(kind, version) }, 200);
+                let bytes =
+                    table(TableBuilderSettings { checksum, ..settings(kind, version) }, 200);
                 let cut = survey(&bytes[..bytes.len() - 30]);
                 assert_eq!(entries(&cut), entries(&survey(&bytes)), "{kind}, version {version}");
                 assert_eq!(cut.tombstones.len(), 1, "{kind}, version {version}");
@@ -194,8 +215,13 @@ fn blocks_with_padding_between_are_found_without_footer() {
             let super_block = Some(SuperBlock { size: 1024, overhead_ratio: 4 });
             let bytes = table(TableBuilderSettings { super_block, ..settings(kind, version) }, 300);
             let whole = survey(&bytes);
-            assert!(whole.faults.is_empty() && whole.harmless.is_empty(), "{kind}: {:?}", whole.faults);
-            let follow = whole.blocks.windows(2).filter(|pair| pair[0].end() == pair[1].offset).count();
+            assert!(
+                whole.faults.is_empty() && whole.harmless.is_empty(),
+                "{kind}: {:?}",
+                whole.faults
+            );
+            let follow =
+                whole.blocks.windows(2).filter(|pair| pair[0].end() == pair[1].offset).count();
             assert!(follow + 3 < whole.blocks.len(), "{kind}: {:?}", whole.blocks);
             let cut = survey(&bytes[..bytes.len() - 30]);
             assert_eq!(entries(&cut).len(), 300, "{kind}, version {version}");
@@ -205,15 +231,20 @@ fn blocks_with_padding_between_are_found_without_footer() {
     }
 }
 
-/// From format version 6 on those in front of the first two without padding between were lost: the next block, by which one is
-/// known, was looked for right behind it.
+/// From format version 6 on those in front of the first two without padding between were lost: the
+/// next block, by which one is known, was looked for right behind it.
 #[test]
 fn of_a_table_with_padding_that_is_cut_off_all_versions_yield_the_same() {
     let super_block = Some(SuperBlock { size: 4096, overhead_ratio: 4 });
-    for kind in [CompressionType::None, CompressionType::Lz4, CompressionType::Snappy, CompressionType::Zstd]
-    {
+    for kind in [
+        CompressionType::None,
+        CompressionType::Lz4,
+        CompressionType::Snappy,
+        CompressionType::Zstd,
+    ] {
         let tables = [5, 6, 7].map(|version| {
-            let made = TableBuilderSettings { super_block, block_size: 4000, ..settings(kind, version) };
+            let made =
+                TableBuilderSettings { super_block, block_size: 4000, ..settings(kind, version) };
             table_of(made, 200, |random| {
                 let half: Vec<u8> = (0..450).map(|_| random.u8(..)).collect();
                 [&half[..], &half].concat()
@@ -222,16 +253,24 @@ fn of_a_table_with_padding_that_is_cut_off_all_versions_yield_the_same() {
         let end = tables[0].len() / 2;
         let [of_5, of_6, of_7] = tables.map(|bytes| entries(&survey(&bytes[..end])));
         assert!(of_5.len() > 80, "{kind}: {}", of_5.len());
-        assert!(of_6 == of_5 && of_7 == of_5, "{kind}: {} and {} of {}", of_6.len(), of_7.len(), of_5.len());
+        assert!(
+            of_6 == of_5 && of_7 == of_5,
+            "{kind}: {} and {} of {}",
+            of_6.len(),
+            of_7.len(),
+            of_5.len()
+        );
     }
 }
 
-/// From format version 6 on those in front of the first two neighbours were lost: only these tell what checksums depend on.
+/// From format version 6 on those in front of the first two neighbours were lost: only these tell
+/// what checksums depend on.
 #[test]
 fn intact_blocks_between_damaged_ones_are_found_by_what_later_ones_tell() {
     for version in [5, 6, 7] {
         for super_block in [None, Some(SuperBlock { size: 1024, overhead_ratio: 4 })] {
-            let made = TableBuilderSettings { super_block, ..settings(CompressionType::None, version) };
+            let made =
+                TableBuilderSettings { super_block, ..settings(CompressionType::None, version) };
             let bytes = table(made, 300);
             let mut blocks = survey(&bytes).blocks.clone();
             let mut damaged = bytes[..bytes.len() / 2].to_vec();
@@ -280,25 +319,38 @@ fn every_flipped_byte_costs_at_most_its_block() {
                 .collect();
             assert_eq!(remains.blocks, intact, "{kind}, byte {at}");
             assert!(entries(&remains).iter().all(|entry| all.contains(entry)), "{kind}, byte {at}");
-            assert!(remains.blocks.len() == blocks.len() || !remains.faults.is_empty(), "{kind}, byte {at}");
+            assert!(
+                remains.blocks.len() == blocks.len() || !remains.faults.is_empty(),
+                "{kind}, byte {at}"
+            );
         }
     }
 }
 
-/// A footer that named another kind of checksum cost the whole table, or had damaged blocks believed.
+/// A footer that named another kind of checksum cost the whole table, or had damaged blocks
+/// believed.
 #[test]
 fn the_kind_of_checksum_that_a_footer_names_need_not_be_right() {
-    let checksums = [ChecksumType::Crc32c, ChecksumType::XxHash, ChecksumType::XxHash64, ChecksumType::Xxh3];
-    for (checksum, version) in checksums.into_iter().flat_map(|kind| [5, 6, 7].map(|version| (kind, version)))
+    let checksums =
+        [ChecksumType::Crc32c, ChecksumType::XxHash, ChecksumType::XxHash64, ChecksumType::Xxh3];
+    for (checksum, version) in
+        checksums.into_iter().flat_map(|kind| [5, 6, 7].map(|version| (kind, version)))
     {
-        let bytes = table(TableBuilderSettings { checksum, ..settings(CompressionType::Lz4, version) }, 200);
+        let bytes = table(
+            TableBuilderSettings { checksum, ..settings(CompressionType::Lz4, version) },
+            200,
+        );
         let (all, blocks) = (entries(&survey(&bytes)), survey(&bytes).blocks.clone());
         let kind = bytes.len() - Footer::SIZE_MAX;
         assert_eq!(bytes[kind], checksum as u8);
         for bit in 0..8 {
             let mut damaged = bytes.clone();
             damaged[kind] ^= 1 << bit;
-            assert_eq!(entries(&survey(&damaged)), all, "{checksum:?}, version {version}, bit {bit}");
+            assert_eq!(
+                entries(&survey(&damaged)),
+                all,
+                "{checksum:?}, version {version}, bit {bit}"
+            );
             damaged[blocks[1].offset as usize + 9] ^= 0x20;
             let remains = survey(&damaged);
             assert_eq!(
@@ -311,17 +363,23 @@ fn the_kind_of_checksum_that_a_footer_names_need_not_be_right() {
     }
 }
 
-/// Where neither its blocks nor what lies between them and the index is intact, the index passed for entries.
+/// Where neither its blocks nor what lies between them and the index is intact, the index passed
+/// for entries.
 #[test]
 fn keys_of_an_index_are_no_entries_whatever_else_is_lost() {
     let filter_policy = Some(FilterPolicy::Bloom { bits_per_key: 10.0 });
-    // Shortened keys tell; of others the places must, which padding keeps from following one another.
+    // Shortened keys tell; of others the places must, which padding keeps from following one
+    // another.
     let padded = Some(SuperBlock { size: 1024, overhead_ratio: 4 });
     let shortenings = [IndexShortening::Separators, IndexShortening::None];
     for (super_block, index_shortening) in
         [None, padded].into_iter().flat_map(|at| shortenings.map(|is| (at, is)))
     {
-        let made = TableBuilderSettings { filter_policy, super_block, ..settings(CompressionType::None, 2) };
+        let made = TableBuilderSettings {
+            filter_policy,
+            super_block,
+            ..settings(CompressionType::None, 2)
+        };
         let bytes = table(TableBuilderSettings { index_shortening, ..made }, 200);
         let sound = survey(&bytes);
         let mut damaged = bytes.clone();
@@ -340,16 +398,18 @@ fn keys_of_an_index_are_no_entries_whatever_else_is_lost() {
     }
 }
 
-/// It passed for entries, too, where the index was known, and only the metaindex was not: keys that are not shortened say
-/// nothing, and a filter lies between the index and its blocks.
+/// It passed for entries, too, where the index was known, and only the metaindex was not: keys that
+/// are not shortened say nothing, and a filter lies between the index and its blocks.
 #[test]
 fn an_index_that_is_known_is_not_taken_for_entries() {
     let filter_policy = Some(FilterPolicy::Bloom { bits_per_key: 10.0 });
-    // Of three keys there is one block, and a filter behind it: what the index has for it came out as an entry.
+    // Of three keys there is one block, and a filter behind it: what the index has for it came out
+    // as an entry.
     for (keys, version) in
         [3, 10, 30, 200].into_iter().flat_map(|keys| [2, 5, 6].map(|version| (keys, version)))
     {
-        let made = TableBuilderSettings { filter_policy, ..settings(CompressionType::None, version) };
+        let made =
+            TableBuilderSettings { filter_policy, ..settings(CompressionType::None, version) };
         let bytes = table(made, keys);
         let sound = survey(&bytes);
         let mut damaged = bytes.clone();
@@ -361,7 +421,8 @@ fn an_index_that_is_known_is_not_taken_for_entries() {
         assert_eq!(entries(&survey(&damaged)), [], "{keys} keys, version {version}");
         // Where the properties are lost, too, its places follow one another up to the filter.
         let order = b"leveldb.BytewiseComparator";
-        let properties = bytes.windows(order.len()).rposition(|window| window == order).expect("properties");
+        let properties =
+            bytes.windows(order.len()).rposition(|window| window == order).expect("properties");
         damaged[properties] ^= 1;
         let remains = survey(&damaged);
         assert_eq!(entries(&remains), [], "{keys} keys, version {version}, no properties");
@@ -371,8 +432,12 @@ fn an_index_that_is_known_is_not_taken_for_entries() {
 
 #[test]
 fn blocks_between_damage_are_found_without_an_index() {
-    for kind in [CompressionType::None, CompressionType::Lz4, CompressionType::Snappy, CompressionType::Zstd]
-    {
+    for kind in [
+        CompressionType::None,
+        CompressionType::Lz4,
+        CompressionType::Snappy,
+        CompressionType::Zstd,
+    ] {
         let bytes = table(settings(kind, 5), 300);
         let sound = survey(&bytes);
         let damaged_blocks = [0, 3, 4, 7];
@@ -396,7 +461,8 @@ fn blocks_between_damage_are_found_without_an_index() {
 #[test]
 fn blocks_compressed_with_a_dictionary_are_read_by_it() {
     let options = CompressionOptions { max_dict_bytes: 1000, ..CompressionOptions::default() };
-    let made = TableBuilderSettings { compression_options: options, ..settings(CompressionType::Zstd, 5) };
+    let made =
+        TableBuilderSettings { compression_options: options, ..settings(CompressionType::Zstd, 5) };
     let bytes = table(made, 300);
     let all = entries(&survey(&bytes));
     assert_eq!(entries(&survey(&bytes[..bytes.len() - 10])), all);
@@ -413,7 +479,9 @@ fn table_in_a_value() -> Vec<u8> {
     let file = file_of(b"");
     let mut builder = TableBuilder::new(file.clone(), settings(CompressionType::None, 5)).unwrap();
     for (key, value) in [("a", &b"small"[..]), ("b", &kept), ("c", b"small")] {
-        builder.add(InternalKeyBuf::new(key.as_bytes(), 7, ValueType::Value).as_key(), value).unwrap();
+        builder
+            .add(InternalKeyBuf::new(key.as_bytes(), 7, ValueType::Value).as_key(), value)
+            .unwrap();
     }
     let size = builder.finish().unwrap().size as usize;
     let mut bytes = vec![0; size];
@@ -425,7 +493,8 @@ fn table_in_a_value() -> Vec<u8> {
     bytes
 }
 
-/// Where the metaindex was lost, its entries were taken for the table's own, although the index says what lies there.
+/// Where the metaindex was lost, its entries were taken for the table's own, although the index
+/// says what lies there.
 #[test]
 fn a_table_in_a_value_does_not_come_out() {
     let mut bytes = table_in_a_value();
@@ -437,7 +506,8 @@ fn a_table_in_a_value_does_not_come_out() {
     assert!(!remains.faults.is_empty());
 }
 
-/// Its properties were taken for those that are lost: the table was given to the other one's column family.
+/// Its properties were taken for those that are lost: the table was given to the other one's column
+/// family.
 #[test]
 fn a_table_in_a_value_does_not_tell_what_the_other_is() {
     let mut bytes = table_in_a_value();
@@ -450,17 +520,20 @@ fn a_table_in_a_value_does_not_tell_what_the_other_is() {
     assert!(!remains.faults.is_empty());
 }
 
-/// Where nothing was found in front of them, its properties were believed, and so was where data ends by them: what lies behind
-/// that was taken for no data.
+/// Where nothing was found in front of them, its properties were believed, and so was where data
+/// ends by them: what lies behind that was taken for no data.
 #[test]
 fn a_table_in_a_value_does_not_cost_the_blocks_behind_it() {
     let kept = table(settings(CompressionType::None, 5), 10);
     let holder = [&[b'x'; 5000][..], &kept].concat();
     for (first, last) in [(&holder[..], &b"small"[..]), (&[b'x'; 5000], &holder)] {
         let file = file_of(b"");
-        let mut builder = TableBuilder::new(file.clone(), settings(CompressionType::None, 5)).unwrap();
+        let mut builder =
+            TableBuilder::new(file.clone(), settings(CompressionType::None, 5)).unwrap();
         let mut add = |key: String, value: &[u8]| {
-            builder.add(InternalKeyBuf::new(key.as_bytes(), 7, ValueType::Value).as_key(), value).unwrap();
+            builder
+                .add(InternalKeyBuf::new(key.as_bytes(), 7, ValueType::Value).as_key(), value)
+                .unwrap();
         };
         add("a".to_string(), first);
         (0..100).for_each(|key| add(format!("key{key:03}"), &[b'v'; 50]));
@@ -471,9 +544,12 @@ fn a_table_in_a_value_does_not_cost_the_blocks_behind_it() {
         let blocks = survey(&bytes).blocks.clone();
         bytes[blocks[0].offset as usize + 1] ^= 0x10;
         bytes[blocks.last().expect("the last").offset as usize + 1] ^= 0x10;
-        bytes.truncate(bytes.windows(9).rposition(|window| window == b"data.size").expect("properties"));
+        bytes.truncate(
+            bytes.windows(9).rposition(|window| window == b"data.size").expect("properties"),
+        );
         let remains = survey(&bytes);
-        let keys: BTreeSet<_> = entries(&remains).into_iter().map(|(key, _)| key[..6].to_vec()).collect();
+        let keys: BTreeSet<_> =
+            entries(&remains).into_iter().map(|(key, _)| key[..6].to_vec()).collect();
         // The last few lie in a damaged block.
         let missing = (0..90).find(|key| !keys.contains(format!("key{key:03}").as_bytes()));
         assert_eq!(missing, None, "{:?}", remains.properties);
@@ -492,7 +568,8 @@ fn random_bytes_are_no_table() {
     }
 }
 
-/// One sector of the footer or the index, and the whole table was given up; of blocks, none but those that lie there.
+/// One sector of the footer or the index, and the whole table was given up; of blocks, none but
+/// those that lie there.
 #[test]
 fn a_sector_that_cannot_be_read_costs_what_lay_there() {
     let partitioned = TableBuilderSettings {
@@ -507,7 +584,8 @@ fn a_sector_that_cannot_be_read_costs_what_lay_there() {
         let file = Arc::new(BadSector(file_of(&bytes), bad.clone()));
         let comparator = |_: Option<&_>| Ok(Comparator::Bytewise);
         let settings = SalvageSettings { comparator: &comparator, largest_sequence: None };
-        let remains = Arc::new(TableRemains::survey(file, size, &settings).expect("what is left of it"));
+        let remains =
+            Arc::new(TableRemains::survey(file, size, &settings).expect("what is left of it"));
         let found = entries(&remains);
         assert!(found.len() > all.len() * 9 / 10, "{bad:?}: {} of {}", found.len(), all.len());
         assert!(found.iter().all(|entry| all.contains(entry)), "{bad:?}");
@@ -563,7 +641,9 @@ fn of_an_ingested_table_that_has_lost_its_properties_the_manifest_says_how_new_i
             vec![(b"rocksdb.external_sst_file.version".to_vec(), 2u32.to_le_bytes().to_vec())];
         let file = file_of(b"");
         let mut builder = TableBuilder::new(file.clone(), settings).unwrap();
-        builder.add(InternalKeyBuf::new(b"key", stored, ValueType::Value).as_key(), b"value").unwrap();
+        builder
+            .add(InternalKeyBuf::new(b"key", stored, ValueType::Value).as_key(), b"value")
+            .unwrap();
         builder.add_range_tombstone(b"m", b"n", stored);
         let mut bytes = vec![0; builder.finish().unwrap().size as usize];
         file.read_at(0, &mut bytes).unwrap();
@@ -572,7 +652,8 @@ fn of_an_ingested_table_that_has_lost_its_properties_the_manifest_says_how_new_i
         bytes[at] ^= u8::from(!keeps_properties);
         let mut remains = Arc::into_inner(survey(&bytes)).unwrap();
         remains.date(7);
-        let tombstones: Vec<_> = remains.tombstones.iter().map(|tombstone| tombstone.sequence).collect();
+        let tombstones: Vec<_> =
+            remains.tombstones.iter().map(|tombstone| tombstone.sequence).collect();
         let remains = Arc::new(remains);
         let mut walk = remains.entries();
         assert!(walk.advance().unwrap());

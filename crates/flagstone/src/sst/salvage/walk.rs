@@ -20,7 +20,8 @@ impl RemainingEntries {
         Self { remains, next: 0, block: None }
     }
 
-    /// [`RemainingEntries::advance`], also past blocks that cannot be read any longer. Of those in a row the first is told.
+    /// [`RemainingEntries::advance`], also past blocks that cannot be read any longer. Of those in
+    /// a row the first is told.
     pub fn advance_past(&mut self, on_error: &mut dyn FnMut(Error)) -> bool {
         let (mut first, mut count) = (None, 0u64);
         let is_there = loop {
@@ -39,7 +40,8 @@ impl RemainingEntries {
         is_there
     }
 
-    /// Moves to the next entry; whether there is one. After an error, to the first of the next block.
+    /// Moves to the next entry; whether there is one. After an error, to the first of the next
+    /// block.
     ///
     /// # Errors
     /// `IoError`; `Corruption` if a block is not what it was when the table was looked at.

@@ -1,6 +1,7 @@
 use super::*;
 
-/// A database with a `compressed_secondary_cache_size` of 1 PiB asked for 2 TiB at once, and the process ended.
+/// A database with a `compressed_secondary_cache_size` of 1 PiB asked for 2 TiB at once, and the
+/// process ended.
 #[test]
 fn what_a_huge_tier_remembers_fits_into_memory() {
     assert_eq!(seen_by(1 << 30), 1 << 20);

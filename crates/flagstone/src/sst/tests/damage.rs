@@ -79,7 +79,10 @@ fn every_flipped_byte_is_an_error_or_harmless() {
                     caught += usize::from(!open(&flipped).unwrap().verify(&mut |_| {}));
                 }
                 Err(error) => {
-                    assert!(error.path().is_some() && error.offset().is_some(), "byte {at}: {error}");
+                    assert!(
+                        error.path().is_some() && error.offset().is_some(),
+                        "byte {at}: {error}"
+                    );
                     caught += 1;
                 }
             }
@@ -97,7 +100,8 @@ fn every_truncation_is_an_error() {
     }
 }
 
-/// Without checksums damage may show wrong data, but must not panic, hang or allocate beyond reason.
+/// Without checksums damage may show wrong data, but must not panic, hang or allocate beyond
+/// reason.
 #[test]
 fn damage_that_no_checksum_covers_does_not_panic() {
     let mut random = fastrand::Rng::with_seed(11);
@@ -132,7 +136,8 @@ fn exercise(bytes: &[u8], entries: &Entries) {
     for (key, _) in entries.iter().step_by(5) {
         iter.seek(key.as_key());
         iter.seek_for_prev(key.as_key());
-        let _ = table.get(key.as_key(), &ReadSettings::default(), |_, _, _| Ok(ControlFlow::Continue(())));
+        let _ = table
+            .get(key.as_key(), &ReadSettings::default(), |_, _, _| Ok(ControlFlow::Continue(())));
     }
     table.verify(&mut |_| {});
 }
@@ -142,7 +147,8 @@ fn exercise(bytes: &[u8], entries: &Entries) {
 fn range_tombstones_in_a_data_block_are_damage() {
     let versions = (1..=12).rev().map(|at| entry("aaaa", at, ValueType::Value, "v"));
     let entries: Vec<_> = versions.chain([entry("bbbb", 1, ValueType::Value, "v")]).collect();
-    let settings = TableBuilderSettings { checksum: ChecksumType::None, ..TableBuilderSettings::default() };
+    let settings =
+        TableBuilderSettings { checksum: ChecksumType::None, ..TableBuilderSettings::default() };
     let mut bytes = build(settings, &entries, &[]).bytes();
     // The other versions share its type.
     assert_eq!(bytes[3..11], *b"aaaa\x01\x0c\0\0");
@@ -160,8 +166,8 @@ fn range_tombstones_in_a_data_block_are_damage() {
     assert!(!iter.valid() && iter.status().is_err_and(is_located));
     // Twice: the block may be searched in another way the second time.
     for _ in 0..2 {
-        let found =
-            table.get(newest.as_key(), &ReadSettings::default(), |_, _, _| Ok(ControlFlow::Break(())));
+        let found = table
+            .get(newest.as_key(), &ReadSettings::default(), |_, _, _| Ok(ControlFlow::Break(())));
         assert!(found.is_err_and(is_located));
     }
     assert!(!table.verify(&mut |fault| assert!(is_located(fault.error.clone()))));
@@ -170,7 +176,8 @@ fn range_tombstones_in_a_data_block_are_damage() {
 /// To open a table of 1 MiB took 20 GB.
 #[test]
 fn names_that_would_fill_the_memory_are_damage() {
-    let settings = TableBuilderSettings { checksum: ChecksumType::None, ..TableBuilderSettings::default() };
+    let settings =
+        TableBuilderSettings { checksum: ChecksumType::None, ..TableBuilderSettings::default() };
     let mut bytes = build(settings, &entries(3), &[]).bytes();
     let footer = *open(&bytes).unwrap().footer();
     let block = large_keys_in_few_bytes(40_000);

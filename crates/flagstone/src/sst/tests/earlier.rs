@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::fixtures::check_whole;
-use super::prefixes::{EXTRACTORS, check_gets, check_prefix_seeks, get_all, open_by, settings, words};
+use super::prefixes::{
+    EXTRACTORS, check_gets, check_prefix_seeks, get_all, open_by, settings, words,
+};
 use super::support::{Built, build, entry, file};
 use crate::base::{
-    Comparator, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
-    PrefixExtractor, ValueType,
+    Comparator, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    MAX_SEQUENCE_NUMBER, PrefixExtractor, ValueType,
 };
 use crate::sst::block::BlockBuilder;
 use crate::sst::filter::WrittenBy;
@@ -17,8 +19,8 @@ use crate::sst::index::IndexBlockWriter;
 use crate::sst::properties::name;
 use crate::sst::table::FilterKind;
 use crate::sst::{
-    BlockHandle, Footer, IndexType, IterSettings, ReadSettings, Table, TableBuilderSettings, TableProperties,
-    TableReadSettings,
+    BlockHandle, Footer, IndexType, IterSettings, ReadSettings, Table, TableBuilderSettings,
+    TableProperties, TableReadSettings,
 };
 
 type Entries = Vec<(InternalKeyBuf, Vec<u8>)>;
@@ -34,7 +36,8 @@ pub(super) struct Rewritten {
 impl Rewritten {
     pub fn of(built: &Built) -> Self {
         let table = built.open();
-        let meta_blocks = table.meta_blocks().iter().filter(|(name, _)| name != "metaindex").cloned();
+        let meta_blocks =
+            table.meta_blocks().iter().filter(|(name, _)| name != "metaindex").cloned();
         Self {
             bytes: built.bytes(),
             footer: *table.footer(),
@@ -98,8 +101,11 @@ enum Writer {
 
 /// A table with filter partitions as somebody else made them.
 fn build_by(writer: Writer, settings: TableBuilderSettings, entries: &Entries) -> Built {
-    let settings =
-        TableBuilderSettings { index_type: IndexType::TwoLevel, partition_filters: true, ..settings };
+    let settings = TableBuilderSettings {
+        index_type: IndexType::TwoLevel,
+        partition_filters: true,
+        ..settings
+    };
     let built = build(settings.clone(), entries, &[]);
     let table = built.open();
     let mut rewritten = Rewritten::of(&built);
@@ -116,10 +122,12 @@ fn build_by(writer: Writer, settings: TableBuilderSettings, entries: &Entries) -
         } else {
             InternalKey::parse(&table.index.top.key(at)).unwrap().to_buf()
         };
-        let count = rest.partition_point(|(key, _)| order.compare(key.as_key(), separator.as_key()).is_le());
+        let count = rest
+            .partition_point(|(key, _)| order.compare(key.as_key(), separator.as_key()).is_le());
         let (own, behind) = rest.split_at(count);
         for user_key in own.iter().map(|(key, _)| key.user_key()) {
-            let prefix = settings.prefix_extractor.as_ref().and_then(|extractor| extractor.prefix(user_key));
+            let prefix =
+                settings.prefix_extractor.as_ref().and_then(|extractor| extractor.prefix(user_key));
             if let Some(prefix) = prefix
                 && (writer != Writer::Release5_14 || last_prefix.replace(prefix) != Some(prefix))
             {
@@ -153,7 +161,12 @@ fn partitions(table: &Table) -> usize {
 
 /// With one key in each block and partition.
 fn one_by_one(extractor: PrefixExtractor, format_version: u32) -> TableBuilderSettings {
-    TableBuilderSettings { block_size: 1, metadata_block_size: 1, format_version, ..settings(extractor) }
+    TableBuilderSettings {
+        block_size: 1,
+        metadata_block_size: 1,
+        format_version,
+        ..settings(extractor)
+    }
 }
 
 fn prefix_settings() -> IterSettings {
@@ -164,8 +177,9 @@ fn values(keys: &[&str]) -> Entries {
     keys.iter().map(|key| entry(key, 9, ValueType::Value, key)).collect()
 }
 
-/// Went wrong: the partition that was asked is the one before the key, which lacks its prefix. RocksDB asks the one behind the
-/// separator, whose sequence number is the largest, in format version 2; in later ones the separator has none.
+/// Went wrong: the partition that was asked is the one before the key, which lacks its prefix.
+/// RocksDB asks the one behind the separator, whose sequence number is the largest, in format
+/// version 2; in later ones the separator has none.
 #[test]
 fn a_prefix_that_a_separator_was_shortened_to_is_found() {
     let extractor = PrefixExtractor::FixedPrefix(4);
@@ -182,7 +196,8 @@ fn a_prefix_that_a_separator_was_shortened_to_is_found() {
     }
 }
 
-/// Went wrong with what RocksDB wrote before 9.5: the partition that was asked is the one behind the key.
+/// Went wrong with what RocksDB wrote before 9.5: the partition that was asked is the one behind
+/// the key.
 #[test]
 fn a_prefix_that_ends_with_the_partition_before_is_found_backwards() {
     let extractor = PrefixExtractor::FixedPrefix(2);
@@ -214,24 +229,29 @@ fn prefix_seeks_miss_no_key_where_partitions_have_no_prefixes_of_others() {
                     format_version,
                     ..settings(extractor.clone())
                 };
-                let table = open_by(&build_by(Writer::BeforeOverlaps, settings, &entries), &extractor);
+                let table =
+                    open_by(&build_by(Writer::BeforeOverlaps, settings, &entries), &extractor);
                 assert!(partitions(&table) > 3);
                 check_prefix_seeks(&table, &extractor, &entries);
-                let may = |key: &[u8]| table.may_contain_prefix(key, &ReadSettings::default()).unwrap();
+                let may =
+                    |key: &[u8]| table.may_contain_prefix(key, &ReadSettings::default()).unwrap();
                 assert!(!may(b"0000") && !may(b"zzzz"), "it still rules out");
             }
         }
     }
 }
 
-/// Went wrong: RocksDB 5.14 left a prefix out of all partitions but the first that has keys with it.
+/// Went wrong: RocksDB 5.14 left a prefix out of all partitions but the first that has keys with
+/// it.
 #[test]
 fn prefixes_that_only_one_partition_has_are_found_in_others() {
     let extractor = PrefixExtractor::FixedPrefix(2);
     let keys: Vec<_> = (0..20).map(|n| format!("aa{n:02}")).collect();
     let entries = values(&keys.iter().map(String::as_str).collect::<Vec<_>>());
-    let table =
-        open_by(&build_by(Writer::Release5_14, one_by_one(extractor.clone(), 2), &entries), &extractor);
+    let table = open_by(
+        &build_by(Writer::Release5_14, one_by_one(extractor.clone(), 2), &entries),
+        &extractor,
+    );
     assert!(partitions(&table) > 10);
     check_prefix_seeks(&table, &extractor, &entries);
     check_gets(&table, &entries);
@@ -271,7 +291,8 @@ fn a_hash_index_may_have_an_entry_for_no_prefix_where_there_are_no_keys() {
     check_only_range_deletions(&table);
 }
 
-/// Could not be opened: earlier RocksDB wrote a block of no bytes for the level above the partitions.
+/// Could not be opened: earlier RocksDB wrote a block of no bytes for the level above the
+/// partitions.
 #[test]
 fn a_filter_without_partitions_may_be_nothing_at_all() {
     let partitioned = TableBuilderSettings {

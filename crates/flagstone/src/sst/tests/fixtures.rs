@@ -77,7 +77,10 @@ pub(super) fn check_whole(table: &Arc<Table>) -> Entries {
         let mut found = None;
         table
             .get(key.as_key(), &ReadSettings::default(), |sequence, kind, value| {
-                found = Some((InternalKeyBuf::new(key.user_key(), sequence, kind), value.bytes().to_vec()));
+                found = Some((
+                    InternalKeyBuf::new(key.user_key(), sequence, kind),
+                    value.bytes().to_vec(),
+                ));
                 Ok(ControlFlow::Break(()))
             })
             .unwrap();
@@ -102,11 +105,12 @@ fn tables_of_rocksdb_7_8_are_read_exactly() {
     assert!(read_all(&directory.join(only)) > 0);
 }
 
-/// Went wrong: a table with a dictionary by RocksDB 11.8, which counts no block that it holds back until the dictionary is
-/// made, was damaged to whoever verified it.
+/// Went wrong: a table with a dictionary by RocksDB 11.8, which counts no block that it holds back
+/// until the dictionary is made, was damaged to whoever verified it.
 #[test]
 fn a_table_of_rocksdb_11_8_may_count_fewer_blocks_than_it_has() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-11.8/dictionary.sst");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-11.8/dictionary.sst");
     let table = open(&path, TableReadSettings::default());
     assert_eq!(table.properties().num_data_blocks, 0);
     assert!(!check_whole(&table).is_empty());

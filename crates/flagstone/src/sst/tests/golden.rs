@@ -48,13 +48,17 @@ fn golden_small_table() {
     let counts = (properties.num_entries, properties.num_deletions, properties.num_merge_operands);
     assert_eq!((counts, properties.num_range_deletions), ((5, 2, 1), 1));
     assert_eq!((properties.data_size, properties.tail_start_offset), (0x45, 0x45));
-    assert_eq!((properties.raw_key_size, properties.raw_value_size), (10 + 10 + 9 + 9 + 9, 3 + 3 + 1 + 1));
+    assert_eq!(
+        (properties.raw_key_size, properties.raw_value_size),
+        (10 + 10 + 9 + 9 + 9, 3 + 3 + 1 + 1)
+    );
 }
 
 /// The table of manifest.md 9: the least that RocksDB takes.
 #[test]
 fn golden_minimal_table_is_read() {
-    let mut bytes = hex("00 09 01 61 01 01 00 00 00 00 00 00 78 00 00 00 00 01 00 00 00 00 84 dd 88 74 \
+    let mut bytes =
+        hex("00 09 01 61 01 01 00 00 00 00 00 00 78 00 00 00 00 01 00 00 00 00 84 dd 88 74 \
                          00 01 61 00 15 00 00 00 00 01 00 00 00 00 1f e4 3b 1b 00 24 04");
     bytes.extend(b"rocksdb.block.based.table.index.type\0\0\0\0");
     bytes.extend(b"\x08\x15\x01index.key.is.user.key\x01");
@@ -81,7 +85,8 @@ fn an_ingested_table_takes_its_sequence_number_from_the_manifest() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8/ingest");
     let fs = crate::env::Env::os().fs;
     for name in ["000025.sst", "000027.sst"] {
-        let file = fs.open(std::path::Path::new(&format!("{path}/{name}")), OpenMode::Read).unwrap();
+        let file =
+            fs.open(std::path::Path::new(&format!("{path}/{name}")), OpenMode::Read).unwrap();
         let open = |largest_sequence| {
             let settings = TableReadSettings { largest_sequence, ..TableReadSettings::default() };
             Table::open(file.clone(), file.size().unwrap(), settings).unwrap()
@@ -115,7 +120,8 @@ fn the_unique_id_is_checked() {
     let id = table.summary.unique_id;
     assert_eq!(id, Some(UniqueId::new(database, session, number)));
     table.open_with(TableReadSettings { unique_id: id, ..TableReadSettings::default() });
-    let other = TableReadSettings { unique_id: Some(UniqueId([1; 16])), ..TableReadSettings::default() };
+    let other =
+        TableReadSettings { unique_id: Some(UniqueId([1; 16])), ..TableReadSettings::default() };
     let error = Table::open(table.file.clone(), table.summary.size, other).unwrap_err();
     assert!(error.is_corruption() && error.path().is_some(), "{error}");
 }

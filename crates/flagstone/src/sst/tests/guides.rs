@@ -18,11 +18,12 @@ fn guides_have_the_room_that_blocks_of_their_table_want() {
             (0..200).map(|n| entry(&format!("{n:09}"), 7, ValueType::Value, &value)).collect();
         let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(4 << 20)));
         let file = cache.new_owner().next_file();
-        let table = build(TableBuilderSettings::default(), &entries, &[]).open_with(TableReadSettings {
-            cache_id: file,
-            cache: Some(cache.clone()),
-            ..TableReadSettings::default()
-        });
+        let table =
+            build(TableBuilderSettings::default(), &entries, &[]).open_with(TableReadSettings {
+                cache_id: file,
+                cache: Some(cache.clone()),
+                ..TableReadSettings::default()
+            });
         // Cached, searched once, and again.
         for guide in [None, Some(usize::from(room.size()))] {
             let target = entries[0].0.as_key();

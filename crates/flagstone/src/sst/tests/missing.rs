@@ -1,6 +1,7 @@
 //! Tables that lack what readers need not have, and tables with what is not known yet.
 //!
-//! Each property is taken away in turn: RocksDB then assumes something, or misreads the table. What it would misread is refused.
+//! Each property is taken away in turn: RocksDB then assumes something, or misreads the table. What
+//! it would misread is refused.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +9,16 @@ use super::earlier::Rewritten;
 use super::support::{Built, build, entries};
 use crate::base::compression::CompressionType;
 use crate::base::{
-    Code, Comparator, Error, FileNumber, InternalIterator, InternalKeyBuf, PrefixExtractor, UniqueId,
+    Code, Comparator, Error, FileNumber, InternalIterator, InternalKeyBuf, PrefixExtractor,
+    UniqueId,
 };
 use crate::sst::filter::FilterPolicy;
 use crate::sst::format::{FOOTER_SIZE, meta_name};
 use crate::sst::index::IndexFlavor;
 use crate::sst::properties::name;
 use crate::sst::{
-    IndexType, IterSettings, ReadSettings, SalvageSettings, Table, TableBuilderSettings, TableProperties,
-    TableReadSettings, TableRemains, read_table_properties,
+    IndexType, IterSettings, ReadSettings, SalvageSettings, Table, TableBuilderSettings,
+    TableProperties, TableReadSettings, TableRemains, read_table_properties,
 };
 
 const COUNT: u64 = 400;
@@ -26,7 +28,8 @@ fn settings(index_type: IndexType, format_version: u32) -> TableBuilderSettings 
         index_type,
         format_version,
         partition_filters: index_type == IndexType::TwoLevel,
-        prefix_extractor: (index_type == IndexType::HashSearch).then_some(PrefixExtractor::FixedPrefix(6)),
+        prefix_extractor: (index_type == IndexType::HashSearch)
+            .then_some(PrefixExtractor::FixedPrefix(6)),
         filter_policy: Some(FilterPolicy::Bloom { bits_per_key: 10.0 }),
         block_size: 512,
         metadata_block_size: 256,
@@ -97,7 +100,8 @@ fn is_needed(built: &Built, property: &[u8]) -> bool {
     match std::str::from_utf8(property).expect("a name") {
         // First keys stand between the changes in size, where nothing tells how long a value is.
         name::INDEX_TYPE => {
-            table.index_type() == IndexType::BinarySearchWithFirstKey && is_set(name::INDEX_VALUE_IS_DELTA)
+            table.index_type() == IndexType::BinarySearchWithFirstKey
+                && is_set(name::INDEX_VALUE_IS_DELTA)
         }
         name @ (name::INDEX_KEY_IS_USER_KEY | name::INDEX_VALUE_IS_DELTA) => is_set(name),
         _ => false,
@@ -141,7 +145,9 @@ fn all_properties_may_be_missing_where_the_index_is_plain() {
         let mut rewritten = Rewritten::of(&sound);
         rewritten.forget(meta_name::PROPERTIES);
         let bare = rewritten.finish_bare(sound);
-        assert!(read_table_properties(bare.file.clone(), bare.summary.size).unwrap().raw.is_empty());
+        assert!(
+            read_table_properties(bare.file.clone(), bare.summary.size).unwrap().raw.is_empty()
+        );
         if !is_plain {
             assert!(read(&bare).unwrap_err().is_corruption());
             continue;
@@ -149,7 +155,8 @@ fn all_properties_may_be_missing_where_the_index_is_plain() {
         assert!(read(&bare).unwrap() == stored());
         let comparator = |_: Option<&TableProperties>| Ok(Comparator::Bytewise);
         let settings = SalvageSettings { comparator: &comparator, largest_sequence: None };
-        let remains = TableRemains::survey(bare.file.clone(), bare.summary.size, &settings).unwrap();
+        let remains =
+            TableRemains::survey(bare.file.clone(), bare.summary.size, &settings).unwrap();
         assert_eq!(remains.entries, stored().len() as u64);
         assert!(remains.faults.is_empty() && remains.harmless.is_empty(), "{:?}", remains.harmless);
     }
@@ -222,17 +229,24 @@ fn what_would_be_read_wrongly_is_refused_by_value_and_file() {
 fn a_table_without_identity_is_not_the_one_that_the_manifest_names() {
     let sound = built(IndexType::BinarySearch, 5);
     let id = sound.open().properties().unique_id();
-    let expecting =
-        |unique_id: Option<UniqueId>| TableReadSettings { unique_id, ..TableReadSettings::default() };
+    let expecting = |unique_id: Option<UniqueId>| TableReadSettings {
+        unique_id,
+        ..TableReadSettings::default()
+    };
     assert!(id.is_some() && try_open(&sound, expecting(id)).is_ok());
-    for property in
-        ["rocksdb.creating.db.identity", "rocksdb.creating.session.identity", "rocksdb.original.file.number"]
-    {
+    for property in [
+        "rocksdb.creating.db.identity",
+        "rocksdb.creating.session.identity",
+        "rocksdb.original.file.number",
+    ] {
         let mut rewritten = Rewritten::of(&sound);
         rewritten.properties.raw.remove(property.as_bytes());
         let changed = rewritten.finish(built(IndexType::BinarySearch, 5));
         assert!(try_open(&changed, expecting(None)).is_ok());
         let error = try_open(&changed, expecting(id)).unwrap_err();
-        assert!(error.code() == Code::Corruption && error.message().contains("unique id none"), "{error}");
+        assert!(
+            error.code() == Code::Corruption && error.message().contains("unique id none"),
+            "{error}"
+        );
     }
 }

@@ -9,7 +9,9 @@ use super::fixtures::{check_whole, forward, open};
 use super::round_trip::all_settings;
 use super::support::{Built, build, entries, entry};
 use crate::base::compression::CompressionType;
-use crate::base::{InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PrefixExtractor, ValueType};
+use crate::base::{
+    InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PrefixExtractor, ValueType,
+};
 use crate::cache::{Cache, CacheSettings};
 use crate::sst::block::BlockIter;
 use crate::sst::cursor::IndexCursor;
@@ -17,11 +19,14 @@ use crate::sst::filter::FilterPolicy;
 use crate::sst::format::meta_name;
 use crate::sst::index::PrefixHashBuilder;
 use crate::sst::table::FilterKind;
-use crate::sst::{IndexType, IterSettings, ReadSettings, Table, TableBuilderSettings, TableReadSettings};
+use crate::sst::{
+    IndexType, IterSettings, ReadSettings, Table, TableBuilderSettings, TableReadSettings,
+};
 
 type Entries = Vec<(InternalKeyBuf, Vec<u8>)>;
 
-/// Keys of 1 to 8 letters from a small alphabet: many share prefixes of any length, many are shorter than a prefix.
+/// Keys of 1 to 8 letters from a small alphabet: many share prefixes of any length, many are
+/// shorter than a prefix.
 pub(super) fn words(count: usize) -> Entries {
     let mut random = fastrand::Rng::with_seed(count as u64);
     let mut keys = BTreeSet::new();
@@ -69,7 +74,8 @@ pub(super) fn get_all(table: &Table, user_key: &[u8]) -> (bool, Entries) {
 /// Every key that is there is found with all its versions, and none that is not.
 pub(super) fn check_gets(table: &Table, entries: &Entries) {
     for word in words(300).iter().chain(entries).map(|(key, _)| key.user_key()) {
-        let wanted: Entries = entries.iter().filter(|(key, _)| key.user_key() == word).cloned().collect();
+        let wanted: Entries =
+            entries.iter().filter(|(key, _)| key.user_key() == word).cloned().collect();
         assert_eq!(get_all(table, word).1, wanted, "{:?}", String::from_utf8_lossy(word));
     }
 }
@@ -110,19 +116,25 @@ fn the_hash_index_finds_every_key() {
 
 #[test]
 fn the_hash_index_needs_a_prefix_extractor() {
-    let settings =
-        TableBuilderSettings { index_type: IndexType::HashSearch, ..TableBuilderSettings::default() };
-    let error = crate::sst::TableBuilder::new(super::support::file(), settings).err().expect("refused");
+    let settings = TableBuilderSettings {
+        index_type: IndexType::HashSearch,
+        ..TableBuilderSettings::default()
+    };
+    let error =
+        crate::sst::TableBuilder::new(super::support::file(), settings).err().expect("refused");
     assert!(error.to_string().contains("prefix extractor"), "{error}");
 }
 
 #[test]
 fn the_hash_index_is_the_one_that_rocksdb_writes() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8/hashindex");
+    let directory =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8/hashindex");
     let extractor = PrefixExtractor::FixedPrefix(9);
     for name in ["000018.sst", "000020.sst", "000021.sst"] {
-        let settings =
-            TableReadSettings { prefix_extractor: Some(extractor.clone()), ..TableReadSettings::default() };
+        let settings = TableReadSettings {
+            prefix_extractor: Some(extractor.clone()),
+            ..TableReadSettings::default()
+        };
         let table = open(&directory.join(name), settings);
         assert!(table.index.hash.is_some());
         check_whole(&table);
@@ -131,7 +143,8 @@ fn the_hash_index_is_the_one_that_rocksdb_writes() {
         cursor.seek_to_first(&table, &ReadSettings::default()).unwrap();
         let mut number = 0;
         while let Some((handle, seen)) = cursor.place(&table) {
-            let block = table.source.data_block((handle, seen), &ReadSettings::default(), None).unwrap();
+            let block =
+                table.source.data_block((handle, seen), &ReadSettings::default(), None).unwrap();
             let mut iter = BlockIter::new(block, table.comparator.clone(), None);
             iter.seek_to_first();
             while iter.valid() {
@@ -156,8 +169,11 @@ fn a_filter_made_by_another_rule_still_knows_whole_keys() {
     let entries = words(150);
     for partition_filters in [false, true] {
         for made_by in EXTRACTORS {
-            let index_type =
-                if partition_filters { IndexType::TwoLevel } else { IndexType::BinarySearchWithFirstKey };
+            let index_type = if partition_filters {
+                IndexType::TwoLevel
+            } else {
+                IndexType::BinarySearchWithFirstKey
+            };
             let settings =
                 TableBuilderSettings { index_type, partition_filters, ..settings(made_by.clone()) };
             let built = build(settings, &entries, &[]);
@@ -172,13 +188,19 @@ fn a_filter_made_by_another_rule_still_knows_whole_keys() {
     }
 }
 
-/// From every target, in both directions: as long as the prefix is the target's, a prefix seek finds what is there.
-pub(super) fn check_prefix_seeks(table: &Arc<Table>, extractor: &PrefixExtractor, entries: &Entries) {
+/// From every target, in both directions: as long as the prefix is the target's, a prefix seek
+/// finds what is there.
+pub(super) fn check_prefix_seeks(
+    table: &Arc<Table>,
+    extractor: &PrefixExtractor,
+    entries: &Entries,
+) {
     let settings = IterSettings { prefix_same_as_start: true, ..IterSettings::default() };
     let mut iter = table.iter(settings);
     iter.confine(true);
     for word in words(200).iter().chain(entries).map(|(key, _)| key.user_key()) {
-        let same = |key: &&InternalKeyBuf| extractor.prefix(key.user_key()) == extractor.prefix(word);
+        let same =
+            |key: &&InternalKeyBuf| extractor.prefix(key.user_key()) == extractor.prefix(word);
         if extractor.prefix(word).is_none() {
             continue;
         }
@@ -224,7 +246,9 @@ fn prefix_seeks_miss_no_key_at_partition_boundaries() {
                     ..settings(extractor.clone())
                 };
                 let table = open_by(&build(settings, &entries, &[]), &extractor);
-                let FilterKind::Partitioned(top) = &table.filter.kind else { panic!("no partitions") };
+                let FilterKind::Partitioned(top) = &table.filter.kind else {
+                    panic!("no partitions")
+                };
                 assert!(metadata_block_size == 1000 || top.len() > 3);
                 check_prefix_seeks(&table, &extractor, &entries);
                 check_gets(&table, &entries);
@@ -243,8 +267,10 @@ fn prefix_filters_of_rocksdb_miss_no_key() {
         if path.extension().is_none_or(|extension| extension != "sst") {
             continue;
         }
-        let settings =
-            TableReadSettings { prefix_extractor: Some(extractor.clone()), ..TableReadSettings::default() };
+        let settings = TableReadSettings {
+            prefix_extractor: Some(extractor.clone()),
+            ..TableReadSettings::default()
+        };
         let table = open(&path, settings);
         assert!(table.filter.prefixes.is_some());
         let entries = forward(&mut table.iter(IterSettings::default()));
@@ -264,10 +290,13 @@ fn a_cache_that_holds_next_to_nothing_suffices() {
         let built = build(settings, &entries, &[]);
         for capacity in [None, Some(0), Some(1 << 10), Some(64 << 10)] {
             for shard_bits in [None, Some(4)] {
-                let settings =
-                    |capacity| CacheSettings { shard_bits, ..CacheSettings::with_capacity(capacity) };
+                let settings = |capacity| CacheSettings {
+                    shard_bits,
+                    ..CacheSettings::with_capacity(capacity)
+                };
                 let cache = capacity.map(|capacity| Arc::new(Cache::new(&settings(capacity))));
-                let table = built.open_with(TableReadSettings { cache, ..TableReadSettings::default() });
+                let table =
+                    built.open_with(TableReadSettings { cache, ..TableReadSettings::default() });
                 assert!(check_whole(&table) == entries, "{name}, cache of {capacity:?}");
             }
         }

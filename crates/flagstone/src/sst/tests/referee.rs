@@ -27,9 +27,15 @@ fn sst_dump_verifies_tables_of_every_form() {
         let path = directory.path().join("000007.sst");
         write(&path, &built.bytes());
         let verified = dump(&path, "verify");
-        assert!(!verified.contains("corrupt") && !verified.contains("Corrupt"), "{name}: {verified}");
+        assert!(
+            !verified.contains("corrupt") && !verified.contains("Corrupt"),
+            "{name}: {verified}"
+        );
         let scanned = dump(&path, "scan");
-        let shown = scanned.lines().filter(|line| line.starts_with('\'') && line.contains("' seq:")).count();
+        let shown = scanned
+            .lines()
+            .filter(|line| line.starts_with('\'') && line.contains("' seq:"))
+            .count();
         assert_eq!(shown, entries.len(), "{name}: {scanned}");
     }
 }

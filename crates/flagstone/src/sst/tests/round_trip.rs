@@ -13,8 +13,8 @@ use crate::base::{
 use crate::cache::{Cache, CacheSettings};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{
-    IndexShortening, IndexType, IterSettings, LookupKey, Part, ReadSettings, SuperBlock, TableBuilder,
-    TableBuilderSettings, TableReadSettings, plan, read_missing,
+    IndexShortening, IndexType, IterSettings, LookupKey, Part, ReadSettings, SuperBlock,
+    TableBuilder, TableBuilderSettings, TableReadSettings, plan, read_missing,
 };
 
 type Named = (String, TableBuilderSettings);
@@ -77,7 +77,9 @@ fn layouts() -> Vec<Named> {
             for index_type in
                 [IndexType::BinarySearch, IndexType::TwoLevel, IndexType::BinarySearchWithFirstKey]
             {
-                let name = format!("v{format_version} restart {index_block_restart_interval} {index_type:?}");
+                let name = format!(
+                    "v{format_version} restart {index_block_restart_interval} {index_type:?}"
+                );
                 let partition_filters = index_type == IndexType::TwoLevel;
                 let more = TableBuilderSettings {
                     format_version,
@@ -106,24 +108,36 @@ fn codecs() -> Vec<Named> {
             all.push((name, TableBuilderSettings { compression, compression_options, ..base() }));
         }
     }
-    for checksum in [ChecksumType::None, ChecksumType::Crc32c, ChecksumType::XxHash, ChecksumType::XxHash64] {
+    for checksum in
+        [ChecksumType::None, ChecksumType::Crc32c, ChecksumType::XxHash, ChecksumType::XxHash64]
+    {
         all.push((format!("checksum {checksum:?}"), TableBuilderSettings { checksum, ..base() }));
     }
     all
 }
 
 fn single_changes() -> Vec<Named> {
-    let ribbon = FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: 10.0, bloom_before_level: -1 };
+    let ribbon =
+        FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: 10.0, bloom_before_level: -1 };
     let prefix_extractor = Some(PrefixExtractor::FixedPrefix(6));
     let singles = [
         ("aligned", TableBuilderSettings { block_align: Some(4096), block_size: 4096, ..base() }),
         ("hash index", TableBuilderSettings { data_block_hash_ratio: Some(0.75), ..base() }),
-        ("no shortening", TableBuilderSettings { index_shortening: IndexShortening::None, ..base() }),
+        (
+            "no shortening",
+            TableBuilderSettings { index_shortening: IndexShortening::None, ..base() },
+        ),
         (
             "successor",
-            TableBuilderSettings { index_shortening: IndexShortening::SeparatorsAndSuccessor, ..base() },
+            TableBuilderSettings {
+                index_shortening: IndexShortening::SeparatorsAndSuccessor,
+                ..base()
+            },
         ),
-        ("tiny blocks", TableBuilderSettings { block_size: 1, block_restart_interval: 1, ..base() }),
+        (
+            "tiny blocks",
+            TableBuilderSettings { block_size: 1, block_restart_interval: 1, ..base() },
+        ),
         ("ribbon", TableBuilderSettings { filter_policy: Some(ribbon), ..base() }),
         ("no filter", TableBuilderSettings { filter_policy: None, ..base() }),
         ("prefixes", TableBuilderSettings { prefix_extractor: prefix_extractor.clone(), ..base() }),
@@ -186,7 +200,8 @@ fn tables_in_reverse_order_are_read_back() {
 #[test]
 fn the_cache_changes_nothing_and_serves_without_the_file() {
     let entries = entries(600);
-    let (_, settings) = all_settings().into_iter().find(|(name, _)| name == "v5 restart 4 TwoLevel").unwrap();
+    let (_, settings) =
+        all_settings().into_iter().find(|(name, _)| name == "v5 restart 4 TwoLevel").unwrap();
     let built = build(settings, &entries, &[]);
     let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(16 << 20)));
     let read = TableReadSettings {
@@ -236,7 +251,9 @@ fn absent_keys_are_not_found() {
             assert_eq!(found, expected, "{name} {key}");
             assert!(found == 0 || is_admitted);
             let old = InternalKeyBuf::for_seek(key.as_bytes(), 5);
-            table.get(old.as_key(), &ReadSettings::default(), |sequence, _, _| panic!("{sequence}")).unwrap();
+            table
+                .get(old.as_key(), &ReadSettings::default(), |sequence, _, _| panic!("{sequence}"))
+                .unwrap();
         }
     }
 }
@@ -247,14 +264,22 @@ fn many_lookups_at_once_find_what_single_ones_find() {
     for (name, settings) in all_settings() {
         let built = build(settings, &entries, &[]);
         let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(1 << 20)));
-        let cached = TableReadSettings { cache_id: 1, cache: Some(cache), ..TableReadSettings::default() };
-        let indexed = TableReadSettings { cache_index_and_filter: true, cache_id: 2, ..cached.clone() };
+        let cached =
+            TableReadSettings { cache_id: 1, cache: Some(cache), ..TableReadSettings::default() };
+        let indexed =
+            TableReadSettings { cache_index_and_filter: true, cache_id: 2, ..cached.clone() };
         for read in [TableReadSettings::default(), cached, indexed] {
             let table = built.open_with(read);
             let targets: Vec<_> = (0..300)
-                .map(|n| InternalKeyBuf::for_seek(format!("key{:07}", n * 7).as_bytes(), MAX_SEQUENCE_NUMBER))
+                .map(|n| {
+                    InternalKeyBuf::for_seek(
+                        format!("key{:07}", n * 7).as_bytes(),
+                        MAX_SEQUENCE_NUMBER,
+                    )
+                })
                 .collect();
-            let sought: Vec<_> = targets.iter().map(|target| LookupKey::new(target.as_key())).collect();
+            let sought: Vec<_> =
+                targets.iter().map(|target| LookupKey::new(target.as_key())).collect();
             let batch: Vec<usize> = (0..targets.len()).collect();
             let mut found = vec![Vec::new(); targets.len()];
             let settings = ReadSettings::default();
@@ -284,7 +309,8 @@ fn many_lookups_at_once_find_what_single_ones_find() {
                     .unwrap();
             }
             for (target, found) in targets.iter().zip(found) {
-                let is_it = |(key, _): &&(InternalKeyBuf, Vec<u8>)| key.user_key() == target.user_key();
+                let is_it =
+                    |(key, _): &&(InternalKeyBuf, Vec<u8>)| key.user_key() == target.user_key();
                 let expected: Vec<_> = entries.iter().filter(is_it).cloned().collect();
                 assert_eq!(found, expected, "{name} {target:?}");
             }
@@ -292,7 +318,8 @@ fn many_lookups_at_once_find_what_single_ones_find() {
     }
 }
 
-/// Seeks to every place, in keys that are prefixes of one another, share bytes with packed numbers, or are empty.
+/// Seeks to every place, in keys that are prefixes of one another, share bytes with packed numbers,
+/// or are empty.
 #[test]
 fn seeks_agree_with_a_sorted_list() {
     let mut random = fastrand::Rng::with_seed(7);
@@ -304,7 +331,8 @@ fn seeks_agree_with_a_sorted_list() {
             let sequence = [0, 1, 255, 256, 257, random.u64(..1 << 40)][random.usize(0..6)];
             entries.push((InternalKeyBuf::new(&key, sequence, ValueType::Value), key.clone()));
         }
-        let comparator = if round % 4 == 3 { Comparator::ReverseBytewise } else { Comparator::Bytewise };
+        let comparator =
+            if round % 4 == 3 { Comparator::ReverseBytewise } else { Comparator::Bytewise };
         let order = crate::base::InternalKeyComparator::new(comparator.clone());
         entries.sort_by(|(a, _), (b, _)| order.compare(a.as_key(), b.as_key()));
         entries.dedup_by(|(a, _), (b, _)| a == b);
@@ -324,9 +352,12 @@ fn seeks_agree_with_a_sorted_list() {
         for _ in 0..300 {
             let key: Vec<u8> =
                 (0..random.usize(0..7)).map(|_| [0, 1, b'a', 0xff][random.usize(0..4)]).collect();
-            let target =
-                InternalKeyBuf::for_seek(&key, [0, 255, 256, MAX_SEQUENCE_NUMBER][random.usize(0..4)]);
-            let at = entries.partition_point(|(key, _)| order.compare(key.as_key(), target.as_key()).is_lt());
+            let target = InternalKeyBuf::for_seek(
+                &key,
+                [0, 255, 256, MAX_SEQUENCE_NUMBER][random.usize(0..4)],
+            );
+            let at = entries
+                .partition_point(|(key, _)| order.compare(key.as_key(), target.as_key()).is_lt());
             iter.seek(target.as_key());
             let found = iter.valid().then(|| iter.key().to_buf());
             assert_eq!(found.as_ref(), entries.get(at).map(|(key, _)| key), "seek {target:?}");
@@ -358,11 +389,15 @@ fn seeks_agree_with_a_sorted_list() {
 #[test]
 fn an_upper_bound_spares_blocks_but_no_key_below_it() {
     let entries = entries(600);
-    let table =
-        build(TableBuilderSettings { block_size: 256, ..TableBuilderSettings::default() }, &entries, &[])
-            .open();
+    let table = build(
+        TableBuilderSettings { block_size: 256, ..TableBuilderSettings::default() },
+        &entries,
+        &[],
+    )
+    .open();
     let bound = b"key0000900".to_vec();
-    let mut iter = table.iter(IterSettings { upper_bound: Some(bound.clone()), ..IterSettings::default() });
+    let mut iter =
+        table.iter(IterSettings { upper_bound: Some(bound.clone()), ..IterSettings::default() });
     iter.seek_to_first();
     let mut count = 0;
     while iter.valid() && iter.key().user_key() < bound.as_slice() {
@@ -381,15 +416,20 @@ fn an_upper_bound_spares_blocks_but_no_key_below_it() {
 
 #[test]
 fn a_prefix_filter_rules_seeks_out() {
-    let entries: Vec<_> =
-        (0..400).map(|n| entry(&format!("{:04}-{n}", n / 10 * 2), 9, ValueType::Value, "v")).collect();
+    let entries: Vec<_> = (0..400)
+        .map(|n| entry(&format!("{:04}-{n}", n / 10 * 2), 9, ValueType::Value, "v"))
+        .collect();
     let mut entries = entries;
     entries.sort_by(|(a, _), (b, _)| a.user_key().cmp(b.user_key()));
     for partition_filters in [false, true] {
         let settings = TableBuilderSettings {
             filter_policy: Some(FilterPolicy::Bloom { bits_per_key: 16.0 }),
             prefix_extractor: Some(PrefixExtractor::FixedPrefix(5)),
-            index_type: if partition_filters { IndexType::TwoLevel } else { IndexType::BinarySearch },
+            index_type: if partition_filters {
+                IndexType::TwoLevel
+            } else {
+                IndexType::BinarySearch
+            },
             partition_filters,
             metadata_block_size: 64,
             block_size: 200,
@@ -400,9 +440,13 @@ fn a_prefix_filter_rules_seeks_out() {
             prefix_extractor: Some(PrefixExtractor::FixedPrefix(5)),
             ..TableReadSettings::default()
         });
-        let mut iter = table.iter(IterSettings { prefix_same_as_start: true, ..IterSettings::default() });
+        let mut iter =
+            table.iter(IterSettings { prefix_same_as_start: true, ..IterSettings::default() });
         for n in 0..80 {
-            iter.seek(InternalKeyBuf::for_seek(format!("{n:04}-").as_bytes(), MAX_SEQUENCE_NUMBER).as_key());
+            iter.seek(
+                InternalKeyBuf::for_seek(format!("{n:04}-").as_bytes(), MAX_SEQUENCE_NUMBER)
+                    .as_key(),
+            );
             assert_eq!(iter.valid(), n < 79, "keys with other prefixes are wanted, too: {n}");
         }
         iter.confine(true);
@@ -435,7 +479,10 @@ fn a_table_of_range_tombstones_only() {
         let table = built.open();
         assert!(check_whole(&table).is_empty());
         assert_eq!(table.properties().num_range_deletions, 2);
-        assert_eq!(built.summary.smallest, Some(InternalKeyBuf::new(b"b", 3, ValueType::RangeDeletion)));
+        assert_eq!(
+            built.summary.smallest,
+            Some(InternalKeyBuf::new(b"b", 3, ValueType::RangeDeletion))
+        );
         let end = InternalKeyBuf::new(b"p", MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
         assert_eq!(built.summary.largest, Some(end));
         assert_eq!((built.summary.smallest_sequence, built.summary.largest_sequence), (3, 4));
@@ -465,11 +512,13 @@ fn sizes_and_anchors_follow_the_keys() {
     assert!(table.memory_usage() > 0 && table.memory_usage() < 100_000);
 }
 
-/// A block of more than 1 GiB that compresses well was written, and taken for damage by whoever read it.
+/// A block of more than 1 GiB that compresses well was written, and taken for damage by whoever
+/// read it.
 #[test]
 fn a_value_of_more_than_a_gibibyte_is_read_back() {
     let large = (1 << 30) + 1;
-    let mut entries = [("a", ""), ("b", ""), ("c", "last")].map(|(k, v)| entry(k, 1, ValueType::Value, v));
+    let mut entries =
+        [("a", ""), ("b", ""), ("c", "last")].map(|(k, v)| entry(k, 1, ValueType::Value, v));
     entries[1].1 = vec![0; large];
     let settings = TableBuilderSettings { compression: CompressionType::Lz4, ..base() };
     let built = build(settings, &entries, &[]);
@@ -526,7 +575,8 @@ fn settings_that_contradict_each_other_are_refused() {
     }
 }
 
-/// Index and filter come through the cache: the open table is small, and what was evicted is read again.
+/// Index and filter come through the cache: the open table is small, and what was evicted is read
+/// again.
 #[test]
 fn an_index_in_the_cache_is_evicted_and_read_again() {
     let entries = entries(3000);

@@ -8,7 +8,9 @@ use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::base::{InternalIterator, InternalKeyBuf, ValueType};
 use crate::sst::cursor::IndexCursor;
 use crate::sst::format::{BlockHandle, IndexType};
-use crate::sst::{IterSettings, ReadSettings, SuperBlock, Table, TableBuilderSettings, TableReadSettings};
+use crate::sst::{
+    IterSettings, ReadSettings, SuperBlock, Table, TableBuilderSettings, TableReadSettings,
+};
 
 type Entries = Vec<(InternalKeyBuf, Vec<u8>)>;
 
@@ -61,7 +63,8 @@ struct Placed {
 
 fn placed(built: &Built, page: u64) -> Placed {
     let (bytes, handles) = (built.bytes(), handles(&built.open()));
-    let mut placed = Placed { blocks: handles.len(), across: 0, padding: 0, most_padding: 0, size: 0 };
+    let mut placed =
+        Placed { blocks: handles.len(), across: 0, padding: 0, most_padding: 0, size: 0 };
     for BlockHandle { offset, size } in handles {
         assert!(offset >= placed.size, "blocks overlap at {offset}");
         let padding = &bytes[placed.size as usize..offset as usize];
@@ -85,8 +88,11 @@ fn few_blocks_lie_across_pages() {
         (CompressionType::Snappy, 30, 0.01, 0.03),
     ] {
         let entries = half_compressible(6000, size);
-        let before =
-            build(TableBuilderSettings { super_block: None, ..paged(compression, 8) }, &entries, &[]);
+        let before = build(
+            TableBuilderSettings { super_block: None, ..paged(compression, 8) },
+            &entries,
+            &[],
+        );
         let built = build(paged(compression, 8), &entries, &[]);
         let (before, after) = (placed(&before, PAGE), placed(&built, PAGE));
         let part = |placed: &Placed| placed.across as f64 / placed.blocks as f64;
@@ -103,7 +109,8 @@ fn few_blocks_lie_across_pages() {
 /// How often the file is read in a scan of the whole table without a cache.
 fn reads_of_a_scan(built: &Built, entries: &[(InternalKeyBuf, Vec<u8>)]) -> usize {
     let file = Arc::new(Counted::new(built.file.clone()));
-    let table = Table::open(file.clone(), built.summary.size, TableReadSettings::default()).unwrap();
+    let table =
+        Table::open(file.clone(), built.summary.size, TableReadSettings::default()).unwrap();
     let opened = file.reads();
     let mut iter = table.iter(IterSettings::default());
     iter.seek_to_first();
@@ -116,14 +123,18 @@ fn reads_of_a_scan(built: &Built, entries: &[(InternalKeyBuf, Vec<u8>)]) -> usiz
     file.reads() - opened
 }
 
-/// A scan never read ahead: each block was a read of its own, where the one before ended in padding.
+/// A scan never read ahead: each block was a read of its own, where the one before ended in
+/// padding.
 #[test]
 fn scans_read_ahead_past_padding() {
     let entries = half_compressible(6000, 800);
     let unpadded = TableBuilderSettings { super_block: None, ..paged(CompressionType::Lz4, 8) };
     let before = reads_of_a_scan(&build(unpadded.clone(), &entries, &[]), &entries);
-    let aligned =
-        TableBuilderSettings { block_align: Some(4096), compression: CompressionType::None, ..unpadded };
+    let aligned = TableBuilderSettings {
+        block_align: Some(4096),
+        compression: CompressionType::None,
+        ..unpadded
+    };
     for settings in [paged(CompressionType::Lz4, 8), aligned] {
         let built = build(settings, &entries, &[]);
         let blocks = handles(&built.open()).len();
@@ -157,7 +168,8 @@ fn blocks_larger_than_a_page_are_not_moved() {
 
 #[test]
 fn blocks_held_back_for_a_dictionary_are_padded() {
-    let compression_options = CompressionOptions { max_dict_bytes: 4096, ..CompressionOptions::default() };
+    let compression_options =
+        CompressionOptions { max_dict_bytes: 4096, ..CompressionOptions::default() };
     let settings = TableBuilderSettings { compression_options, ..paged(CompressionType::Zstd, 4) };
     let entries = half_compressible(3000, 100);
     let built = build(settings, &entries, &[]);
@@ -172,7 +184,8 @@ fn whatever_the_settings_are_everything_is_read_back() {
         let mut random = fastrand::Rng::with_seed(seed);
         let page = 1 << random.u32(6..14);
         let compressions = [CompressionType::None, CompressionType::Lz4, CompressionType::Zstd];
-        let types = [IndexType::BinarySearch, IndexType::TwoLevel, IndexType::BinarySearchWithFirstKey];
+        let types =
+            [IndexType::BinarySearch, IndexType::TwoLevel, IndexType::BinarySearchWithFirstKey];
         let settings = TableBuilderSettings {
             super_block: Some(SuperBlock { size: page, overhead_ratio: random.u64(4..200) }),
             block_size: random.usize(1..5000),

@@ -8,8 +8,8 @@ use crate::base::coding::put_varint32;
 use crate::base::{Comparator, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, ValueType};
 use crate::env::{Env, File, FileAround, OpenMode};
 use crate::sst::{
-    LookupKey, ReadSettings, Table, TableBuilder, TableBuilderSettings, TableReadSettings, TableSummary,
-    Visit,
+    LookupKey, ReadSettings, Table, TableBuilder, TableBuilderSettings, TableReadSettings,
+    TableSummary, Visit,
 };
 
 /// A table in memory.
@@ -37,8 +37,14 @@ impl Built {
 }
 
 impl Table {
-    /// Looks one key up in this table alone, as a lookup does in each; `false` if the filter rules it out.
-    pub fn get(&self, target: InternalKey<'_>, settings: &ReadSettings, visit: impl Visit) -> Result<bool> {
+    /// Looks one key up in this table alone, as a lookup does in each; `false` if the filter rules
+    /// it out.
+    pub fn get(
+        &self,
+        target: InternalKey<'_>,
+        settings: &ReadSettings,
+        visit: impl Visit,
+    ) -> Result<bool> {
         let sought = LookupKey::new(target);
         let Some(admitted) = self.admit(&sought, settings, false)? else { return Ok(false) };
         self.get_admitted(admitted, &sought, settings, visit)?;
@@ -97,7 +103,12 @@ pub fn build(
     Built { file, summary, comparator }
 }
 
-pub fn entry(key: &str, sequence: u64, value_type: ValueType, value: &str) -> (InternalKeyBuf, Vec<u8>) {
+pub fn entry(
+    key: &str,
+    sequence: u64,
+    value_type: ValueType,
+    value: &str,
+) -> (InternalKeyBuf, Vec<u8>) {
     (InternalKeyBuf::new(key.as_bytes(), sequence, value_type), value.as_bytes().to_vec())
 }
 
@@ -116,15 +127,19 @@ pub fn entries(count: u64) -> Vec<(InternalKeyBuf, Vec<u8>)> {
         let deletes = matches!(value_type, ValueType::Deletion | ValueType::SingleDeletion);
         for version in 0..if n % 13 == 0 { 3 } else { 1 } {
             let filler = "abcdefgh".repeat(random.usize(0..8));
-            let value =
-                if deletes { String::new() } else { format!("value {n} {filler} {:x}", random.u64(..)) };
+            let value = if deletes {
+                String::new()
+            } else {
+                format!("value {n} {filler} {:x}", random.u64(..))
+            };
             entries.push(entry(&key, 1_000_000 + n - version, value_type, &value));
         }
     }
     entries
 }
 
-/// A block of `count` keys of 500 KiB, each of which stores some ten bytes and shares the others with the one before.
+/// A block of `count` keys of 500 KiB, each of which stores some ten bytes and shares the others
+/// with the one before.
 pub fn large_keys_in_few_bytes(count: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for n in 0..count {

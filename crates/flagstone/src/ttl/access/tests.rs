@@ -36,12 +36,15 @@ impl Clock for Hands {
     }
 }
 
-/// Went wrong: an operand that was given its time while the value lived, and then had to wait, came too late: a compaction
-/// that began meanwhile dropped the value for its age. Readers saw them together until that compaction was over.
+/// Went wrong: an operand that was given its time while the value lived, and then had to wait, came
+/// too late: a compaction that began meanwhile dropped the value for its age. Readers saw them
+/// together until that compaction was over.
 #[test]
 fn an_operand_finds_what_lived_when_it_was_stamped_however_long_its_write_waits() {
-    let hands = Arc::new(Hands { seconds: AtomicU64::new(1_700_000_000), watcher: Mutex::default() });
-    let mut options = Options { env: Env { clock: hands.clone(), ..Env::memory() }, ..Options::default() };
+    let hands =
+        Arc::new(Hands { seconds: AtomicU64::new(1_700_000_000), watcher: Mutex::default() });
+    let mut options =
+        Options { env: Env { clock: hands.clone(), ..Env::memory() }, ..Options::default() };
     options.create_if_missing = true;
     options.cf.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
     let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
@@ -69,8 +72,8 @@ fn an_operand_finds_what_lived_when_it_was_stamped_however_long_its_write_waits(
     assert!(db.base().get("other").unwrap().is_none(), "nothing is under way any longer");
 }
 
-/// Each value was stamped, and judged, by the clock when its turn came: of those of one batch some had expired and some had
-/// not.
+/// Each value was stamped, and judged, by the clock when its turn came: of those of one batch some
+/// had expired and some had not.
 #[test]
 fn values_that_are_read_together_expire_together() {
     let hurrying = Arc::new(Hurrying(AtomicU64::new(1_700_000_000_000)));

@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn records_round_trip_in_parts() {
-    let (mut compressor, mut decompressor) = (Compressor::new().unwrap(), Decompressor::new().unwrap());
+    let (mut compressor, mut decompressor) =
+        (Compressor::new().unwrap(), Decompressor::new().unwrap());
     let mut output = Vec::new();
     for size in [0, 1, 77, 100_000, 3 * STEP] {
         let record: Vec<u8> = (0..size).map(|i| (i / 7) as u8).collect();
@@ -11,7 +12,10 @@ fn records_round_trip_in_parts() {
         assert!(decompressor.decompress(&frame, &mut output, size));
         assert_eq!(output, record);
         assert!(!decompressor.decompress(&frame[..frame.len() - 1], &mut output, size), "{size}");
-        assert!(!decompressor.decompress(&[&frame[..], b"x"].concat(), &mut output, size), "{size}");
+        assert!(
+            !decompressor.decompress(&[&frame[..], b"x"].concat(), &mut output, size),
+            "{size}"
+        );
     }
 }
 

@@ -41,10 +41,14 @@ fn a_note_is_alone_in_the_first_batch() {
 
 #[test]
 fn each_witness_knows_the_end_by_something_else() {
-    let [own, of_rocksdb] = [Witness::Own, Witness::RocksDb].map(|witness| Noted { wal: WAL, witness });
-    for (good_until, last_sequence, is_held) in
-        [(100, 5, [true, true]), (99, 5, [false, true]), (100, 4, [true, false]), (0, 0, [false, false])]
-    {
+    let [own, of_rocksdb] =
+        [Witness::Own, Witness::RocksDb].map(|witness| Noted { wal: WAL, witness });
+    for (good_until, last_sequence, is_held) in [
+        (100, 5, [true, true]),
+        (99, 5, [false, true]),
+        (100, 4, [true, false]),
+        (0, 0, [false, false]),
+    ] {
         let end = WalEnd { good_until, last_sequence };
         assert_eq!([own.is_held(end), of_rocksdb.is_held(end)], is_held, "{end:?}");
     }

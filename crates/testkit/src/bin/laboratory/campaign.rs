@@ -1,4 +1,5 @@
-//! What campaigns share: seeds spread over threads, progress, findings, and which rare branches were reached.
+//! What campaigns share: seeds spread over threads, progress, findings, and which rare branches
+//! were reached.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -28,16 +29,23 @@ pub struct Seeds {
     pub faults_max: usize,
 }
 
-/// Calls `work` for every seed; what it returns as an error, or panics with, is a fault, which is printed with the seed.
-/// Prints figures at the end; how many seeds showed a fault.
-pub fn for_each_seed(name: &str, seeds: &Seeds, work: impl Fn(u64) -> Result<(), String> + Sync) -> usize {
-    let threads = seeds.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+/// Calls `work` for every seed; what it returns as an error, or panics with, is a fault, which is
+/// printed with the seed. Prints figures at the end; how many seeds showed a fault.
+pub fn for_each_seed(
+    name: &str,
+    seeds: &Seeds,
+    work: impl Fn(u64) -> Result<(), String> + Sync,
+) -> usize {
+    let threads =
+        seeds.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
     let (first, count) = seeds.seed.map_or((seeds.first, seeds.count), |seed| (seed, 1));
     let clock = Env::os().clock;
     let begun = clock.now_us();
     let progress = ProgressBar::new(count).with_style(
-        ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} seeds, {elapsed}, {eta} left {msg}")
-            .expect("a template without mistakes"),
+        ProgressStyle::with_template(
+            "{prefix} {wide_bar} {pos}/{len} seeds, {elapsed}, {eta} left {msg}",
+        )
+        .expect("a template without mistakes"),
     );
     progress.set_prefix(name.to_string());
     progress.enable_steady_tick(Duration::from_secs(1));

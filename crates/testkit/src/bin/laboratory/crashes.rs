@@ -32,7 +32,8 @@ pub struct Arguments {
 
 /// How many faults were found.
 pub fn run(arguments: &Arguments) -> usize {
-    let asked = |scenario: &&Scenario| arguments.scenario.as_ref().is_none_or(|name| name == scenario.name);
+    let asked =
+        |scenario: &&Scenario| arguments.scenario.as_ref().is_none_or(|name| name == scenario.name);
     let scenarios: Vec<&'static Scenario> = SCENARIOS.iter().filter(asked).collect();
     if scenarios.is_empty() {
         let names: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
@@ -52,8 +53,9 @@ pub fn run(arguments: &Arguments) -> usize {
 }
 
 fn campaign(arguments: &Arguments, scenarios: &[&'static Scenario], explorer: &Explorer) -> usize {
-    let threads =
-        arguments.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+    let threads = arguments
+        .threads
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
     let clock = Env::os().clock;
     let begun = clock.now_us();
     let progress = ProgressBar::new(arguments.states).with_style(

@@ -20,7 +20,9 @@ pub fn run(arguments: &Arguments) -> usize {
         eprintln!("no experiment is called {unknown}; --list names them");
         return 1;
     }
-    let asked = |name: &str| arguments.names.is_empty() || arguments.names.iter().any(|asked| asked == name);
+    let asked = |name: &str| {
+        arguments.names.is_empty() || arguments.names.iter().any(|asked| asked == name)
+    };
     let mut failed = 0;
     for experiment in EXPERIMENTS.iter().filter(|experiment| asked(experiment.name)) {
         if arguments.list {

@@ -4,7 +4,8 @@ use testkit::expiring::live;
 
 use crate::campaign::{Seeds, for_each_seed};
 
-/// Lives random lives of a database whose values expire, with a clock in hand, and compares every answer with what should live.
+/// Lives random lives of a database whose values expire, with a clock in hand, and compares every
+/// answer with what should live.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! `laboratory faults`: every call of the file system fails, in every position of several lives of a database.
+//! `laboratory faults`: every call of the file system fails, in every position of several lives of
+//! a database.
 
 use std::sync::Mutex;
 

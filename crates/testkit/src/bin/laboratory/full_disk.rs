@@ -7,10 +7,11 @@ use testkit::full_disk::{Figures, Room, live};
 
 use crate::campaign::{Seeds, for_each_seed};
 
-/// Fills a small file system at random moments of random lives of a database, and sees to it that nothing is lost and that
-/// writes go on when there is space again.
+/// Fills a small file system at random moments of random lives of a database, and sees to it that
+/// nothing is lost and that writes go on when there is space again.
 ///
-/// Takes all space of the file system that the directory is on: make a small one for it, of 64 MiB or more.
+/// Takes all space of the file system that the directory is on: make a small one for it, of 64 MiB
+/// or more.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -11,8 +11,8 @@ use crate::campaign::{Seeds, for_each_seed};
 /// No history is longer.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Lives random lives of a database, each with several choices of options, and compares every answer with an ordered
-/// map. A failure is shrunk and written to `failure-SEED.history`.
+/// Lives random lives of a database, each with several choices of options, and compares every
+/// answer with an ordered map. A failure is shrunk and written to `failure-SEED.history`.
 #[derive(clap::Args)]
 pub struct Arguments {
     #[command(flatten)]

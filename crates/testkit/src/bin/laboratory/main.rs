@@ -1,7 +1,8 @@
 //! The `laboratory` command: long campaigns for faults, one file a subcommand.
 //!
-//! A subcommand is a variant of [`Command`], an arm in [`Command::run`], and a file that describes its arguments and runs
-//! [`campaign::for_each_seed`]; what every campaign has in common (threads, progress, findings, the report) is there.
+//! A subcommand is a variant of [`Command`], an arm in [`Command::run`], and a file that describes
+//! its arguments and runs [`campaign::for_each_seed`]; what every campaign has in common (threads,
+//! progress, findings, the report) is there.
 
 mod campaign;
 mod crashes;

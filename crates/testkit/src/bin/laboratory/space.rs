@@ -1,9 +1,12 @@
-//! `laboratory space`: how much room blob files take under a load, and how much is written to keep it small.
+//! `laboratory space`: how much room blob files take under a load, and how much is written to keep
+//! it small.
 //!
-//! A database of `--live` bytes is filled in random order, then changed `--times` over. Meanwhile another thread adds up the
-//! blocks on the disk of the tables and blob files in the directory, those of memtables, those that are being written and what is
-//! reserved for them included, and compares them with the keys and values that are live. Beside what was moved stands what had to
-//! be moved at least for so little space on average, if any key is as likely to be overwritten as any other.
+//! A database of `--live` bytes is filled in random order, then changed `--times` over. Meanwhile
+//! another thread adds up the blocks on the disk of the tables and blob files in the directory,
+//! those of memtables, those that are being written and what is reserved for them included, and
+//! compares them with the keys and values that are live. Beside what was moved stands what had to
+//! be moved at least for so little space on average, if any key is as likely to be overwritten as
+//! any other.
 
 #![expect(
     clippy::disallowed_methods,
@@ -61,7 +64,8 @@ enum Load {
 #[derive(Default)]
 struct Meter {
     live_keys: AtomicU64,
-    /// Greatest ratios of space to live data, in thousandths: at any time, and since something was collected first.
+    /// Greatest ratios of space to live data, in thousandths: at any time, and since something was
+    /// collected first.
     peak: AtomicU64,
     settled_peak: AtomicU64,
     /// The sum of these ratios since then, and how many there were.
@@ -76,7 +80,8 @@ const KEY: usize = 16;
 /// Runs it; it finds no faults.
 pub fn run(arguments: &Arguments) -> usize {
     let mut options = Options::default();
-    let settings = arguments.settings.iter().map(|setting| setting.split_once('=').expect("NAME=VALUE"));
+    let settings =
+        arguments.settings.iter().map(|setting| setting.split_once('=').expect("NAME=VALUE"));
     let of_ours = [("create_if_missing", "true"), ("enable_blob_files", "true")];
     for (name, value) in of_ours.into_iter().chain(settings) {
         options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
@@ -110,7 +115,13 @@ pub fn run(arguments: &Arguments) -> usize {
     0
 }
 
-fn change(db: &Db, arguments: &Arguments, order: &[u64], meter: &Meter, random: &mut fastrand::Rng) {
+fn change(
+    db: &Db,
+    arguments: &Arguments,
+    order: &[u64],
+    meter: &Meter,
+    random: &mut fastrand::Rng,
+) {
     let keys = order.len();
     let mut is_live = vec![true; keys];
     let weights = zipf(keys);
@@ -129,7 +140,9 @@ fn change(db: &Db, arguments: &Arguments, order: &[u64], meter: &Meter, random: 
         };
         let was_live = is_live[any as usize];
         if matches!(arguments.load, Load::Delete | Load::Halve) && was_live {
-            if arguments.load == Load::Halve && meter.live_keys.load(Ordering::Relaxed) <= keys as u64 / 2 {
+            if arguments.load == Load::Halve
+                && meter.live_keys.load(Ordering::Relaxed) <= keys as u64 / 2
+            {
                 break;
             }
             db.delete(key(any)).expect("a deletion");
@@ -155,7 +168,10 @@ fn zipf(ranks: usize) -> Vec<f64> {
 
 fn key(number: u64) -> [u8; KEY] {
     let mut key = [b'0'; KEY];
-    key.iter_mut().rev().zip(number.to_string().bytes().rev()).for_each(|(place, digit)| *place = digit);
+    key.iter_mut()
+        .rev()
+        .zip(number.to_string().bytes().rev())
+        .for_each(|(place, digit)| *place = digit);
     key
 }
 

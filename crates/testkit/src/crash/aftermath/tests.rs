@@ -5,8 +5,8 @@ use super::super::disk::Grain;
 use super::super::record::CrashFs;
 use super::*;
 
-/// Sectors of a block that was given back were zeros, and the others what had been there: a state that no file system
-/// leaves, and for which records around the hole were called damaged.
+/// Sectors of a block that was given back were zeros, and the others what had been there: a state
+/// that no file system leaves, and for which records around the hole were called damaged.
 #[test]
 fn a_crash_tears_no_block_that_was_given_back() {
     const BLOCK: usize = BLOCK_SIZE as usize;

@@ -31,7 +31,8 @@ fn the_second_write_is_torn_and_the_disk_fills_until_it_is_healed() {
     file.write_at(2, b"cd").unwrap();
 }
 
-/// A file system that reserves space for a file gives it to nobody else: nothing else is to be expected of a full disk.
+/// A file system that reserves space for a file gives it to nobody else: nothing else is to be
+/// expected of a full disk.
 #[test]
 fn a_full_disk_has_what_was_reserved() {
     let (_, fs, file, _) = disk_with_a_file();

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Of faults that last, those after which somebody was to ask for writes were those under which the database is closed.
+/// Of faults that last, those after which somebody was to ask for writes were those under which the
+/// database is closed.
 #[test]
 fn writes_are_asked_for_after_every_kind_of_fault() {
     const IO: Injection = Injection::Io;

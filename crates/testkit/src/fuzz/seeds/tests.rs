@@ -7,12 +7,14 @@ use super::super::mend;
 use super::super::wals::DECOMPRESSED_MAX;
 use super::*;
 
-/// When the targets got a limit for compressed records, all of these were beyond it: no batch was read any more.
+/// When the targets got a limit for compressed records, all of these were beyond it: no batch was
+/// read any more.
 #[test]
 fn bombs_reach_the_batches() {
     let mut bytes = wal_of_bombs();
     mend::log(&mut bytes);
-    let options = ReaderOptions { decompressed_size_max: DECOMPRESSED_MAX, ..ReaderOptions::default() };
+    let options =
+        ReaderOptions { decompressed_size_max: DECOMPRESSED_MAX, ..ReaderOptions::default() };
     let mut reader = Reader::with_options(file_of(&bytes), FileNumber(1), options);
     let (mut uncounted, mut marks) = (0, 0);
     loop {

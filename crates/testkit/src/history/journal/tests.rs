@@ -14,7 +14,8 @@ fn holding(families: &[(&str, &str)]) -> Model {
     model
 }
 
-/// Two families; `a` to both at moments 1-2, `b` to one at 3-4, `c` to two at 5-6, synced; `d` to one at 7-8.
+/// Two families; `a` to both at moments 1-2, `b` to one at 3-4, `c` to two at 5-6, synced; `d` to
+/// one at 7-8.
 fn journal(logged: bool) -> Journal {
     let mut journal = Journal::new(holding(&[("one", ""), ("two", "")]), false);
     journal.wrote(1, 2, vec![put("one", "a"), put("two", "a")], logged);
@@ -44,8 +45,9 @@ fn what_is_found_is_a_point_in_history() {
     assert!(may_be(&journal, 6, "ab", "ac"));
     assert!(may_be(&journal, 8, "ab", "ac") && may_be(&journal, 8, "abd", "ac"));
     let killed = Crash { at: 8, is_kept: true };
-    let after_kill =
-        |journal: &Journal, one| journal.check(killed, &holding(&[("one", one), ("two", "ac")])).is_ok();
+    let after_kill = |journal: &Journal, one| {
+        journal.check(killed, &holding(&[("one", one), ("two", "ac")])).is_ok()
+    };
     assert!(!after_kill(&journal, "ab") && after_kill(&journal, "abd"));
     journal.wrote(8, 8, vec![put("one", "e")], true);
     assert!(after_kill(&journal, "abd"), "it waited in memory");
@@ -71,7 +73,9 @@ fn with_atomic_flush_all_families_were_flushed_at_once() {
     let mut journal = journal(false);
     journal.flushes_together = true;
     assert!(
-        may_be(&journal, 8, "", "c") && may_be(&journal, 8, "a", "ac") && may_be(&journal, 8, "ab", "ac")
+        may_be(&journal, 8, "", "c")
+            && may_be(&journal, 8, "a", "ac")
+            && may_be(&journal, 8, "ab", "ac")
     );
     assert!(!may_be(&journal, 8, "a", "c"), "half of an unlogged batch");
     assert!(!may_be(&journal, 8, "", "ac"), "the other half");
@@ -89,8 +93,9 @@ fn families_come_and_go_when_that_is_acknowledged() {
     journal.created(3, 5, BTreeMap::from([("new".to_string(), Family::default())]));
     journal.wrote(6, 7, vec![put("new", "b")], true);
     journal.dropped(8, 10, "new");
-    let check =
-        |at, found: &[(&str, &str)]| journal.check(Crash { at, is_kept: false }, &holding(found)).is_ok();
+    let check = |at, found: &[(&str, &str)]| {
+        journal.check(Crash { at, is_kept: false }, &holding(found)).is_ok()
+    };
     assert!(check(4, &[("one", "")]) && check(4, &[("one", ""), ("new", "")]));
     assert!(!check(5, &[("one", "a")]) && check(5, &[("one", ""), ("new", "")]));
     assert!(check(7, &[("one", "a"), ("new", "b")]) && !check(7, &[("one", ""), ("new", "b")]));

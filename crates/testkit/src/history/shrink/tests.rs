@@ -2,12 +2,13 @@ use super::*;
 use crate::history::Operation;
 use crate::model::Edit;
 
-/// Fails if a range is deleted after a snapshot was taken, and a value of 10 bytes and more was put before.
+/// Fails if a range is deleted after a snapshot was taken, and a value of 10 bytes and more was put
+/// before.
 fn fails(case: &Case) -> Option<String> {
     let put = |operation: &Operation| match operation {
-        Operation::Write { edits, .. } => {
-            edits.iter().any(|(_, edit)| matches!(edit, Edit::Put { value, .. } if value.len() >= 10))
-        }
+        Operation::Write { edits, .. } => edits
+            .iter()
+            .any(|(_, edit)| matches!(edit, Edit::Put { value, .. } if value.len() >= 10)),
         _ => false,
     };
     let delete = |operation: &Operation| match operation {

@@ -22,7 +22,9 @@ fn words_of_bytes_read_back() {
 
 #[test]
 fn what_is_no_operation_is_refused() {
-    for wrong in ["", "wait", "write", "write safe first put k v", "crash kept", "check all", "flush"] {
+    for wrong in
+        ["", "wait", "write", "write safe first put k v", "crash kept", "check all", "flush"]
+    {
         assert!(wrong.parse::<Operation>().is_err(), "{wrong}");
     }
 }

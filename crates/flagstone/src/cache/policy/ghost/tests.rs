@@ -12,7 +12,10 @@ fn does_what_a_queue_does(mut ghosts: impl Ghosts) {
         let expected = queue.iter().any(|(queued, _)| *queued == Some(id));
         assert_eq!(ghosts.take(id), expected);
         // What is taken leaves a gap that nothing fills.
-        queue.iter_mut().filter(|(queued, _)| *queued == Some(id)).for_each(|(queued, _)| *queued = None);
+        queue
+            .iter_mut()
+            .filter(|(queued, _)| *queued == Some(id))
+            .for_each(|(queued, _)| *queued = None);
         let charge = random.u64(1..4);
         ghosts.push(id, charge);
         queue.push_back((Some(id), charge));

@@ -35,7 +35,8 @@ fn a_sketch_shrinks_and_what_it_knows_stays() {
     assert_eq!(sketch.words.len(), 1 << 17);
 }
 
-/// It went by what the cache had been used when it was large: all counters were halved with one use after another.
+/// It went by what the cache had been used when it was large: all counters were halved with one use
+/// after another.
 #[test]
 fn a_smaller_cache_is_forgotten_no_faster() {
     for (entries, is_folded) in [(8000, true), (20_000, false)] {

@@ -8,7 +8,11 @@ fn delays_begin_gently_and_grow_by_equal_factors() {
     let rate = |severity| fast.rate_in_debt(severity, 16 * MIB) as f64 / MIB as f64;
     let cases = [(0.0, 160.0), (0.5, 16.0), (1.0, 1.6), (7.0, 1.6)];
     for (severity, expected) in cases {
-        assert!((rate(severity) - expected).abs() < 0.01, "at {severity}: {} MiB/s", rate(severity));
+        assert!(
+            (rate(severity) - expected).abs() < 0.01,
+            "at {severity}: {} MiB/s",
+            rate(severity)
+        );
     }
     let unknown = Speeds::default();
     assert_eq!(unknown.rate_in_debt(0.0, 16 * MIB), 16 * MIB);
@@ -20,7 +24,10 @@ fn less_than_a_quarter_of_what_writers_achieve_is_hard() {
     let fast = Speeds { writing: 160 * MIB, flushing: 0 };
     assert_eq!([40 * MIB, 40 * MIB - 1].map(|rate| fast.is_hard(rate, 16 * MIB)), [false, true]);
     // They may achieve as much as where delays begin.
-    assert_eq!([4 * MIB, 4 * MIB - 1].map(|rate| Speeds::default().is_hard(rate, 16 * MIB)), [false, true]);
+    assert_eq!(
+        [4 * MIB, 4 * MIB - 1].map(|rate| Speeds::default().is_hard(rate, 16 * MIB)),
+        [false, true]
+    );
 }
 
 #[test]
@@ -31,7 +38,8 @@ fn a_memtable_fills_no_faster_than_others_are_flushed() {
     assert_eq!(Speeds::default().rate_while_flushing(64 * MIB, 64 * MIB), None);
 }
 
-/// Writers achieve `writing` bytes a second, and flushes of so many bytes took so many microseconds.
+/// Writers achieve `writing` bytes a second, and flushes of so many bytes took so many
+/// microseconds.
 fn meter(writing: u64, flushes: &[(u64, u64)]) -> Speedometer {
     let mut meter = Speedometer::default();
     meter.note_writes(0, 0, true);
@@ -45,32 +53,45 @@ fn meter(writing: u64, flushes: &[(u64, u64)]) -> Speedometer {
     meter
 }
 
-/// A program wrote a little, flushed it, and then began to load: until its first full memtable was flushed it was held to
-/// kilobytes a second, as the flushes of a few bytes had been as slow as the disk was to answer. So it was where it had
-/// written a little for long, and flushed nothing.
+/// A program wrote a little, flushed it, and then began to load: until its first full memtable was
+/// flushed it was held to kilobytes a second, as the flushes of a few bytes had been as slow as the
+/// disk was to answer. So it was where it had written a little for long, and flushed nothing.
 #[test]
 fn what_was_flushed_in_little_pieces_does_not_tell_how_long_a_memtable_takes() {
     let rate = |meter: Speedometer, bytes: u64| {
         meter.rate_while_flushing(bytes, bytes, 16 * MIB).expect("a rate") as f64 / MIB as f64
     };
     let little = vec![(1000, 50_000); 30];
-    assert!((rate(meter(80 * MIB, &little), 64 * MIB) - 44.0).abs() < 0.1, "half of what writers achieve");
+    assert!(
+        (rate(meter(80 * MIB, &little), 64 * MIB) - 44.0).abs() < 0.1,
+        "half of what writers achieve"
+    );
     assert!(rate(meter(80 * MIB, &little), 2000) < 0.1, "they tell of others as small");
     assert!((rate(meter(80 * MIB, &[]), 64 * MIB) - 44.0).abs() < 0.1, "none was timed");
-    assert!((rate(meter(10_000, &[]), 64 * MIB) - 8.8).abs() < 0.1, "they may be faster than lately");
+    assert!(
+        (rate(meter(10_000, &[]), 64 * MIB) - 8.8).abs() < 0.1,
+        "they may be faster than lately"
+    );
     let full = vec![(64 * MIB, 6_400_000); 5];
     assert!((rate(meter(80 * MIB, &full), 64 * MIB) - 11.0).abs() < 0.1, "a slow disk is believed");
     assert!((rate(meter(80 * MIB, &full), 192 * MIB) - 11.0).abs() < 0.1, "also for several");
-    assert_eq!(Speedometer::default().rate_while_flushing(MIB, MIB, 16 * MIB), None, "nobody knows anything");
+    assert_eq!(
+        Speedometer::default().rate_while_flushing(MIB, MIB, 16 * MIB),
+        None,
+        "nobody knows anything"
+    );
 }
 
-/// With two of four waiting, writers were held to half of what one flush achieved: the second thread had nothing to do.
+/// With two of four waiting, writers were held to half of what one flush achieved: the second
+/// thread had nothing to do.
 #[test]
 fn as_many_memtables_may_wait_as_are_left_before_writers_are_slower_than_flushes() {
     let speeds = Speeds { writing: 0, flushing: 100 * MIB };
     let rate = |waiting: usize, most: usize| {
         let left = memtables_left(waiting, most)?;
-        speeds.rate_while_flushing(left * 64 * MIB, waiting as u64 * 64 * MIB).map(|rate| rate / MIB)
+        speeds
+            .rate_while_flushing(left * 64 * MIB, waiting as u64 * 64 * MIB)
+            .map(|rate| rate / MIB)
     };
     let rates = |most: usize| (0..=most).map(|waiting| rate(waiting, most)).collect::<Vec<_>>();
     assert_eq!(rates(2), [None, Some(110), Some(55)]);
@@ -123,8 +144,8 @@ fn only_what_is_written_freely_tells_how_fast_writers_are() {
     assert_eq!(meter.speeds().writing, 100 * MIB, "they were held up");
 }
 
-/// Somebody flushed a few bytes thirty times, on a slow disk: a full memtable that came next then held writers to
-/// kilobytes a second for as long as its flush took.
+/// Somebody flushed a few bytes thirty times, on a slow disk: a full memtable that came next then
+/// held writers to kilobytes a second for as long as its flush took.
 #[test]
 fn flushes_of_a_few_bytes_do_not_pass_for_slow_ones() {
     let mut meter = Speedometer::default();

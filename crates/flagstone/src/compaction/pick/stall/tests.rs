@@ -18,8 +18,14 @@ fn the_limits_apply_in_their_order() {
     assert_eq!(stall(&settings, 2, 99, 999), WriteStall::Stop { cause: Memtables });
     assert_eq!(stall(&settings, 1, 36, 999), WriteStall::Stop { cause: Level0Files });
     assert_eq!(stall(&settings, 1, 20, 256), WriteStall::Stop { cause: PendingCompactionBytes });
-    assert_eq!(stall(&settings, 1, 24, 0), WriteStall::Delay { cause: Level0Files, severity: 0.25 });
-    assert_eq!(stall(&settings, 1, 24, 160), WriteStall::Delay { cause: Level0Files, severity: 0.5 });
+    assert_eq!(
+        stall(&settings, 1, 24, 0),
+        WriteStall::Delay { cause: Level0Files, severity: 0.25 }
+    );
+    assert_eq!(
+        stall(&settings, 1, 24, 160),
+        WriteStall::Delay { cause: Level0Files, severity: 0.5 }
+    );
     let bytes = WriteStall::Delay { cause: PendingCompactionBytes, severity: 0.0 };
     assert_eq!(stall(&settings, 1, 0, 64), bytes);
 }
@@ -28,7 +34,10 @@ fn the_limits_apply_in_their_order() {
 fn memtables_delay_only_where_there_are_many() {
     let settings = StallSettings { max_write_buffer_number: 4, ..StallSettings::default() };
     assert_eq!(stall(&settings, 2, 0, 0), WriteStall::Normal);
-    assert!(matches!(stall(&settings, 3, 0, 0), WriteStall::Delay { cause: StallCause::Memtables, .. }));
+    assert!(matches!(
+        stall(&settings, 3, 0, 0),
+        WriteStall::Delay { cause: StallCause::Memtables, .. }
+    ));
     let merging = StallSettings { min_write_buffer_number_to_merge: 3, ..settings };
     assert_eq!(stall(&merging, 3, 0, 0), WriteStall::Normal);
     let few = StallSettings { max_write_buffer_number: 3, ..settings };

@@ -6,7 +6,12 @@ fn cut(parts_max: usize, part_bytes_min: u64, tables: &[&str]) -> String {
         let (user_key, size) = anchor.split_once(':').unwrap();
         TableAnchor { user_key: user_key.as_bytes().to_vec(), size: size.parse().unwrap() }
     });
-    let cuts = subcompaction_boundaries(&Comparator::Bytewise, anchors.collect(), parts_max, part_bytes_min);
+    let cuts = subcompaction_boundaries(
+        &Comparator::Bytewise,
+        anchors.collect(),
+        parts_max,
+        part_bytes_min,
+    );
     let cuts: Vec<_> = cuts.iter().map(|cut| cut.escape_ascii().to_string()).collect();
     cuts.join(" ")
 }

@@ -1,7 +1,8 @@
-//! The policies as text: a tree in, the decision out (see `testdata/`); here are the commands, and what their decisions are
-//! shown as.
+//! The policies as text: a tree in, the decision out (see `testdata/`); here are the commands, and
+//! what their decisions are shown as.
 //!
-//! A case is a command with settings, a drawing (`scene`), `----`, what is expected, and an empty line.
+//! A case is a command with settings, a drawing (`scene`), `----`, what is expected, and an empty
+//! line.
 
 mod scene;
 
@@ -98,7 +99,8 @@ fn run(text: &str) {
     let mut differences = String::new();
     let mut cases = 0;
     for case in text.split("\n\n").map(str::trim).filter(|case| !case.is_empty()) {
-        let lines = case.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+        let lines =
+            case.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
         let Some((input, expected)) = lines.split_once("----\n") else {
             assert!(lines.is_empty(), "no ---- in:\n{case}");
             continue;
@@ -119,7 +121,8 @@ fn decide(input: &str) -> String {
     let scene = Scene::draw(Arguments::parse(words), drawing);
     match command {
         "pick" => scene.with_context(|context| {
-            pick(&scene.version, &scene.settings, context).map_or("nothing".to_owned(), |plan| show(&plan))
+            pick(&scene.version, &scene.settings, context)
+                .map_or("nothing".to_owned(), |plan| show(&plan))
         }),
         "drop" => scene.with_context(|context| {
             drop_deleted(&scene.version, context).map_or("nothing".to_owned(), |plan| show(&plan))
@@ -152,15 +155,17 @@ impl Scene {
         if let Some(level) = targets.lowest_unnecessary {
             write!(out, ", unnecessary down to {level}").unwrap();
         }
-        let sized =
-            (targets.base_level..self.version.levels.len()).filter(|&level| targets.bytes(level) < u64::MAX);
-        let mut sizes: Vec<_> = sized.map(|level| format!("L{level} {}", targets.bytes(level))).collect();
+        let sized = (targets.base_level..self.version.levels.len())
+            .filter(|&level| targets.bytes(level) < u64::MAX);
+        let mut sizes: Vec<_> =
+            sized.map(|level| format!("L{level} {}", targets.bytes(level))).collect();
         if sizes.is_empty() {
             sizes.push("none".to_owned());
         }
         write!(out, "\ntargets {}\nscores", sizes.join(", ")).unwrap();
         let sizes = self.with_context(|context| compensated_sizes(&self.version, context));
-        for score in scores(&self.version, &self.settings, &targets, &sizes).iter().filter(|s| s.score > 0.0)
+        for score in
+            scores(&self.version, &self.settings, &targets, &sizes).iter().filter(|s| s.score > 0.0)
         {
             write!(out, " L{} {:.3}", score.level, score.score).unwrap();
         }
@@ -183,16 +188,24 @@ impl Scene {
             path_id: self.arguments.get("path", 0),
             allow_trivial_move: self.arguments.text("move") != Some("no"),
         };
-        self.with_context(|context| show_range(plan_range(&self.version, &self.settings, context, &request)))
+        self.with_context(|context| {
+            show_range(plan_range(&self.version, &self.settings, context, &request))
+        })
     }
 
     fn chosen(&self) -> String {
-        let numbers =
-            self.arguments.text("tables").unwrap_or_default().split('/').filter(|text| !text.is_empty());
-        let chosen = numbers.map(|number| crate::base::FileNumber(number.parse().unwrap())).collect();
+        let numbers = self
+            .arguments
+            .text("tables")
+            .unwrap_or_default()
+            .split('/')
+            .filter(|text| !text.is_empty());
+        let chosen =
+            numbers.map(|number| crate::base::FileNumber(number.parse().unwrap())).collect();
         let output = (self.arguments.get("to", 1), self.arguments.get("path", 0));
-        let planned =
-            self.with_context(|context| plan_files(&self.version, &self.settings, context, &chosen, output));
+        let planned = self.with_context(|context| {
+            plan_files(&self.version, &self.settings, context, &chosen, output)
+        });
         match planned {
             Ok(plan) => show(&plan),
             Err(error) => format!("{:?}: {}", error.code(), error.message()),
@@ -201,11 +214,13 @@ impl Scene {
 
     fn refit(&self) -> String {
         let target = self.arguments.text("to").map(|level| level.parse().unwrap());
-        let planned = plan_refit(&self.version, &self.settings, self.arguments.get("level", 0), target);
+        let planned =
+            plan_refit(&self.version, &self.settings, self.arguments.get("level", 0), target);
         match planned {
             Ok(RangePlan::Ready { plan, .. }) => {
                 assert!(plan.trivial_move, "nothing is rewritten");
-                let numbers: Vec<_> = plan.files().map(|(_, file)| file.number().0.to_string()).collect();
+                let numbers: Vec<_> =
+                    plan.files().map(|(_, file)| file.number().0.to_string()).collect();
                 let (from, to) = (plan.start_level(), plan.output_level);
                 format!("{}: L{from} [{}] -> L{to}, trivial move", plan.reason, numbers.join(" "))
             }
@@ -215,8 +230,12 @@ impl Scene {
     }
 
     fn within(&self) -> String {
-        let ends =
-            self.arguments.text("ranges").unwrap().split('/').map(|range| range.split_once('-').unwrap());
+        let ends = self
+            .arguments
+            .text("ranges")
+            .unwrap()
+            .split('/')
+            .map(|range| range.split_once('-').unwrap());
         let ranges: Vec<KeyRange<'_>> = ends
             .map(|(begin, end)| {
                 let bound = |text: &str| !text.is_empty();
@@ -224,7 +243,8 @@ impl Scene {
             })
             .collect();
         let include_end = self.arguments.text("end") == Some("included");
-        files_within(&self.version, &ranges, include_end).map_or("nothing".to_owned(), |plan| show(&plan))
+        files_within(&self.version, &ranges, include_end)
+            .map_or("nothing".to_owned(), |plan| show(&plan))
     }
 
     /// In parts of a mebibyte, since small databases are not held to their limit.
@@ -240,9 +260,15 @@ impl Scene {
                 collecting: context.collecting,
                 is_kept_by_readers: self.arguments.get("readers", false),
             };
-            let waste = BlobWaste::of(&self.version, self.settings.max_space_amplification, &moment);
+            let waste =
+                BlobWaste::of(&self.version, self.settings.max_space_amplification, &moment);
             let (left, brakes_at) = waste.left();
-            format!("{} MiB, {} left, delays from {} on", waste.bytes >> 20, left >> 20, brakes_at >> 20)
+            format!(
+                "{} MiB, {} left, delays from {} on",
+                waste.bytes >> 20,
+                left >> 20,
+                brakes_at >> 20
+            )
         })
     }
 
@@ -271,7 +297,8 @@ impl Scene {
             Some(how) => {
                 let output = (arguments.get("path", 0), how == "rewrite");
                 let begin = arguments.text("from").map(str::as_bytes);
-                let plan = plan_full(&self.version, &self.settings, &universal, context, output, begin);
+                let plan =
+                    plan_full(&self.version, &self.settings, &universal, context, output, begin);
                 match plan {
                     RangePlan::Ready { plan, .. } => self.show_with_merging(context, &plan),
                     plan => show_range(plan),
@@ -284,7 +311,8 @@ impl Scene {
     fn show_with_merging(&self, context: &PickContext<'_>, plan: &CompactionPlan) -> String {
         let Some(merging) = context.merging else { return show(plan) };
         let next = crate::base::FileNumber(1000);
-        let then = match plan.merging_after(Some(merging.clone()), &self.without_inputs(plan), next) {
+        let then = match plan.merging_after(Some(merging.clone()), &self.without_inputs(plan), next)
+        {
             Some(after) if after == *merging => {
                 format!(", still to be merged from {}", after.begin.escape_ascii())
             }
@@ -297,7 +325,8 @@ impl Scene {
     /// What each style wants for these tables.
     fn scratch(&self) -> String {
         let (version, settings) = (&self.version, &self.settings);
-        let fifo = FifoCompactionOptions { allow_compaction: true, ..FifoCompactionOptions::default() };
+        let fifo =
+            FifoCompactionOptions { allow_compaction: true, ..FifoCompactionOptions::default() };
         format!(
             "leveled {}, universal {}, fifo {} or {}",
             leveled_scratch(version, settings),
@@ -323,19 +352,27 @@ impl Scene {
             file_temperature_age_thresholds: FileTemperatureAges::of(&thresholds),
         };
         self.with_context(|context| {
-            pick_fifo(&self.version, &self.settings, &fifo, self.arguments.get("buffer", 100), context)
-                .map_or("nothing".to_owned(), |plan| show(&plan))
+            pick_fifo(
+                &self.version,
+                &self.settings,
+                &fifo,
+                self.arguments.get("buffer", 100),
+                context,
+            )
+            .map_or("nothing".to_owned(), |plan| show(&plan))
         })
     }
 
     /// Of all levels, or of runs of the sizes that are asked for.
     fn paths(&self) -> String {
-        let of_run =
-            |size: &u64| path_of_run(&self.settings.path_sizes, self.arguments.get("ratio", 1), *size);
+        let of_run = |size: &u64| {
+            path_of_run(&self.settings.path_sizes, self.arguments.get("ratio", 1), *size)
+        };
         let answers: Vec<_> = match self.arguments.text("runs") {
-            Some(runs) => {
-                runs.split('/').map(|run| format!("{run} in {}", of_run(&run.parse().unwrap()))).collect()
-            }
+            Some(runs) => runs
+                .split('/')
+                .map(|run| format!("{run} in {}", of_run(&run.parse().unwrap())))
+                .collect(),
             None => (0..self.version.levels.len())
                 .map(|level| format!("L{level} in {}", path_of_level(&self.settings, level)))
                 .collect(),
@@ -375,7 +412,8 @@ impl Scene {
         let keys = self.arguments.text("begin").zip(self.arguments.text("end"));
         if let Some((begin, end)) = keys {
             let level = self.arguments.get("level", 1);
-            let absent = range_surely_absent(&self.version, level, begin.as_bytes(), end.as_bytes());
+            let absent =
+                range_surely_absent(&self.version, level, begin.as_bytes(), end.as_bytes());
             answers.push(format!("{begin}-{end} {}", if absent { "absent" } else { "maybe" }));
         }
         answers.join(", ")
@@ -394,8 +432,11 @@ fn show(plan: &CompactionPlan) -> String {
     let numbers = |files: &[Arc<TableFile>]| {
         files.iter().map(|file| file.number().0.to_string()).collect::<Vec<_>>().join(" ")
     };
-    let inputs: Vec<_> =
-        plan.inputs.iter().map(|input| format!("L{} [{}]", input.level, numbers(&input.files))).collect();
+    let inputs: Vec<_> = plan
+        .inputs
+        .iter()
+        .map(|input| format!("L{} [{}]", input.level, numbers(&input.files)))
+        .collect();
     if plan.drops_inputs {
         return format!("{}: {} dropped", plan.reason, inputs.join(" + "));
     }

@@ -24,12 +24,13 @@ use std::sync::atomic::Ordering;
 
 use crate::base::compression::CompressionType;
 use crate::base::{
-    ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
-    RangeTombstone, Temperature, ValueType,
+    ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator,
+    MAX_SEQUENCE_NUMBER, RangeTombstone, Temperature, ValueType,
 };
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
-    CompactionPlan, CompactionReason, DeletedRanges, LeveledSettings, Merging, PickContext, RunningCompaction,
+    CompactionPlan, CompactionReason, DeletedRanges, LeveledSettings, Merging, PickContext,
+    RunningCompaction,
 };
 use crate::manifest::{
     BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, EntryStats, FileMetadata,
@@ -54,7 +55,8 @@ impl Arguments {
     }
 
     pub(super) fn get<T: FromStr>(&self, name: &str, otherwise: T) -> T {
-        self.text(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+        self.text(name)
+            .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
     }
 }
 
@@ -97,8 +99,10 @@ impl Scene {
                 "blob" => blob_file(words, &mut edit, &mut punched),
                 "cursor" => {
                     let level = words.next().unwrap().parse().unwrap();
-                    cursors
-                        .push(CompactCursor { level, key: key(words.next().unwrap(), MAX_SEQUENCE_NUMBER) });
+                    cursors.push(CompactCursor {
+                        level,
+                        key: key(words.next().unwrap(), MAX_SEQUENCE_NUMBER),
+                    });
                 }
                 "deleted" => {
                     let number = FileNumber(words.next().unwrap().parse().unwrap());
@@ -112,7 +116,8 @@ impl Scene {
                     let level: usize = level.strip_prefix('L').unwrap().parse().unwrap();
                     for word in words {
                         epoch -= 1;
-                        // Level 0 is given newest first: older tables have smaller sequence numbers.
+                        // Level 0 is given newest first: older tables have smaller sequence
+                        // numbers.
                         let seqnos = if level == 0 { (epoch * 10, epoch * 10 + 9) } else { (1, 9) };
                         let file = table(word, seqnos, &mut marks, &mut stats);
                         let file = FileMetadata { epoch_number: epoch, ..file };
@@ -182,9 +187,11 @@ fn merging(arguments: &Arguments) -> Option<Merging> {
 }
 
 fn settings(arguments: &Arguments) -> LeveledSettings {
-    let compressions = |text: &str| text.split('/').map(|name| compression_named(name).unwrap()).collect();
+    let compressions =
+        |text: &str| text.split('/').map(|name| compression_named(name).unwrap()).collect();
     let numbers = |name| {
-        let split = |text: &str| text.split('/').map(|number| number.parse::<u64>().unwrap()).collect();
+        let split =
+            |text: &str| text.split('/').map(|number| number.parse::<u64>().unwrap()).collect();
         arguments.text(name).map_or(Vec::new(), split)
     };
     LeveledSettings {
@@ -235,7 +242,10 @@ pub(super) fn key(text: &str, sequence: u64) -> InternalKeyBuf {
     InternalKeyBuf::new(user_key.as_bytes(), sequence, ValueType::Value)
 }
 
-fn deleted_ranges(version: &Version, all: &[(FileNumber, Vec<RangeTombstone>)]) -> Vec<DeletedRanges> {
+fn deleted_ranges(
+    version: &Version,
+    all: &[(FileNumber, Vec<RangeTombstone>)],
+) -> Vec<DeletedRanges> {
     let of = |(number, tombstones): &(FileNumber, Vec<RangeTombstone>)| {
         let (level, file) = version.files().find(|(_, file)| file.number() == *number).unwrap();
         let limits = (&file.meta.smallest, &file.meta.largest);
@@ -250,7 +260,8 @@ fn tombstone(word: &str) -> RangeTombstone {
     RangeTombstone { start: start.into(), end: end.into(), sequence: sequence.parse().unwrap() }
 }
 
-/// Adds a blob file: its number, garbage and total bytes, how many records, and bytes that holes have given back.
+/// Adds a blob file: its number, garbage and total bytes, how many records, and bytes that holes
+/// have given back.
 fn blob_file<'a>(
     mut words: impl Iterator<Item = &'a str>,
     edit: &mut VersionEdit,
@@ -320,17 +331,21 @@ fn table(
             None if attribute == "marked" => meta.marked_for_compaction = true,
             None if attribute == "end" => {
                 let end = meta.largest.user_key().to_vec();
-                meta.largest = InternalKeyBuf::new(&end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+                meta.largest =
+                    InternalKeyBuf::new(&end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
             }
             Some(("seq", range)) => {
                 let (low, high) = range.split_once('-').unwrap();
-                (meta.smallest_seqno, meta.largest_seqno) = (low.parse().unwrap(), high.parse().unwrap());
+                (meta.smallest_seqno, meta.largest_seqno) =
+                    (low.parse().unwrap(), high.parse().unwrap());
             }
             Some(("is", name)) => meta.temperature = temperature(name),
             Some(("path", id)) => meta.path_id = id.parse().unwrap(),
             Some(("made", seconds)) => meta.file_creation_time = seconds.parse().unwrap(),
             Some(("born", seconds)) => meta.oldest_ancestor_time = seconds.parse().unwrap(),
-            Some(("blob", number)) => meta.oldest_blob_file = Some(FileNumber(number.parse().unwrap())),
+            Some(("blob", number)) => {
+                meta.oldest_blob_file = Some(FileNumber(number.parse().unwrap()))
+            }
             Some(("other", count)) => others = count.parse().unwrap(),
             Some(("refs", files)) => {
                 let file = |file: &str| {
@@ -340,12 +355,17 @@ fn table(
                 references = files.split('/').map(file).collect();
                 meta.oldest_blob_file = Some(references[0].0);
             }
-            Some(("covers", bytes)) => meta.compensated_range_deletion_size = bytes.parse().unwrap(),
+            Some(("covers", bytes)) => {
+                meta.compensated_range_deletion_size = bytes.parse().unwrap()
+            }
             Some(("del", counts)) => {
                 let mut counts = counts.split('/').map(|count| count.parse().unwrap());
                 let mut next = || counts.next().unwrap();
                 let (deletions, entries, value_bytes) = (next(), next(), next());
-                stats.insert(number, EntryStats { entries, deletions, value_bytes, range_deletions: 0 });
+                stats.insert(
+                    number,
+                    EntryStats { entries, deletions, value_bytes, range_deletions: 0 },
+                );
             }
             _ => panic!("unknown attribute {attribute}"),
         }
@@ -355,7 +375,11 @@ fn table(
 }
 
 pub(super) fn temperature(name: &str) -> Temperature {
-    Temperature::NAMES.iter().map(|(_, value)| *value).find(|value| value.to_string() == name).unwrap()
+    Temperature::NAMES
+        .iter()
+        .map(|(_, value)| *value)
+        .find(|value| value.to_string() == name)
+        .unwrap()
 }
 
 fn compression_named(name: &str) -> Option<CompressionType> {

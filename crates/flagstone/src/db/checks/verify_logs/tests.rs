@@ -1,7 +1,8 @@
 use super::*;
 use crate::env::Env;
 
-/// Each was looked for among all that the other look had found: of a WAL of some megabytes of bad records for hours.
+/// Each was looked for among all that the other look had found: of a WAL of some megabytes of bad
+/// records for hours.
 #[test]
 fn two_looks_that_find_many_faults_are_soon_compared() {
     const COUNT: u64 = 50_000;

@@ -168,7 +168,8 @@ fn memtables_are_counted_where_they_have_a_limit() {
     assert_eq!(facts(""), (false, 0));
 }
 
-/// Only how many writes were made was counted, and few large values take as much as many small ones.
+/// Only how many writes were made was counted, and few large values take as much as many small
+/// ones.
 #[test]
 fn what_a_snapshot_keeps_is_known_by_its_size() {
     let mut options = Options::default();
@@ -179,7 +180,11 @@ fn what_a_snapshot_keeps_is_known_by_its_size() {
     (0..50).for_each(|key| db.put(format!("key{key}"), [b'v'; 10_000]).unwrap());
     let facts = db.facts().unwrap().database;
     assert_eq!(facts.snapshot_writes, 50);
-    assert!((500_000..520_000).contains(&facts.snapshot_write_bytes), "{}", facts.snapshot_write_bytes);
+    assert!(
+        (500_000..520_000).contains(&facts.snapshot_write_bytes),
+        "{}",
+        facts.snapshot_write_bytes
+    );
     drop(snapshot);
     assert_eq!(db.facts().unwrap().database.snapshot_write_bytes, 0);
 }

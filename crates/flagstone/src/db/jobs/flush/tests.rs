@@ -8,8 +8,9 @@ use crate::db::family::Immutable;
 use crate::env::Env;
 use crate::options::Options;
 
-/// A flush that failed gave its memtables back, in front of those of another; whoever took them up took the request for those
-/// behind along, and left these. Who had asked for that flush, and waited for it, waited on.
+/// A flush that failed gave its memtables back, in front of those of another; whoever took them up
+/// took the request for those behind along, and left these. Who had asked for that flush, and
+/// waited for it, waited on.
 #[test]
 fn a_flush_that_was_asked_for_stays_so_until_all_are_taken() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -39,8 +40,9 @@ fn a_flush_that_was_asked_for_stays_so_until_all_are_taken() {
     state.running.flushes = 0;
 }
 
-/// A flush waited for that of what is older also after this had failed and nobody was at it any more: where another thread
-/// had resumed writes meanwhile, and this one was the only one that would have tried again, both waited on.
+/// A flush waited for that of what is older also after this had failed and nobody was at it any
+/// more: where another thread had resumed writes meanwhile, and this one was the only one that
+/// would have tried again, both waited on.
 #[test]
 fn what_waits_for_an_older_flush_that_failed_goes_with_it() {
     let mut options = Options { env: Env::memory(), ..Options::default() };

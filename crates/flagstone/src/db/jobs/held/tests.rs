@@ -10,7 +10,8 @@ fn put(db: &Db, family: &ColumnFamily, low_pri: bool) -> Result<()> {
     db.write_with(&WriteOptions { no_slowdown: true, low_pri, ..WriteOptions::default() }, batch)
 }
 
-/// Writers of all families waited for what did not come: for ever, if the one who held the compactions was among them.
+/// Writers of all families waited for what did not come: for ever, if the one who held the
+/// compactions was among them.
 #[test]
 fn nobody_waits_for_compactions_that_are_held() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -20,7 +21,8 @@ fn nobody_waits_for_compactions_that_are_held() {
     let db = Db::open("/db", &options).unwrap();
     let family = db.default_column_family();
     let other = db.create_column_family("other", &options.cf).unwrap();
-    let outcomes = || [false, true].map(|low_pri| put(&db, &other, low_pri).map_err(|error| error.code()));
+    let outcomes =
+        || [false, true].map(|low_pri| put(&db, &other, low_pri).map_err(|error| error.code()));
     // None begins that is not held either.
     db.inner().tree.lock().paused.compactions = 1;
     for _ in 0..3 {

@@ -4,8 +4,8 @@ use crate::base::sync::{Ordering, yield_now};
 use crate::env::Env;
 use crate::options::{CompactionControl, Options};
 
-/// Went wrong: a compaction that was canceled while it waited for its turn kept automatic compactions of the family from
-/// beginning until the database was opened again.
+/// Went wrong: a compaction that was canceled while it waited for its turn kept automatic
+/// compactions of the family from beginning until the database was opened again.
 #[test]
 fn a_compaction_canceled_while_it_waits_holds_nothing() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -21,7 +21,8 @@ fn a_compaction_canceled_while_it_waits_holds_nothing() {
     let version = family.0.current.load().version.clone();
     version.files().for_each(|(_, file)| file.being_compacted.store(true, Ordering::Release));
     let control = CompactionControl::new();
-    let canceled = CompactRangeOptions { control: Some(control.clone()), ..CompactRangeOptions::default() };
+    let canceled =
+        CompactRangeOptions { control: Some(control.clone()), ..CompactRangeOptions::default() };
     std::thread::scope(|scope| {
         let compaction = scope.spawn(|| db.compact_range(family, None, None, &canceled));
         while waiting() == 0 {

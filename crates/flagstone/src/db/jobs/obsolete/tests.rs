@@ -4,8 +4,9 @@ use crate::db::{Db, DbInner};
 use crate::env::Env;
 use crate::options::Options;
 
-/// A thread looked for files to remove, and found that a checkpoint kept them. Another, which came at that moment, took it
-/// for busy, and left a compaction for which writers waited to the next look, two seconds later: nobody told it.
+/// A thread looked for files to remove, and found that a checkpoint kept them. Another, which came
+/// at that moment, took it for busy, and left a compaction for which writers waited to the next
+/// look, two seconds later: nobody told it.
 #[test]
 fn who_may_not_remove_files_keeps_no_compaction_waiting() {
     let db = open();
@@ -19,7 +20,8 @@ fn who_may_not_remove_files_keeps_no_compaction_waiting() {
     drop(held);
 }
 
-/// While a thread removed the tables of a family that was dropped, none compacted, and writers were stopped for that long.
+/// While a thread removed the tables of a family that was dropped, none compacted, and writers were
+/// stopped for that long.
 #[test]
 fn the_removal_of_a_dropped_family_does_not_keep_compactions_waiting() {
     let db = open();
@@ -35,8 +37,8 @@ fn the_removal_of_a_dropped_family_does_not_keep_compactions_waiting() {
     drop(held);
 }
 
-/// Where no file could be removed nobody was told that this was over: a compaction for which writers waited began two seconds
-/// later.
+/// Where no file could be removed nobody was told that this was over: a compaction for which
+/// writers waited began two seconds later.
 #[test]
 fn who_waits_for_removals_is_told_also_when_they_have_failed() {
     let db = open();

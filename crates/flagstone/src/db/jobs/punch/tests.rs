@@ -29,7 +29,8 @@ fn blob_of(survey: &Survey) -> &BlobFile {
     &survey.current.version.blob_files.values().next().unwrap().file
 }
 
-/// Memory was taken for a map of as many blocks as the MANIFEST says that the file has, and it may say anything.
+/// Memory was taken for a map of as many blocks as the MANIFEST says that the file has, and it may
+/// say anything.
 #[test]
 fn what_is_not_there_is_not_mapped() {
     let (db, survey) = with_survey();
@@ -40,7 +41,8 @@ fn what_is_not_there_is_not_mapped() {
     assert!(blob.holes.are_refused());
 }
 
-/// All tables that refer to it were read from end to end, once a minute for as long as the checkpoint was there.
+/// All tables that refer to it were read from end to end, once a minute for as long as the
+/// checkpoint was there.
 #[test]
 fn no_tables_are_read_for_a_file_that_a_checkpoint_shares() {
     let (db, survey) = with_survey();

@@ -168,10 +168,12 @@ impl World {
 
     fn check(&self) {
         for (snapshot, contents) in &self.snapshots {
-            let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+            let options =
+                ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
             assert_eq!(seen(&self.db, &options), *contents);
             let found = (0..300).filter_map(|n| {
-                let value = self.db.get_with(&options, self.db.default_column_family(), key(n)).unwrap();
+                let value =
+                    self.db.get_with(&options, self.db.default_column_family(), key(n)).unwrap();
                 value.map(|value| (key(n), value.to_vec()))
             });
             assert_eq!(found.collect::<Contents>(), *contents);
@@ -189,12 +191,16 @@ impl World {
     }
 }
 
-/// A flush of more range deletions than one table can hold was refused, each time anew, and so was what a compaction brought
-/// together.
+/// A flush of more range deletions than one table can hold was refused, each time anew, and so was
+/// what a compaction brought together.
 #[test]
 fn range_deletions_that_are_too_many_for_a_table_go_into_several() {
     let mut world = World::new("level_compaction_dynamic_level_bytes=false");
-    let down = CompactRangeOptions { change_level: true, target_level: 6, ..CompactRangeOptions::default() };
+    let down = CompactRangeOptions {
+        change_level: true,
+        target_level: 6,
+        ..CompactRangeOptions::default()
+    };
     world.db.compact_range(world.db.default_column_family(), None, None, &down).unwrap();
     world.live(0..300);
     world.take_snapshot();
@@ -209,7 +215,8 @@ fn range_deletions_that_are_too_many_for_a_table_go_into_several() {
     world.close();
 }
 
-/// Those that a merge within level 0 brought together were refused. Where nobody had asked for it the database was poisoned.
+/// Those that a merge within level 0 brought together were refused. Where nobody had asked for it
+/// the database was poisoned.
 #[test]
 fn a_merge_within_level_0_makes_several_tables_of_them() {
     let mut world = World::new("compaction_style=kCompactionStyleUniversal;num_levels=1");
@@ -258,8 +265,9 @@ fn tables_full_of_them_are_not_merged_within_level_0_while_a_snapshot_needs_all(
     }
 }
 
-/// The oldest snapshot that was noted for such tables was what there was when it was known, and not the one for which the
-/// deletions stay: with none left they were kept apart until the database was opened again.
+/// The oldest snapshot that was noted for such tables was what there was when it was known, and not
+/// the one for which the deletions stay: with none left they were kept apart until the database was
+/// opened again.
 #[test]
 fn they_are_merged_also_if_the_snapshot_goes_while_it_is_found_that_they_cannot_be() {
     let style = "compaction_style=kCompactionStyleUniversal;num_levels=1";
@@ -328,8 +336,8 @@ fn writers_wait_for_compactions_again_when_such_tables_were_merged() {
     world.close();
 }
 
-/// Of one and the same start, which no cut between keys tells apart, they were refused below level 0, and the database was
-/// poisoned, at each opening anew.
+/// Of one and the same start, which no cut between keys tells apart, they were refused below level
+/// 0, and the database was poisoned, at each opening anew.
 #[test]
 fn too_many_that_begin_with_one_key_hold_up_their_table_alone() {
     let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
@@ -347,7 +355,8 @@ fn too_many_that_begin_with_one_key_hold_up_their_table_alone() {
         assert!(file.error.message().contains("begin with the key 'key000'"), "{}", file.error);
     }
     let findings = world.db.doctor().unwrap();
-    let said = findings.iter().find(|found| found.what.contains("begin with the key 'key000'")).unwrap();
+    let said =
+        findings.iter().find(|found| found.what.contains("begin with the key 'key000'")).unwrap();
     assert_eq!(said.severity, Severity::Slow, "the table is sound: {said}");
     assert!(said.advice().contains("snapshots") && !said.advice().contains("restore"), "{said}");
     world.put(0, "is not refused, and does not wait");
@@ -392,8 +401,8 @@ fn what_snapshots_kept_aside_is_compacted_by_itself_when_they_are_gone() {
     world.close();
 }
 
-/// Another thread took the table back before the one whose compaction had failed asked whether it is set aside: that passed
-/// for an error, and the database was poisoned.
+/// Another thread took the table back before the one whose compaction had failed asked whether it
+/// is set aside: that passed for an error, and the database was poisoned.
 #[test]
 fn a_compaction_whose_table_is_taken_back_at_once_is_given_up_all_the_same() {
     let mut world = World::new("level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=8");
@@ -422,11 +431,13 @@ impl Spawn for Alone {
     }
 }
 
-/// It was compacted two seconds later, when nobody waited any longer, by a thread that looked again.
+/// It was compacted two seconds later, when nobody waited any longer, by a thread that looked
+/// again.
 #[test]
 fn who_waits_for_compactions_waits_for_what_snapshots_kept_aside() {
     let env = Env { spawner: Arc::new(Alone), ..Env::memory() };
-    // Leveled compaction would rewrite what only the snapshots held at the bottom, and meet the table on its way.
+    // Leveled compaction would rewrite what only the snapshots held at the bottom, and meet the
+    // table on its way.
     let style = "compaction_style=kCompactionStyleUniversal";
     let mut world = World::with(env, &format!("{style};level0_file_num_compaction_trigger=4"));
     world.delete_from_one_start();
@@ -450,7 +461,9 @@ fn what_else_is_wrong_with_a_table_that_is_taken_back_stays_known() {
     let family = world.db.default_column_family().clone();
     for (_, file) in family.0.current.load().version.files() {
         let path = inner.tables.open(&family.0, file).unwrap().path().to_path_buf();
-        inner.tree.note_damage(&family.0, &Error::not_supported("a compression of elsewhere").at(path));
+        inner
+            .tree
+            .note_damage(&family.0, &Error::not_supported("a compression of elsewhere").at(path));
     }
     let known = world.db.damaged_files().len();
     let job = world.begin_compaction();
@@ -469,7 +482,11 @@ fn a_compaction_that_runs_again_in_one_part_is_cut_for_them() {
         "level_compaction_dynamic_level_bytes=false;target_file_size_base=1000;compression=kNoCompression;\
          block_based_table_factory={block_size=256}",
     );
-    let down = CompactRangeOptions { change_level: true, target_level: 5, ..CompactRangeOptions::default() };
+    let down = CompactRangeOptions {
+        change_level: true,
+        target_level: 5,
+        ..CompactRangeOptions::default()
+    };
     let family = world.db.default_column_family().clone();
     world.db.compact_range(&family, None, None, &down).unwrap();
     world.live(0..300);

@@ -14,11 +14,14 @@ use crate::db::jobs::compact::CompactionJob;
 use crate::db::tree::Tree;
 use crate::db::{ColumnFamily, Db};
 use crate::env::{Env, FileSystem, FileSystemAround, Join, Spawn};
-use crate::options::{CompactFilesOptions, CompactRangeOptions, CompactionControl, DataPathList, Options};
+use crate::options::{
+    CompactFilesOptions, CompactRangeOptions, CompactionControl, DataPathList, Options,
+};
 
 fn options(changes: &str) -> Options {
     let mut options = Options { env: Env::memory(), ..Options::default() };
-    let small = "create_if_missing=true;compression=kNoCompression;level0_file_num_compaction_trigger=2";
+    let small =
+        "create_if_missing=true;compression=kNoCompression;level0_file_num_compaction_trigger=2";
     options.set_all(&format!("{small};{changes}")).unwrap();
     options
 }
@@ -54,7 +57,8 @@ fn in_pieces() -> Db {
     let db = Db::open("/db", &options(changes)).unwrap();
     db.inner().tree.lock().paused.compactions = 1;
     write(&db, 1);
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .unwrap();
     write(&db, 20);
     write(&db, 20);
     db
@@ -76,16 +80,18 @@ fn fill(db: &Db, family: &ColumnFamily) {
 fn with_others() -> (Db, ColumnFamily, ColumnFamily) {
     let db = Db::open("/db", &options("")).unwrap();
     db.inner().tree.lock().paused.compactions = 1;
-    let dropping =
-        options("compaction_style=kCompactionStyleFIFO;compaction_options_fifo={max_table_files_size=1;}");
+    let dropping = options(
+        "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={max_table_files_size=1;}",
+    );
     let dropping = db.create_column_family("dropping", &dropping.cf).unwrap();
     let other = db.create_column_family("other", &options("").cf).unwrap();
     fill(&db, db.default_column_family());
     (db, other, dropping)
 }
 
-/// Two compactions took the last space from each other, and both failed, again and again. Then all waited for one that had
-/// begun before there was too little, perhaps for hours, also those that want no space.
+/// Two compactions took the last space from each other, and both failed, again and again. Then all
+/// waited for one that had begun before there was too little, perhaps for hours, also those that
+/// want no space.
 #[test]
 fn on_a_full_disk_one_compaction_finds_out_whether_there_is_space() {
     let (db, other, dropping) = with_others();
@@ -99,7 +105,10 @@ fn on_a_full_disk_one_compaction_finds_out_whether_there_is_space() {
     assert!(take(inner).is_none(), "one at a time");
     fill(&db, &dropping);
     assert_eq!(run_next(inner), Some(CompactionReason::FifoSize), "it wants no space");
-    assert!(inner.context.poison.check_starved().is_err(), "who writes nothing knows nothing of space");
+    assert!(
+        inner.context.poison.check_starved().is_err(),
+        "who writes nothing knows nothing of space"
+    );
     assert!(take(inner).is_none(), "still one at a time");
     assert!(inner.context.poison.check_starved().is_err(), "one waits for space");
     inner.jobs.run_compaction(&first).unwrap();
@@ -142,11 +151,13 @@ impl FileSystemAround for Telling {
     }
 }
 
-/// One that finds out whether there is room may take hours, and all others waited for it where there was plenty.
+/// One that finds out whether there is room may take hours, and all others waited for it where
+/// there was plenty.
 #[test]
 fn nobody_waits_for_one_that_finds_out_where_there_is_room_for_both() {
     let (mut options, free) = (options(""), Arc::new(AtomicU64::new(0)));
-    options.env = options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
+    options.env =
+        options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
     let db = Db::open("/db", &options).unwrap();
     let inner = db.inner();
     inner.tree.lock().paused.compactions = 1;
@@ -224,7 +235,8 @@ fn how_much_is_free_is_asked_without_the_lock() {
     inner.jobs.run_compaction(&first).unwrap();
 }
 
-/// Of several directories that of the tables alone was asked, and values in blob files go to the first.
+/// Of several directories that of the tables alone was asked, and values in blob files go to the
+/// first.
 #[test]
 fn there_is_room_where_tables_and_where_blob_files_go() {
     struct Full(Arc<dyn FileSystem>, &'static str);
@@ -263,15 +275,18 @@ fn there_is_room_where_tables_and_where_blob_files_go() {
     }
 }
 
-/// One that was let in beside it took its place, and failed: then others began without a look at the room.
+/// One that was let in beside it took its place, and failed: then others began without a look at
+/// the room.
 #[test]
 fn who_finds_out_whether_there_is_room_does_so_until_it_has_ended() {
     let (mut options, free) = (options(""), Arc::new(AtomicU64::new(0)));
-    options.env = options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
+    options.env =
+        options.env.clone().with_fs(Arc::new(Telling(options.env.fs.clone(), free.clone())));
     let db = Db::open("/db", &options).unwrap();
     let inner = db.inner();
     inner.tree.lock().paused.compactions = 1;
-    let families = ["second", "third"].map(|name| db.create_column_family(name, &options.cf).unwrap());
+    let families =
+        ["second", "third"].map(|name| db.create_column_family(name, &options.cf).unwrap());
     fill(&db, db.default_column_family());
     inner.context.poison.record_starved(Some(&full_disk()));
     let first = take(inner).unwrap();
@@ -309,7 +324,8 @@ fn another_finds_out_when_one_has_failed() {
     assert_eq!(run_next(inner), Some(CompactionReason::Level0Files));
 }
 
-/// That one had found no room was taken back by a look that passed over the families that somebody held.
+/// That one had found no room was taken back by a look that passed over the families that somebody
+/// held.
 #[test]
 fn who_passes_over_families_knows_nothing_of_space() {
     let (db, ..) = with_others();
@@ -329,7 +345,8 @@ fn who_passes_over_families_knows_nothing_of_space() {
     inner.context.poison.check_starved().unwrap();
 }
 
-/// Whoever waited for compactions was told of a full disk for as long as somebody held those of one family.
+/// Whoever waited for compactions was told of a full disk for as long as somebody held those of one
+/// family.
 #[test]
 fn a_family_that_is_held_wants_no_space() {
     let (db, ..) = with_others();
@@ -372,7 +389,8 @@ fn who_may_not_look_knows_nothing_of_space() {
     inner.context.poison.check_starved().expect("nobody wants space");
 }
 
-/// A piece of a merging that nobody had asked for and one of `compact_range` took the room that is promised once.
+/// A piece of a merging that nobody had asked for and one of `compact_range` took the room that is
+/// promised once.
 #[test]
 fn who_asks_for_a_merging_waits_until_the_inputs_of_another_are_removed() {
     let db = in_pieces();
@@ -384,7 +402,8 @@ fn who_asks_for_a_merging_waits_until_the_inputs_of_another_are_removed() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let family = db.default_column_family();
-            tell.send(db.compact_range(family, None, None, &CompactRangeOptions::default())).unwrap();
+            tell.send(db.compact_range(family, None, None, &CompactRangeOptions::default()))
+                .unwrap();
         });
         while inner.tree.lock().families[&ColumnFamilyId::DEFAULT].compacting.manual == 0 {
             assert_eq!(ended.try_recv().map(drop), Err(TryRecvError::Empty), "it did not wait");
@@ -398,7 +417,8 @@ fn who_asks_for_a_merging_waits_until_the_inputs_of_another_are_removed() {
     assert_eq!(inner.tree.lock().families[&ColumnFamilyId::DEFAULT].compacting.in_turn, 0);
 }
 
-/// It took no turn: one of chosen tables and a piece of a merging, or two of them, took the room that is promised once.
+/// It took no turn: one of chosen tables and a piece of a merging, or two of them, took the room
+/// that is promised once.
 #[test]
 fn a_compaction_of_chosen_tables_takes_its_turn() {
     let db = in_pieces();
@@ -422,7 +442,8 @@ fn a_compaction_of_chosen_tables_takes_its_turn() {
     let chosen = tables(|level| level > 0);
     let job = {
         let mut state = inner.tree.lock();
-        let job = db.job_for_files(&state, family, &chosen[chosen.len() - 1..], last, &options).unwrap();
+        let job =
+            db.job_for_files(&state, family, &chosen[chosen.len() - 1..], last, &options).unwrap();
         inner.tree.begin_compaction(&mut state, &job);
         job
     };

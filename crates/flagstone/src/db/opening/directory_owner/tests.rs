@@ -8,9 +8,12 @@ fn an_owner_is_read_as_it_was_written() {
         identity: Some("4b6f".to_string()),
         directory: place(b"/fast", Some((3, 4))),
     };
-    let bare = Owner { database: place(b"/db", None), identity: None, directory: place(b"/fast", None) };
-    let cases =
-        [(whole, &b"/a \n path/\xff\x007:12\x004b6f\0/fast\x003:4\0"[..]), (bare, b"/db\0-\0\0/fast\0-\0")];
+    let bare =
+        Owner { database: place(b"/db", None), identity: None, directory: place(b"/fast", None) };
+    let cases = [
+        (whole, &b"/a \n path/\xff\x007:12\x004b6f\0/fast\x003:4\0"[..]),
+        (bare, b"/db\0-\0\0/fast\0-\0"),
+    ];
     for (owner, bytes) in cases {
         assert_eq!(owner.encoded(), bytes);
         for cut in 0..bytes.len() {

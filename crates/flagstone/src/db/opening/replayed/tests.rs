@@ -65,7 +65,8 @@ fn memtables_that_fill_up_in_the_replay_keep_the_order_of_history() {
     assert!(largest.is_sorted_by(|newer, older| newer > older), "{largest:?}");
 }
 
-/// All of it came into one memtable, which became many times as large as it may, beside a list of all its operations.
+/// All of it came into one memtable, which became many times as large as it may, beside a list of
+/// all its operations.
 #[test]
 fn a_batch_that_is_larger_than_a_memtable_fills_several() {
     let env = Env::memory();

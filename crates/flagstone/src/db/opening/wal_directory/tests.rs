@@ -14,8 +14,8 @@ fn newest_wal(options: &Options) -> FileNumber {
     names.iter().filter_map(number).max().unwrap()
 }
 
-/// As RocksDB 11.8 leaves it that closes it with `optimize_manifest_for_recovery`: of a family with an empty memtable the
-/// MANIFEST says that it needs the WAL behind the last, which there is not.
+/// As RocksDB 11.8 leaves it that closes it with `optimize_manifest_for_recovery`: of a family with
+/// an empty memtable the MANIFEST says that it needs the WAL behind the last, which there is not.
 fn closed_with_a_number_behind_its_last_wal(options: &Options, is_all_flushed: bool) -> FileNumber {
     let db = Db::open("/db", options).unwrap();
     let other = db.create_column_family("other", &options.cf).unwrap();
@@ -31,7 +31,8 @@ fn closed_with_a_number_behind_its_last_wal(options: &Options, is_all_flushed: b
     let mut edits = vec![noted(other.id())];
     if is_all_flushed {
         let min_log_number_to_keep = behind;
-        edits.push(VersionEdit { min_log_number_to_keep, ..noted(db.default_column_family().id()) });
+        edits
+            .push(VersionEdit { min_log_number_to_keep, ..noted(db.default_column_family().id()) });
     }
     let inner = db.inner();
     inner.tree.apply_edits(&mut inner.tree.lock(), edits, &[]).unwrap();
@@ -59,7 +60,10 @@ fn a_number_that_rocksdb_notes_as_it_closes_a_database_is_no_wal_that_is_missing
         fs.rename(&wal, Path::new("/away")).unwrap();
         let error = Db::open("/db", &options).unwrap_err();
         assert!(error.is_corruption() && error.path() == Some(&*behind), "{error}");
-        assert!(error.to_string().contains("this WAL, or the one before, but it is missing"), "{error}");
+        assert!(
+            error.to_string().contains("this WAL, or the one before, but it is missing"),
+            "{error}"
+        );
         fs.rename(Path::new("/away"), &wal).unwrap();
 
         let read_only = Db::open_read_only("/db", &options).unwrap();
@@ -67,7 +71,8 @@ fn a_number_that_rocksdb_notes_as_it_closes_a_database_is_no_wal_that_is_missing
         let report = read_only.verify(|_| {});
         assert!(report.faults.is_empty() && report.notes.is_empty(), "{report:?}");
         drop(read_only);
-        let report = salvage(Path::new("/db"), Path::new("/salvaged"), &options, &[], &mut |_| {}).unwrap();
+        let report =
+            salvage(Path::new("/db"), Path::new("/salvaged"), &options, &[], &mut |_| {}).unwrap();
         assert!(report.losses.is_empty(), "{:?}", report.losses);
         check(&Db::open("/salvaged", &options).unwrap(), "salvaged");
         check(&Db::open("/db", &options).unwrap(), "opened");

@@ -4,7 +4,10 @@ use super::*;
 fn numbers_look_as_in_rocksdb() {
     assert_eq!([bytes(0), bytes(1536), bytes(5 << 40)], ["0.00 KB", "1.50 KB", "5.00 TB"]);
     assert_eq!(bytes(u64::MAX), "16777216.00 TB");
-    assert_eq!([9999, 10_000, 12_345_678, 12_345_678_901].map(count), ["9999", "10K", "12M", "12G"]);
+    assert_eq!(
+        [9999, 10_000, 12_345_678, 12_345_678_901].map(count),
+        ["9999", "10K", "12M", "12G"]
+    );
     assert_eq!(micros(3_723_004_000), "01:02:3.004 H:M:S");
 }
 

@@ -144,8 +144,11 @@ fn what_is_on_the_disk_wakes_the_task() {
     assert_eq!(block_on(first).unwrap().unwrap(), [b'v'; 100]);
     let numbers = (0..KEYS + 10).rev();
     let keys: Vec<Vec<u8>> = numbers.clone().map(key).collect();
-    let values =
-        block_on(world.db.multi_get_async(&ReadOptions::default(), world.db.default_column_family(), keys));
+    let values = block_on(world.db.multi_get_async(
+        &ReadOptions::default(),
+        world.db.default_column_family(),
+        keys,
+    ));
     for (number, value) in numbers.zip(values) {
         assert_eq!(value.unwrap().is_some(), number < KEYS, "{number}");
     }
@@ -222,12 +225,14 @@ fn an_iterator_shows_what_an_ordinary_one_does() {
     assert_eq!(within.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), [key(5), key(6)]);
 }
 
-/// The cursor that went on stayed in the prefix of the last key, which the first had not done: the rest was missing.
+/// The cursor that went on stayed in the prefix of the last key, which the first had not done: the
+/// rest was missing.
 #[test]
 fn a_scan_goes_on_as_it_began_when_its_cursor_is_given_up() {
     let world = World::cold_with(&[("prefix_extractor", "fixed:6")]);
     world.let_readers_begin();
-    // Too short for a prefix: a scan that begins there goes through all keys, and so does one from the first key then.
+    // Too short for a prefix: a scan that begins there goes through all keys, and so does one from
+    // the first key then.
     world.db.put("k", "short").unwrap();
     let count = |read: &ReadOptions, target: Option<&[u8]>| {
         let mut entries = world.db.iter_async(world.db.default_column_family(), read);
@@ -265,7 +270,8 @@ fn an_iterator_s_snapshot_is_its_owner_s() {
 #[test]
 fn a_batch_is_bounded_in_bytes_too() {
     let world = World::cold();
-    (0..40).for_each(|number| world.db.put(format!("large{number:02}"), vec![7; 100 << 10]).unwrap());
+    (0..40)
+        .for_each(|number| world.db.put(format!("large{number:02}"), vec![7; 100 << 10]).unwrap());
     let mut entries = world.iter();
     entries.seek(b"large");
     world.let_readers_begin();

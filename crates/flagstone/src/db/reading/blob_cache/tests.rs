@@ -37,8 +37,14 @@ fn values_with_a_cache_of_their_own_drive_out_no_blocks() {
     let db = opened(&changes);
     put_values(&db, 0..100);
     let usage = db.memory_usage();
-    assert_eq!((usage.cache.blob, usage.cache.capacity, usage.blob_cache.capacity), (0, 1 << 20, 500_000));
-    assert!(usage.cache.data > 0 && (400_000..=500_000).contains(&usage.blob_cache.blob), "{usage}");
+    assert_eq!(
+        (usage.cache.blob, usage.cache.capacity, usage.blob_cache.capacity),
+        (0, 1 << 20, 500_000)
+    );
+    assert!(
+        usage.cache.data > 0 && (400_000..=500_000).contains(&usage.blob_cache.blob),
+        "{usage}"
+    );
     assert_eq!(
         usage.total(),
         usage.blob_cache.blob + usage.cache.usage() + {
@@ -120,10 +126,14 @@ fn values_leave_the_cache_with_their_file() {
         put_values(&db, 0..10);
         db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
         db.inner().wait_until_idle().unwrap();
-        // Whoever wrote a table lets go of the tree before it only after it has said that it is done; the file goes then.
+        // Whoever wrote a table lets go of the tree before it only after it has said that it is
+        // done; the file goes then.
         let blob_files = || {
             let names = db.inner().context.env.fs.list(db.path()).unwrap();
-            names.iter().filter(|name| matches!(FileKind::parse(name), Some(FileKind::Blob(_)))).count()
+            names
+                .iter()
+                .filter(|name| matches!(FileKind::parse(name), Some(FileKind::Blob(_))))
+                .count()
         };
         while blob_files() > 1 {
             db.inner().jobs.purge_all_obsolete_files();
@@ -136,7 +146,8 @@ fn values_leave_the_cache_with_their_file() {
 
 #[test]
 fn the_cache_of_values_has_its_share_of_the_budget() {
-    let db = opened(&[("memory_budget", "64m"), ("blob_cache", "8m"), ("enable_blob_files", "true")]);
+    let db =
+        opened(&[("memory_budget", "64m"), ("blob_cache", "8m"), ("enable_blob_files", "true")]);
     let usage = db.memory_usage();
     let all = usage.cache.capacity + usage.blob_cache.capacity;
     assert_eq!(usage.blob_cache.capacity, 8 << 20, "{usage}");

@@ -31,7 +31,8 @@ fn capacity(db: &Db) -> usize {
 
 /// A database with large values in blob files, which its cache does not take.
 fn with_values() -> Db {
-    let changes = [("memory_budget", "64m"), ("enable_blob_files", "true"), ("min_blob_size", "1k")];
+    let changes =
+        [("memory_budget", "64m"), ("enable_blob_files", "true"), ("min_blob_size", "1k")];
     let db = opened(&changes);
     for key in 0..4u8 {
         db.put([key], vec![key; LARGE]).unwrap();
@@ -51,13 +52,17 @@ fn the_cache_makes_room_for_large_values_that_somebody_holds() {
         let (now, held) = (capacity(&db), held(&db, MemoryKind::Values));
         assert!(held >= values * LARGE && held < (values + 1) * LARGE, "{held} for {values}");
         // A step of the account, and what it leaves to the passing.
-        assert!(before - now + (64 << 20) / 32 + (64 << 20) / 128 >= held, "{before} to {now} for {held}");
+        assert!(
+            before - now + (64 << 20) / 32 + (64 << 20) / 128 >= held,
+            "{before} to {now} for {held}"
+        );
         assert_eq!(db.memory_usage().values, held as u64);
     };
     let value = db.get([1]).unwrap().unwrap();
     shrunk(1);
     let (clone, family) = (value.clone(), db.default_column_family());
-    let part = db.get_range(&ReadOptions::default(), family, [2], 0..LARGE as u64).unwrap().unwrap();
+    let part =
+        db.get_range(&ReadOptions::default(), family, [2], 0..LARGE as u64).unwrap().unwrap();
     shrunk(2);
     drop(value);
     shrunk(2);
@@ -115,17 +120,29 @@ fn batches_count_while_they_are_written_and_buffers_of_the_log_as_long_as_it_kee
         (vec![], 1),
         (vec![("wal_compression", "kZSTD")], 1),
         (vec![("enable_blob_files", "true"), ("min_blob_size", "1k")], 1),
-        (vec![("enable_blob_files", "true"), ("min_blob_size", "1k"), ("blob_compression_type", "kZSTD")], 2),
+        (
+            vec![
+                ("enable_blob_files", "true"),
+                ("min_blob_size", "1k"),
+                ("blob_compression_type", "kZSTD"),
+            ],
+            2,
+        ),
     ] {
         let db = opened(&changes);
         let mut batch = WriteBatch::new();
         (0..8u8).for_each(|key| batch.put([key], [key; 512 << 10]).unwrap());
         let bytes = batch.byte_size();
         let peak = peak(&db);
-        let (wal, before) = (held(&db, MemoryKind::WalBuffers), db.inner().tables.account().total());
+        let (wal, before) =
+            (held(&db, MemoryKind::WalBuffers), db.inner().tables.account().total());
         db.write_ref(&WriteOptions::default(), &mut batch).unwrap();
         assert!(peak.load(Ordering::Relaxed) >= before + copies * bytes, "{changes:?}");
-        assert_eq!((held(&db, MemoryKind::Writes), held(&db, MemoryKind::Values)), (0, 0), "{changes:?}");
+        assert_eq!(
+            (held(&db, MemoryKind::Writes), held(&db, MemoryKind::Values)),
+            (0, 0),
+            "{changes:?}"
+        );
         let in_log = changes.first().is_none_or(|(name, _)| *name == "wal_compression");
         assert!(!in_log || held(&db, MemoryKind::WalBuffers) > wal, "{changes:?}");
         assert_eq!(db.memory_usage().wal_buffers, held(&db, MemoryKind::WalBuffers) as u64);
@@ -165,10 +182,18 @@ fn the_cache_makes_room_for_values_that_are_written_piece_by_piece() {
     let options = WriteOptions::default();
     let mut writer = db.put_stream(family, "key", &options).unwrap().with_buffer(LARGE);
     writer.write_all(&vec![7; LARGE - 1]).unwrap();
-    assert!(held(&db, MemoryKind::Writes) >= LARGE - 1 && capacity(&db) < before, "{}", db.memory_usage());
+    assert!(
+        held(&db, MemoryKind::Writes) >= LARGE - 1 && capacity(&db) < before,
+        "{}",
+        db.memory_usage()
+    );
     writer.write_all(&[7; 2]).unwrap();
     // They are in a file now.
-    assert!(held(&db, MemoryKind::Writes) < 1 << 20 && capacity(&db) == before, "{}", db.memory_usage());
+    assert!(
+        held(&db, MemoryKind::Writes) < 1 << 20 && capacity(&db) == before,
+        "{}",
+        db.memory_usage()
+    );
     assert!(held(&db, MemoryKind::Writes) > 0);
     writer.commit().unwrap();
     assert_eq!(held(&db, MemoryKind::Writes), 0);

@@ -5,9 +5,9 @@ use crate::db::Db;
 use crate::env::Env;
 use crate::options::Options;
 
-/// A reader pinned what there was, and then a memtable was switched, a key was set, and another scan told what it had found
-/// before. As of the number that the reader had then it told of the key's place that nothing was there, and no scan saw the
-/// key any more.
+/// A reader pinned what there was, and then a memtable was switched, a key was set, and another
+/// scan told what it had found before. As of the number that the reader had then it told of the
+/// key's place that nothing was there, and no scan saw the key any more.
 #[test]
 fn a_scan_tells_only_of_what_it_could_see() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -34,7 +34,8 @@ fn a_scan_tells_only_of_what_it_could_see() {
     let (tables, snapshots) = (&inner.tables, &inner.snapshots);
     let origin = Origin { since_us: 0, made_at: Location::caller() };
     let options = ReadOptions::default();
-    let mut cursor = make_cursor(tables, snapshots, family, current, sequence, &options, origin).unwrap();
+    let mut cursor =
+        make_cursor(tables, snapshots, family, current, sequence, &options, origin).unwrap();
     cursor.entries.seek_to_first();
     drop(cursor);
     let mut iter = db.iter(&options).unwrap();

@@ -26,7 +26,8 @@ fn a_few_values_are_asked_for_where_a_scan_begins_and_more_where_it_goes_on() {
 
 #[test]
 fn values_that_a_scan_passes_over_are_not_waited_for() {
-    let (mut asked, cache) = (Asked::default(), BlockCache::new(&CacheSettings::with_capacity(1 << 20)));
+    let (mut asked, cache) =
+        (Asked::default(), BlockCache::new(&CacheSettings::with_capacity(1 << 20)));
     let key = |offset| CacheKey { file: 7, offset };
     let mut times = 0;
     for at in [0, 2, 3, 4, 9, 10] {

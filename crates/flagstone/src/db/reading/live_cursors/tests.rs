@@ -29,7 +29,13 @@ fn every_iterator_is_listed_while_it_is_in_use() {
     db.flush_all().unwrap();
     db.put("more", "value").unwrap();
     db.flush_all().unwrap();
-    let entries =
-        db.inner().tables.live_cursors().lists.iter().map(|list| list.0.lock().len()).sum::<usize>();
+    let entries = db
+        .inner()
+        .tables
+        .live_cursors()
+        .lists
+        .iter()
+        .map(|list| list.0.lock().len())
+        .sum::<usize>();
     assert_eq!(entries, 0, "and are dropped with their super version");
 }

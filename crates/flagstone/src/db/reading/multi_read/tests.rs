@@ -8,7 +8,8 @@ fn key(number: usize) -> String {
     format!("key{number:04}")
 }
 
-/// A tree with keys of each kind on several levels: set, set anew, deleted, merged, and with values in blob files.
+/// A tree with keys of each kind on several levels: set, set anew, deleted, merged, and with values
+/// in blob files.
 fn grown(directory: &std::path::Path, settings: &[(&str, &str)]) -> Db {
     let mut options = Options::default();
     options.create_if_missing = true;
@@ -37,11 +38,14 @@ fn grown(directory: &std::path::Path, settings: &[(&str, &str)]) -> Db {
 #[test]
 fn blocks_and_values_of_all_levels_are_read_together() {
     let common = [("disable_auto_compactions", "true"), ("merge_operator", "StringAppendOperator")];
-    let blobs = [("enable_blob_files", "true"), ("min_blob_size", "1000"), ("blob_commit_min_size", "0")];
+    let blobs =
+        [("enable_blob_files", "true"), ("min_blob_size", "1000"), ("blob_commit_min_size", "0")];
     let filtered = [("block_based_table_factory", "{filter_policy=bloomfilter:10:false;}")];
     let plain = [("block_based_table_factory", "{filter_policy=nullptr;}")];
     let direct = [("use_direct_reads", "true")];
-    for own in [&blobs[..], &filtered, &plain, &[blobs, [filtered[0], direct[0], common[0]]].concat()] {
+    for own in
+        [&blobs[..], &filtered, &plain, &[blobs, [filtered[0], direct[0], common[0]]].concat()]
+    {
         let directory = tempfile::tempdir().unwrap();
         let db = grown(directory.path(), &[&common, own].concat());
         let family = db.default_column_family();
@@ -54,8 +58,8 @@ fn blocks_and_values_of_all_levels_are_read_together() {
             found += usize::from(joint.is_some());
         }
         assert!(found > 200, "{found}");
-        let [together, in_kernel] =
-            [Ticker::ReadsTogether, Ticker::ReadsInKernel].map(|ticker| db.statistics().get(ticker));
+        let [together, in_kernel] = [Ticker::ReadsTogether, Ticker::ReadsInKernel]
+            .map(|ticker| db.statistics().get(ticker));
         assert!(together > 100 && in_kernel <= together, "{in_kernel} of {together} {own:?}");
     }
 }

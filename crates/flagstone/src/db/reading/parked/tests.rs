@@ -2,7 +2,8 @@ use crate::db::Db;
 use crate::env::Env;
 use crate::options::{Options, ReadOptions};
 
-/// One that was made before went on with the former options, in all iterators up to the next super version.
+/// One that was made before went on with the former options, in all iterators up to the next super
+/// version.
 #[test]
 fn a_cursor_of_former_options_is_not_kept() {
     let mut options = Options { env: Env::memory(), ..Options::default() };

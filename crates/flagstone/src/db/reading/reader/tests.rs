@@ -28,7 +28,8 @@ impl World {
         let owner = Arc::<ObsoleteFiles>::default();
         let first = SuperVersion::first(memtable.clone(), version);
         let options = ColumnFamilyOptions::default();
-        let family = Family::new(ColumnFamilyId::DEFAULT, "default", &options, first, owner.clone(), false);
+        let family =
+            Family::new(ColumnFamilyId::DEFAULT, "default", &options, first, owner.clone(), false);
         let options = Options { env: Env::memory(), ..Options::default() };
         let budget = BudgetRule::new(&options.db, true);
         let tables = Arc::new(Tables::new(&options, Arc::new(MemoryAccount::default()), budget));

@@ -13,7 +13,8 @@ use crate::db::opening::recovery::write_again;
 use crate::env::File;
 use crate::manifest::BlobFileClaim;
 
-/// A blob file that holds values of one memtable, until the memtable's flush registers it. Its name is durable.
+/// A blob file that holds values of one memtable, until the memtable's flush registers it. Its name
+/// is durable.
 pub(crate) struct DirectFile {
     number: FileNumber,
     file: Arc<dyn File>,
@@ -40,8 +41,9 @@ impl DirectFile {
         Self::new(number, file, compression, Content::Appended(Box::new(appender)), claim)
     }
 
-    /// A file of one value. What a dead process wrote of it is written once more before it is synced: that process may have
-    /// died of a failed sync, after which the system takes for clean what it has of the file.
+    /// A file of one value. What a dead process wrote of it is written once more before it is
+    /// synced: that process may have died of a failed sync, after which the system takes for clean
+    /// what it has of the file.
     pub(super) fn whole(
         file: Arc<dyn File>,
         compression: CompressionType,
@@ -49,7 +51,13 @@ impl DirectFile {
         by_dead_process: bool,
         claim: BlobFileClaim,
     ) -> Self {
-        Self::new(summary.number, file, compression, Content::Whole { summary, by_dead_process }, claim)
+        Self::new(
+            summary.number,
+            file,
+            compression,
+            Content::Whole { summary, by_dead_process },
+            claim,
+        )
     }
 
     fn new(
@@ -157,17 +165,24 @@ impl GenerationBlobs {
         Ok(())
     }
 
-    /// Appends values to the memtable's file. `None` if there is none, or the memtable is being flushed.
-    pub(super) fn append(&self, blobs: &[NewBlob<'_>]) -> Result<Option<(Arc<DirectFile>, BlobIndexes)>> {
+    /// Appends values to the memtable's file. `None` if there is none, or the memtable is being
+    /// flushed.
+    pub(super) fn append(
+        &self,
+        blobs: &[NewBlob<'_>],
+    ) -> Result<Option<(Arc<DirectFile>, BlobIndexes)>> {
         let file = {
             let state = self.state.lock();
             let open = state.appended.as_ref().filter(|_| !state.is_closed);
             let Some(file) = open else { return Ok(None) };
             file.clone()
         };
-        let Content::Appended(appender) = &file.content else { unreachable!("made to be appended to") };
+        let Content::Appended(appender) = &file.content else {
+            unreachable!("made to be appended to")
+        };
         let Some(indexes) = appender.append(blobs)? else { return Ok(None) };
-        let bytes = indexes.iter().zip(blobs).map(|(index, blob)| index.record_bytes(blob.user_key.len()));
+        let bytes =
+            indexes.iter().zip(blobs).map(|(index, blob)| index.record_bytes(blob.user_key.len()));
         self.bytes.fetch_add(bytes.sum(), Ordering::Relaxed);
         Ok(Some((file, indexes)))
     }
@@ -215,7 +230,8 @@ impl GenerationBlobs {
         state.appended.is_none() && state.whole.is_empty() && state.recovered.is_empty()
     }
 
-    /// Turns away whoever would still append; all files, and the numbers of those of a dead process.
+    /// Turns away whoever would still append; all files, and the numbers of those of a dead
+    /// process.
     pub(super) fn close(&self) -> (Vec<Arc<DirectFile>>, BTreeSet<FileNumber>) {
         let mut state = self.state.lock();
         state.is_closed = true;

@@ -1,24 +1,30 @@
-//! Large values that go to a blob file when they are committed; WAL and memtable carry only where they lie.
+//! Large values that go to a blob file when they are committed; WAL and memtable carry only where
+//! they lie.
 //!
-//! 1. **Separate** (`separate`): before a writer takes the commit lock it appends its large values to the blob file of its
-//!    family's active memtable, and makes a batch with their addresses in their place.
-//! 2. **Commit** (`super::write`): under the lock it looks whether that memtable is still the active one. If not, it
-//!    writes the values again, now under the lock: what a memtable names lies in its own files, so its flush knows when a
-//!    file is complete, and a file is registered by the first table that needs it.
+//! 1. **Separate** (`separate`): before a writer takes the commit lock it appends its large values
+//!    to the blob file of its family's active memtable, and makes a batch with their addresses in
+//!    their place.
+//! 2. **Commit** (`super::write`): under the lock it looks whether that memtable is still the
+//!    active one. If not, it writes the values again, now under the lock: what a memtable names
+//!    lies in its own files, so its flush knows when a file is complete, and a file is registered
+//!    by the first table that needs it.
 //! 3. **Sync** (`sync`): a sync of the WAL first syncs the blob files that the WAL names.
-//! 4. **Flush** (`settle`): the memtable's files are sealed, synced, and added to the MANIFEST by the edit that adds the
-//!    table, together with what of them is garbage already. A file of garbage alone is removed instead.
-//! 5. **Recovery** (`recover`): each value that a replayed WAL names is checked; at the first that is not whole, history
-//!    ends as at a torn record. The others move to new files when their memtable is flushed, at once: what the dead process
-//!    left of a file cannot be trusted to become durable.
+//! 4. **Flush** (`settle`): the memtable's files are sealed, synced, and added to the MANIFEST by
+//!    the edit that adds the table, together with what of them is garbage already. A file of
+//!    garbage alone is removed instead.
+//! 5. **Recovery** (`recover`): each value that a replayed WAL names is checked; at the first that
+//!    is not whole, history ends as at a torn record. The others move to new files when their
+//!    memtable is flushed, at once: what the dead process left of a file cannot be trusted to
+//!    become durable.
 //!
 //! `stream` writes a value that need not fit into memory, piece by piece, to a file of its own.
 //!
 //! **Invariants**
 //! - The bytes of a value are in its file before the WAL has a record that names them.
-//! - A memtable names only blobs of its own files, and nobody appends to these once it is being flushed.
-//! - A file lives as long as a memtable or a version that may name it; until it is in the MANIFEST only memtables (and
-//!   WALs) name it, and nobody but those that own it removes it.
+//! - A memtable names only blobs of its own files, and nobody appends to these once it is being
+//!   flushed.
+//! - A file lives as long as a memtable or a version that may name it; until it is in the MANIFEST
+//!   only memtables (and WALs) name it, and nobody but those that own it removes it.
 
 mod files;
 mod recover;

@@ -1,5 +1,5 @@
-//! Blobs that a replayed WAL names: first it is checked that they are whole, ahead of the replay; then the memtable that gets
-//! their addresses is told of their files.
+//! Blobs that a replayed WAL names: first it is checked that they are whole, ahead of the replay;
+//! then the memtable that gets their addresses is told of their files.
 
 use std::sync::Arc;
 
@@ -8,7 +8,9 @@ use crate::base::compression::CompressionType;
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
 use crate::batch::{BatchView, Operation};
-use crate::blob::{BlobFileReader, BlobFileSummary, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE};
+use crate::blob::{
+    BlobFileReader, BlobFileSummary, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE,
+};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
@@ -76,7 +78,8 @@ impl Checks for BlobChecks {
                     self.inner.pipeline.check_recovered_blob(blob.family, blob.key, blob.index)
                 {
                     let fault = fault(blob.key, error);
-                    // What is lost is lost, whatever else could not be looked at; and of several it is the first that is told.
+                    // What is lost is lost, whatever else could not be looked at; and of several it
+                    // is the first that is told.
                     let rank = (matches!(fault, Fault::Unknown(_)), at);
                     let before = &mut found.lock()[blob.batch];
                     if before.as_ref().is_none_or(|(other, _)| rank < *other) {
@@ -88,7 +91,8 @@ impl Checks for BlobChecks {
         };
         if self.inner.tree.has_workers() {
             let jobs = self.inner.context.settings.load().max_background_jobs.max(1) as usize;
-            let tasks = (0..jobs.min(named.len())).map(|_| -> Task<'_> { Box::new(work) }).collect();
+            let tasks =
+                (0..jobs.min(named.len())).map(|_| -> Task<'_> { Box::new(work) }).collect();
             self.inner.context.env.spawner.run_all("flagstone-replay", tasks);
         } else {
             work();
@@ -100,7 +104,9 @@ impl Checks for BlobChecks {
 
 fn fault(key: &[u8], error: Error) -> Fault {
     if error.is_corruption() || error.is_not_found() {
-        return Fault::Lost(error.context(format!("the value of key '{}' is not whole", key.escape_ascii())));
+        return Fault::Lost(
+            error.context(format!("the value of key '{}' is not whole", key.escape_ascii())),
+        );
     }
     Fault::Unknown(error)
 }
@@ -110,7 +116,10 @@ impl Pipeline {
     fn check_recovered_blob(&self, family: &Family, key: &[u8], index: &[u8]) -> Result<()> {
         let index = BlobIndex::decode(index)?;
         if CompressionType::from_byte(index.compression).is_none() {
-            return Err(Error::not_supported(format!("blob compression type {:#04x}", index.compression)));
+            return Err(Error::not_supported(format!(
+                "blob compression type {:#04x}",
+                index.compression
+            )));
         }
         if family.current.load().version.blob_files.contains_key(&index.file) {
             return self.tables.blob_file(family, index.file)?.check(key, &index);
@@ -121,7 +130,8 @@ impl Pipeline {
 
     fn unsealed_reader(&self, family: &Family, number: FileNumber) -> Result<Arc<BlobFileReader>> {
         self.tables.unsealed_blob_file(family, number).map_err(|error| {
-            // The writer of the index knew what it is compressed with: the file's header is damaged.
+            // The writer of the index knew what it is compressed with: the file's header is
+            // damaged.
             let is_damage = error.code() == Code::NotSupported;
             if is_damage {
                 Error::corruption(error.message()).at(error.path().unwrap_or(&self.context.path))
@@ -154,7 +164,8 @@ impl Pipeline {
         }
     }
 
-    /// Whether the file consists of this one blob: then it stays as it is, be it larger than memory.
+    /// Whether the file consists of this one blob: then it stays as it is, be it larger than
+    /// memory.
     fn holds_nothing_else(
         &self,
         family: &Family,

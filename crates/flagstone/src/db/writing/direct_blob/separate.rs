@@ -29,7 +29,10 @@ pub(in crate::db) enum Source<'a> {
 
 impl<'a> Source<'a> {
     /// Shows each operation with its place in the order, and its bytes where it has some.
-    fn each(&self, mut visit: impl FnMut(usize, Operation<'a>, &'a [u8]) -> Result<()>) -> Result<()> {
+    fn each(
+        &self,
+        mut visit: impl FnMut(usize, Operation<'a>, &'a [u8]) -> Result<()>,
+    ) -> Result<()> {
         match *self {
             Self::Put(cf, key, value) => visit(0, Operation::Put { cf, key, value }, &[]),
             Self::Batch(batch) => {
@@ -76,8 +79,8 @@ impl BlobsOfBatch<'_> {
         used.iter().map(|used| &used.file).chain(whole)
     }
 
-    /// Gives a file of one value to the memtable that the batch goes to, once the WAL has it. Of a family that is gone, which
-    /// the writer does not mind, the file goes, too.
+    /// Gives a file of one value to the memtable that the batch goes to, once the WAL has it. Of a
+    /// family that is gone, which the writer does not mind, the file goes, too.
     pub(in crate::db) fn attach(&self, commit: &Commit) {
         let Self::Whole(family, file) = self else { return };
         match commit.target(*family) {
@@ -90,7 +93,9 @@ impl BlobsOfBatch<'_> {
     fn is_current(&self, commit: &Commit) -> bool {
         let Self::Separated { used, .. } = self else { return true };
         used.iter().all(|used| {
-            commit.target(used.family).is_some_and(|target| Arc::ptr_eq(&target.mem, &used.generation))
+            commit
+                .target(used.family)
+                .is_some_and(|target| Arc::ptr_eq(&target.mem, &used.generation))
         })
     }
 }
@@ -105,7 +110,8 @@ struct Group<'a> {
     blobs: SmallVec<[NewBlob<'a>; 1]>,
 }
 
-/// What of a batch is large: the values by family, and for each of them in order, where it stands and whose it is.
+/// What of a batch is large: the values by family, and for each of them in order, where it stands
+/// and whose it is.
 #[derive(Default)]
 struct LargeValues<'a> {
     groups: SmallVec<[Group<'a>; 1]>,
@@ -113,8 +119,8 @@ struct LargeValues<'a> {
 }
 
 impl Pipeline {
-    /// Writes the large values of a batch to the blob files of the active memtables; the batch with their addresses in
-    /// their place. `None` if it has no values that are large for such a write.
+    /// Writes the large values of a batch to the blob files of the active memtables; the batch with
+    /// their addresses in their place. `None` if it has no values that are large for such a write.
     pub(in crate::db) fn separate<'a>(
         &self,
         source: Source<'a>,
@@ -125,7 +131,8 @@ impl Pipeline {
         if large.groups.is_empty() {
             return Ok(None);
         }
-        // The values of a batch that is refused are garbage, in a file that may get no other entries.
+        // The values of a batch that is refused are garbage, in a file that may get no other
+        // entries.
         self.check_families(&source, options.ignore_missing_column_families)?;
         let (batch, used) = self.separate_values(&source, &large, None)?;
         Ok(Some((batch, BlobsOfBatch::Separated { source, synced, used })))
@@ -138,8 +145,9 @@ impl Pipeline {
         batch: &mut WriteBatch,
         blobs: &mut BlobsOfBatch<'_>,
     ) -> Result<()> {
-        // To make a file for some of them may switch the memtable that others were written for. It does not go on for ever: only
-        // what has entries is switched, and nobody adds any meanwhile.
+        // To make a file for some of them may switch the memtable that others were written for. It
+        // does not go on for ever: only what has entries is switched, and nobody adds any
+        // meanwhile.
         while !blobs.is_current(commit) && !Mutant::KeepBlobsOfSwitchedMemtable.is_on() {
             let BlobsOfBatch::Separated { source, synced, used } = blobs else { return Ok(()) };
             Sometimes::BlobWrittenAgain.reached();
@@ -149,7 +157,11 @@ impl Pipeline {
         Ok(())
     }
 
-    pub(in crate::db) fn check_families(&self, source: &Source<'_>, ignore_missing: bool) -> Result<()> {
+    pub(in crate::db) fn check_families(
+        &self,
+        source: &Source<'_>,
+        ignore_missing: bool,
+    ) -> Result<()> {
         let families = self.tree.families.read();
         source.each(|_, operation, _| {
             let family = operation.family().and_then(|id| families.get(&id));
@@ -217,15 +229,17 @@ impl Pipeline {
                     index.encode(&mut encoded);
                     batch.put_blob_index(cf, key, &encoded)
                 }
-                (Operation::Put { cf, key, value }, None) if bytes.is_empty() => batch.put_cf(cf, key, value),
+                (Operation::Put { cf, key, value }, None) if bytes.is_empty() => {
+                    batch.put_cf(cf, key, value)
+                }
                 (operation, _) => batch.push_encoded(bytes, operation.is_counted()),
             }
         })?;
         Ok((batch, used))
     }
 
-    /// Appends values to the file of the family's active memtable; `None` if the family is dropped. The commit lock is held
-    /// if `commit` is given.
+    /// Appends values to the file of the family's active memtable; `None` if the family is dropped.
+    /// The commit lock is held if `commit` is given.
     fn write_group(
         &self,
         group: &Group<'_>,
@@ -240,7 +254,8 @@ impl Pipeline {
         let _compressed = self.tables.account().hold_large(MemoryKind::Writes, compressed);
         while !family.is_dropped() {
             let generation = family.current.load().mem.clone();
-            // A full memtable is switched before the next batch goes to it: the values would be written again.
+            // A full memtable is switched before the next batch goes to it: the values would be
+            // written again.
             let appended = if family.is_full(&generation) && commit.is_none() {
                 None
             } else {
@@ -248,7 +263,8 @@ impl Pipeline {
             };
             if let Some((file, indexes)) = appended {
                 let sizes = indexes.iter().zip(&group.blobs);
-                let bytes = sizes.map(|(index, blob)| index.record_bytes(blob.user_key.len())).sum();
+                let bytes =
+                    sizes.map(|(index, blob)| index.record_bytes(blob.user_key.len())).sum();
                 self.context.statistics.add(Ticker::BlobWriteBytes, bytes);
                 if family.options.load().prepopulate_blob_cache == PrepopulateBlobCache::FlushOnly {
                     for (index, blob) in indexes.iter().zip(&group.blobs) {
@@ -265,8 +281,8 @@ impl Pipeline {
         Ok(None)
     }
 
-    /// Sees to it that the family's active memtable has room, and a file to append to. The commit lock keeps the directory
-    /// from being let go meanwhile.
+    /// Sees to it that the family's active memtable has room, and a file to append to. The commit
+    /// lock keeps the directory from being let go meanwhile.
     fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family) -> Result<()> {
         commit.wal()?;
         // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
@@ -295,7 +311,8 @@ impl Pipeline {
         };
         let name = self.context.names.before_making(family.paths.of_blobs());
         let create = || {
-            let file = self.background.range_synced(self.context.env.fs.open(&path, OpenMode::Create)?);
+            let file =
+                self.background.range_synced(self.context.env.fs.open(&path, OpenMode::Create)?);
             name.sync()?;
             BlobAppender::new(file, number, settings)
         };

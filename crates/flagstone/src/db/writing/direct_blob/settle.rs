@@ -34,8 +34,8 @@ impl DirectInputs {
 }
 
 impl Pipeline {
-    /// Seals and syncs the files that the output refers to, and says what of them is garbage already: what was overwritten in
-    /// the memtable, and what its writer gave up.
+    /// Seals and syncs the files that the output refers to, and says what of them is garbage
+    /// already: what was overwritten in the memtable, and what its writer gave up.
     pub(in crate::db) fn settle_direct_files(
         &self,
         family: &Family,
@@ -87,7 +87,8 @@ impl Pipeline {
 
 fn garbage_of(total: BlobFileSummary, live: Outflow) -> Result<Option<GarbageDelta>> {
     let number = total.number;
-    let garbage = total.count.checked_sub(live.count).zip(total.total_bytes.checked_sub(live.bytes));
+    let garbage =
+        total.count.checked_sub(live.count).zip(total.total_bytes.checked_sub(live.bytes));
     let (count, bytes) = garbage.ok_or_else(|| {
         Error::corruption(format!(
             "the memtable refers to {} of {} bytes in blob file {number}, which has {} of {}",

@@ -1,8 +1,9 @@
 //! Writing a value that need not fit into memory.
 //!
-//! The first pieces are gathered in memory; a value that ends there is an ordinary one. Of a longer one the pieces go to a
-//! blob file of its own, which nothing names before [`BlobWriter::commit`] has completed it and put its address into the WAL.
-//! A writer that is dropped before removes the file, and so does the next opening if the process dies.
+//! The first pieces are gathered in memory; a value that ends there is an ordinary one. Of a longer
+//! one the pieces go to a blob file of its own, which nothing names before [`BlobWriter::commit`]
+//! has completed it and put its address into the WAL. A writer that is dropped before removes the
+//! file, and so does the next opening if the process dies.
 
 use std::fmt;
 use std::io;
@@ -27,8 +28,8 @@ use crate::options::WriteOptions;
 const MEMORY_MAX: usize = 1 << 20;
 
 impl Db {
-    /// Begins to set `key` to a value that is written piece by piece, through [`BlobWriter`], and need not fit into memory.
-    /// Readers see it once [`BlobWriter::commit`] has returned.
+    /// Begins to set `key` to a value that is written piece by piece, through [`BlobWriter`], and
+    /// need not fit into memory. Readers see it once [`BlobWriter::commit`] has returned.
     ///
     /// # Errors
     /// As [`Db::put_cf`].
@@ -57,9 +58,9 @@ impl Db {
 
 /// A value being written piece by piece: with [`std::io::Write`], then [`BlobWriter::commit`].
 ///
-/// Dropped before that, it leaves nothing. A value of more than 1 MiB (see [`BlobWriter::with_buffer`]) lies in a blob file
-/// of its own, uncompressed, whatever the family's options for blob files say. Its place in the order of writes is that of
-/// the commit.
+/// Dropped before that, it leaves nothing. A value of more than 1 MiB (see
+/// [`BlobWriter::with_buffer`]) lies in a blob file of its own, uncompressed, whatever the family's
+/// options for blob files say. Its place in the order of writes is that of the commit.
 pub struct BlobWriter {
     inner: Arc<DbInner>,
     family: Arc<Family>,
@@ -114,8 +115,9 @@ impl BlobWriter {
     /// Appends a piece of the value.
     ///
     /// # Errors
-    /// `InvalidArgument` if key and value get longer than [`MAX_ENTRY_SIZE`]; what a put of the piece would be refused for, where
-    /// it goes to the file: a full disk, a delay with `no_slowdown`. The value cannot be committed then.
+    /// `InvalidArgument` if key and value get longer than [`MAX_ENTRY_SIZE`]; what a put of the
+    /// piece would be refused for, where it goes to the file: a full disk, a delay with
+    /// `no_slowdown`. The value cannot be committed then.
     pub fn append(&mut self, piece: &[u8]) -> Result<()> {
         let outcome = self.try_append(piece);
         if let Err(error) = &outcome {
@@ -187,13 +189,16 @@ impl BlobWriter {
             }
             Pieces::InFile(own) => {
                 let (inner, family) = (&self.inner, &self.family);
-                let committed = inner.pipeline.commit_own_file(own, &self.options, family, &self.key);
+                let committed =
+                    inner.pipeline.commit_own_file(own, &self.options, family, &self.key);
                 if committed.is_err() || family.is_dropped() {
                     inner.jobs.purge_all_obsolete_files();
                 }
                 committed.inspect_err(|error| inner.tree.refused(error))
             }
-            Pieces::Failed => Err(Error::new(Code::Aborted, "a piece of the value could not be written")),
+            Pieces::Failed => {
+                Err(Error::new(Code::Aborted, "a piece of the value could not be written"))
+            }
         }
     }
 }
@@ -227,8 +232,9 @@ impl Pipeline {
             // Keeps the directory from being let go meanwhile.
             let mut commit = self.commit.lock();
             commit.wal()?;
-            self.background
-                .range_synced(self.context.env.fs.open(&family.paths.blob(number), OpenMode::Create)?)
+            self.background.range_synced(
+                self.context.env.fs.open(&family.paths.blob(number), OpenMode::Create)?,
+            )
         };
         name.sync()?;
         own.stream = Some(BlobStream::new(file, number, family.id, key)?);
@@ -260,7 +266,8 @@ impl Pipeline {
         let blobs = BlobsOfBatch::Whole(family.id, file.clone());
         self.context.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
         self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {
-            // No memtable has it, so neither has the WAL; unless what a failed write left there could not be cut off.
+            // No memtable has it, so neither has the WAL; unless what a failed write left there
+            // could not be cut off.
             if let Some(file) = Arc::into_inner(file)
                 && !self.context.poison.is_fatal()
             {

@@ -1,7 +1,8 @@
 //! Syncing blob files for the WAL's sake.
 //!
-//! **Invariant.** A record of the WAL that a sync covers names blobs that this sync, or one before it, covers too. So files
-//! stay listed until a sync that began after their last record has succeeded.
+//! **Invariant.** A record of the WAL that a sync covers names blobs that this sync, or one before
+//! it, covers too. So files stay listed until a sync that began after their last record has
+//! succeeded.
 
 use std::sync::{Arc, Weak};
 
@@ -33,7 +34,12 @@ pub(in crate::db) struct BlobsToSync {
 
 impl UnsyncedBlobs {
     /// Notes what a batch that ends at `last` names, once it is in the WAL.
-    pub(in crate::db) fn note(&mut self, blobs: &BlobsOfBatch<'_>, wal: FileNumber, last: SequenceNumber) {
+    pub(in crate::db) fn note(
+        &mut self,
+        blobs: &BlobsOfBatch<'_>,
+        wal: FileNumber,
+        last: SequenceNumber,
+    ) {
         for file in blobs.files() {
             match self.files.iter_mut().find(|known| is_same(&known.file, file)) {
                 Some(known) => known.last = last,
@@ -60,7 +66,8 @@ impl UnsyncedBlobs {
     /// Takes off the list what was synced, but for files that have got more since.
     pub(in crate::db) fn synced(&mut self, done: &BlobsToSync) {
         let is_done = |unsynced: &Unsynced| {
-            unsynced.last <= done.last && done.files.iter().any(|file| is_same(&unsynced.file, file))
+            unsynced.last <= done.last
+                && done.files.iter().any(|file| is_same(&unsynced.file, file))
         };
         self.files.retain(|unsynced| !is_done(unsynced));
     }
@@ -83,7 +90,8 @@ impl Pipeline {
     /// Syncs files. A failure poisons: whoever syncs a file next would not be told.
     pub(super) fn sync_direct_files(&self, files: &[Arc<DirectFile>]) -> Result<()> {
         let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
-        let sync = || files.iter().filter(|file| file.sealed().is_none()).try_for_each(|file| file.sync());
+        let sync =
+            || files.iter().filter(|file| file.sealed().is_none()).try_for_each(|file| file.sync());
         self.context.poison.check_fatal()?;
         sync().inspect_err(|error| self.context.poison.record_fatal(error))
     }

@@ -8,8 +8,9 @@ use crate::options::{ColumnFamilyOptions, ReadOptions};
 fn memtables_of_all_families_share_a_limit() {
     const LIMIT: u64 = 1 << 20;
     let db = opened(&[("db_write_buffer_size", "1m"), ("disable_auto_compactions", "true")]);
-    let create =
-        |name: u32| db.create_column_family(&format!("{name}"), &ColumnFamilyOptions::default()).unwrap();
+    let create = |name: u32| {
+        db.create_column_family(&format!("{name}"), &ColumnFamilyOptions::default()).unwrap()
+    };
     let families: Vec<_> = (0..8).map(create).collect();
     for key in 0u32..40_000 {
         // Some have ten times as much as others.
@@ -43,7 +44,8 @@ fn memtables_of_all_families_share_a_limit() {
     assert!(db.get(19_999u32.to_be_bytes()).unwrap().is_some());
 }
 
-/// They were in no account: neither did writers wait for the flush of memtables full of them, nor did an opening flush any.
+/// They were in no account: neither did writers wait for the flush of memtables full of them, nor
+/// did an opening flush any.
 #[test]
 fn range_deletions_are_within_the_limit() {
     const LIMIT: u64 = 1 << 20;
@@ -72,7 +74,8 @@ fn range_deletions_are_within_the_limit() {
     assert!(db.inner().tables.account().held(MemoryKind::Memtables) < 100_000);
 }
 
-/// What an iterator had kept once let the limit of those written to rise by as much, and it stayed there when it was gone.
+/// What an iterator had kept once let the limit of those written to rise by as much, and it stayed
+/// there when it was gone.
 #[test]
 fn what_readers_kept_leaves_no_room_for_more() {
     const LIMIT: u64 = 1 << 20;
@@ -99,7 +102,8 @@ fn what_readers_kept_leaves_no_room_for_more() {
     }
 }
 
-/// An empty memtable has memory, too: many of them took all of the limit, and every single write was flushed.
+/// An empty memtable has memory, too: many of them took all of the limit, and every single write
+/// was flushed.
 #[test]
 fn families_that_nobody_writes_to_take_nothing_of_the_limit() {
     let db = opened(&[("db_write_buffer_size", "1m"), ("disable_auto_compactions", "true")]);

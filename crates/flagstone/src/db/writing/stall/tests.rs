@@ -10,7 +10,8 @@ use crate::db::{Db, DbInner};
 use crate::env::{Clock, Env};
 use crate::options::{Options, WriteOptions};
 
-/// A clock that goes on only where somebody sleeps. From the second step of a writer who does, debts hold writers up hard.
+/// A clock that goes on only where somebody sleeps. From the second step of a writer who does,
+/// debts hold writers up hard.
 #[derive(Default)]
 struct Hardening {
     now_us: AtomicU64,
@@ -53,17 +54,26 @@ fn a_writer_who_sleeps_hurries_flushes_once_they_are_hard() {
     clock.db.set(Arc::downgrade(db.inner())).unwrap();
     db.put("second", [7; 5000]).unwrap();
     let steps = std::mem::take(&mut *clock.steps.lock());
-    assert!(steps.len() > 4 && steps.len() as u32 * DELAY_STEP >= Duration::from_millis(40), "{steps:?}");
+    assert!(
+        steps.len() > 4 && steps.len() as u32 * DELAY_STEP >= Duration::from_millis(40),
+        "{steps:?}"
+    );
     let (before, after) = steps.split_at(2);
-    assert!(before.iter().all(|hurried| !hurried) && after.iter().all(|hurried| *hurried), "{steps:?}");
+    assert!(
+        before.iter().all(|hurried| !hurried) && after.iter().all(|hurried| *hurried),
+        "{steps:?}"
+    );
 }
 
-/// Writers who waited for no more than a flush were refused, as a compaction had found the disk full.
+/// Writers who waited for no more than a flush were refused, as a compaction had found the disk
+/// full.
 #[test]
 fn who_waits_for_a_flush_is_not_refused_for_a_compaction() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
     let cramped = "write_buffer_size=1000000;max_total_wal_size=20000";
-    options.set_all(&format!("create_if_missing=true;disable_auto_compactions=true;{cramped}")).unwrap();
+    options
+        .set_all(&format!("create_if_missing=true;disable_auto_compactions=true;{cramped}"))
+        .unwrap();
     let db = Db::open("/db", &options).unwrap();
     let full = Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace);
     let stops = || counts().into_iter().find(|(name, ..)| *name == "WriteStopped").unwrap().2;
@@ -75,7 +85,8 @@ fn who_waits_for_a_flush_is_not_refused_for_a_compaction() {
     }
 }
 
-/// A write of low priority that was paid for in advance was charged once more, as it gives way to compactions besides.
+/// A write of low priority that was paid for in advance was charged once more, as it gives way to
+/// compactions besides.
 #[test]
 fn a_write_of_low_priority_is_charged_once() {
     let mut options = Options { env: Env::memory(), ..Options::default() };

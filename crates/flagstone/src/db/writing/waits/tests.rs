@@ -11,7 +11,8 @@ fn the_time_counts_in_which_anybody_waits() {
     options.create_if_missing = true;
     let db = Db::open("/db", &options).unwrap();
     let (clock, control) = (&db.inner().context.env.clock, &db.inner().pipeline.control);
-    // What is owed is not paid off before anybody waits, however long the machine takes to come to that.
+    // What is owed is not paid off before anybody waits, however long the machine takes to come to
+    // that.
     control.set_delayed(1, None, None, false);
     let (began_us, is_over) = (clock.now_us(), AtomicBool::new(false));
     std::thread::scope(|scope| {

@@ -40,13 +40,15 @@ fn nobody_is_waited_for_in_vain_for_long() {
     assert!(sync_wait.patience_us() <= 2_000, "a disk that stood still");
 }
 
-/// Once patience shrank with each wait in vain, and what was left of it was too short for anybody to come: a single late
-/// writer split sixteen into two groups for good, each of which missed the other's sync.
+/// Once patience shrank with each wait in vain, and what was left of it was too short for anybody
+/// to come: a single late writer split sixteen into two groups for good, each of which missed the
+/// other's sync.
 #[test]
 fn late_writers_are_waited_for_again() {
     let mut sync_wait = SyncWait::default();
     sync_wait.note(true, 16, 400);
-    // Writers need three quarters of a sync to wake up and write; three times something else comes between.
+    // Writers need three quarters of a sync to wake up and write; three times something else comes
+    // between.
     for _ in 0..3 {
         sync_wait.note(false, 16, 400);
     }

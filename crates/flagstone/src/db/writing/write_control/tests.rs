@@ -10,8 +10,9 @@ fn delay(verdict: Verdict) -> Duration {
     }
 }
 
-/// What was paid for at gigabytes a second, which is what writers are held to who need not wait for a flush, could be written
-/// after the rate had fallen to megabytes: 135 MiB at once, of a limit of space that was 15 MiB away.
+/// What was paid for at gigabytes a second, which is what writers are held to who need not wait for
+/// a flush, could be written after the rate had fallen to megabytes: 135 MiB at once, of a limit of
+/// space that was 15 MiB away.
 #[test]
 fn what_is_paid_at_a_high_rate_is_not_to_be_had_at_a_low_one() {
     let control = WriteControl::default();
@@ -20,7 +21,10 @@ fn what_is_paid_at_a_high_rate_is_not_to_be_had_at_a_low_one() {
     assert!(control.passes(1000));
     control.set_delayed(1_000_000, None, None, false);
     assert!(!control.passes(2_001) && control.passes(2_000), "two milliseconds' worth");
-    assert!(delay(control.charge(1000, 100_000, true)) < Duration::from_millis(3), "nor is it owed");
+    assert!(
+        delay(control.charge(1000, 100_000, true)) < Duration::from_millis(3),
+        "nor is it owed"
+    );
 }
 
 #[test]
@@ -70,7 +74,8 @@ fn writers_are_held_up_hard_by_debts_and_seldom_by_a_flush() {
     control.set_delayed(MIB, None, None, true);
     assert!(is_hard());
     let speeds = Speeds { writing: 160 * MIB, flushing: 0 };
-    let headroom = |left| WriteHeadroom { left, brakes_at: 64 * MIB, speeds, delayed_write_rate: 16 * MIB };
+    let headroom =
+        |left| WriteHeadroom { left, brakes_at: 64 * MIB, speeds, delayed_write_rate: 16 * MIB };
     // By equal factors from 160 MiB a second to 1.6: a quarter is less than a third of the way.
     control.set_watched(headroom(48 * MIB));
     assert!(!is_hard());
@@ -83,7 +88,9 @@ fn who_is_delayed_goes_on_when_the_rate_rises() {
     let control = WriteControl::default();
     control.set_delayed(1_000_000, None, None, false);
     assert_eq!(control.charge(1_000_000, 0, true), Verdict::Pass);
-    let Verdict::Delay { charged, .. } = control.charge(100, 0, true) else { panic!("it is not paid off") };
+    let Verdict::Delay { charged, .. } = control.charge(100, 0, true) else {
+        panic!("it is not paid off")
+    };
     assert_eq!(control.wait_left(charged, 100_000), Duration::from_millis(902));
     control.set_delayed(100_000_000, None, None, false);
     assert_eq!(control.wait_left(charged, 100_000), Duration::from_micros(9_020));
@@ -91,22 +98,26 @@ fn who_is_delayed_goes_on_when_the_rate_rises() {
     assert_eq!(control.wait_left(charged, 100_000), Duration::ZERO);
 }
 
-/// What was paid for as long as the end was far off was had a second time when the tree was looked at meanwhile.
+/// What was paid for as long as the end was far off was had a second time when the tree was looked
+/// at meanwhile.
 #[test]
 fn what_is_paid_for_is_part_of_the_way_to_a_limit() {
     let control = WriteControl::default();
     let speeds = Speeds { writing: 1 << 30, flushing: 0 };
-    let headroom = |left| WriteHeadroom { left, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
+    let headroom =
+        |left| WriteHeadroom { left, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
     control.set_watched(headroom(80 * MIB));
     assert_eq!(control.charge(0, 0, true), Verdict::Pass);
     control.set_watched(headroom(80 * MIB));
     let taken = (0..).take_while(|_| {
-        control.passes(MIB) || !control.wants_look() && control.charge(MIB, 0, true) == Verdict::Pass
+        control.passes(MIB)
+            || !control.wants_look() && control.charge(MIB, 0, true) == Verdict::Pass
     });
     assert!((62..68).contains(&taken.count()), "the rest is where they brake");
 }
 
-/// Whoever tried again instead of waiting paid each time, had what others pay for in advance, and so went on at any speed.
+/// Whoever tried again instead of waiting paid each time, had what others pay for in advance, and
+/// so went on at any speed.
 #[test]
 fn who_must_not_wait_does_not_pay() {
     let control = WriteControl::default();
@@ -116,8 +127,14 @@ fn who_must_not_wait_does_not_pay() {
     for _ in 0..1000 {
         assert!(delay(control.charge(100, 0, false)) > Duration::ZERO && !control.passes(100));
     }
-    let Verdict::Delay { charged, .. } = control.charge(100, 0, true) else { panic!("it is not paid off") };
-    assert_eq!(control.wait_left(charged, 0), Duration::from_millis(1002), "nobody owes more for that");
+    let Verdict::Delay { charged, .. } = control.charge(100, 0, true) else {
+        panic!("it is not paid off")
+    };
+    assert_eq!(
+        control.wait_left(charged, 0),
+        Duration::from_millis(1002),
+        "nobody owes more for that"
+    );
 }
 
 #[test]
@@ -135,8 +152,8 @@ fn delayed_writers_keep_to_the_rate() {
     assert!(control.condition() == StallCondition::Normal && control.passes(u64::MAX));
 }
 
-/// What was charged at the lowest rate was waited out at any: after one batch of a mebibyte, each write took a second for a
-/// minute, however fast flushes were again.
+/// What was charged at the lowest rate was waited out at any: after one batch of a mebibyte, each
+/// write took a second for a minute, however fast flushes were again.
 #[test]
 fn what_is_owed_is_paid_off_at_the_rate_of_the_day() {
     let control = WriteControl::default();
@@ -167,7 +184,12 @@ fn nobody_looks_at_the_clock_for_what_is_paid() {
 #[test]
 fn who_fills_the_last_memtable_brakes() {
     let control = WriteControl::default();
-    control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000, writing: 0 }), None, false);
+    control.set_delayed(
+        1_000_000,
+        Some(Room { left: 400_000, whole: 400_000, writing: 0 }),
+        None,
+        false,
+    );
     let mut now_us = 0;
     let mut filled_us = |bytes: u64| {
         let before_us = now_us;

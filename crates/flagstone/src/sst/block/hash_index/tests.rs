@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn every_key_is_found_in_its_interval_or_nowhere_certain() {
-    let keys: Vec<Vec<u8>> = (0..200u32).map(|n| format!("key{:04}\u{e9}", n * 7).into_bytes()).collect();
+    let keys: Vec<Vec<u8>> =
+        (0..200u32).map(|n| format!("key{:04}\u{e9}", n * 7).into_bytes()).collect();
     let mut builder = HashIndexBuilder::new(0.75);
     for (n, key) in keys.iter().enumerate() {
         builder.add(key, n as u32 / 16);

@@ -33,7 +33,8 @@ fn what_was_garbled_is_found_if_that_is_wanted() {
                 other[1234] ^= 1;
                 let (longer, cut) = ([&block[..], b"x"].concat(), &stored[..stored.len() - 1]);
                 for (block, stored) in [(&other, &stored[..]), (&longer, &stored), (&block, cut)] {
-                    let found = compressor.check(block, stored).is_err_and(|error| error.is_corruption());
+                    let found =
+                        compressor.check(block, stored).is_err_and(|error| error.is_corruption());
                     assert_eq!(found, verify_compression, "{kind}");
                 }
             }
@@ -42,19 +43,24 @@ fn what_was_garbled_is_found_if_that_is_wanted() {
     assert!(BlockCompressor::new(&TableBuilderSettings::default(), None).unwrap().is_none());
 }
 
-/// Such a table was not finished: a value of 2 GiB that had been acknowledged could not be flushed, at each opening anew.
+/// Such a table was not finished: a value of 2 GiB that had been acknowledged could not be flushed,
+/// at each opening anew.
 #[test]
 fn blocks_that_the_codec_cannot_compress_are_stored_as_they_are() {
     let fs = MemoryFileSystem::new();
     fs.create_directory(Path::new("/d")).unwrap();
     for kind in KINDS {
         let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
-        let settings =
-            TableBuilderSettings { compression: kind, block_size: 1, ..TableBuilderSettings::default() };
+        let settings = TableBuilderSettings {
+            compression: kind,
+            block_size: 1,
+            ..TableBuilderSettings::default()
+        };
         let mut builder = TableBuilder::new(file.clone(), settings).unwrap();
         builder.codec.compressor.as_mut().unwrap().block_size_max = 2000;
-        let entries = [("k", 1000), ("l", 3000), ("m", 1000)]
-            .map(|(key, size)| (InternalKeyBuf::new(key.as_bytes(), 1, ValueType::Value), vec![b'x'; size]));
+        let entries = [("k", 1000), ("l", 3000), ("m", 1000)].map(|(key, size)| {
+            (InternalKeyBuf::new(key.as_bytes(), 1, ValueType::Value), vec![b'x'; size])
+        });
         for (key, value) in &entries {
             builder.add(key.as_key(), value).unwrap();
         }
@@ -84,7 +90,9 @@ fn a_table_with_a_garbled_block_is_not_finished() {
         };
         let mut builder = TableBuilder::new(file, settings).unwrap();
         builder.codec.compressor.as_mut().unwrap().garble(b"abcdefghijklmnop");
-        builder.add(InternalKeyBuf::new(b"k", 1, ValueType::Value).as_key(), b"abcdefghijklmnop").unwrap();
+        builder
+            .add(InternalKeyBuf::new(b"k", 1, ValueType::Value).as_key(), b"abcdefghijklmnop")
+            .unwrap();
         let key = InternalKeyBuf::new(b"l", 1, ValueType::Value);
         builder.add(key.as_key(), &b"abcdefghijklmnop".repeat(100)).unwrap();
         let finished = builder.finish();

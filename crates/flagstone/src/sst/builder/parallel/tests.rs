@@ -71,8 +71,9 @@ fn a_table_is_the_same_as_without_a_thread() {
 
 #[test]
 fn a_small_table_has_no_thread_and_a_large_one_says_that_it_can_have_none() {
-    let made =
-        |count| table(settings(CompressionType::Lz4), Some(Arc::new(Alone)), entries(count, 1000)).map(drop);
+    let made = |count| {
+        table(settings(CompressionType::Lz4), Some(Arc::new(Alone)), entries(count, 1000)).map(drop)
+    };
     made(100).unwrap();
     let error = made(2000).unwrap_err();
     assert!(error.to_string().contains("no thread flagstone-compress here"), "{error}");
@@ -108,7 +109,8 @@ fn a_table_that_is_given_up_leaves_no_thread_behind() {
     for (key, value) in entries(700, 2000) {
         builder.add(key.as_key(), &value).unwrap();
     }
-    let shared = builder.codec.parallel.as_ref().map(|parallel| Arc::downgrade(&parallel.shared)).unwrap();
+    let shared =
+        builder.codec.parallel.as_ref().map(|parallel| Arc::downgrade(&parallel.shared)).unwrap();
     drop(builder);
     assert_eq!(shared.strong_count(), 0);
 }
@@ -119,16 +121,21 @@ fn a_garbled_block_is_found_whoever_has_compressed_it() {
         let fs = MemoryFileSystem::new();
         fs.create_directory(Path::new("/d")).unwrap();
         let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
-        let verifying = TableBuilderSettings { verify_compression: true, ..settings(CompressionType::Lz4) };
+        let verifying =
+            TableBuilderSettings { verify_compression: true, ..settings(CompressionType::Lz4) };
         let builder = TableBuilder::new(file, verifying).unwrap();
         let mut builder = builder.compressing_in_parallel(Some(Env::os().spawner)).unwrap();
         let parallel = builder.codec.parallel.as_mut().unwrap();
-        for compressor in [Some(&mut parallel.own), parallel.threads.as_mut()].into_iter().flatten() {
+        for compressor in [Some(&mut parallel.own), parallel.threads.as_mut()].into_iter().flatten()
+        {
             compressor.garble(b"vvvvvvvvvvvvvvvvvvvvvvvvv");
         }
         let mut values = entries(count + 1, 9000).skip(1);
         let added = values.try_for_each(|(key, value)| builder.add(key.as_key(), &value));
         let error = added.and_then(|()| builder.finish().map(drop)).unwrap_err();
-        assert!(error.is_corruption() && error.to_string().contains("000007.sst"), "{count}: {error}");
+        assert!(
+            error.is_corruption() && error.to_string().contains("000007.sst"),
+            "{count}: {error}"
+        );
     }
 }

@@ -12,7 +12,8 @@ fn build(keys: &[(&str, u32)], extractor: &PrefixExtractor) -> (Vec<u8>, Vec<u8>
 #[test]
 fn each_prefix_has_its_blocks() {
     let extractor = PrefixExtractor::FixedPrefix(2);
-    let keys = [("a", 0), ("aa1", 0), ("aa2", 1), ("aa3", 2), ("ab1", 2), ("ac", 2), ("b", 3), ("bb", 3)];
+    let keys =
+        [("a", 0), ("aa1", 0), ("aa2", 1), ("aa3", 2), ("ab1", 2), ("ac", 2), ("b", 3), ("bb", 3)];
     let (prefixes, metadata) = build(&keys, &extractor);
     assert_eq!(prefixes, b"aaabacbb");
     assert_eq!(metadata, [2, 0, 3, 2, 2, 1, 2, 2, 1, 2, 3, 1]);

@@ -25,7 +25,8 @@ fn the_end_of_a_block_is_found_whatever_follows() {
             match kind {
                 CompressionType::None => stored.extend(&raw),
                 _ => {
-                    let mut compressor = Compressor::new(kind, &CompressionOptions::default(), None).unwrap();
+                    let mut compressor =
+                        Compressor::new(kind, &CompressionOptions::default(), None).unwrap();
                     compressor.compress(&raw, &mut stored).unwrap();
                 }
             }
@@ -43,18 +44,24 @@ fn the_end_of_a_block_is_found_whatever_follows() {
 /// Each offset between intact blocks was followed through 16 MiB, if it claimed to be as long.
 #[test]
 fn what_begins_as_no_block_does_is_not_followed() {
-    let mut compressor = Compressor::new(CompressionType::Lz4, &CompressionOptions::default(), None).unwrap();
+    let mut compressor =
+        Compressor::new(CompressionType::Lz4, &CompressionOptions::default(), None).unwrap();
     for (first, is_block) in [(0, true), (b'k', false)] {
         let raw = [&[first][..], &[b'x'; 5000]].concat();
         let mut stored = Vec::new();
         compressor.compress(&raw, &mut stored).unwrap();
         let size = stored.len();
         stored.extend([CompressionType::Lz4.to_byte(), 0, 0, 0, 0]);
-        assert_eq!(possible_sizes(&stored, false, &mut Effort::new()).contains(&size), is_block, "{first}");
+        assert_eq!(
+            possible_sizes(&stored, false, &mut Effort::new()).contains(&size),
+            is_block,
+            "{first}"
+        );
     }
 }
 
-/// At every fourth of these bytes a block may begin that goes on to their end: 16 MiB of them took days.
+/// At every fourth of these bytes a block may begin that goes on to their end: 16 MiB of them took
+/// days.
 #[test]
 fn what_begins_as_a_block_everywhere_is_not_followed_to_its_end_each_time() {
     let hostile = [0, 1, 0, b'k'].repeat(4096);

@@ -4,8 +4,9 @@ use crate::db::Db;
 use crate::env::Env;
 use crate::options::Options;
 
-/// A batch names a file of the memtable that was active when its value was appended. If that memtable is switched before the
-/// commit, its flush takes the value for garbage and removes the file: the value must be written again.
+/// A batch names a file of the memtable that was active when its value was appended. If that
+/// memtable is switched before the commit, its flush takes the value for garbage and removes the
+/// file: the value must be written again.
 #[test]
 fn what_is_written_again_lies_in_a_file_of_the_memtable_that_names_it() {
     let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -32,8 +33,8 @@ fn what_is_written_again_lies_in_a_file_of_the_memtable_that_names_it() {
     }
 }
 
-/// Whoever tried a batch again that was refused filled the disk: its values went to the file of a memtable that, without an
-/// entry, is never flushed.
+/// Whoever tried a batch again that was refused filled the disk: its values went to the file of a
+/// memtable that, without an entry, is never flushed.
 #[test]
 fn the_values_of_a_batch_that_is_refused_are_not_written() {
     let mut options = Options { env: Env::memory(), ..Options::default() };

@@ -3,8 +3,8 @@ use crate::base::file_name::FileKind;
 use crate::env::Env;
 use crate::options::Options;
 
-/// Where missing families were no error, the file of a value whose family had been dropped meanwhile stayed until the
-/// database was opened again; otherwise until a thread came by.
+/// Where missing families were no error, the file of a value whose family had been dropped
+/// meanwhile stayed until the database was opened again; otherwise until a thread came by.
 #[test]
 fn a_value_of_a_family_that_is_gone_leaves_nothing() {
     let mut options = Options { env: Env::memory(), ..Options::default() };

@@ -12,13 +12,16 @@ fn blob_file() -> Arc<DirectFile> {
     fs.create_directory(Path::new("/db")).unwrap();
     let file = fs.open(Path::new("/db/000007.blob"), OpenMode::Create).unwrap();
     let summary = BlobFileSummary { number: FileNumber(7), count: 1, total_bytes: 100 };
-    let claim =
-        BlobFileClaim::new(summary.number, &DataPaths::default(), &Arc::new(ObsoleteFiles::default()));
+    let claim = BlobFileClaim::new(
+        summary.number,
+        &DataPaths::default(),
+        &Arc::new(ObsoleteFiles::default()),
+    );
     Arc::new(DirectFile::whole(file, CompressionType::None, summary, false, claim))
 }
 
-/// Went wrong: a blob file that a writer appended to during its sync counted as synced. A power loss then took a value whose
-/// record in the WAL was durable.
+/// Went wrong: a blob file that a writer appended to during its sync counted as synced. A power
+/// loss then took a value whose record in the WAL was durable.
 #[test]
 fn a_file_that_grows_during_its_sync_is_synced_again() {
     let blobs = BlobsOfBatch::Whole(ColumnFamilyId::DEFAULT, blob_file());
