@@ -26,9 +26,9 @@
 
 use std::sync::{Arc, Weak};
 
-use super::DbInner;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::cache::{MemoryAccount, MemoryKind};
+use crate::db::DbInner;
 use crate::memtable::ArenaPool;
 use crate::options::{DbSettings, MemoryBudget};
 

@@ -6,8 +6,8 @@
 
 use std::sync::{Arc, Weak};
 
-use super::budget::{Budget, BudgetRule, CacheShares, CachesWanted};
 use crate::cache::{CacheOwner, CacheSettings, MemoryAccount};
+use crate::db::budget::{Budget, BudgetRule, CacheShares, CachesWanted};
 use crate::options::{MemoryBudget, Options};
 use crate::sst::{BlockCache, CompressedCache};
 

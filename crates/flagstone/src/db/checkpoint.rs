@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
+use crate::db::{Db, DbInner};
 use crate::env::{BufferedWriter, FileSystem, OpenMode};
 use crate::manifest::StateCopy;
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::budget::memtable_bytes_max;
-use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
-use super::generation::Generation;
-use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
-use super::{Db, DbInner};
 use crate::base::FileNumber;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
+use crate::db::budget::memtable_bytes_max;
+use crate::db::family::{ColumnFamily, Family, FamilyState, SuperVersion};
+use crate::db::generation::Generation;
+use crate::db::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
+use crate::db::{Db, DbInner};
 use crate::manifest::FamilySpec;
 use crate::manifest::Version;
 use crate::options::ColumnFamilyOptions;

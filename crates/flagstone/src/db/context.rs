@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::events::Events;
-use super::poison::Poison;
-use super::statistics::Statistics;
 use crate::base::sync::{ArcSwap, AtomicBool, Ordering};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, Error, Result, SubCode};
+use crate::db::events::Events;
+use crate::db::poison::Poison;
+use crate::db::statistics::Statistics;
 use crate::env::{Env, Names};
 use crate::manifest::VersionSet;
 use crate::options::Options;

@@ -11,10 +11,10 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::family::Family;
-use super::jobs::job::JobOutput;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, file_name};
+use crate::db::family::Family;
+use crate::db::jobs::job::JobOutput;
 use crate::manifest::{FileMetadata, ObsoleteFile};
 use crate::options::{
     DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition,

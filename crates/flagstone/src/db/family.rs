@@ -5,14 +5,6 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
-use super::generation::Generation;
-use super::jobs::agenda::Listed;
-use super::jobs::deletions::WaitingDeletions;
-use super::jobs::punch::Punching;
-use super::properties::activity::Activity;
-use super::reading::parked::ParkedCursors;
-use super::state::State;
-use super::writing::pressure::Remembered;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
@@ -20,6 +12,14 @@ use crate::base::{
 use crate::compaction::pick::{
     DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size,
 };
+use crate::db::generation::Generation;
+use crate::db::jobs::agenda::Listed;
+use crate::db::jobs::deletions::WaitingDeletions;
+use crate::db::jobs::punch::Punching;
+use crate::db::properties::activity::Activity;
+use crate::db::reading::parked::ParkedCursors;
+use crate::db::state::State;
+use crate::db::writing::pressure::Remembered;
 use crate::iter::{DeadRanges, HistoryEpoch};
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions};

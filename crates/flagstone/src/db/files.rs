@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::budget::{Budget, BudgetRule};
-use super::caches::Caches;
-use super::family::Family;
-use super::jobs::quarantine::DamageReports;
-use super::reading::level_files::ReadThrough;
-use super::reading::live_cursors::LiveCursors;
 use crate::base::sync::{AtomicBool, Mutex};
 use crate::base::{
     Error, FileNumber, FragmentedRangeTombstones, Mutant, Remedy, Result, Temperature,
 };
 use crate::blob::BlobFileReader;
 use crate::cache::{MemoryAccount, MemoryKind};
+use crate::db::budget::{Budget, BudgetRule};
+use crate::db::caches::Caches;
+use crate::db::family::Family;
+use crate::db::jobs::quarantine::DamageReports;
+use crate::db::reading::level_files::ReadThrough;
+use crate::db::reading::live_cursors::LiveCursors;
 use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::{DbSettings, Options};

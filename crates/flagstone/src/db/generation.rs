@@ -2,8 +2,8 @@
 
 use std::ops::Deref;
 
-use super::writing::direct_blob::GenerationBlobs;
 use crate::base::InternalKeyComparator;
+use crate::db::writing::direct_blob::GenerationBlobs;
 use crate::memtable::{MemTable, MemTableSettings};
 
 /// What is written to one family between two switches. Whoever may read the memtable keeps the

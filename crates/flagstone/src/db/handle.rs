@@ -6,11 +6,11 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::family::ColumnFamily;
-use super::{DbInner, Iter, PartBeforeTail, Statistics, Value, ValuePart};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Result, SequenceNumber, Snapshot};
 use crate::batch::WriteBatch;
+use crate::db::family::ColumnFamily;
+use crate::db::{DbInner, Iter, PartBeforeTail, Statistics, Value, ValuePart};
 use crate::env::Env;
 use crate::options::{Options, ReadOptions, WriteOptions};
 

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use super::Db;
 use crate::base::{FileNumber, SequenceNumber, Temperature};
 use crate::compaction::pick::table_stats;
+use crate::db::Db;
 
 /// One of the files that make up the database, as [`Db::live_files`] lists it (RocksDB's
 /// `LiveFileMetaData`).

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{Db, DbInner};
 use crate::base::LiveSnapshot;
 use crate::cache::{CacheOwner, CacheValue, MemoryKind};
+use crate::db::{Db, DbInner};
 use crate::manifest::Version;
 use crate::sst::{BlockCache, CachedBlock, Slim};
 

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use super::DbInner;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, Result};
+use crate::db::DbInner;
 use crate::env::{Directories, FileSystem, Listed, directory_of, list_database, open_databases};
 
 /// The files of all databases that this process has open, read-only ones included.

@@ -4,22 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::budget::BudgetRule;
-use super::context::Context;
-use super::disk::Disk;
-use super::family::{Family, FamilyState, SuperVersion};
-use super::files::Tables;
-use super::generation::Generation;
-use super::jobs::Jobs;
-use super::jobs::background::Background;
-use super::limits::Limits;
-use super::opening::due_options::OptionsFile;
-use super::reading::Reader;
-use super::settings::memtable_settings;
-use super::statistics::Ticker;
-use super::tree::{Below, Tree};
-use super::writing::pipeline::Pipeline;
-use super::writing::wal_space::WalSpace;
 use crate::base::sync::Ordering;
 use crate::base::{
     Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, Error, InternalKeyComparator,
@@ -27,6 +11,22 @@ use crate::base::{
 };
 use crate::batch::WriteBatch;
 use crate::cache::MemoryAccount;
+use crate::db::budget::BudgetRule;
+use crate::db::context::Context;
+use crate::db::disk::Disk;
+use crate::db::family::{Family, FamilyState, SuperVersion};
+use crate::db::files::Tables;
+use crate::db::generation::Generation;
+use crate::db::jobs::Jobs;
+use crate::db::jobs::background::Background;
+use crate::db::limits::Limits;
+use crate::db::opening::due_options::OptionsFile;
+use crate::db::reading::Reader;
+use crate::db::settings::memtable_settings;
+use crate::db::statistics::Ticker;
+use crate::db::tree::{Below, Tree};
+use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::wal_space::WalSpace;
 use crate::env::{Env, Role};
 use crate::manifest::{FamilySpec, ManifestSettings, VersionSet};
 use crate::memtable::ArenaPool;

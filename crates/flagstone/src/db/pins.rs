@@ -10,12 +10,12 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::disk::space::blob_file_bytes;
-use super::family::{Family, SuperVersion};
-use super::reading::live_cursors::InUse;
-use super::{Db, DbInner};
 use crate::base::SequenceNumber;
 use crate::base::sync::Ordering;
+use crate::db::disk::space::blob_file_bytes;
+use crate::db::family::{Family, SuperVersion};
+use crate::db::reading::live_cursors::InUse;
+use crate::db::{Db, DbInner};
 
 /// Memtables and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use super::events::{Event, Events};
 use crate::base::sync::{AtomicU8, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Mutant, Result, Sometimes, SubCode};
+use crate::db::events::{Event, Events};
 
 const HEALTHY: u8 = 0;
 const SUSPENDED: u8 = 1;

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use super::family::{ColumnFamily, Family};
-use super::jobs::compact::CompactionJob;
-use super::{Db, DbInner};
 use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result};
 use crate::compaction::pick::{KeyRange, files_within};
+use crate::db::family::{ColumnFamily, Family};
 use crate::db::files::Tables;
+use crate::db::jobs::compact::CompactionJob;
+use crate::db::{Db, DbInner};
 use crate::manifest::TableFile;
 use crate::options::SizeApproximationOptions;
 

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::budget::memtable_bytes_max;
 use crate::base::compression::CompressionOptions;
 use crate::base::{DataPaths, Error, Result};
 use crate::blob::BlobGcSettings;
@@ -12,6 +11,7 @@ use crate::compaction::pick::{
     StallSettings, drop_deleted, fifo_scratch, leveled_scratch, pending_compaction_bytes, pick,
     pick_fifo, pick_universal, sorted_runs, universal_scratch,
 };
+use crate::db::budget::memtable_bytes_max;
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableFilterSettings, MemTableKind, MemTableSettings};
 use crate::options::{

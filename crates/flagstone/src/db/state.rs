@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Weak;
 
-use super::disk::archive::Archive;
-use super::family::FamilyState;
-use super::jobs::agenda::Agenda;
-use super::jobs::key_faults::KeyFaults;
 use crate::base::{ColumnFamilyId, FileNumber, SequenceNumber};
 use crate::compaction::pick::Speedometer;
+use crate::db::disk::archive::Archive;
+use crate::db::family::FamilyState;
+use crate::db::jobs::agenda::Agenda;
+use crate::db::jobs::key_faults::KeyFaults;
 use crate::manifest::{ObsoleteFile, VersionSet};
 use crate::options::DamagedFile;
 

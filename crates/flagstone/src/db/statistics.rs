@@ -1,7 +1,7 @@
 //! What the engine counts. Names follow RocksDB's tickers.
 
-use super::writing::write::Commit;
 use crate::base::Counters;
+use crate::db::writing::write::Commit;
 
 macro_rules! tickers {
     ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)*) => {

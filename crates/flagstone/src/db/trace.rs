@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::{Db, DbInner};
 use crate::base::Result;
 use crate::base::sync::Ordering;
 use crate::cache::{TraceOptions, TraceSummary};
+use crate::db::{Db, DbInner};
 
 impl Db {
     /// Begins to record in a new file which blocks, and values of blob files, the block cache is

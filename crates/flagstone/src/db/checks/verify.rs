@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::verify_logs::LogReport;
 use crate::base::file_name::FileKind;
 use crate::base::{
     Error, FileNumber, InternalIterator, InternalKey, Result, ValueType, counted, form,
 };
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
+use crate::db::checks::verify_logs::LogReport;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::files::of_named_file;
 use crate::db::{Db, DbInner};

@@ -1,8 +1,8 @@
 //! Checking the MANIFEST of an open database.
 
-use super::verify_logs::{LogReport, torn_end, twice_if_need_be};
 use crate::base::Result;
 use crate::db::DbInner;
+use crate::db::checks::verify_logs::{LogReport, torn_end, twice_if_need_be};
 use crate::env::OpenMode;
 use crate::manifest::{ManifestCheck, read_current};
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::types::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, Result, SubCode, path_in_words};
@@ -11,6 +10,7 @@ use crate::compaction::pick::{
 };
 use crate::db::budget::memtable_bytes_max;
 use crate::db::disk::space::{blob_file_bytes, unflushed_bytes};
+use crate::db::facts::types::{DatabaseFacts, Facts, FamilyFacts};
 use crate::db::family::ColumnFamily;
 use crate::db::jobs::background::jobs_apart;
 use crate::db::properties::activity::Activity;

@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::types::{LogFacts, LogFate};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::BatchView;
 use crate::db::DbInner;
+use crate::db::facts::types::{LogFacts, LogFate};
 use crate::db::opening::replay_inserts::Targets;
 use crate::db::writing::direct_blob::BlobChecks;
 use crate::env::{File, OpenMode};

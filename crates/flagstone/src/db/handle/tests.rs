@@ -1,5 +1,5 @@
-use super::Db;
 use crate::base::allocator::RELEASES;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::Options;
 

@@ -4,12 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::io_limit::IoState;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
 use crate::db::Db;
 use crate::db::context::Context;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::io_limit::IoState;
 use crate::db::tree::Steps;
 pub(in crate::db) use crate::env::Role;
 use crate::env::{

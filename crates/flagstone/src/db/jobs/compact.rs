@@ -11,8 +11,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::job::{Inherited, JobOutput, JobPace, JobSpec, OutputPlace};
-use super::part::{PartRange, epochs};
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{
     CompactionFilterContext, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result,
@@ -22,6 +20,8 @@ use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::job::{Inherited, JobOutput, JobPace, JobSpec, OutputPlace};
+use crate::db::jobs::part::{PartRange, epochs};
 use crate::db::statistics::Ticker;
 use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::IoPriority;

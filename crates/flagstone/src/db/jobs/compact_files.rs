@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::compact::CompactionJob;
 use crate::base::{Error, FileNumber, Result};
 use crate::compaction::pick::{
     CompactionPlan, OutputCompression, in_the_way, path_of_level, plan_files,
 };
 use crate::db::Db;
 use crate::db::family::ColumnFamily;
+use crate::db::jobs::compact::CompactionJob;
 use crate::db::settings::leveled_settings;
 use crate::db::state::State;
 use crate::manifest::Version;

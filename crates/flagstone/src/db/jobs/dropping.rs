@@ -8,12 +8,12 @@
 //! drops the oldest tables, and a blob file goes, whatever its garbage, when no table refers to it
 //! or to an older one.
 
-use super::compact::CompactionJob;
-use super::job::JobOutput;
 use crate::base::{InternalIterator, Result, ValueType};
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::cache::MemoryKind;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::compact::CompactionJob;
+use crate::db::jobs::job::JobOutput;
 use crate::db::reading::level_files::ReadThrough;
 use crate::db::statistics::Ticker;
 use crate::db::tree::damage::may_be_damage;

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use super::job::{JobOutput, JobSpec};
-use super::part::{Part, PartRange};
-use super::range_cuts::sequence_cuts;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 use crate::base::{Mutant, Result, Sometimes, TableFileCreationReason};
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::job::{JobOutput, JobSpec};
+use crate::db::jobs::part::{Part, PartRange};
+use crate::db::jobs::range_cuts::sequence_cuts;
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::{FlushJob, FlushPart};
 use crate::db::writing::direct_blob::DirectInputs;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::io_limit::Limit;
 use crate::base::sync::Mutex;
 use crate::base::{
     CompactionFilter, CompactionFilterContext, DataPaths, FileNumber, Result, SequenceNumber,
@@ -15,6 +14,7 @@ use crate::compaction::pick::{DeletedRanges, OutputCompression};
 use crate::compaction::{KeyError, StreamSettings};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::io_limit::Limit;
 use crate::db::writing::direct_blob::{DirectFile, DirectInputs};
 use crate::env::{File, IoPriority, OpenMode, WriteBehind};
 use crate::manifest::{

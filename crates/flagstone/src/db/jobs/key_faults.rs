@@ -15,7 +15,6 @@
 
 use std::collections::BTreeMap;
 
-use super::job::JobOutput;
 use crate::base::hash::hash64;
 use crate::base::{ColumnFamilyId, FileNumber, counted, form};
 use crate::compaction::KeyError;
@@ -23,6 +22,7 @@ use crate::db::Db;
 use crate::db::context::Context;
 use crate::db::events::Event;
 use crate::db::family::Family;
+use crate::db::jobs::job::JobOutput;
 use crate::db::statistics::Ticker;
 use crate::manifest::VersionEdit;
 use crate::options::{KEY_FAULT_KEY_MAX, KEY_FAULTS_MAX, KeyFault};

@@ -13,13 +13,13 @@
 
 use std::sync::Arc;
 
-use super::compact::CompactionJob;
 use crate::base::{Error, FileNumber, Result};
 use crate::compaction::pick::{
     LevelTargets, PickContext, RangePlan, RangeRequest, plan_full, plan_range, plan_refit,
     sorted_runs,
 };
 use crate::db::family::{ColumnFamily, Family};
+use crate::db::jobs::compact::CompactionJob;
 use crate::db::settings::{leveled_settings, pick_compaction};
 use crate::db::state::State;
 use crate::db::tree::compactions::Piece;

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use super::job::PartFilter;
 use crate::base::sync::Ordering;
 use crate::base::{
     CompactionFilter, FilterDecision, FilteredKind, Result, SequenceNumber, Sometimes,
@@ -15,6 +14,7 @@ use crate::base::{
 };
 use crate::db::family::{Family, SuperVersion};
 use crate::db::jobs::Jobs;
+use crate::db::jobs::job::PartFilter;
 use crate::iter::Outcome;
 use crate::options::ReadOptions;
 

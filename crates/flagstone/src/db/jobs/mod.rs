@@ -34,15 +34,15 @@ pub(super) mod written;
 
 use std::sync::Arc;
 
-use super::context::Context;
-use super::disk::Disk;
-use super::files::Tables;
-use super::limits::Limits;
-use super::opening::due_options::OptionsFile;
-use super::reading::Reader;
-use super::tree::{Below, Tree};
-use super::writing::pipeline::Pipeline;
 use crate::base::SnapshotList;
+use crate::db::context::Context;
+use crate::db::disk::Disk;
+use crate::db::files::Tables;
+use crate::db::limits::Limits;
+use crate::db::opening::due_options::OptionsFile;
+use crate::db::reading::Reader;
+use crate::db::tree::{Below, Tree};
+use crate::db::writing::pipeline::Pipeline;
 use crate::memtable::ArenaPool;
 
 /// Flushes, compactions, and what they do to the disk.

@@ -15,12 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::job::{JobOutput, JobSpec, PartFilter, Unfinished};
-use super::merged_onto::InformedFilter;
-use super::part::{Part, PartInput};
-use super::placement::{BlobReads, OwnBlobFiles, Placement};
-use super::range_cuts::key_cuts;
-use super::table_writer::TableWriter;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{
     Code, CompactionFilter, Error, InternalKey, Mutant, RangeTombstone, Result, SequenceNumber,
@@ -32,6 +26,12 @@ use crate::compaction::pick::{KeysBelow, range_surely_absent};
 use crate::compaction::{CompactionStream, StreamSettings, StreamTombstones};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::job::{JobOutput, JobSpec, PartFilter, Unfinished};
+use crate::db::jobs::merged_onto::InformedFilter;
+use crate::db::jobs::part::{Part, PartInput};
+use crate::db::jobs::placement::{BlobReads, OwnBlobFiles, Placement};
+use crate::db::jobs::range_cuts::key_cuts;
+use crate::db::jobs::table_writer::TableWriter;
 use crate::db::statistics::Ticker;
 use crate::env::{File, NewNames, Task, Turn};
 use crate::manifest::ObsoleteFile;

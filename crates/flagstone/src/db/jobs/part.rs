@@ -10,9 +10,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::compact::CompactionJob;
-use super::output::check_not_canceled;
-use super::range_cuts::{sequence_cuts, start_of_too_many};
 use crate::base::range_tombstone::TruncatedFragment;
 use crate::base::{
     Code, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
@@ -25,6 +22,9 @@ use crate::compaction::pick::{
 };
 use crate::db::files::tombstones_of;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::compact::CompactionJob;
+use crate::db::jobs::output::check_not_canceled;
+use crate::db::jobs::range_cuts::{sequence_cuts, start_of_too_many};
 use crate::db::reading::level_files::{FileList, LevelFiles, ReadThrough, truncated};
 use crate::db::reading::source::Source;
 use crate::env::ReadAhead;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::job::{JobOutput, JobSpec, Unfinished};
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
     FileNumber, InternalKey, Mutant, Result, Sometimes, TableFileCreationReason, ValueType,
@@ -18,6 +17,7 @@ use crate::compaction::ValueSeparator;
 use crate::db::family::Family;
 use crate::db::files::Tables;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::job::{JobOutput, JobSpec, Unfinished};
 use crate::env::{File, IoPriority};
 use crate::iter::ValueResolver;
 use crate::manifest::{BlobFileAddition, Version};

@@ -24,7 +24,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::promise::{Promise, bytes_of};
 use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
 use crate::blob::{BlobIndex, BlockMap};
@@ -32,6 +31,7 @@ use crate::cache::MemoryKind;
 use crate::compaction::pick::refers_to;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::promise::{Promise, bytes_of};
 use crate::db::reading::level_files::ReadThrough;
 use crate::db::tree::pressure::Survey;
 use crate::env::IoPriority;

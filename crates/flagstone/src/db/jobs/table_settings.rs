@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::job::JobSpec;
 use crate::base::FileNumber;
 use crate::base::sync::Ordering;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
+use crate::db::jobs::job::JobSpec;
 use crate::db::settings::{compression_options, table_builder_settings};
 use crate::options::PrepopulateBlockCache;
 use crate::sst::filter::WrittenBy;

@@ -8,10 +8,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::job::JobOutput;
-use super::output::Job;
-use super::part::PartRange;
-use super::written::Entries;
 use crate::base::sync::Mutex;
 use crate::base::{
     Error, FileNumber, InternalKey, InternalKeyBuf, Mutant, RangeTombstone, Result, SequenceNumber,
@@ -20,6 +16,10 @@ use crate::base::{
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{DeletedRanges, OutputSplitter};
 use crate::compaction::{OutputFile, bounds_of_output};
+use crate::db::jobs::job::JobOutput;
+use crate::db::jobs::output::Job;
+use crate::db::jobs::part::PartRange;
+use crate::db::jobs::written::Entries;
 use crate::env::File;
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
 use crate::sst::{Filter, ReadCacheHits, TableBuilder};

@@ -15,8 +15,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::replay_inserts::{Inserts, Targets};
-use super::replayed::ProgressMeter;
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
 use crate::base::{
@@ -27,6 +25,8 @@ use crate::batch::WriteBatch;
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
+use crate::db::opening::replay_inserts::{Inserts, Targets};
+use crate::db::opening::replayed::ProgressMeter;
 use crate::db::state::LiveWal;
 use crate::db::writing::direct_blob::BlobChecks;
 use crate::env::{File, OpenMode, read_until_end};

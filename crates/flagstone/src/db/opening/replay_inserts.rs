@@ -26,7 +26,6 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::replayed::ReplayedTables;
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber, Sometimes, ValueType,
@@ -36,6 +35,7 @@ use crate::blob::BlobIndex;
 use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
 use crate::db::family::Family;
+use crate::db::opening::replayed::ReplayedTables;
 use crate::env::Join;
 use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;

@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
-use super::activity::{Activity, LevelActivity};
-use super::human::{self, GB, MB};
-use super::tables::blob_file_totals;
 use crate::compaction::pick::BlobWaste;
 use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::properties::activity::{Activity, LevelActivity};
+use crate::db::properties::human::{self, GB, MB};
+use crate::db::properties::tables::blob_file_totals;
 use crate::db::settings::stall_input;
 use crate::manifest::Version;
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::human::{self, GB, MB};
+use crate::db::properties::human::{self, GB, MB};
 use crate::db::{DbInner, Ticker};
 
 /// What the report is about, at one moment.

@@ -14,11 +14,11 @@ mod tables;
 use std::fmt::Write as _;
 
 use self::tables::{aggregated_properties, blob_file_totals, blob_stats, level_stats, table_list};
-use super::family::{ColumnFamily, Family};
-use super::{Db, DbInner, Ticker};
 use crate::base::Temperature;
 use crate::base::sync::Ordering;
 use crate::cache::CacheStatistics;
+use crate::db::family::{ColumnFamily, Family};
+use crate::db::{Db, DbInner, Ticker};
 use crate::manifest::Version;
 
 /// The properties that every family answers, without those that end in a level or a temperature.

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::tables::blob_file_totals;
 use crate::base::sync::Ordering;
 use crate::compaction::pick::{BlobWaste, LevelTargets};
 use crate::db::DbInner;
 use crate::db::disk::space::blob_file_bytes;
 use crate::db::family::Family;
+use crate::db::properties::tables::blob_file_totals;
 use crate::db::settings::{leveled_settings, stall_input};
 use crate::manifest::Version;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};

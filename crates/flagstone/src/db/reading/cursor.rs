@@ -3,16 +3,16 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::cursor_blobs::{CountedReadahead, CursorBlobs};
-use super::level_files::{FileList, LevelFiles, truncated};
-use super::live_cursors::{Origin, Registered};
-use super::read::read_settings;
-use super::source::Source;
 use crate::base::sync::Mutex;
 use crate::base::{PrefixExtractor, Result, SequenceNumber, SnapshotList};
 use crate::cache::{Held, MemoryKind};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::{Tables, tombstones_of};
+use crate::db::reading::cursor_blobs::{CountedReadahead, CursorBlobs};
+use crate::db::reading::level_files::{FileList, LevelFiles, truncated};
+use crate::db::reading::live_cursors::{Origin, Registered};
+use crate::db::reading::read::read_settings;
+use crate::db::reading::source::Source;
 use crate::iter::{
     ConcatIterator, DbIter, DbIterSettings, KeyBounds, MergingIterator, TombstoneSource,
     TombstoneView,

@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::blob_values::BlobPlace;
-use super::read::read_settings;
 use crate::base::sync::Mutex;
 use crate::base::{FileNumber, Result, SnapshotList};
 use crate::blob::{BlobIndex, BlobReadahead, RECORD_HEADER_SIZE};
 use crate::cache::{CacheKey, Measured, MemoryAccount, MemoryKind};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::Tables;
+use crate::db::reading::blob_values::BlobPlace;
+use crate::db::reading::read::read_settings;
 use crate::env::Advice;
 use crate::iter::{Upcoming, ValueResolver};
 use crate::options::ReadOptions;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Reader;
-use super::blob_values::counted_value;
-use super::read::read_settings;
 use crate::base::compression::CompressionType;
 use crate::base::{Result, ValueType};
 use crate::blob::{BlobIndex, PIECE_SIZE};
 use crate::cache::{CacheKey, MemoryKind};
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::Tables;
+use crate::db::reading::Reader;
+use crate::db::reading::blob_values::counted_value;
+use crate::db::reading::read::read_settings;
 use crate::db::{Ticker, Value};
 use crate::iter::Outcome;
 use crate::iter::lookup::in_key;

@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Reader;
-use super::read::{cover, may_hold, read_settings, search_memtables, take};
 use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, ValueType};
 use crate::cache::MemoryKind;
 use crate::db::family::{Family, SuperVersion};
+use crate::db::reading::Reader;
+use crate::db::reading::read::{cover, may_hold, read_settings, search_memtables, take};
 use crate::db::{Ticker, Value};
 use crate::iter::{Lookup, Outcome};
 use crate::manifest::{TableFile, Version};

@@ -15,9 +15,9 @@
 
 use std::sync::Arc;
 
-use super::cursor::Cursor;
 use crate::base::sync::Mutex;
 use crate::db::family::SuperVersion;
+use crate::db::reading::cursor::Cursor;
 
 /// How many cursors a family keeps.
 const KEPT: usize = 16;

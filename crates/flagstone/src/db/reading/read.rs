@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Reader;
-use super::covers::{Tombstones, UncheckedTombstones};
 use crate::base::{
     InternalKey, KeyBuffer, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes,
     ValueType,
 };
 use crate::db::family::{Family, SuperVersion};
 use crate::db::files::{Tables, tombstones_of};
+use crate::db::reading::Reader;
+use crate::db::reading::covers::{Tombstones, UncheckedTombstones};
 use crate::db::{Ticker, Value};
 use crate::iter::lookup::check_value;
 use crate::iter::{Lookup, LookupValue, Outcome, ValueResolver};

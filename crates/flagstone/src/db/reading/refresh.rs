@@ -10,9 +10,9 @@
 
 use std::panic::Location;
 
-use super::iterate::Iter;
 use crate::base::sync::Ordering;
 use crate::base::{Mutant, Result, Snapshot, Sometimes};
+use crate::db::reading::iterate::Iter;
 use crate::options::ReadOptions;
 
 /// So many steps lie between two looks at the super version.

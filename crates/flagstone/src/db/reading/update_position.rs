@@ -15,11 +15,13 @@
 //!    tells of a power loss, and not of a copy, which gives out the same numbers: its records alone
 //!    are compared.
 
-use super::updates::{LOOKS_MAX, OpenWal, end_without_empty_ranges, ignoring_absence, missing};
 use crate::base::checksum::crc32c;
 use crate::base::{Code, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber, Sometimes};
 use crate::batch::BatchView;
 use crate::db::disk::archive::WalFile;
+use crate::db::reading::updates::{
+    LOOKS_MAX, OpenWal, end_without_empty_ranges, ignoring_absence, missing,
+};
 use crate::db::{Db, DbInner, Updates};
 use crate::wal::{Event, PredecessorWal};
 

@@ -21,12 +21,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::read::read_settings;
-use super::update_position::UpdatePosition;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::db::disk::archive::WalFile;
+use crate::db::reading::read::read_settings;
+use crate::db::reading::update_position::UpdatePosition;
 use crate::db::{Db, DbInner};
 use crate::env::{File, OpenMode};
 use crate::options::ReadOptions;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::cursor_blobs::CursorBlobs;
 use crate::base::Result;
 use crate::blob::{BlobIndex, BlobPieces, is_read_in_pieces};
 use crate::cache::{Measured, MemoryKind};
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::files::Tables;
+use crate::db::reading::cursor_blobs::CursorBlobs;
 use crate::db::{Db, Iter, Value};
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;

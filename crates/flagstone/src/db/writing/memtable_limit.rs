@@ -6,10 +6,10 @@
 
 use std::cmp::Reverse;
 
-use super::write::{Commit, WriteTarget};
 use crate::base::Sometimes;
 use crate::base::sync::Ordering;
 use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::write::{Commit, WriteTarget};
 
 impl Pipeline {
     /// Whether the memtables that are written to have grown so large together that some are to be

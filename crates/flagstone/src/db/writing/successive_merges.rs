@@ -8,12 +8,12 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::write::WriteTarget;
 use crate::base::merge::full_merge;
 use crate::base::sync::Ordering;
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, Sometimes, ValueType};
 use crate::batch::WriteBatch;
 use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::write::WriteTarget;
 use crate::iter::Outcome;
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::wal_reserve::give_back;
-use super::write::Commit;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, file_name};
 use crate::cache::MemoryKind;
@@ -14,6 +12,8 @@ use crate::db::settings::memtable_settings;
 use crate::db::state::LiveWal;
 use crate::db::tree::flushes::{OldestWal, WrittenTo};
 use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::wal_reserve::give_back;
+use crate::db::writing::write::Commit;
 use crate::env::{File, OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 

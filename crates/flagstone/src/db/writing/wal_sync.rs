@@ -19,11 +19,11 @@
 
 use std::sync::Arc;
 
-use super::write::Commit;
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rounds, yield_now};
 use crate::base::{Mutant, Result, SequenceNumber, Sometimes};
 use crate::db::statistics::Ticker;
 use crate::db::writing::pipeline::Pipeline;
+use crate::db::writing::write::Commit;
 use crate::env::{Clock, File};
 
 /// Who is syncing, and what is synced.

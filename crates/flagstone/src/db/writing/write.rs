@@ -17,8 +17,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
-use super::operations;
 use crate::base::sync::Ordering;
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber,
@@ -31,6 +29,8 @@ use crate::db::generation::Generation;
 use crate::db::settings::no_merge_operator;
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
+use crate::db::writing::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
+use crate::db::writing::operations;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::File;
 use crate::iter::lookup::locate_value;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::waits::Waits;
 use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
 use crate::compaction::pick::{Room, WriteHeadroom};
+use crate::db::writing::waits::Waits;
 use crate::options::StallCondition;
 
 const NORMAL: u64 = 0;

@@ -3,9 +3,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Facts;
 use crate::base::{Error, Result};
 use crate::db::Db;
+use crate::db::facts::gather::Facts;
 use crate::env::os::OsFileSystem;
 use crate::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
 use crate::options::Options;

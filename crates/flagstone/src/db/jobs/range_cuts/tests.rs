@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use super::super::compact::CompactionJob;
 use super::*;
 use crate::base::sync::Ordering;
 use crate::base::{Code, ColumnFamilyId, Error, Snapshot};
+use crate::db::jobs::compact::CompactionJob;
 use crate::db::settings::pick_compaction;
 use crate::db::{Db, Severity};
 use crate::env::{Env, Join, Spawn};

@@ -1,5 +1,5 @@
-use super::BATCH;
 use crate::base::file_name;
+use crate::db::reading::multi_read::BATCH;
 use crate::db::{Db, Ticker};
 use crate::env::{Env, OpenMode};
 use crate::options::{CompactRangeOptions, Options, ReadOptions};

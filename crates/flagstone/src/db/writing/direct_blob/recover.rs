@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use super::files::DirectFile;
 use crate::base::compression::CompressionType;
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
@@ -15,6 +14,7 @@ use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::opening::replay_inserts::Targets;
+use crate::db::writing::direct_blob::files::DirectFile;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::{OpenMode, Task};
 use crate::manifest::BlobFileClaim;

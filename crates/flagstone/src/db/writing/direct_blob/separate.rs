@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::files::DirectFile;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
@@ -14,6 +13,7 @@ use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::statistics::Ticker;
+use crate::db::writing::direct_blob::files::DirectFile;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::write::{Commit, check_operation};
 use crate::env::OpenMode;

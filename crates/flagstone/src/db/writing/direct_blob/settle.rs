@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::files::DirectFile;
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes, counted};
 use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::jobs::job::JobOutput;
+use crate::db::writing::direct_blob::files::DirectFile;
 use crate::db::writing::pipeline::Pipeline;
 use crate::manifest::BlobFileAddition;
 

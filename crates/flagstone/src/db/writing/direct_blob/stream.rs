@@ -9,8 +9,6 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::files::DirectFile;
-use super::separate::BlobsOfBatch;
 use crate::base::compression::CompressionType;
 use crate::base::{Code, Error, Mutant, Result, Sometimes};
 use crate::batch::{MAX_ENTRY_SIZE, WriteBatch};
@@ -18,6 +16,8 @@ use crate::blob::BlobStream;
 use crate::cache::{Measured, MemoryKind};
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::statistics::Ticker;
+use crate::db::writing::direct_blob::files::DirectFile;
+use crate::db::writing::direct_blob::separate::BlobsOfBatch;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::{Db, DbInner};
 use crate::env::OpenMode;

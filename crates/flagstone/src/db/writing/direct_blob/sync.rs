@@ -6,9 +6,9 @@
 
 use std::sync::{Arc, Weak};
 
-use super::files::DirectFile;
-use super::separate::BlobsOfBatch;
 use crate::base::{FileNumber, Mutant, Result, SequenceNumber, Sometimes};
+use crate::db::writing::direct_blob::files::DirectFile;
+use crate::db::writing::direct_blob::separate::BlobsOfBatch;
 use crate::db::writing::pipeline::Pipeline;
 
 /// Blob files with values that WALs name and no sync has covered.
