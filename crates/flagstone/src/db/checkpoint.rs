@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
-use crate::db::{Db, DbInner};
+use crate::db::DbInner;
+use crate::db::handle::Db;
 use crate::env::{BufferedWriter, FileSystem, OpenMode};
 use crate::manifest::StateCopy;
 

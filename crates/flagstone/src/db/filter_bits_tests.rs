@@ -1,7 +1,7 @@
 //! Filters of different sizes on different levels.
 
 use crate::base::KeyBuffer;
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::{CompactFilesOptions, CompactRangeOptions, Options};
 use crate::sst::{LookupKey, ReadSettings};

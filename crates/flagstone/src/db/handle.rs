@@ -9,8 +9,13 @@ use std::sync::Arc;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Result, SequenceNumber, Snapshot};
 use crate::batch::WriteBatch;
+use crate::db::DbInner;
 use crate::db::family::ColumnFamily;
-use crate::db::{DbInner, Iter, PartBeforeTail, Statistics, Value, ValuePart};
+use crate::db::reading::get_range::PartBeforeTail;
+use crate::db::reading::get_range::ValuePart;
+use crate::db::reading::iterate::Iter;
+use crate::db::reading::value::Value;
+use crate::db::statistics::Statistics;
 use crate::env::Env;
 use crate::options::{Options, ReadOptions, WriteOptions};
 

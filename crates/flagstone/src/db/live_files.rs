@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::base::{FileNumber, SequenceNumber, Temperature};
 use crate::compaction::pick::table_stats;
-use crate::db::Db;
+use crate::db::handle::Db;
 
 /// One of the files that make up the database, as [`Db::live_files`] lists it (RocksDB's
 /// `LiveFileMetaData`).

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::base::LiveSnapshot;
 use crate::cache::{CacheOwner, CacheValue, MemoryKind};
-use crate::db::{Db, DbInner};
+use crate::db::DbInner;
+use crate::db::handle::Db;
 use crate::manifest::Version;
 use crate::sst::{BlockCache, CachedBlock, Slim};
 
@@ -260,7 +261,7 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use crate::cache::MemoryKind;
-    use crate::db::Db;
+    use crate::db::handle::Db;
     use crate::env::Env;
     use crate::options::{DbSettings, MemoryBudget, Options, ReadOptions};
 

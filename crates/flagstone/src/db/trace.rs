@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::base::Result;
 use crate::base::sync::Ordering;
 use crate::cache::{TraceOptions, TraceSummary};
-use crate::db::{Db, DbInner};
+use crate::db::DbInner;
+use crate::db::handle::Db;
 
 impl Db {
     /// Begins to record in a new file which blocks, and values of blob files, the block cache is

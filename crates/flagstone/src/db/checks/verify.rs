@@ -9,10 +9,11 @@ use crate::base::{
 };
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
+use crate::db::DbInner;
 use crate::db::checks::verify_logs::LogReport;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::files::of_named_file;
-use crate::db::{Db, DbInner};
+use crate::db::handle::Db;
 use crate::env::OpenMode;
 use crate::iter::lookup::locate_value;
 use crate::manifest::{BlobFileState, BlobReferences, TableFile, Version};

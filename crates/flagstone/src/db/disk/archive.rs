@@ -9,8 +9,9 @@ use std::path::PathBuf;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{FileNumber, Result, Sometimes};
+use crate::db::DbInner;
 use crate::db::disk::Disk;
-use crate::db::{Db, DbInner};
+use crate::db::handle::Db;
 
 /// The archived WALs, oldest first. Behind the state lock.
 #[derive(Default)]

@@ -8,13 +8,14 @@ use crate::base::{FileNumber, Result, SequenceNumber, ValueType};
 use crate::blob::{BlobIndex, FOOTER_SIZE, GarbageMeter, HEADER_SIZE};
 use crate::compaction::pick::CompactionPlan;
 use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
+use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
+use crate::db::handle::Db;
 use crate::db::jobs::compact::CompactionJob;
 use crate::db::jobs::output::check_not_canceled;
 use crate::db::jobs::part::{Part, PartInput, PartRange};
 use crate::db::jobs::placement::BlobSource;
 use crate::db::settings::scratch_bytes;
-use crate::db::{Db, DbInner};
 use crate::manifest::{BlobFileState, Version};
 use crate::options::CompactionControl;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
-use crate::db::Db;
 use crate::db::context::Context;
+use crate::db::handle::Db;
 use crate::db::jobs::Jobs;
 use crate::db::jobs::io_limit::IoState;
 use crate::db::tree::Steps;

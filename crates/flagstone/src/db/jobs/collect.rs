@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::base::Result;
 use crate::compaction::pick::blob_bytes_allowed;
-use crate::db::Db;
 use crate::db::disk::space::blob_file_bytes;
 use crate::db::family::ColumnFamily;
+use crate::db::handle::Db;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::compacts_by_itself;
 use crate::options::{

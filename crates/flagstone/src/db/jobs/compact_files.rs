@@ -6,8 +6,8 @@ use crate::base::{Error, FileNumber, Result};
 use crate::compaction::pick::{
     CompactionPlan, OutputCompression, in_the_way, path_of_level, plan_files,
 };
-use crate::db::Db;
 use crate::db::family::ColumnFamily;
+use crate::db::handle::Db;
 use crate::db::jobs::compact::CompactionJob;
 use crate::db::settings::leveled_settings;
 use crate::db::state::State;

@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use crate::base::{ColumnFamilyId, Result, Sometimes};
-use crate::db::Db;
 use crate::db::family::{ColumnFamily, Family};
+use crate::db::handle::Db;
 use crate::db::jobs::Jobs;
 use crate::db::statistics::Ticker;
 use crate::db::tree::flushes::Installed;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::base::Result;
+use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
-use crate::db::{Db, DbInner};
+use crate::db::handle::Db;
 
 /// Keeps automatic compactions of a family from beginning until it is dropped: see
 /// [`Db::hold_automatic_compactions`].

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Ordering};
-use crate::db::Statistics;
 use crate::db::jobs::background::Background;
+use crate::db::statistics::Statistics;
 use crate::db::statistics::Ticker;
 use crate::env::{
     File, IoPriority, IoWatch, LimitedFile, RangeSyncedFile, RangeSyncs, RateLimiter,

@@ -18,12 +18,13 @@ use crate::compaction::pick::{
     LevelTargets, PickContext, RangePlan, RangeRequest, plan_full, plan_range, plan_refit,
     sorted_runs,
 };
+use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
+use crate::db::handle::Db;
 use crate::db::jobs::compact::CompactionJob;
 use crate::db::settings::{leveled_settings, pick_compaction};
 use crate::db::state::State;
 use crate::db::tree::compactions::Piece;
-use crate::db::{Db, DbInner};
 use crate::manifest::{TableFile, Version};
 use crate::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionStyle,

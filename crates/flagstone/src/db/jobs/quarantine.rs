@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use crate::base::Error;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::db::Db;
 use crate::db::family::{ColumnFamily, Family};
+use crate::db::handle::Db;
 use crate::db::tree::damage::may_be_damage;
 use crate::options::DamagedFile;
 

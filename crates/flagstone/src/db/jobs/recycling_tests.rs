@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::file_name::FileKind;
 use crate::base::{Error, Result};
-use crate::db::{ColumnFamily, Db};
+use crate::db::family::ColumnFamily;
+use crate::db::handle::Db;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{Env, FileSystem, FileSystemAround, read_file};
 use crate::options::{ColumnFamilyOptions, Options};

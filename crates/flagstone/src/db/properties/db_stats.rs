@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
+use crate::db::DbInner;
 use crate::db::properties::human::{self, GB, MB};
-use crate::db::{DbInner, Ticker};
+use crate::db::statistics::Ticker;
 
 /// What the report is about, at one moment.
 #[derive(Debug, Clone, Copy, Default)]

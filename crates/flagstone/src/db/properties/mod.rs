@@ -17,8 +17,10 @@ use self::tables::{aggregated_properties, blob_file_totals, blob_stats, level_st
 use crate::base::Temperature;
 use crate::base::sync::Ordering;
 use crate::cache::CacheStatistics;
+use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
-use crate::db::{Db, DbInner, Ticker};
+use crate::db::handle::Db;
+use crate::db::statistics::Ticker;
 use crate::manifest::Version;
 
 /// The properties that every family answers, without those that end in a level or a temperature.

@@ -16,7 +16,11 @@ use std::sync::Arc;
 
 use crate::base::{Code, Error, Mutant, Result};
 use crate::cache::{Held, MemoryAccount, MemoryKind};
-use crate::db::{ColumnFamily, Db, DbInner, Iter, Value};
+use crate::db::DbInner;
+use crate::db::family::ColumnFamily;
+use crate::db::handle::Db;
+use crate::db::reading::iterate::Iter;
+use crate::db::reading::value::Value;
 use crate::options::ReadOptions;
 
 /// Bytes of keys and values after which a batch of an iterator ends.

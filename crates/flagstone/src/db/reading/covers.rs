@@ -15,7 +15,7 @@
 use std::ops::ControlFlow;
 
 use crate::base::{FragmentedRangeTombstones, SequenceNumber, Within};
-use crate::db::Value;
+use crate::db::reading::value::Value;
 use crate::iter::Lookup;
 use crate::memtable::{MemTable, RangeLook, RangeQuestion};
 

@@ -12,7 +12,8 @@ use crate::db::reading::cursor_blobs::CursorBlobs;
 use crate::db::reading::live_cursors::Origin;
 use crate::db::reading::refresh::AutoRefresh;
 use crate::db::reading::source::Source;
-use crate::db::{Statistics, Ticker};
+use crate::db::statistics::Statistics;
+use crate::db::statistics::Ticker;
 use crate::iter::DbIter;
 use crate::options::ReadOptions;
 

@@ -18,11 +18,13 @@
 use crate::base::checksum::crc32c;
 use crate::base::{Code, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber, Sometimes};
 use crate::batch::BatchView;
+use crate::db::DbInner;
 use crate::db::disk::archive::WalFile;
+use crate::db::handle::Db;
+use crate::db::reading::updates::Updates;
 use crate::db::reading::updates::{
     LOOKS_MAX, OpenWal, end_without_empty_ranges, ignoring_absence, missing,
 };
-use crate::db::{Db, DbInner, Updates};
 use crate::wal::{Event, PredecessorWal};
 
 /// How far somebody has followed a database:

@@ -11,8 +11,10 @@ use crate::blob::{BlobIndex, BlobPieces, is_read_in_pieces};
 use crate::cache::{Measured, MemoryKind};
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::files::Tables;
+use crate::db::handle::Db;
 use crate::db::reading::cursor_blobs::CursorBlobs;
-use crate::db::{Db, Iter, Value};
+use crate::db::reading::iterate::Iter;
+use crate::db::reading::value::Value;
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::*;
 use crate::base::sync::AtomicBool;
-use crate::db::{Db, DbInner};
+use crate::db::DbInner;
+use crate::db::handle::Db;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{Env, FileAround, FileSystem, FileSystemAround, OpenMode};
 use crate::options::Options;

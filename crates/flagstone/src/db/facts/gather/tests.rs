@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::{Error, Result};
-use crate::db::Db;
 use crate::db::facts::gather::Facts;
+use crate::db::handle::Db;
 use crate::env::os::OsFileSystem;
 use crate::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
 use crate::options::Options;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::DataPaths;
-use crate::db::{Db, DbInner};
+use crate::db::DbInner;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::Options;
 

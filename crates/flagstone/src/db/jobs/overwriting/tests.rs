@@ -1,5 +1,5 @@
 use crate::compaction::pick::Overwriting;
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::Options;
 

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::env::OpenMode;
 use crate::manifest::BlobFile;

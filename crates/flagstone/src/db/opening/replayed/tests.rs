@@ -1,6 +1,6 @@
 use super::*;
 use crate::batch::WriteBatch;
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::{FlushOptions, Options};
 

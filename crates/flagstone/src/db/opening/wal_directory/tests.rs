@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::FileNumber;
-use crate::db::{Db, salvage};
+use crate::db::handle::Db;
+use crate::db::salvage;
 use crate::env::Env;
 use crate::manifest::VersionEdit;
 use crate::options::Options;

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use parking_lot::{Condvar, Mutex};
 
 use super::*;
-use crate::db::Ticker;
+use crate::db::statistics::Ticker;
 use crate::env::{Env, Join, Spawn};
 use crate::options::Options;
 

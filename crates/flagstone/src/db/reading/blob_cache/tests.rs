@@ -1,6 +1,6 @@
 use crate::base::file_name::FileKind;
 use crate::cache::{CacheSettings, MemoryKind};
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::{BlockCache, MemoryBudget, Options, ReadOptions};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::base::ColumnFamilyId;
 use crate::batch::WriteBatch;
 use crate::cache::MemoryKind;
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::{MemoryBudget, Options, ReadOptions, WriteOptions};
 

@@ -1,7 +1,7 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::Options;
 

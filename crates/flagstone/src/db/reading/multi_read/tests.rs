@@ -1,6 +1,7 @@
 use crate::base::file_name;
+use crate::db::handle::Db;
 use crate::db::reading::multi_read::BATCH;
-use crate::db::{Db, Ticker};
+use crate::db::statistics::Ticker;
 use crate::env::{Env, OpenMode};
 use crate::options::{CompactRangeOptions, Options, ReadOptions};
 

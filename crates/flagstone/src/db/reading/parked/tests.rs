@@ -1,4 +1,4 @@
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::{Options, ReadOptions};
 

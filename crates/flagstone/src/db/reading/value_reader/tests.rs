@@ -1,7 +1,10 @@
 use std::io::{Read, Write};
 
 use crate::cache::MemoryKind;
-use crate::db::{Db, TtlDb, TtlOptions, ValueReader};
+use crate::db::TtlDb;
+use crate::db::TtlOptions;
+use crate::db::handle::Db;
+use crate::db::reading::value_reader::ValueReader;
 use crate::env::Env;
 use crate::options::{Options, ReadOptions, WriteOptions};
 

@@ -1,6 +1,7 @@
 use crate::cache::MemoryKind;
+use crate::db::handle::Db;
 use crate::db::memory::tests::{fill, opened};
-use crate::db::{Db, Ticker};
+use crate::db::statistics::Ticker;
 use crate::options::{ColumnFamilyOptions, ReadOptions};
 
 /// Eight families that are written to in turn: none is ever full, but all together have a limit.

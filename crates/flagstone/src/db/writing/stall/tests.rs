@@ -5,8 +5,9 @@ use crate::base::sometimes::counts;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Code, Error, SubCode};
 use crate::batch::WriteBatch;
+use crate::db::DbInner;
+use crate::db::handle::Db;
 use crate::db::writing::stall::DELAY_STEP;
-use crate::db::{Db, DbInner};
 use crate::env::{Clock, Env};
 use crate::options::{Options, WriteOptions};
 

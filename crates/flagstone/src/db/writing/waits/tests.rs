@@ -1,5 +1,5 @@
 use crate::base::sync::{AtomicBool, Ordering};
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::db::writing::write_control::WriteControl;
 use crate::env::Env;
 use crate::options::Options;

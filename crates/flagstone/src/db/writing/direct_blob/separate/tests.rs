@@ -1,6 +1,6 @@
 use super::*;
 use crate::base::Code;
-use crate::db::Db;
+use crate::db::handle::Db;
 use crate::env::Env;
 use crate::options::Options;
 
