@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::base::FileNumber;
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
+use crate::base::{ColumnFamilyId, Error, FileNumber, InternalKeyComparator, Result};
 use crate::db::DbInner;
 use crate::db::budget::memtable_bytes_max;
-use crate::db::family::{ColumnFamily, Family, FamilyState, SuperVersion};
-use crate::db::generation::Generation;
+use crate::db::family::generation::Generation;
+use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;
 use crate::db::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
-use crate::manifest::FamilySpec;
-use crate::manifest::Version;
+use crate::db::tree::family_state::FamilyState;
+use crate::manifest::{FamilySpec, Version};
 use crate::options::ColumnFamilyOptions;
 use crate::options::names::check_live;
 

@@ -11,11 +11,9 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::base::Error;
 use crate::base::sync::Mutex;
-use crate::base::{Error, FileNumber, file_name};
-use crate::db::family::Family;
-use crate::db::jobs::job::JobOutput;
-use crate::manifest::{FileMetadata, ObsoleteFile};
+use crate::manifest::ObsoleteFile;
 use crate::options::{
     DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition,
     WalReserveInfo,
@@ -168,32 +166,5 @@ impl Events {
                 Event::BlobFileDeleted(FileInfo { number: *number, path: file.path(), size: 0 })
             }
         });
-    }
-}
-
-/// What is told of a job whose output is in place.
-pub(super) fn job_info(
-    family: &Family,
-    inputs: Vec<FileNumber>,
-    output_level: usize,
-    output: &JobOutput,
-) -> JobInfo {
-    let table = |meta: &FileMetadata| {
-        let path = file_name::table(family.paths.directory(meta.path_id), meta.number);
-        FileInfo { number: meta.number, path, size: meta.size }
-    };
-    let blob = |number, size| FileInfo { number, path: family.paths.blob(number), size };
-    JobInfo {
-        family: family.id,
-        family_name: family.name.clone(),
-        inputs,
-        output_level,
-        tables: output.tables.iter().map(table).collect(),
-        blob_files: output
-            .blob_files
-            .iter()
-            .chain(&output.direct_files)
-            .map(|meta| blob(meta.number, meta.total_bytes))
-            .collect(),
     }
 }

@@ -12,8 +12,9 @@
 //! `salvage`, `doctor` and `ttl` stand on the engine, outside of it: they use what any user has,
 //! and the few crate-visible names below. Nothing here uses them.
 
+mod async_read;
+mod background;
 mod budget;
-mod caches;
 mod checkpoint;
 mod checks;
 mod column_family;
@@ -22,17 +23,17 @@ mod disk;
 mod events;
 mod facts;
 mod family;
-mod files;
 #[cfg(test)]
 mod filter_bits_tests;
-mod generation;
 mod handle;
 mod jobs;
 mod limits;
 mod live_files;
+mod maintenance;
 mod memory;
 mod open_files;
 mod opening;
+mod options_file;
 #[cfg(test)]
 mod parts_tests;
 mod pins;
@@ -41,10 +42,14 @@ mod properties;
 mod ranges;
 mod reading;
 mod settings;
-mod state;
+mod space;
 mod statistics;
+mod tables;
 mod trace;
 mod tree;
+mod updates;
+mod wal_space;
+mod write_control;
 mod writing;
 
 use std::sync::Arc;
@@ -54,30 +59,30 @@ use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::Mutex;
 use crate::memtable::ArenaPool;
 
+pub use async_read::AsyncIter;
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
 pub use disk::archive::WalFile;
-pub use disk::space::SpaceUsage;
 pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub use family::ColumnFamily;
 pub use handle::Db;
-pub use jobs::held::HeldCompactions;
 pub use live_files::LiveFile;
+pub use maintenance::held::HeldCompactions;
 pub use memory::{CacheMemory, MemoryUsage};
 pub use open_files::OpenFiles;
-pub use opening::directory_owner::another_owner;
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;
 pub(crate) use properties::human;
-pub use reading::async_read::AsyncIter;
 pub(crate) use reading::get_range::PartBeforeTail;
 pub use reading::get_range::ValuePart;
 pub use reading::iterate::Iter;
-pub use reading::update_position::UpdatePosition;
-pub use reading::updates::{Update, Updates};
 pub use reading::value::Value;
 pub use reading::value_reader::ValueReader;
 pub(crate) use settings::{compression_options, leveled_settings, table_builder_settings};
+pub use space::SpaceUsage;
 pub use statistics::{Statistics, Ticker};
+pub use tree::directory_owner::another_owner;
+pub use updates::position::UpdatePosition;
+pub use updates::{Update, Updates};
 pub use writing::direct_blob::BlobWriter;
 
 // What stands on the engine, for its users to find here. Nothing in the engine uses these names.
@@ -99,15 +104,15 @@ pub(crate) struct DbInner {
     tree: Arc<tree::Tree>,
     /// The last sequence number that readers see, and the snapshots taken of it.
     snapshots: Arc<SnapshotList>,
-    tables: Arc<files::Tables>,
+    tables: Arc<tables::Tables>,
     reader: Arc<reading::Reader>,
     /// What `rocksdb.dbstats` said last.
     last_report: Mutex<properties::db_stats::DbFigures>,
     limits: Arc<limits::Limits>,
     /// Memory of flushed memtables, for the next ones.
     arenas: Arc<ArenaPool>,
-    background: Arc<jobs::background::Background>,
-    options_file: Arc<opening::due_options::OptionsFile>,
+    background: Arc<background::Background>,
+    options_file: Arc<options_file::OptionsFile>,
     jobs: Arc<jobs::Jobs>,
     lifecycle: opening::Lifecycle,
     disk: Arc<disk::Disk>,

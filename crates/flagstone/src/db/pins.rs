@@ -13,10 +13,10 @@ use std::sync::Arc;
 use crate::base::SequenceNumber;
 use crate::base::sync::Ordering;
 use crate::db::DbInner;
-use crate::db::disk::space::blob_file_bytes;
 use crate::db::family::{Family, SuperVersion};
 use crate::db::handle::Db;
-use crate::db::reading::live_cursors::InUse;
+use crate::db::space::blob_file_bytes;
+use crate::db::tables::live_cursors::InUse;
 
 /// Memtables and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,9 +7,9 @@ use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result};
 use crate::compaction::pick::{KeyRange, files_within};
 use crate::db::DbInner;
 use crate::db::family::{ColumnFamily, Family};
-use crate::db::files::Tables;
 use crate::db::handle::Db;
-use crate::db::jobs::compact::CompactionJob;
+use crate::db::tables::Tables;
+use crate::db::tree::compaction_job::CompactionJob;
 use crate::manifest::TableFile;
 use crate::options::SizeApproximationOptions;
 

@@ -4,8 +4,8 @@ pub(super) mod archive;
 pub(super) mod hole_speed;
 pub(super) mod holes;
 pub(super) mod reserve;
-pub(super) mod space;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex};
@@ -14,7 +14,6 @@ use crate::db::context::Context;
 use crate::db::limits::Limits;
 use crate::env::FileLock;
 use crate::manifest::ObsoleteFiles;
-use std::path::Path;
 
 /// The database's directory, and what is given back to it.
 pub(super) struct Disk {

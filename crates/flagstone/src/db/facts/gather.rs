@@ -9,18 +9,18 @@ use crate::compaction::pick::{
     BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, StallCause, largest_dropped,
 };
 use crate::db::DbInner;
+use crate::db::background::jobs_apart;
 use crate::db::budget::memtable_bytes_max;
-use crate::db::disk::space::{blob_file_bytes, unflushed_bytes};
 use crate::db::facts::types::{DatabaseFacts, Facts, FamilyFacts};
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
-use crate::db::jobs::background::jobs_apart;
-use crate::db::properties::activity::Activity;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::{
     blob_waste, compacts_by_itself, scratch_bytes, stall_input, stall_settings,
 };
+use crate::db::space::{blob_file_bytes, unflushed_bytes};
 use crate::db::statistics::Ticker;
+use crate::db::tree::activity::Activity;
 use crate::env::memory_limit;
 use crate::manifest::{BlobFileState, Version};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DamagedFile, Options};

@@ -12,11 +12,11 @@ use crate::base::{InternalIterator, Result, ValueType};
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::cache::MemoryKind;
 use crate::db::jobs::Jobs;
-use crate::db::jobs::compact::CompactionJob;
-use crate::db::jobs::job::JobOutput;
-use crate::db::reading::level_files::ReadThrough;
 use crate::db::statistics::Ticker;
-use crate::db::tree::damage::may_be_damage;
+use crate::db::tables::damage_reports::may_be_damage;
+use crate::db::tables::level_files::ReadThrough;
+use crate::db::tree::compaction_job::CompactionJob;
+use crate::db::tree::output::JobOutput;
 use crate::manifest::TableFile;
 use crate::sst::IterSettings;
 

@@ -6,20 +6,17 @@ use std::sync::Arc;
 
 use crate::base::sync::Mutex;
 use crate::base::{
-    CompactionFilter, CompactionFilterContext, DataPaths, FileNumber, Result, SequenceNumber,
+    CompactionFilter, CompactionFilterContext, FileNumber, Result, SequenceNumber,
     TableFileCreationReason, Temperature, TruncatedRangeTombstones,
 };
-use crate::blob::GarbageDelta;
-use crate::compaction::pick::{DeletedRanges, OutputCompression};
-use crate::compaction::{KeyError, StreamSettings};
+use crate::compaction::StreamSettings;
+use crate::compaction::pick::OutputCompression;
+use crate::db::background::io_limit::Limit;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
-use crate::db::jobs::io_limit::Limit;
-use crate::db::writing::direct_blob::{DirectFile, DirectInputs};
+use crate::db::writing::direct_blob::DirectInputs;
 use crate::env::{File, IoPriority, OpenMode, WriteBehind};
-use crate::manifest::{
-    BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, TableFile, Version, VersionEdit,
-};
+use crate::manifest::{TableFile, Version};
 use crate::options::{ColumnFamilyOptions, CompactionControl};
 
 /// What a flush or compaction is about: all but what each of its parts reads.
@@ -199,97 +196,6 @@ impl<'a> PartFilter<'a> {
             Self::Shared(filter) => *filter,
             Self::Own(filter) => &**filter,
         }
-    }
-}
-
-/// The files that a job wrote, synced.
-#[derive(Default)]
-pub(in crate::db) struct JobOutput {
-    pub(in crate::db) tables: Vec<FileMetadata>,
-    /// Those of them that are opened at once: they have blocks in the block cache, or a filter that
-    /// is kept for them.
-    pub(in crate::db) to_open: Vec<FileNumber>,
-    pub(in crate::db) blob_files: Vec<BlobFileAddition>,
-    /// Blob files that were written before, and that the tables refer to.
-    pub(in crate::db) direct_files: Vec<BlobFileAddition>,
-    /// Blob files that were written before, and that nothing refers to.
-    pub(in crate::db) unreferenced: Vec<Arc<DirectFile>>,
-    pub(in crate::db) garbage: Vec<GarbageDelta>,
-    /// Whole tables that these tables' range tombstones delete.
-    pub(in crate::db) deleted: Vec<DeletedRanges>,
-    /// Tables at the bottom that another rewriting would not change.
-    pub(in crate::db) settled: Vec<FileNumber>,
-    /// Whether a filter made keys go, or older versions of them come back.
-    pub(in crate::db) is_filtered: bool,
-    /// The first faults of keys; [`JobCounts::key_faults`] counts all.
-    pub(in crate::db) key_faults: Vec<KeyError>,
-    pub(in crate::db) counts: JobCounts,
-}
-
-/// What a job read and wrote.
-#[derive(Debug, Clone, Copy, Default)]
-pub(in crate::db) struct JobCounts {
-    /// Bytes of the tables' keys and values, uncompressed.
-    pub(in crate::db) raw_bytes: u64,
-    /// Bytes of the blob files, headers and footers included.
-    pub(in crate::db) blob_bytes: u64,
-    /// Values that were moved from one blob file to another.
-    pub(in crate::db) relocated_blobs: u64,
-    /// Their bytes.
-    pub(in crate::db) relocated_bytes: u64,
-    /// Entries of the input, range tombstones not included.
-    pub(in crate::db) entries_read: u64,
-    /// Faults of keys.
-    pub(in crate::db) key_faults: u64,
-    /// How long the whole job took, in microseconds. Parts of a job leave it at 0.
-    pub(in crate::db) micros: u64,
-}
-
-impl JobCounts {
-    fn absorb(&mut self, later: Self) {
-        self.raw_bytes = self.raw_bytes.saturating_add(later.raw_bytes);
-        self.blob_bytes += later.blob_bytes;
-        self.relocated_blobs += later.relocated_blobs;
-        self.relocated_bytes += later.relocated_bytes;
-        self.entries_read += later.entries_read;
-        self.key_faults += later.key_faults;
-    }
-}
-
-impl JobOutput {
-    /// Adds what was written of the keys behind these.
-    pub(in crate::db) fn absorb(&mut self, later: Self) {
-        self.tables.extend(later.tables);
-        self.to_open.extend(later.to_open);
-        self.blob_files.extend(later.blob_files);
-        self.direct_files.extend(later.direct_files);
-        self.unreferenced.extend(later.unreferenced);
-        self.garbage.extend(later.garbage);
-        self.deleted.extend(later.deleted);
-        self.settled.extend(later.settled);
-        self.counts.absorb(later.counts);
-        self.is_filtered |= later.is_filtered;
-        self.key_faults.extend(later.key_faults);
-    }
-
-    /// What was written by the job.
-    pub(in crate::db) fn files(&self, paths: &DataPaths) -> impl Iterator<Item = ObsoleteFile> {
-        let table = |table: &FileMetadata| ObsoleteFile::table(paths, table.number, table.path_id);
-        let blob = |blob: &BlobFileAddition| ObsoleteFile::blob(paths, blob.number);
-        self.tables.iter().map(table).chain(self.blob_files.iter().map(blob))
-    }
-
-    /// Adds the files to a version edit.
-    pub(in crate::db) fn describe(&self, edit: &mut VersionEdit, level: usize) {
-        for table in &self.tables {
-            edit.add_file(level, table.clone());
-        }
-        edit.blob_file_additions.extend(self.blob_files.iter().chain(&self.direct_files).cloned());
-        edit.blob_file_garbages.extend(self.garbage.iter().map(|delta| BlobFileGarbage {
-            number: delta.number,
-            count: delta.count,
-            bytes: delta.bytes,
-        }));
     }
 }
 

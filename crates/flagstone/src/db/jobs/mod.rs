@@ -1,33 +1,24 @@
 //! Work in the background: what is to be done, flushes and compactions, and what becomes of tables
 //! that they cannot read.
 
-pub(super) mod agenda;
-pub(super) mod background;
-mod collect;
 pub(super) mod compact;
-pub(super) mod compact_files;
 pub(super) mod deletions;
 pub(super) mod dropping;
 pub(super) mod flush;
 mod flush_parts;
-pub(super) mod held;
-pub(super) mod io_limit;
 pub(super) mod job;
-pub(super) mod key_faults;
-pub(super) mod manual;
 pub(super) mod merged_onto;
 pub(super) mod obsolete;
 pub(super) mod output;
 pub(super) mod overwriting;
 pub(super) mod part;
 pub(super) mod placement;
-pub(super) mod promise;
 pub(super) mod punch;
-pub(super) mod quarantine;
 mod range_cuts;
 #[cfg(test)]
 mod recycling_tests;
 mod room;
+mod steps;
 mod table_settings;
 mod table_writer;
 pub(super) mod written;
@@ -35,12 +26,13 @@ pub(super) mod written;
 use std::sync::Arc;
 
 use crate::base::SnapshotList;
+use crate::db::background::Background;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
-use crate::db::files::Tables;
 use crate::db::limits::Limits;
-use crate::db::opening::due_options::OptionsFile;
+use crate::db::options_file::OptionsFile;
 use crate::db::reading::Reader;
+use crate::db::tables::Tables;
 use crate::db::tree::{Below, Tree};
 use crate::db::writing::pipeline::Pipeline;
 use crate::memtable::ArenaPool;
@@ -56,7 +48,7 @@ pub(super) struct Jobs {
     reader: Arc<Reader>,
     snapshots: Arc<SnapshotList>,
     arenas: Arc<ArenaPool>,
-    background: Arc<background::Background>,
+    background: Arc<Background>,
     options_file: Arc<OptionsFile>,
 }
 

@@ -26,16 +26,18 @@ use crate::compaction::pick::{KeysBelow, range_surely_absent};
 use crate::compaction::{CompactionStream, StreamSettings, StreamTombstones};
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
-use crate::db::jobs::job::{JobOutput, JobSpec, PartFilter, Unfinished};
+use crate::db::jobs::job::{JobSpec, PartFilter, Unfinished};
 use crate::db::jobs::merged_onto::InformedFilter;
 use crate::db::jobs::part::{Part, PartInput};
 use crate::db::jobs::placement::{BlobReads, OwnBlobFiles, Placement};
 use crate::db::jobs::range_cuts::key_cuts;
 use crate::db::jobs::table_writer::TableWriter;
 use crate::db::statistics::Ticker;
+use crate::db::tree::compaction_job::check_not_canceled;
+use crate::db::tree::output::JobOutput;
 use crate::env::{File, NewNames, Task, Turn};
 use crate::manifest::ObsoleteFile;
-use crate::options::{ColumnFamilyOptions, CompactionControl};
+use crate::options::ColumnFamilyOptions;
 
 /// Entries between two looks at whether the work is still wanted.
 const CANCEL_INTERVAL: u64 = 1024;
@@ -368,15 +370,4 @@ impl Job<'_> {
         Sometimes::SubcompactionGivenUp.reached();
         Err(Error::new(Code::Aborted, "another part of the compaction failed"))
     }
-}
-
-/// # Errors
-/// `Incomplete`, if who follows a compaction has canceled it.
-pub(in crate::db) fn check_not_canceled(control: Option<&CompactionControl>) -> Result<()> {
-    if !control.is_some_and(CompactionControl::is_canceled) {
-        return Ok(());
-    }
-    Sometimes::ManualCompactionCanceled.reached();
-    Err(Error::new(Code::Incomplete, "the compaction was canceled")
-        .with_subcode(SubCode::ManualCompactionPaused))
 }

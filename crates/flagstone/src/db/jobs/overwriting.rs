@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::base::{InternalIterator, InternalKey, Result, ValueType};
 use crate::blob::BlobIndex;
 use crate::db::family::Family;
-use crate::db::generation::Generation;
+use crate::db::family::generation::Generation;
 use crate::db::jobs::Jobs;
 use crate::db::statistics::Ticker;
 use crate::iter::Outcome;

@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::base::range_tombstone::TruncatedFragment;
+use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
     Code, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
     MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Remedy, Result, SequenceNumber, Sometimes,
@@ -20,21 +21,18 @@ use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{
     CompactionPlan, LevelInput, OutputSplitter, SplitRule, is_divisible, subcompaction_boundaries,
 };
-use crate::db::files::tombstones_of;
 use crate::db::jobs::Jobs;
-use crate::db::jobs::compact::CompactionJob;
-use crate::db::jobs::output::check_not_canceled;
 use crate::db::jobs::range_cuts::{sequence_cuts, start_of_too_many};
-use crate::db::reading::level_files::{FileList, LevelFiles, ReadThrough, truncated};
 use crate::db::reading::source::Source;
+use crate::db::tables::level_files::{FileList, LevelFiles, ReadThrough, truncated};
+use crate::db::tables::tombstones_of;
+use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
 use crate::env::ReadAhead;
 use crate::iter::lookup::{in_key, locate_value};
 use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};
 use crate::manifest::Version;
 use crate::options::CompactionControl;
 use crate::sst::{IterSettings, ReadCacheHits, ReadSettings};
-
-use crate::base::sync::{Mutex, Ordering};
 
 /// A compaction reads each input ahead by at most this many bytes, unless the options say how many,
 const COMPACTION_READAHEAD: usize = 2 << 20;

@@ -15,9 +15,10 @@ use crate::blob::{
 };
 use crate::compaction::ValueSeparator;
 use crate::db::family::Family;
-use crate::db::files::Tables;
 use crate::db::jobs::Jobs;
-use crate::db::jobs::job::{JobOutput, JobSpec, Unfinished};
+use crate::db::jobs::job::{JobSpec, Unfinished};
+use crate::db::tables::Tables;
+use crate::db::tree::output::JobOutput;
 use crate::env::{File, IoPriority};
 use crate::iter::ValueResolver;
 use crate::manifest::{BlobFileAddition, Version};

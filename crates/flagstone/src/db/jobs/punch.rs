@@ -31,9 +31,9 @@ use crate::cache::MemoryKind;
 use crate::compaction::pick::refers_to;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
-use crate::db::jobs::promise::{Promise, bytes_of};
-use crate::db::reading::level_files::ReadThrough;
+use crate::db::tables::level_files::ReadThrough;
 use crate::db::tree::pressure::Survey;
+use crate::db::tree::promise::{Promise, Punching, bytes_of};
 use crate::env::IoPriority;
 use crate::manifest::BlobFileState;
 use crate::sst::{IterSettings, ReadSettings};
@@ -46,31 +46,6 @@ const TIME_AT_REST_US: u64 = 200_000;
 
 /// So many entries are read between two looks at whether the database is closing.
 const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
-
-/// How far a family is with its holes.
-#[derive(Default)]
-pub(in crate::db) enum Punching {
-    /// Nothing is under way.
-    #[default]
-    Idle,
-    /// Tables are being read.
-    Surveying,
-    /// What is dead is known; readers may still be at it.
-    Promised(Promise),
-    /// Some holes are being punched.
-    Begun,
-}
-
-impl Punching {
-    pub(in crate::db) fn waits_for_readers(&self) -> bool {
-        matches!(self, Self::Promised(promise) if !promise.has_begun)
-    }
-
-    /// Whether readers have kept garbage on the disk for so long that nobody waits for it.
-    pub(in crate::db) fn is_kept_by_readers(&self) -> bool {
-        matches!(self, Self::Promised(promise) if promise.is_kept)
-    }
-}
 
 impl Jobs {
     /// Looks for dead blobs, or punches holes where some were found, for one family; whether there

@@ -16,10 +16,10 @@ use crate::base::{
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{DeletedRanges, OutputSplitter};
 use crate::compaction::{OutputFile, bounds_of_output};
-use crate::db::jobs::job::JobOutput;
 use crate::db::jobs::output::Job;
 use crate::db::jobs::part::PartRange;
 use crate::db::jobs::written::Entries;
+use crate::db::tree::output::JobOutput;
 use crate::env::File;
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
 use crate::sst::{Filter, ReadCacheHits, TableBuilder};

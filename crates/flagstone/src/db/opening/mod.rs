@@ -1,7 +1,5 @@
 //! Opening a database, recovery, and closing it.
 
-pub(super) mod directory_owner;
-pub(super) mod due_options;
 pub(super) mod lifecycle;
 mod moving;
 pub(super) mod open;

@@ -24,10 +24,10 @@ use crate::base::{
 use crate::batch::WriteBatch;
 use crate::db::DbInner;
 use crate::db::family::Family;
-use crate::db::generation::Generation;
+use crate::db::family::generation::Generation;
 use crate::db::opening::replay_inserts::{Inserts, Targets};
 use crate::db::opening::replayed::ProgressMeter;
-use crate::db::state::LiveWal;
+use crate::db::tree::state::LiveWal;
 use crate::db::writing::direct_blob::BlobChecks;
 use crate::env::{File, OpenMode, read_until_end};
 use crate::manifest::VersionEdit;

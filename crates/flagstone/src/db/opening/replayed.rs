@@ -20,9 +20,9 @@ use crate::base::{
 };
 use crate::db::DbInner;
 use crate::db::family::Family;
-use crate::db::generation::Generation;
-use crate::db::jobs::job::JobOutput;
-use crate::db::state::LiveWal;
+use crate::db::family::generation::Generation;
+use crate::db::tree::output::JobOutput;
+use crate::db::tree::state::LiveWal;
 use crate::env::Join;
 use crate::manifest::{Version, VersionEdit, VersionSet};
 use crate::options::{OpenProgress, OpenProgressCallback};

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use crate::compaction::pick::BlobWaste;
 use crate::db::DbInner;
 use crate::db::family::Family;
-use crate::db::properties::activity::{Activity, LevelActivity};
 use crate::db::properties::human::{self, GB, MB};
 use crate::db::properties::tables::blob_file_totals;
 use crate::db::settings::stall_input;
+use crate::db::tree::activity::{Activity, LevelActivity};
 use crate::manifest::Version;
 
 /// One line of the table.

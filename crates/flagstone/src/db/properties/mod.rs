@@ -4,7 +4,6 @@
 //! - `cf_stats`, `db_stats`: what was done since the database was opened; `activity` counts it.
 //! - `tables`: what the files of a family are.
 
-pub(super) mod activity;
 mod cf_stats;
 pub(super) mod db_stats;
 pub(crate) mod human;

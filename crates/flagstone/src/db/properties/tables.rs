@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::db::DbInner;
-use crate::db::disk::space::blob_file_bytes;
 use crate::db::family::Family;
+use crate::db::space::blob_file_bytes;
 use crate::manifest::{TableFile, Version};
 use crate::sst::TableProperties;
 

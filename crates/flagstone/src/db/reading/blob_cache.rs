@@ -8,7 +8,7 @@ use crate::base::{Error, FileNumber, Result, SharedPiece};
 use crate::blob::{BlobIndex, RECORD_HEADER_SIZE};
 use crate::cache::CacheKey;
 use crate::db::family::Family;
-use crate::db::files::Tables;
+use crate::db::tables::Tables;
 use crate::sst::{CachedBlock, ReadSettings, Slim};
 
 /// What a large value takes beside its bytes: what counts who holds it.

@@ -11,7 +11,7 @@ use crate::base::Result;
 use crate::blob::{BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, get_together};
 use crate::cache::{COUNTED_FROM, CacheKey, Measured, MemoryKind};
 use crate::db::family::Family;
-use crate::db::files::Tables;
+use crate::db::tables::Tables;
 use crate::iter::lookup::in_key;
 use crate::manifest::Version;
 use crate::sst::ReadSettings;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use crate::base::sync::Mutex;
 use crate::base::{PrefixExtractor, Result, SequenceNumber, SnapshotList};
 use crate::cache::{Held, MemoryKind};
+use crate::db::family::parked::Parked;
 use crate::db::family::{Family, SuperVersion};
-use crate::db::files::{Tables, tombstones_of};
 use crate::db::reading::cursor_blobs::{CountedReadahead, CursorBlobs};
-use crate::db::reading::level_files::{FileList, LevelFiles, truncated};
-use crate::db::reading::live_cursors::{Origin, Registered};
 use crate::db::reading::read::read_settings;
 use crate::db::reading::source::Source;
+use crate::db::tables::level_files::{FileList, LevelFiles, truncated};
+use crate::db::tables::live_cursors::{Origin, Registered};
+use crate::db::tables::{Tables, tombstones_of};
 use crate::iter::{
     ConcatIterator, DbIter, DbIterSettings, KeyBounds, MergingIterator, TombstoneSource,
     TombstoneView,
@@ -64,17 +65,18 @@ impl Cursor {
         !self.is_of(&self.entries.resolver().family.current.load())
     }
 
-    pub(in crate::db) fn is_of(&self, current: &Arc<SuperVersion>) -> bool {
-        Arc::ptr_eq(&self.entries.resolver().current, current)
-    }
-
     /// Whether it is what the family would make now, but for the snapshot.
     pub(super) fn is_current(&self, family: &Family) -> bool {
         self.is_of(&family.current.load()) && Arc::ptr_eq(&self.made_by, &family.options.load())
     }
+}
 
-    /// Lets go of what is not needed to begin anew.
-    pub(in crate::db) fn rest(&mut self) {
+impl Parked for Cursor {
+    fn is_of(&self, current: &Arc<SuperVersion>) -> bool {
+        Arc::ptr_eq(&self.entries.resolver().current, current)
+    }
+
+    fn rest(&mut self) {
         self.entries.rest(Source::rest);
         // What is read ahead of a file that is still written is as old as the cursor.
         self.entries.resolver().forget_ahead();
@@ -97,7 +99,7 @@ pub(super) fn make_cursor(
     let max_sequential_skips = family_options.settings.max_sequential_skip_in_iterations as usize;
     if is_plain
         && current.generations().all(|mem| mem.num_range_tombstones() == 0)
-        && let Some(mut cursor) = family.parked.take(&current)
+        && let Some(mut cursor) = family.parked.take::<Cursor>(&current)
     {
         cursor.entries.begin_anew(snapshot, max_sequential_skips);
         cursor.live.begin(origin);

@@ -9,11 +9,10 @@ use crate::db::family::Family;
 use crate::db::reading::Reader;
 use crate::db::reading::cursor::{Cursor, make_cursor};
 use crate::db::reading::cursor_blobs::CursorBlobs;
-use crate::db::reading::live_cursors::Origin;
 use crate::db::reading::refresh::AutoRefresh;
 use crate::db::reading::source::Source;
-use crate::db::statistics::Statistics;
-use crate::db::statistics::Ticker;
+use crate::db::statistics::{Statistics, Ticker};
+use crate::db::tables::live_cursors::Origin;
 use crate::iter::DbIter;
 use crate::options::ReadOptions;
 

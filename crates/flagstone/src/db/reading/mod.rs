@@ -1,7 +1,6 @@
 //! The way of a read: point lookups of one key and of many, parts of values, large values piece by
 //! piece, cursors, and reads for tasks that must not wait.
 
-pub(super) mod async_read;
 pub(super) mod blob_cache;
 pub(super) mod blob_values;
 pub(super) mod covers;
@@ -9,16 +8,11 @@ mod cursor;
 pub(super) mod cursor_blobs;
 pub(super) mod get_range;
 pub(super) mod iterate;
-pub(super) mod level_files;
-pub(super) mod live_cursors;
 pub(super) mod multi_read;
-pub(super) mod parked;
 pub(super) mod read;
 mod reader;
 pub(super) mod refresh;
 pub(super) mod source;
-pub(super) mod update_position;
-pub(super) mod updates;
 pub(super) mod value;
 pub(super) mod value_reader;
 

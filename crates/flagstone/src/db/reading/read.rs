@@ -17,11 +17,11 @@ use crate::base::{
     ValueType,
 };
 use crate::db::family::{Family, SuperVersion};
-use crate::db::files::{Tables, tombstones_of};
 use crate::db::reading::Reader;
 use crate::db::reading::covers::{Tombstones, UncheckedTombstones};
 use crate::db::reading::value::Value;
 use crate::db::statistics::Ticker;
+use crate::db::tables::{Tables, tombstones_of};
 use crate::iter::lookup::check_value;
 use crate::iter::{Lookup, LookupValue, Outcome, ValueResolver};
 use crate::manifest::{TableFile, Version};

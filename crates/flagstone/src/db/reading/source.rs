@@ -1,7 +1,7 @@
 //! One of the sources that a cursor merges, or a job.
 
 use crate::base::{Error, InternalIterator, InternalKey, PinnedValue, Result};
-use crate::db::reading::level_files::LevelFiles;
+use crate::db::tables::level_files::LevelFiles;
 use crate::iter::ConcatIterator;
 use crate::memtable::MemTableIterator;
 use crate::sst::TableIterator;

@@ -1,8 +1,7 @@
 //! Reading a large value from front to back, piece by piece.
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use bytes::Bytes;
 
@@ -10,11 +9,11 @@ use crate::base::Result;
 use crate::blob::{BlobIndex, BlobPieces, is_read_in_pieces};
 use crate::cache::{Measured, MemoryKind};
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
-use crate::db::files::Tables;
 use crate::db::handle::Db;
 use crate::db::reading::cursor_blobs::CursorBlobs;
 use crate::db::reading::iterate::Iter;
 use crate::db::reading::value::Value;
+use crate::db::tables::Tables;
 use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
 

@@ -11,15 +11,15 @@ use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
 use crate::compaction::pick::{
     BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext, RangePlan,
 };
-use crate::db::events::{Event, job_info};
-use crate::db::family::{Family, FamilyState};
-use crate::db::jobs::compact::CompactionJob;
-use crate::db::jobs::job::JobOutput;
-use crate::db::jobs::output::check_not_canceled;
+use crate::db::events::Event;
+use crate::db::family::Family;
 use crate::db::settings::{compacts_by_itself, pick_compaction};
-use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
+use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
+use crate::db::tree::family_state::FamilyState;
+use crate::db::tree::output::{JobOutput, job_info};
+use crate::db::tree::state::State;
 use crate::env::Role;
 use crate::manifest::{CompactCursor, TableFile, Version, VersionEdit};
 use crate::options::{CompactionControl, CompactionPri};

@@ -5,14 +5,15 @@ use std::path::Path;
 
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
-use crate::base::{Code, Comparator, Error, FileNumber, Result, Sometimes, SubCode};
+use crate::base::{Comparator, Error, FileNumber, Result, Sometimes};
 use crate::compaction::pick::kept_by_damage;
 use crate::db::events::Event;
-use crate::db::family::{Family, FamilyState};
-use crate::db::jobs::compact::CompactionJob;
-use crate::db::state::State;
+use crate::db::family::Family;
+use crate::db::tables::damage_reports::may_be_damage;
 use crate::db::tree::Tree;
-use crate::env::is_out_of_descriptors;
+use crate::db::tree::compaction_job::CompactionJob;
+use crate::db::tree::family_state::FamilyState;
+use crate::db::tree::state::State;
 use crate::manifest::{TableFile, Version};
 use crate::options::{DamagedFile, KeyFault};
 
@@ -230,12 +231,4 @@ fn refers_to(table: &TableFile, blob_file: FileNumber) -> bool {
         (Some(references), _) => references.bytes_in(blob_file) > 0,
         (None, oldest) => oldest.is_some_and(|oldest| oldest <= blob_file),
     }
-}
-
-/// Whether an error says that a file is not what was written, or cannot be read, be it only by this
-/// engine.
-pub(in crate::db) fn may_be_damage(error: &Error) -> bool {
-    matches!(error.code(), Code::Corruption | Code::IoError | Code::NotSupported)
-        && error.subcode() != SubCode::NoSpace
-        && !is_out_of_descriptors(error)
 }

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{DataPaths, Error, FileNumber, Result, SubCode};
-use crate::db::opening::directory_owner;
-use crate::db::tree::Tree;
+use crate::db::tree::{Tree, directory_owner};
 use crate::env::{FileSystem, Names, check_direct_writes};
 use crate::manifest::VersionSet;
 

@@ -10,12 +10,13 @@ use crate::base::sync::Ordering;
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode,
 };
-use crate::db::family::{Family, FamilyState};
-use crate::db::generation::Generation;
-use crate::db::jobs::job::JobOutput;
-use crate::db::state::{LiveWal, State};
+use crate::db::family::Family;
+use crate::db::family::generation::Generation;
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
+use crate::db::tree::family_state::FamilyState;
+use crate::db::tree::output::JobOutput;
+use crate::db::tree::state::{LiveWal, State};
 use crate::env::Role;
 use crate::manifest::{FamilySpec, ObsoleteFile, StateCopy, TableFile, Version, VersionEdit};
 

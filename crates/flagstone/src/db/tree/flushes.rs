@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes};
-use crate::db::events::{Event, job_info};
-use crate::db::family::{Family, FamilyState, Immutable};
-use crate::db::generation::Generation;
-use crate::db::jobs::deletions::WaitingDeletions;
-use crate::db::jobs::job::JobOutput;
-use crate::db::state::{LiveWal, State};
+use crate::db::events::Event;
+use crate::db::family::Family;
+use crate::db::family::generation::Generation;
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
+use crate::db::tree::family_state::{FamilyState, Immutable};
+use crate::db::tree::output::{JobOutput, job_info};
+use crate::db::tree::state::{LiveWal, State};
+use crate::db::tree::waiting_deletions::WaitingDeletions;
 use crate::env::Role;
 use crate::manifest::VersionEdit;
 

@@ -1,11 +1,22 @@
 //! The tree: versions, families, and the jobs that run on them. The state lock is taken here.
 
+pub(in crate::db) mod activity;
+pub(in crate::db) mod agenda;
+pub(in crate::db) mod compaction_job;
 pub(super) mod compactions;
 pub(super) mod damage;
 pub(super) mod directories;
+pub(in crate::db) mod directory_owner;
 pub(super) mod edits;
+pub(in crate::db) mod family_state;
 pub(super) mod flushes;
+pub(in crate::db) mod key_faults;
+pub(in crate::db) mod output;
 pub(super) mod pressure;
+pub(in crate::db) mod pressures;
+pub(in crate::db) mod promise;
+pub(in crate::db) mod state;
+pub(in crate::db) mod waiting_deletions;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -17,18 +28,20 @@ use crate::base::{
     SubCode,
 };
 use crate::compaction::pick::{BlobWaste, LevelTargets, compensated_sizes, scores};
+use crate::db::background::Background;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
-use crate::db::family::{Family, FamilyState, SuperVersion};
-use crate::db::files::Tables;
-use crate::db::jobs::background::{Background, Role};
+use crate::db::family::{Family, SuperVersion};
 use crate::db::limits::Limits;
 use crate::db::memory::{MemoryUsage, add_tables};
-use crate::db::properties::activity::Activity;
 use crate::db::settings::{level0_files, leveled_settings};
-use crate::db::state::State;
-use crate::db::writing::wal_space::WalSpace;
-use crate::db::writing::write_control::WriteControl;
+use crate::db::tables::Tables;
+use crate::db::tree::activity::Activity;
+use crate::db::tree::family_state::FamilyState;
+use crate::db::tree::state::State;
+use crate::db::wal_space::WalSpace;
+use crate::db::write_control::WriteControl;
+use crate::env::Role;
 use crate::manifest::{FileNumbers, Version, VersionSet};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 

@@ -9,14 +9,14 @@ use crate::cache::MemoryKind;
 use crate::compaction::pick::{Room, WriteHeadroom, pick_punch};
 use crate::db::budget::memtable_bytes_max;
 use crate::db::events::Event;
-use crate::db::family::{Family, FamilyState, SuperVersion};
-use crate::db::jobs::promise::Promise;
-use crate::db::jobs::punch::Punching;
+use crate::db::family::{Family, SuperVersion};
 use crate::db::settings::{compacts_by_itself, level0_files, leveled_settings};
-use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;
-use crate::db::writing::pressure::{Asked, Filling, Space};
+use crate::db::tree::family_state::FamilyState;
+use crate::db::tree::pressures::{Asked, Filling, Space};
+use crate::db::tree::promise::{Promise, Punching};
+use crate::db::tree::state::State;
 use crate::options::{CompactionStyle, Options, StallCondition};
 
 /// Of so many families a debug build makes sure that none was forgotten.

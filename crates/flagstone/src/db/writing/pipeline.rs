@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use crate::base::sync::AtomicBool;
 use crate::base::{CombiningLock, SnapshotList};
+use crate::db::background::Background;
 use crate::db::context::Context;
 use crate::db::disk::Disk;
-use crate::db::files::Tables;
-use crate::db::jobs::background::Background;
 use crate::db::limits::Limits;
 use crate::db::reading::Reader;
+use crate::db::tables::Tables;
 use crate::db::tree::{Below, Tree};
-use crate::db::writing::wal_space::WalSpace;
+use crate::db::wal_space::WalSpace;
+use crate::db::write_control::WriteControl;
 use crate::db::writing::wal_sync::WalSync;
 use crate::db::writing::write::Commit;
-use crate::db::writing::write_control::WriteControl;
 use crate::memtable::ArenaPool;
 
 /// The way of a write from its caller to the memtables.

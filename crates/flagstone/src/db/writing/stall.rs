@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::base::{Error, Result, Sometimes};
 use crate::db::events::is_telling;
 use crate::db::statistics::Ticker;
+use crate::db::write_control::{Charged, Verdict};
 use crate::db::writing::pipeline::Pipeline;
-use crate::db::writing::write_control::{Charged, Verdict};
 use crate::options::WriteOptions;
 
 /// After so long a writer who is delayed looks whether writers may go faster by now.

@@ -25,7 +25,7 @@ use crate::base::{
 use crate::batch::{Operation, WriteBatch};
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
-use crate::db::generation::Generation;
+use crate::db::family::generation::Generation;
 use crate::db::settings::no_merge_operator;
 use crate::db::statistics::Ticker;
 use crate::db::tree::Tree;

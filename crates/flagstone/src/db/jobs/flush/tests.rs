@@ -1,10 +1,10 @@
+use crate::db::tree::family_state::Immutable;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::*;
 use crate::base::ValueType;
 use crate::base::sync::{MutexGuard, yield_now};
-use crate::db::family::Immutable;
 use crate::env::Env;
 use crate::options::Options;
 

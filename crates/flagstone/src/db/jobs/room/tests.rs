@@ -9,11 +9,11 @@ use crate::base::sync::{AtomicU64, Ordering, yield_now};
 use crate::base::{Code, Error, Result, SubCode};
 use crate::compaction::pick::CompactionReason;
 use crate::db::DbInner;
+use crate::db::background::Role;
 use crate::db::family::ColumnFamily;
 use crate::db::handle::Db;
-use crate::db::jobs::background::Role;
-use crate::db::jobs::compact::CompactionJob;
 use crate::db::tree::Tree;
+use crate::db::tree::compaction_job::CompactionJob;
 use crate::env::{Env, FileSystem, FileSystemAround, Join, Spawn};
 use crate::options::{
     CompactFilesOptions, CompactRangeOptions, CompactionControl, DataPathList, Options,

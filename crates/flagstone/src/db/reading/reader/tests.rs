@@ -6,7 +6,7 @@ use crate::base::{ColumnFamilyId, Comparator, DataPaths, InternalKeyComparator};
 use crate::cache::MemoryAccount;
 use crate::db::budget::BudgetRule;
 use crate::db::family::SuperVersion;
-use crate::db::generation::Generation;
+use crate::db::family::generation::Generation;
 use crate::env::Env;
 use crate::manifest::Version;
 use crate::memtable::MemTableSettings;

@@ -12,9 +12,9 @@ use crate::blob::{
 };
 use crate::db::DbInner;
 use crate::db::family::Family;
-use crate::db::generation::Generation;
+use crate::db::family::direct_blobs::DirectFile;
+use crate::db::family::generation::Generation;
 use crate::db::opening::replay_inserts::Targets;
-use crate::db::writing::direct_blob::files::DirectFile;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::{OpenMode, Task};
 use crate::manifest::BlobFileClaim;

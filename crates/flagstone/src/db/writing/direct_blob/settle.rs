@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes, counted};
 use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
 use crate::db::family::Family;
-use crate::db::generation::Generation;
-use crate::db::jobs::job::JobOutput;
-use crate::db::writing::direct_blob::files::DirectFile;
+use crate::db::family::direct_blobs::DirectFile;
+use crate::db::family::generation::Generation;
+use crate::db::tree::output::JobOutput;
 use crate::db::writing::pipeline::Pipeline;
 use crate::manifest::BlobFileAddition;
 

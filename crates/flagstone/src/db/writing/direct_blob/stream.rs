@@ -5,9 +5,8 @@
 //! has completed it and put its address into the WAL. A writer that is dropped before removes the
 //! file, and so does the next opening if the process dies.
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use crate::base::compression::CompressionType;
 use crate::base::{Code, Error, Mutant, Result, Sometimes};
@@ -15,10 +14,10 @@ use crate::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use crate::blob::BlobStream;
 use crate::cache::{Measured, MemoryKind};
 use crate::db::DbInner;
+use crate::db::family::direct_blobs::DirectFile;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
 use crate::db::statistics::Ticker;
-use crate::db::writing::direct_blob::files::DirectFile;
 use crate::db::writing::direct_blob::separate::BlobsOfBatch;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::OpenMode;

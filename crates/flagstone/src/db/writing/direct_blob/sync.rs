@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 
 use crate::base::{FileNumber, Mutant, Result, SequenceNumber, Sometimes};
-use crate::db::writing::direct_blob::files::DirectFile;
+use crate::db::family::direct_blobs::DirectFile;
 use crate::db::writing::direct_blob::separate::BlobsOfBatch;
 use crate::db::writing::pipeline::Pipeline;
 

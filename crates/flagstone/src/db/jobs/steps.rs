@@ -1,0 +1,180 @@
+//! Background work as steps: worker threads loop over them, and a test may drive them in any order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::sync::Ordering;
+use crate::base::{Code, Error, Result, Sometimes, SubCode};
+use crate::db::background::jobs_apart;
+use crate::db::jobs::Jobs;
+use crate::db::tree::Steps;
+use crate::env::{JobLimits, Member, Next, Role, Seats, is_out_of_descriptors};
+
+/// How long a worker waits before it retries after a full disk.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// After how long a worker looks for work that nobody announced.
+const IDLE: Duration = Duration::from_secs(2);
+
+impl Steps for Jobs {
+    fn background_step(&self) -> Result<bool> {
+        self.do_background_step()
+    }
+}
+
+impl Member for Jobs {
+    fn work(&self, role: Role) -> Next {
+        if self.context.closing.load(Ordering::Acquire) {
+            return Next::After(IDLE);
+        }
+        self.tree.note_suspects();
+        let next = match self.attempt_one(role) {
+            Ok(true) => Next::Again,
+            Ok(false) => {
+                match role {
+                    Role::Flush => {
+                        self.purge_between_flushes();
+                        self.trim_if_resting();
+                    }
+                    Role::Compaction => self.purge_obsolete_files(),
+                }
+                // Asked again when the tree changes; the time serves what only time brings about
+                // (TTL, dropped iterators).
+                Next::After(if self.disk.reserve.is_released() { RETRY } else { IDLE })
+            }
+            Err(_) => Next::After(RETRY),
+        };
+        self.context.events.tell();
+        next
+    }
+
+    fn jobs_at_most(&self) -> JobLimits {
+        let settings = self.context.settings.load();
+        jobs_apart(&settings)
+            .unwrap_or_else(|| JobLimits::together(settings.max_background_jobs.max(1) as usize))
+    }
+
+    fn seats(&self) -> &Seats {
+        self.background.workers.seats()
+    }
+}
+
+impl Jobs {
+    /// Has threads look for work from now on.
+    ///
+    /// # Errors
+    /// `IoError` if the system has no thread left.
+    pub(in crate::db) fn start_workers(self: &Arc<Self>) -> Result<()> {
+        if !self.tree.has_workers() {
+            let steps: std::sync::Weak<Self> = Arc::downgrade(self);
+            self.tree.set_steps(steps);
+            return Ok(());
+        }
+        self.background.join(self.clone())
+    }
+
+    /// [`Self::run_one`], whose failures and panics are noted for the writers.
+    pub(in crate::db) fn attempt_one(&self, role: Role) -> Result<bool> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.run_one(role))).unwrap_or_else(|_| {
+            Err(Error::new(Code::Aborted, format!("a {role:?} worker panicked")))
+        });
+        outcome.inspect_err(|error| self.background_failed(role, error))
+    }
+
+    fn do_background_step(&self) -> Result<bool> {
+        let Some(choice) = self.context.env.spawner.choose_step(2) else { return Ok(false) };
+        let mut roles = [Role::Flush, Role::Compaction];
+        roles.rotate_left(choice);
+        let outcome =
+            roles.into_iter().try_fold(false, |worked, role| Ok(worked || self.attempt_one(role)?));
+        if let Ok(false) = outcome {
+            self.purge_obsolete_files();
+        }
+        self.context.events.tell();
+        outcome
+    }
+
+    /// Does one piece of work of that role; whether there was any. Where the database is open
+    /// read-only there is none.
+    ///
+    /// # Errors
+    /// Those of the flush or compaction.
+    pub(in crate::db) fn run_one(&self, role: Role) -> Result<bool> {
+        if self.context.read_only || self.context.poison.is_fatal() {
+            return Ok(false);
+        }
+        let worked = match role {
+            Role::Flush => self.flush_one()? || self.flush_waiting_deletions()?,
+            // The space of what is replaced counts on: it would become more and more.
+            Role::Compaction if self.removal_is_behind() => false,
+            Role::Compaction => {
+                let punched = self.punch_one()?;
+                self.compact_one()? || punched || self.punch_at_rest()?
+            }
+        };
+        match role {
+            Role::Flush if worked => self.purge_between_flushes(),
+            Role::Compaction if worked => self.purge_obsolete_files(),
+            _ => {}
+        }
+        match role {
+            // How that ends which goes on is not known yet.
+            Role::Flush if !worked && self.tree.is_flushing() => {}
+            // Also where nothing was left to flush, as the family that found no room was dropped:
+            // nobody else would.
+            Role::Flush => {
+                self.disk.resume_writes();
+                self.options_file.write_due_options_file();
+            }
+            Role::Compaction => self.disk.regain_reserve(),
+        }
+        Ok(worked)
+    }
+
+    /// Does the work of a job; a panic becomes an error that poisons the database, so that whoever
+    /// runs the job can put its own marks back.
+    pub(in crate::db) fn guarded<T>(
+        &self,
+        what: &str,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            Sometimes::JobPanicked.reached();
+            let error = Error::new(Code::Aborted, format!("a {what} panicked"));
+            self.tree.fail(&error);
+            Err(error)
+        })
+    }
+
+    /// Nobody writes much now. Enough memory is kept for the next memtable.
+    fn trim_if_resting(&self) {
+        if self.background.is_resting() {
+            self.arenas.trim(self.limits.largest_write_buffer.load(Ordering::Relaxed) as usize);
+        }
+    }
+
+    /// A full disk, or too many open files, does not stop writes for a compaction's sake: it is
+    /// tried again, and only who must wait for it hears of that. A flush that finds no room does:
+    /// its memtables cannot go anywhere.
+    fn background_failed(&self, role: Role, error: &Error) {
+        let given_up = matches!(error.code(), Code::ShutdownInProgress | Code::ColumnFamilyDropped);
+        let lacks_something = error.subcode() == SubCode::NoSpace || is_out_of_descriptors(error);
+        let starved = role == Role::Compaction && lacks_something;
+        if given_up || starved {
+            tracing::warn!(%error, ?role, "background work did not finish");
+        }
+        self.tree.note_starved(role, error);
+        if error.subcode() == SubCode::NoSpace {
+            // The next attempt may want their space, and where all fail nobody else removes them.
+            self.purge_obsolete_files();
+        }
+        match (given_up, starved) {
+            (true, _) => return,
+            (_, true) => self.context.poison.record_starved(Some(error)),
+            _ => self.context.poison.record(error),
+        }
+        // Writers that wait for room must see it.
+        self.tree.wake_all();
+    }
+}

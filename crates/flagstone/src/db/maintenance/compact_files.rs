@@ -1,0 +1,137 @@
+//! Compaction of chosen tables, for whoever runs a policy of his own.
+
+use std::collections::BTreeSet;
+
+use crate::base::{Error, FileNumber, Result};
+use crate::compaction::pick::{
+    CompactionPlan, OutputCompression, in_the_way, path_of_level, plan_files,
+};
+use crate::db::family::ColumnFamily;
+use crate::db::handle::Db;
+use crate::db::settings::leveled_settings;
+use crate::db::tree::compaction_job::CompactionJob;
+use crate::db::tree::state::State;
+use crate::manifest::Version;
+use crate::options::{CompactFilesOptions, CompactionStyle};
+
+impl Db {
+    /// Compacts tables of a family into `output_level`, with those that must go with them: all
+    /// between them and, in the levels on the way, all that overlap. Returns the numbers of the
+    /// tables that were written. [`Db::live_files`] lists what there is; with
+    /// `disable_auto_compactions` nobody else compacts.
+    ///
+    /// ```
+    /// # use flagstone::db::Db;
+    /// # use flagstone::env::Env;
+    /// # use flagstone::options::{CompactFilesOptions, Options};
+    /// # fn main() -> flagstone::base::Result<()> {
+    /// let mut options = Options { env: Env::memory(), ..Options::default() };
+    /// options.create_if_missing = true;
+    /// options.set("disable_auto_compactions", "true")?;
+    /// let db = Db::open("/db", &options)?;
+    /// for value in ["one", "another"] {
+    ///     db.put("key", value)?;
+    ///     db.flush_all()?;
+    /// }
+    /// let tables: Vec<_> = db.live_files().iter().map(|file| file.number).collect();
+    /// let written = db.compact_files(db.default_column_family(), &tables, 1, &CompactFilesOptions::default())?;
+    /// assert_eq!((tables.len(), written.len()), (2, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument`: no table, one that is not there or lies below the output level, a level
+    /// or directory that is not there; a level other than 0 in FIFO compaction. `Aborted`: another
+    /// compaction is in the way (in universal compaction also one that takes the room that is there
+    /// once for merging the oldest run). `Incomplete`: canceled. `Corruption` or `IoError` of the
+    /// rewriting. `ColumnFamilyDropped`.
+    pub fn compact_files(
+        &self,
+        family: &ColumnFamily,
+        tables: &[FileNumber],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<Vec<FileNumber>> {
+        let inner = self.inner();
+        inner.disk.check_changeable()?;
+        family.0.check_owner(&inner.disk.obsolete)?;
+        family.0.check_alive()?;
+        let planned = inner.tree.begin_planned(|state| {
+            inner.disk.check_changeable()?;
+            Ok(Some((self.job_for_files(state, family, tables, output_level, options)?, ())))
+        })?;
+        let Some((job, ())) = planned else { return Ok(Vec::new()) };
+        if let Some(control) = &options.control {
+            control.begin(
+                job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add),
+            );
+        }
+        let (family, takes_turn) = (job.family.id, job.plan.takes_turn);
+        let outcome = inner.jobs.run_compaction(&job);
+        drop(job);
+        if takes_turn {
+            // Its turn ends when what it replaced is removed, and before anybody is told of it, who
+            // may ask for another.
+            inner.jobs.purge_all_obsolete_files();
+            inner.tree.end_turn(family, true);
+        }
+        inner.jobs.end_asked_for(outcome)
+    }
+
+    pub(in crate::db) fn job_for_files(
+        &self,
+        state: &State,
+        family: &ColumnFamily,
+        tables: &[FileNumber],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<CompactionJob> {
+        family.0.check_alive()?;
+        let known = &state.families[&family.0.id];
+        let settings = family.0.options.load();
+        if settings.compaction_style == CompactionStyle::Fifo && output_level != 0 {
+            return Err(Error::invalid_argument("FIFO compaction has tables in level 0 only"));
+        }
+        let version = family.0.current.load().version.clone();
+        let common = leveled_settings(&settings, &version.paths);
+        let paths = family.0.paths.directories().len();
+        let path_id =
+            options.output_path_id.unwrap_or_else(|| path_of_level(&common, output_level));
+        if path_id as usize >= paths {
+            return Err(Error::invalid_argument(format!(
+                "output_path_id {path_id} is too large: the column family has {paths} path(s)"
+            )));
+        }
+        let chosen: BTreeSet<_> = tables.iter().copied().collect();
+        let context = self.inner().tree.pick_context(state, known);
+        let mut plan = plan_files(&version, &common, &context, &chosen, (output_level, path_id))?;
+        if settings.compaction_style == CompactionStyle::Universal && plan.rewrites() {
+            plan.takes_turn = holds_oldest(&plan, &version);
+            if plan.takes_turn && known.compacting.in_turn > 0 {
+                return Err(in_the_way());
+            }
+        }
+        if let Some(compression) = options.compression {
+            plan.compression = OutputCompression { codec: compression, is_bottommost: false };
+        }
+        if options.output_file_size_limit > 0 {
+            plan.sizes.target = options.output_file_size_limit;
+            plan.sizes.max = options.output_file_size_limit;
+        }
+        let mut job = CompactionJob::new(family.0.clone(), version, plan);
+        job.is_manual = true;
+        job.max_subcompactions = Some(options.max_subcompactions).filter(|most| *most > 0);
+        job.control.clone_from(&options.control);
+        Ok(job)
+    }
+}
+
+/// Whether tables of the oldest run are among the inputs: as all runs, or a piece or part of them,
+/// they may be as large as all others together.
+fn holds_oldest(plan: &CompactionPlan, version: &Version) -> bool {
+    let Some(bottom) = version.last_level_with_files() else { return false };
+    let oldest = version.levels[0].last().map(|file| file.number());
+    plan.files()
+        .any(|(level, file)| level == bottom && (bottom > 0 || Some(file.number()) == oldest))
+}

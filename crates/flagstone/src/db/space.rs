@@ -1,0 +1,219 @@
+//! Where the space of a family goes: what is live, what is garbage, and who holds it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::base::sync::Mutex;
+use crate::base::{FileNumber, Result, SequenceNumber, ValueType};
+use crate::blob::{BlobIndex, FOOTER_SIZE, GarbageMeter, HEADER_SIZE};
+use crate::compaction::pick::CompactionPlan;
+use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
+use crate::db::DbInner;
+use crate::db::family::{ColumnFamily, Family, SuperVersion};
+use crate::db::handle::Db;
+use crate::db::jobs::part::{Part, PartInput, PartRange};
+use crate::db::jobs::placement::BlobSource;
+use crate::db::settings::scratch_bytes;
+use crate::db::tree::compaction_job::{CompactionJob, check_not_canceled};
+use crate::manifest::{BlobFileState, Version};
+use crate::options::CompactionControl;
+
+/// The space of a family in bytes, as [`Db::space`] measures it. `blob_bytes` is the sum of what is
+/// live, pinned by snapshots, hidden, and garbage, and of the files' headers and footers. What
+/// holes have given back is in none of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpaceUsage {
+    /// Tables.
+    pub table_bytes: u64,
+    /// Blob files, but for their holes.
+    pub blob_bytes: u64,
+    /// Of these, the records of the newest values. What memtables hold is not known yet: see
+    /// `unflushed_bytes`.
+    pub live_bytes: u64,
+    /// The records of values that only snapshots see.
+    pub snapshot_bytes: u64,
+    /// The records of values that were overwritten or deleted, while tables still refer to them.
+    pub hidden_bytes: u64,
+    /// The records that nothing refers to, as far as they are on the disk.
+    pub garbage_bytes: u64,
+    /// What holes in blob files have given back to the file system.
+    pub punched_bytes: u64,
+    /// Tables and blob files that are no part of the database any longer, and that iterators and
+    /// other readers keep.
+    pub reader_bytes: u64,
+    /// Memtables, with their values in blob files. Opening for reading fills memtables from WALs.
+    pub unflushed_bytes: u64,
+    /// Entries of memtables. What they overwrite or delete counts as live until they are flushed.
+    pub unflushed_entries: u64,
+    /// The most that one compaction may write before it gives anything back, but for values in blob
+    /// files: compactions need as much free space. Several that run at the same time need more.
+    pub scratch_bytes: u64,
+}
+
+impl SpaceUsage {
+    /// What a compaction of everything would return now: what is garbage, hidden or not.
+    pub fn reclaimable_bytes(&self) -> u64 {
+        self.garbage_bytes + self.hidden_bytes
+    }
+}
+
+impl Db {
+    /// Measures the space of a family. Reads all of its tables, but no values: of values in blob
+    /// files only the addresses.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` of a table, or of a value that is merged; `InvalidArgument` for a
+    /// family of another database.
+    pub fn space(&self, family: &ColumnFamily) -> Result<SpaceUsage> {
+        self.space_followed(family, &CompactionControl::new())
+    }
+
+    /// [`Db::space`], whose progress another thread may ask `control` for, and which it may cancel.
+    ///
+    /// # Errors
+    /// As [`Db::space`]; `Incomplete` if it was canceled.
+    pub fn space_followed(
+        &self,
+        family: &ColumnFamily,
+        control: &Arc<CompactionControl>,
+    ) -> Result<SpaceUsage> {
+        let inner = self.inner();
+        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.space(&family.0, control)
+    }
+}
+
+impl DbInner {
+    fn space(&self, family: &Arc<Family>, control: &Arc<CompactionControl>) -> Result<SpaceUsage> {
+        let current = family.current.load_full();
+        let version = current.version.clone();
+        let snapshots = self.snapshots.sequences();
+        let passes = if snapshots.is_empty() { 1 } else { 2 };
+        control.begin(version.table_bytes().saturating_mul(passes));
+        let live_bytes = self.records_kept(family, &version, Vec::new(), control)?;
+        let kept_bytes = if snapshots.is_empty() {
+            live_bytes
+        } else {
+            self.records_kept(family, &version, snapshots, control)?
+        };
+        control.end();
+        let sum = |of: fn(&BlobFileState) -> u64| {
+            version.blob_files.values().map(of).fold(0, u64::saturating_add)
+        };
+        let all_garbage = sum(|blob| blob.garbage_bytes);
+        let referenced = version.blob_bytes().saturating_sub(all_garbage);
+        let punched_bytes = sum(BlobFileState::punched);
+        Ok(SpaceUsage {
+            table_bytes: version.table_bytes(),
+            blob_bytes: blob_file_bytes(version.blob_files.values()),
+            live_bytes,
+            snapshot_bytes: kept_bytes.saturating_sub(live_bytes),
+            hidden_bytes: referenced.saturating_sub(kept_bytes),
+            garbage_bytes: all_garbage.saturating_sub(punched_bytes),
+            punched_bytes,
+            reader_bytes: self.pinned_bytes(family, &version),
+            unflushed_bytes: unflushed_bytes(&current),
+            unflushed_entries: current.generations().map(|memtable| memtable.num_entries()).sum(),
+            scratch_bytes: scratch_bytes(&family.options.load(), &version),
+        })
+    }
+
+    /// Bytes of the records in blob files that a compaction of all tables would keep for these
+    /// snapshots.
+    fn records_kept(
+        &self,
+        family: &Arc<Family>,
+        version: &Arc<Version>,
+        snapshots: Vec<SequenceNumber>,
+        control: &Arc<CompactionControl>,
+    ) -> Result<u64> {
+        let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
+        let mut job = CompactionJob::new(family.clone(), version.clone(), plan);
+        job.control = Some(control.clone());
+        self.jobs.follow(&job);
+        let parts = self.jobs.parts_of(&job, vec![PartRange::default()])?;
+        let tombstones = self.jobs.tombstones_of_inputs(&job)?;
+        let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
+        let mut bytes = 0u64;
+        for Part { sources, range, .. } in parts {
+            let meter = Mutex::new(GarbageMeter::new());
+            let mut stream = CompactionStream::new(
+                StreamSettings {
+                    snapshots: snapshots.clone(),
+                    bottommost: true,
+                    merge_operator: family.options.load().merge_operator.clone(),
+                    ..StreamSettings::new(family.comparator().clone())
+                },
+                PartInput::new(family.order.clone(), sources, &range, &meter, None)
+                    .followed_by(Some(control)),
+                &tombstones,
+                |_| true,
+                None,
+                BlobSource::new(&self.jobs, family, version),
+                KeepInPlace,
+            );
+            while stream.valid() {
+                check_not_canceled(Some(control))?;
+                if stream.key().value_type() == Some(ValueType::BlobIndex) {
+                    let index = BlobIndex::decode(stream.value())?;
+                    bytes = u64::saturating_add(
+                        bytes,
+                        index.record_bytes(stream.key().user_key().len()),
+                    );
+                }
+                stream.next();
+            }
+            stream.status()?;
+        }
+        control.end_piece(true);
+        Ok(bytes)
+    }
+
+    /// The versions that readers still use, the current one first.
+    pub(in crate::db) fn versions_in_use(&self, family: &Family) -> Vec<Arc<Version>> {
+        let replaced = self.tree.replaced(family);
+        let current = family.current.load().version.clone();
+        std::iter::once(current)
+            .chain(replaced.iter().map(|old: &Arc<SuperVersion>| old.version.clone()))
+            .collect()
+    }
+
+    /// Bytes of all tables, those among them that only readers keep.
+    pub(in crate::db) fn total_table_bytes(&self, family: &Family) -> u64 {
+        let versions = self.versions_in_use(family);
+        let tables = versions.iter().flat_map(|version| version.files());
+        let sizes: BTreeMap<_, _> =
+            tables.map(|(_, file)| (file.number(), file.meta.size)).collect();
+        sizes.into_values().fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of all blob files, those among them that only readers keep.
+    pub(in crate::db) fn total_blob_bytes(&self, family: &Family) -> u64 {
+        let versions = self.versions_in_use(family);
+        let mut seen: BTreeSet<FileNumber> = BTreeSet::new();
+        let blobs = versions.iter().flat_map(|version| version.blob_files.values());
+        blob_file_bytes(blobs.filter(|blob| seen.insert(blob.file.number())))
+    }
+
+    fn pinned_bytes(&self, family: &Family, version: &Version) -> u64 {
+        let tables = self.total_table_bytes(family).saturating_sub(version.table_bytes());
+        let blobs = blob_file_bytes(version.blob_files.values());
+        tables + self.total_blob_bytes(family).saturating_sub(blobs)
+    }
+}
+
+/// Bytes that a flush of all memtables has to bring to the disk.
+pub(in crate::db) fn unflushed_bytes(current: &SuperVersion) -> u64 {
+    current
+        .generations()
+        .filter(|memtable| !memtable.is_empty())
+        .map(|memtable| memtable.bytes())
+        .sum()
+}
+
+/// Bytes of these files on the disk, headers and footers included.
+pub(in crate::db) fn blob_file_bytes<'a>(files: impl Iterator<Item = &'a BlobFileState>) -> u64 {
+    let bytes = |blob: &BlobFileState| blob.file.meta.total_bytes.saturating_sub(blob.punched());
+    let whole = files.map(|blob| bytes(blob).saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64));
+    whole.fold(0, u64::saturating_add)
+}

@@ -1,0 +1,79 @@
+//! A compaction, from its choice to its installation.
+
+use std::sync::Arc;
+
+use crate::base::sync::{AtomicBool, AtomicU64};
+use crate::base::{Code, Error, MAX_SEQUENCE_NUMBER, Result, Sometimes, SubCode};
+use crate::compaction::pick::{CompactionPlan, CompactionReason};
+use crate::db::family::Family;
+use crate::env::IoPriority;
+use crate::manifest::Version;
+use crate::options::CompactionControl;
+
+/// A plan on its way.
+pub(in crate::db) struct CompactionJob {
+    pub(in crate::db) family: Arc<Family>,
+    pub(in crate::db) version: Arc<Version>,
+    pub(in crate::db) plan: CompactionPlan,
+    /// Whether somebody asked for it.
+    pub(in crate::db) is_manual: bool,
+    /// Overrides of the family's blob collection settings.
+    pub(in crate::db) blob_gc: Option<bool>,
+    pub(in crate::db) blob_gc_age_cutoff: Option<f64>,
+    /// Overrides the database's setting.
+    pub(in crate::db) max_subcompactions: Option<u32>,
+    /// Who follows it, and may end it.
+    pub(in crate::db) control: Option<Arc<CompactionControl>>,
+    /// It turned out that its outputs would be no fewer than its inputs, which stay.
+    pub(in crate::db) is_in_vain: AtomicBool,
+    /// It turned out that snapshots need more range deletions of one start than a table can hold.
+    pub(in crate::db) is_outnumbered: AtomicBool,
+    /// The oldest snapshot when it began to read.
+    pub(in crate::db) oldest_snapshot: AtomicU64,
+    /// Others wait for it, which finds out whether there is space.
+    pub(in crate::db) finds_out: Option<Arc<()>>,
+}
+
+impl CompactionJob {
+    pub(in crate::db) fn new(
+        family: Arc<Family>,
+        version: Arc<Version>,
+        plan: CompactionPlan,
+    ) -> Self {
+        Self {
+            family,
+            version,
+            plan,
+            is_manual: false,
+            blob_gc: None,
+            blob_gc_age_cutoff: None,
+            max_subcompactions: None,
+            control: None,
+            is_in_vain: AtomicBool::new(false),
+            is_outnumbered: AtomicBool::new(false),
+            oldest_snapshot: AtomicU64::new(MAX_SEQUENCE_NUMBER),
+            finds_out: None,
+        }
+    }
+}
+
+impl CompactionJob {
+    /// How urgent its reads and writes are.
+    pub(in crate::db) fn priority(&self) -> IoPriority {
+        match self.plan.reason {
+            CompactionReason::BlobGarbage => IoPriority::Low,
+            _ => IoPriority::Mid,
+        }
+    }
+}
+
+/// # Errors
+/// `Incomplete`, if who follows a compaction has canceled it.
+pub(in crate::db) fn check_not_canceled(control: Option<&CompactionControl>) -> Result<()> {
+    if !control.is_some_and(CompactionControl::is_canceled) {
+        return Ok(());
+    }
+    Sometimes::ManualCompactionCanceled.reached();
+    Err(Error::new(Code::Incomplete, "the compaction was canceled")
+        .with_subcode(SubCode::ManualCompactionPaused))
+}
