@@ -177,7 +177,7 @@ impl DbInner {
         }
         let inner = self.clone();
         let ticket =
-            self.background.workers.readers().run(&*self.context.env.spawner, move || work(&inner));
+            self.background.readers().run(&*self.context.env.spawner, move || work(&inner));
         // What waits keeps no database open that its owner lets go of meanwhile; the work does,
         // until it is done.
         drop(self);

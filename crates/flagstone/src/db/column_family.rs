@@ -10,6 +10,7 @@ use crate::db::budget::memtable_bytes_max;
 use crate::db::family::generation::Generation;
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::handle::Db;
+use crate::db::limits::Figures;
 use crate::db::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
 use crate::db::tree::family_state::FamilyState;
 use crate::manifest::{FamilySpec, Version};
@@ -69,7 +70,7 @@ impl Db {
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let inner = self.inner();
         inner.disk.check_may_free()?;
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         let outcome = inner
             .drop_family(&family.0)
             .and_then(|()| inner.options_file.write_options_of_families());
@@ -88,7 +89,7 @@ impl Db {
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.context.check_writable()?;
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         let changed = || {
             family.0.check_alive()?;
             let mut options = family.0.options_asked_for();
@@ -191,14 +192,8 @@ impl DbInner {
         let settings = memtable_settings(&of_db, options, &self.arenas);
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion::first(mem.clone(), version);
-        let family = Family::new(
-            id,
-            name,
-            options,
-            first,
-            self.disk.obsolete.clone(),
-            of_db.archives_wals(),
-        );
+        let family =
+            Family::new(id, name, options, first, self.disk.owner(), of_db.archives_wals());
         FamilyState::new(family, mem, wal)
     }
 
@@ -230,8 +225,10 @@ impl DbInner {
 
     /// Works out what depends on the options of all families.
     pub(super) fn update_limits(&self) {
-        // One at a time, so that who looks last says what counts.
-        let _one_at_a_time = self.limits.update.lock();
+        self.limits.update(|| self.set_limits());
+    }
+
+    fn set_limits(&self) {
         let families = self.tree.families.read();
         let (mut buffers, mut direct_blob_min) = (WriteBuffers::default(), u64::MAX);
         for family in families.values() {
@@ -240,15 +237,17 @@ impl DbInner {
             direct_blob_min =
                 direct_blob_min.min(family.limits.direct_blob_min.load(Ordering::Relaxed));
         }
-        self.limits.largest_write_buffer.store(buffers.largest, Ordering::Relaxed);
         // All that are flushed at once, each with what its last piece of memory may have too much.
         let kept =
             buffers.most_full.saturating_mul(buffers.largest.saturating_add(HUGE_PAGE as u64));
         let half_of_all = memtable_bytes_max(&self.context.settings.load())
             .map_or(u64::MAX, |all| all.div_ceil(2));
-        self.limits.memtable_bytes.store(half_of_all, Ordering::Relaxed);
+        self.limits.set(&Figures {
+            memtable_bytes: half_of_all,
+            largest_write_buffer: buffers.largest,
+            direct_blob_min,
+        });
         self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX).min(half_of_all) as usize);
-        self.limits.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
         let (flushed_at, cap) = match self.context.settings.load().max_total_wal_size {
             // RocksDB's default.
             0 => (buffers.total.saturating_mul(4), u64::MAX),

@@ -75,7 +75,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument`.
     pub(crate) fn check_family(&self, family: &ColumnFamily) -> Result<()> {
-        family.0.check_owner(&self.inner().disk.obsolete)
+        self.inner().disk.check_owner(&family.0)
     }
 
     /// Keeps all writes of this database waiting until the returned guard is dropped.
@@ -247,7 +247,7 @@ impl Db {
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         if family.0.separates(value.len(), false) {
-            family.0.check_owner(&self.inner().disk.obsolete)?;
+            self.inner().disk.check_owner(&family.0)?;
             family.0.check_alive()?;
             return self.inner().pipeline.put_large(
                 &WriteOptions::default(),
@@ -377,7 +377,7 @@ impl Db {
         bytes: usize,
         fill: impl FnOnce(&mut WriteBatch) -> Result<()>,
     ) -> Result<()> {
-        family.0.check_owner(&self.inner().disk.obsolete)?;
+        self.inner().disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         let mut batch = WriteBatch::with_capacity(bytes + 32);
         fill(&mut batch)?;

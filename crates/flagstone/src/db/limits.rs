@@ -1,20 +1,29 @@
 //! What follows from the options of all families together.
 
-use crate::base::sync::{AtomicU64, Mutex};
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::sst::RANGE_DELETION_BYTES_MAX;
+
+/// What the options of all families together amount to.
+pub(super) struct Figures {
+    /// Bytes of the memtables that are written to at which the largest are switched.
+    pub(super) memtable_bytes: u64,
+    pub(super) largest_write_buffer: u64,
+    /// The smallest value that any family puts into a blob file when it is committed.
+    pub(super) direct_blob_min: u64,
+}
 
 /// Figures that writers and jobs look at without a lock.
 pub(super) struct Limits {
     /// Held from the look at all options until what follows from them counts; taken after all other
     /// locks.
-    pub(super) update: Mutex<()>,
+    update: Mutex<()>,
     /// Bytes of the memtables that are written to at which the largest are switched.
-    pub(super) memtable_bytes: AtomicU64,
-    pub(super) largest_write_buffer: AtomicU64,
+    memtable_bytes: AtomicU64,
+    largest_write_buffer: AtomicU64,
     /// The smallest value that any family puts into a blob file when it is committed.
-    pub(super) direct_blob_min: AtomicU64,
+    direct_blob_min: AtomicU64,
     /// How many bytes of range deletions go into one table.
-    pub(super) range_deletion_bytes_max: AtomicU64,
+    range_deletion_bytes_max: AtomicU64,
 }
 
 impl Limits {
@@ -26,5 +35,45 @@ impl Limits {
             direct_blob_min: AtomicU64::new(u64::MAX),
             range_deletion_bytes_max: AtomicU64::new(RANGE_DELETION_BYTES_MAX as u64),
         }
+    }
+
+    /// Has `work` look at all options and [`set`](Self::set) what follows from them, one thread at
+    /// a time, so that the last look decides.
+    pub(super) fn update(&self, work: impl FnOnce()) {
+        let _one_at_a_time = self.update.lock();
+        work();
+    }
+
+    /// Replaces the figures.
+    pub(super) fn set(&self, figures: &Figures) {
+        self.memtable_bytes.store(figures.memtable_bytes, Ordering::Relaxed);
+        self.largest_write_buffer.store(figures.largest_write_buffer, Ordering::Relaxed);
+        self.direct_blob_min.store(figures.direct_blob_min, Ordering::Relaxed);
+    }
+
+    /// Bytes of the memtables that are written to at which the largest are switched.
+    #[inline]
+    pub(super) fn memtable_bytes(&self) -> u64 {
+        self.memtable_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn largest_write_buffer(&self) -> u64 {
+        self.largest_write_buffer.load(Ordering::Relaxed)
+    }
+
+    /// The smallest value that any family puts into a blob file when it is committed.
+    #[inline]
+    pub(super) fn direct_blob_min(&self) -> u64 {
+        self.direct_blob_min.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of range deletions go into one table.
+    pub(super) fn range_deletion_bytes_max(&self) -> u64 {
+        self.range_deletion_bytes_max.load(Ordering::Relaxed)
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_range_deletion_bytes_max(&self, bytes: u64) {
+        self.range_deletion_bytes_max.store(bytes, Ordering::Relaxed);
     }
 }

@@ -95,7 +95,7 @@ impl Ground {
 
     fn reader(&self) -> Arc<Reader> {
         let below = &self.below;
-        let (statistics, owner) = (below.context.statistics.clone(), below.disk.obsolete.clone());
+        let (statistics, owner) = (below.context.statistics.clone(), below.disk.owner());
         Arc::new(Reader::new(below.tables.clone(), below.snapshots.clone(), statistics, owner))
     }
 }

@@ -37,7 +37,7 @@ impl Db {
     ) -> Result<()> {
         let inner = self.inner();
         inner.disk.check_may_free()?;
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         let planned = inner.tree.begin_planned(|_| {
             inner.disk.check_may_free()?;
@@ -68,7 +68,7 @@ impl Db {
     ) -> Result<()> {
         let inner = self.inner();
         inner.context.check_writable()?;
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         inner.tree.suggest(&family.0, begin, end);
         Ok(())
@@ -88,7 +88,7 @@ impl Db {
         options: &SizeApproximationOptions,
     ) -> Result<Vec<u64>> {
         let inner = self.inner();
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         ranges
             .iter()

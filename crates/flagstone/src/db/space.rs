@@ -78,7 +78,7 @@ impl Db {
         control: &Arc<CompactionControl>,
     ) -> Result<SpaceUsage> {
         let inner = self.inner();
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         inner.space(&family.0, control)
     }
 }

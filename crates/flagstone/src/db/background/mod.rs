@@ -17,11 +17,11 @@ pub(in crate::db) use crate::env::Role;
 
 /// Who does the background work of a database, and how fast.
 pub(in crate::db) struct Background {
-    pub(in crate::db) context: Arc<Context>,
-    pub(in crate::db) workers: Workers,
+    context: Arc<Context>,
+    workers: Workers,
     /// How often the workers were told that there may be something to do.
-    pub(in crate::db) announced: AtomicU64,
-    pub(in crate::db) io: Arc<IoState>,
+    announced: AtomicU64,
+    io: Arc<IoState>,
 }
 
 impl Background {
@@ -42,13 +42,70 @@ impl Background {
 
     /// Whether nothing was announced since this was asked last.
     pub(in crate::db) fn is_resting(&self) -> bool {
-        let now = self.announced.load(Ordering::Acquire);
+        let now = self.announcements();
         self.workers.announced_before.swap(now, Ordering::AcqRel) == now
+    }
+
+    /// Tells the threads that there may be something to do for the database.
+    pub(in crate::db) fn announce_all(&self) {
+        self.announced.fetch_add(1, Ordering::AcqRel);
+        Role::ALL.iter().for_each(|role| self.announce(*role));
+    }
+
+    /// Tells them that there may be more to do of one kind; this is not counted.
+    pub(in crate::db) fn announce(&self, role: Role) {
+        self.workers.announce(role);
+    }
+
+    /// How often threads were told that there may be something to do.
+    pub(in crate::db) fn announcements(&self) -> u64 {
+        self.announced.load(Ordering::Acquire)
+    }
+
+    /// Waits for the threads' work for this database, which was told to close.
+    pub(in crate::db) fn leave(&self) {
+        self.workers.leave();
+    }
+
+    /// How work that takes long is done.
+    pub(in crate::db) fn giving_way(&self) -> GivingWay<'_> {
+        self.workers.threads.giving_way()
+    }
+
+    /// Where a compaction makes room for flushes.
+    pub(in crate::db) fn seats(&self) -> &Seats {
+        &self.workers.seats
+    }
+
+    /// The caller sleeps until the threads have come further, for as long as it has this: their
+    /// work does not give way meanwhile.
+    pub(in crate::db) fn sleep_for_them(&self) -> Asleep<'_> {
+        self.workers.threads.sleepers().enter()
+    }
+
+    #[cfg(test)]
+    pub(in crate::db) fn are_slept_for(&self) -> bool {
+        self.workers.threads.sleepers().are_any()
+    }
+
+    /// Where reads wait for a disk.
+    pub(in crate::db) fn readers(&self) -> &ReaderPool {
+        self.workers.threads.readers()
+    }
+
+    /// The database is being closed: its jobs no longer wait for a rate limit.
+    pub(in crate::db) fn set_closing(&self) {
+        self.io.set_closing();
+    }
+
+    /// Writers are held up, or no longer: jobs pass their rate limit with the writers' priority.
+    pub(in crate::db) fn set_holds_writers_up(&self, holds: bool) {
+        self.io.set_holds_writers_up(holds);
     }
 }
 
 /// The threads that work for a database: its own, or those that it shares with others.
-pub(in crate::db) struct Workers {
+struct Workers {
     threads: Arc<BackgroundThreads>,
     is_shared: bool,
     seats: Seats,
@@ -59,7 +116,7 @@ pub(in crate::db) struct Workers {
 }
 
 impl Workers {
-    pub(in crate::db) fn new(options: &Options) -> Self {
+    fn new(options: &Options) -> Self {
         let own = || {
             BackgroundThreads::of(own_threads(options), options.background_niceness, &options.env)
         };
@@ -89,14 +146,14 @@ impl Workers {
         Ok(())
     }
 
-    pub(in crate::db) fn announce(&self, role: Role) {
+    fn announce(&self, role: Role) {
         if let Some(member) = *self.member.lock() {
             self.threads.announce(member, role);
         }
     }
 
     /// Waits for what they do for this database, which was told to close.
-    pub(in crate::db) fn leave(&self) {
+    fn leave(&self) {
         let member = self.member.lock().take();
         if let Some(member) = member {
             self.threads.leave(member);
@@ -104,32 +161,6 @@ impl Workers {
         if !self.is_shared {
             self.threads.end();
         }
-    }
-
-    /// How work that takes long is done.
-    pub(in crate::db) fn giving_way(&self) -> GivingWay<'_> {
-        self.threads.giving_way()
-    }
-
-    /// Where a compaction makes room for flushes.
-    pub(in crate::db) fn seats(&self) -> &Seats {
-        &self.seats
-    }
-
-    /// The caller sleeps until they have come further, for as long as it has this: what they do
-    /// does not give way meanwhile.
-    pub(in crate::db) fn sleep_for_them(&self) -> Asleep<'_> {
-        self.threads.sleepers().enter()
-    }
-
-    #[cfg(test)]
-    pub(in crate::db) fn are_slept_for(&self) -> bool {
-        self.threads.sleepers().are_any()
-    }
-
-    /// Where reads wait for a disk.
-    pub(in crate::db) fn readers(&self) -> &ReaderPool {
-        self.threads.readers()
     }
 }
 

@@ -109,8 +109,32 @@ impl Disk {
     }
 
     pub(in crate::db) fn has_slow_holes(&self, family: &Family) -> bool {
-        let speed = self.hole_speed.lately(self.context.env.clock.now_us());
-        holes_are_slow(family.options.load().max_space_amplification, speed)
+        holes_are_slow(family.options.load().max_space_amplification, self.recent_hole_speed())
+    }
+
+    /// Bytes of the smallest hole that gives space back; 0 where files can have none.
+    pub(in crate::db) fn hole_size(&self) -> u64 {
+        self.hole_size.load(Ordering::Relaxed)
+    }
+
+    /// Sets what [`Self::hole_size`] returns.
+    pub(in crate::db) fn set_hole_size(&self, bytes: u64) {
+        self.hole_size.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that holes have lately given back in a second; 0 if that is not known.
+    pub(in crate::db) fn recent_hole_speed(&self) -> u64 {
+        self.hole_speed.lately(self.context.env.clock.now_us())
+    }
+
+    /// After slow holes that took so long the disk is left alone for a while.
+    pub(in crate::db) fn rest_from_holes(&self, took_us: u64) {
+        self.hole_speed.rest(self.context.env.clock.now_us(), took_us);
+    }
+
+    /// Whether slow holes may go on.
+    pub(in crate::db) fn has_rested_from_holes(&self) -> bool {
+        self.hole_speed.has_rested(self.context.env.clock.now_us())
     }
 }
 

@@ -36,17 +36,22 @@ pub(in crate::db) struct Reserve {
 }
 
 impl Reserve {
-    pub(in crate::db) fn new(size: u64) -> Self {
+    pub(super) fn new(size: u64) -> Self {
         Self { size, ..Self::default() }
     }
 
     /// Whether its space is in use.
-    pub(in crate::db) fn is_released(&self) -> bool {
+    fn is_released(&self) -> bool {
         self.is_released.load(Ordering::Acquire)
     }
 }
 
 impl Disk {
+    /// Whether the reserve was given up for flushes and compactions.
+    pub(in crate::db) fn is_reserve_released(&self) -> bool {
+        self.reserve.is_released()
+    }
+
     /// At the beginning of opening: lets recovery have the space. An open without a reserve removes
     /// an earlier one's file.
     pub(in crate::db) fn open_reserve(&self) -> Result<()> {
@@ -155,7 +160,7 @@ impl Disk {
     /// What must be free for writes to go on: the reserve, and enough that they do not stop at
     /// once.
     pub(in crate::db) fn wanted_space(&self) -> u64 {
-        let more = self.limits.largest_write_buffer.load(Ordering::Relaxed);
+        let more = self.limits.largest_write_buffer();
         self.reserve.size.saturating_add(self.reserve.size / 4).saturating_add(more)
     }
 

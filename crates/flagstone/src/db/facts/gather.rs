@@ -249,7 +249,7 @@ impl DbInner {
 
     /// Bytes of the smallest values that holes serve.
     fn holes_from(&self, options: &ColumnFamilyOptions) -> u64 {
-        match self.disk.hole_size.load(Ordering::Relaxed) {
+        match self.disk.hole_size() {
             _ if !options.blob_punch_holes => u64::MAX,
             0 if self.context.read_only => HOLE_BLOCKS_MIN * USUAL_BLOCK,
             0 => u64::MAX,

@@ -27,7 +27,7 @@ impl Db {
     /// # Errors
     /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
     pub fn flush(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
-        family.0.check_owner(&self.inner().disk.obsolete)?;
+        self.inner().disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         if !options.allow_write_stall {
             self.inner().tree.wait_until_a_flush_stalls_nobody(&family.0)?;
@@ -96,7 +96,7 @@ impl Jobs {
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
-        let mut seat = Some(self.background.workers.seats().flush());
+        let mut seat = Some(self.background.seats().flush());
         let mut outputs = self.write_parts(job)?;
         self.context.statistics.add(Ticker::Flushes, 1);
         loop {
@@ -123,7 +123,7 @@ impl Jobs {
                         self.discard_all(job, &outputs);
                         return goes_on.map(|_| Flushed::GivenBack);
                     }
-                    seat = Some(self.background.workers.seats().flush());
+                    seat = Some(self.background.seats().flush());
                 }
                 Installed::OwesSyncs(kept) => {
                     outputs = kept;

@@ -119,7 +119,7 @@ impl Jobs {
                 .hold(MemoryKind::Jobs, sst::parallel_compression_memory(entry_size))
         });
         self.run_job(&spec, |surviving| {
-            let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
+            let most = self.limits.range_deletion_bytes_max();
             let ranges = match sequence_cuts(surviving, most) {
                 several if several.len() > 1 => {
                     several.into_iter().map(PartRange::of_sequences).collect()

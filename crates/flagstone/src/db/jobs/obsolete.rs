@@ -5,10 +5,8 @@
 //! nobody needs them. What a crash left behind is found by listing the directory when the database
 //! is opened.
 
-use crate::base::sync::Ordering;
 use crate::base::{Result, Sometimes};
 use crate::db::jobs::Jobs;
-use crate::env::FileLock;
 use crate::manifest::ObsoleteFile;
 
 /// So many files a thread removes between two flushes: the next memtable may be waiting for it.
@@ -32,19 +30,19 @@ impl Jobs {
     /// Whether another thread is removing files, and is behind. Who is not alone with that may
     /// flush meanwhile; who is, does it.
     pub(in crate::db) fn removal_is_behind(&self) -> bool {
-        let (gathered, _) = self.disk.obsolete.counts();
+        let (gathered, _) = self.disk.count_obsolete();
         if gathered <= UNREMOVED_MAX || self.try_to_purge(usize::MAX) {
             return false;
         }
         let is_at_it = || {
-            let (gathered, taken) = self.disk.obsolete.counts();
+            let (gathered, taken) = self.disk.count_obsolete();
             // Who has the lock only to find that deletions are paused is not.
             taken > 0 && is_behind(gathered, taken)
         };
         if !is_at_it() {
             return false;
         }
-        self.disk.removal_awaited.store(true, Ordering::Release);
+        self.disk.await_removal();
         // Who is at it still, and puts back what could not be removed after this look, sees that
         // somebody waits.
         is_at_it()
@@ -53,38 +51,34 @@ impl Jobs {
     /// Whether nobody else was at it.
     fn try_to_purge(&self, at_most: usize) -> bool {
         // Here, and not where the last reader lets go of a table, since that takes milliseconds.
-        self.disk.obsolete.uncache_retired();
+        self.disk.uncache_retired();
         // Who finds it taken leaves the work to whoever comes next.
-        let Some(directory) = self.disk.lock.try_lock() else { return false };
-        self.purge_in(directory.as_deref(), at_most);
-        drop(directory);
-        self.end_purge();
-        true
+        let is_alone = self.disk.try_removal(|| self.purge(at_most));
+        if is_alone {
+            self.end_purge();
+        }
+        is_alone
     }
 
     /// The same, and waits for whoever is at it: what a caller has asked for has then freed its
     /// space.
     pub(in crate::db) fn purge_all_obsolete_files(&self) {
-        self.disk.obsolete.uncache_retired();
-        let directory = self.disk.lock.lock();
-        self.purge_in(directory.as_deref(), usize::MAX);
-        drop(directory);
+        self.disk.uncache_retired();
+        self.disk.removal(|| self.purge(usize::MAX));
         self.end_purge();
     }
 
     /// Once the lock is free: who finds it taken again looks no further. Who waited is told also
     /// where nothing could be removed: then he finds nobody at it.
     fn end_purge(&self) {
-        if self.disk.removal_awaited.swap(false, Ordering::AcqRel) {
+        if self.disk.end_awaited_removal() {
             Sometimes::RemovalBehind.reached();
             self.tree.call();
         }
     }
 
-    /// The directory's lock is kept while files are removed: whoever opens the directory next has
-    /// it for himself.
-    fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) {
-        if self.context.read_only || directory.is_none() || self.disk.obsolete.is_empty() {
+    fn purge(&self, at_most: usize) {
+        if self.context.read_only || self.disk.has_no_obsolete() {
             return;
         }
         let Some(files) = self.tree.take_obsolete(at_most) else {
@@ -92,7 +86,7 @@ impl Jobs {
             return;
         };
         // A table is closed before its file is removed.
-        self.disk.obsolete.uncache_retired();
+        self.disk.uncache_retired();
         self.tables.uncache_blob_files(files.iter().filter_map(|file| match file {
             ObsoleteFile::Blob { number, .. } => Some(*number),
             ObsoleteFile::Table { .. } => None,
@@ -111,7 +105,7 @@ impl Jobs {
                 self.context.events.note_deleted(&file);
             }
         }
-        self.disk.obsolete.put_back(taken, failed);
+        self.disk.end_removal(taken, failed);
     }
 
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.

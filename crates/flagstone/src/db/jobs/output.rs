@@ -88,7 +88,7 @@ impl Jobs {
             // Tables of level 0 are cut between sequence numbers.
             0 => Vec::new(),
             _ => {
-                let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
+                let most = self.limits.range_deletion_bytes_max();
                 key_cuts(spec.family.comparator(), &surviving, most)
             }
         };
@@ -273,8 +273,7 @@ impl Job<'_> {
         let mut writer = TableWriter::new(self, &range, &read_cache_hits);
 
         let mut entries = 0u64;
-        let seats =
-            (!spec.is_flush && spec.pace.gives_way).then(|| inner.background.workers.seats());
+        let seats = (!spec.is_flush && spec.pace.gives_way).then(|| inner.background.seats());
         self.take_turns(|turn| {
             while stream.valid() {
                 entries += 1;
@@ -320,7 +319,7 @@ impl Job<'_> {
             while !work(&mut Turn::Only)? {}
             return Ok(());
         }
-        let prompt = self.inner.background.workers.giving_way().take_turns(work)?;
+        let prompt = self.inner.background.giving_way().take_turns(work)?;
         self.inner.context.statistics.add(Ticker::PromptTurns, prompt);
         Ok(())
     }

@@ -199,8 +199,7 @@ impl Jobs {
         job: &CompactionJob,
         surviving: &[RangeTombstone],
     ) -> Result<Vec<PartRange>> {
-        let ranges =
-            sequence_cuts(surviving, self.limits.range_deletion_bytes_max.load(Ordering::Relaxed));
+        let ranges = sequence_cuts(surviving, self.limits.range_deletion_bytes_max());
         if ranges.len() == 1 {
             return Ok(vec![PartRange::default()]);
         }
@@ -224,7 +223,7 @@ impl Jobs {
         surviving: &[RangeTombstone],
     ) -> Result<()> {
         let user = job.family.comparator();
-        let most = self.limits.range_deletion_bytes_max.load(Ordering::Relaxed);
+        let most = self.limits.range_deletion_bytes_max();
         let Some(start) = start_of_too_many(user, surviving, most) else { return Ok(()) };
         let message = format!(
             "the range deletions that begin with the key '{}' and that snapshots need are more than a table can hold: they stay \

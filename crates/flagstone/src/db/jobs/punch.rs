@@ -24,7 +24,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
 use crate::blob::{BlobIndex, BlockMap};
 use crate::cache::MemoryKind;
@@ -57,7 +56,7 @@ impl Jobs {
                 self.punch_some(promise);
                 if self.disk.has_slow_holes(&family) {
                     promise.put_off();
-                    self.disk.hole_speed.rest(self.context.env.clock.now_us(), TIME_AT_REST_US);
+                    self.disk.rest_from_holes(TIME_AT_REST_US);
                 }
             });
         }
@@ -83,10 +82,10 @@ impl Jobs {
             loop {
                 self.punch_some(promise);
                 let took_us = clock.now_us().saturating_sub(begun_us);
-                let is_called = self.background.announced.load(Ordering::Acquire) != announced
+                let is_called = self.background.announcements() != announced
                     || self.context.check_open().is_err();
                 if promise.is_fulfilled() || took_us >= TIME_AT_REST_US || is_called {
-                    self.disk.hole_speed.rest(clock.now_us(), took_us);
+                    self.disk.rest_from_holes(took_us);
                     return;
                 }
             }

@@ -41,7 +41,7 @@ impl Member for Jobs {
                 }
                 // Asked again when the tree changes; the time serves what only time brings about
                 // (TTL, dropped iterators).
-                Next::After(if self.disk.reserve.is_released() { RETRY } else { IDLE })
+                Next::After(if self.disk.is_reserve_released() { RETRY } else { IDLE })
             }
             Err(_) => Next::After(RETRY),
         };
@@ -56,7 +56,7 @@ impl Member for Jobs {
     }
 
     fn seats(&self) -> &Seats {
-        self.background.workers.seats()
+        self.background.seats()
     }
 }
 
@@ -150,7 +150,7 @@ impl Jobs {
     /// Nobody writes much now. Enough memory is kept for the next memtable.
     fn trim_if_resting(&self) {
         if self.background.is_resting() {
-            self.arenas.trim(self.limits.largest_write_buffer.load(Ordering::Relaxed) as usize);
+            self.arenas.trim(self.limits.largest_write_buffer() as usize);
         }
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::base::FileNumber;
-use crate::base::sync::Ordering;
 use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::jobs::job::JobSpec;
@@ -71,8 +70,7 @@ impl Jobs {
             session_identity: self.context.session.clone(),
             file_number: number,
             buffer_size: self.context.settings.load().writable_file_max_buffer_size as usize,
-            range_deletion_bytes_max: self.limits.range_deletion_bytes_max.load(Ordering::Relaxed)
-                as usize,
+            range_deletion_bytes_max: self.limits.range_deletion_bytes_max() as usize,
             ..table_builder_settings(
                 &options,
                 spec.place.level,

@@ -28,7 +28,7 @@ impl Db {
         family: &ColumnFamily,
         control: Option<Arc<CompactionControl>>,
     ) -> Result<()> {
-        family.0.check_owner(&self.inner().disk.obsolete)?;
+        self.inner().disk.check_owner(&family.0)?;
         let options = family.0.options.load();
         if compacts_by_itself(&options) {
             return self.wait_for_compactions();

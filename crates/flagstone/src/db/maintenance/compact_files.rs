@@ -55,7 +55,7 @@ impl Db {
     ) -> Result<Vec<FileNumber>> {
         let inner = self.inner();
         inner.disk.check_changeable()?;
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         let planned = inner.tree.begin_planned(|state| {
             inner.disk.check_changeable()?;

@@ -29,7 +29,7 @@ impl Db {
     /// `ColumnFamilyDropped`; `InvalidArgument` for a handle of another database.
     pub fn hold_automatic_compactions(&self, family: &ColumnFamily) -> Result<HeldCompactions<'_>> {
         let inner = self.inner();
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         inner.tree.hold_compactions(&family.0);
         Ok(HeldCompactions { inner, family: family.0.clone() })

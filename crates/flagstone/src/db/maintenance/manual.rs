@@ -51,7 +51,7 @@ impl Db {
     ) -> Result<()> {
         let inner = self.inner();
         inner.disk.check_changeable()?;
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         let paths = family.0.paths.directories().len();
         if options.target_path_id as usize >= paths {
@@ -101,7 +101,7 @@ impl Db {
         options: &CompactRangeOptions,
     ) -> Result<u64> {
         let inner = self.inner();
-        family.0.check_owner(&inner.disk.obsolete)?;
+        inner.disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         let first_number = FileNumber(u64::MAX);
         Ok(Manual { inner, family: &family.0, begin, end, options, first_number }.estimate())

@@ -25,7 +25,7 @@ impl Db {
     pub fn resume(&self) -> Result<()> {
         let inner = self.inner();
         inner.context.check_open()?;
-        let _asleep = inner.background.workers.sleep_for_them();
+        let _asleep = inner.background.sleep_for_them();
         while !inner.context.poison.is_fatal() && inner.jobs.attempt_one(Role::Flush)? {}
         inner.context.events.tell();
         inner.context.check_writable()

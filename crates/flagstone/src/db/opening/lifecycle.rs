@@ -103,11 +103,11 @@ impl DbInner {
 
     fn close_once(&self) -> Result<()> {
         self.pipeline.commit.lock().end.has_begun = true;
-        self.background.io.set_closing();
+        self.background.set_closing();
         let flushed = self.flush_unlogged();
         self.options_file.close();
         self.tree.call_all();
-        self.background.workers.leave();
+        self.background.leave();
         // Manual compactions run in their callers' threads, and so do checkpoints, and flushes of
         // those who resume writes; none may change or read anything once the directory is let go.
         // None begins any more, and each that runs ends, also with a panic.
@@ -123,7 +123,7 @@ impl DbInner {
         let share = self.lifecycle.memory_share.lock().take();
         drop(share);
         self.unlist();
-        *self.disk.lock.lock() = None;
+        self.disk.release_directory();
         flushed.and(ended)
     }
 

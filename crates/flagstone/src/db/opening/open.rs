@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::file_name::{self, FileKind};
-use crate::base::sync::Ordering;
 use crate::base::{Error, FileNumber, InternalKeyComparator, Remedy, Result};
 use crate::cache::MemoryAccount;
 use crate::db::DbInner;
@@ -239,9 +238,9 @@ impl Opening<'_> {
         inner.join_memory_share();
         inner.list_as_open();
         if !self.read_only {
-            inner.disk.hole_size.store(self.block_size(&inner)?, Ordering::Relaxed);
+            inner.disk.set_hole_size(self.block_size(&inner)?);
         }
-        *inner.disk.lock.lock() = lock;
+        inner.disk.hold_directory(lock);
         if !self.read_only {
             inner.disk.open_reserve()?;
             let mut elsewhere = elsewhere.iter();

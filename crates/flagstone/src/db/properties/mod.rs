@@ -100,7 +100,7 @@ impl Db {
     /// `rocksdb.estimate-oldest-key-time` with FIFO compaction that merges nothing.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let inner = self.inner();
-        family.0.check_owner(&inner.disk.obsolete).ok()?;
+        inner.disk.check_owner(&family.0).ok()?;
         let version = family.0.current.load().version.clone();
         match name {
             "rocksdb.stats" => Some(inner.stats_text(&family.0)),
@@ -134,7 +134,7 @@ impl Db {
     /// family is another database's.
     pub fn int_property(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
         let inner = self.inner();
-        family.0.check_owner(&inner.disk.obsolete).ok()?;
+        inner.disk.check_owner(&family.0).ok()?;
         inner.int_property(&family.0, name)
     }
 

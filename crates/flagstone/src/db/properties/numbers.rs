@@ -149,7 +149,7 @@ impl DbInner {
 
     /// Bytes of the tables that are in use no longer and still on the disk.
     fn obsolete_table_bytes(&self) -> u64 {
-        let sizes = self.disk.obsolete.tables().into_iter().filter_map(|path| {
+        let sizes = self.disk.obsolete_tables().into_iter().filter_map(|path| {
             // One that is gone meanwhile takes no space.
             self.context.env.fs.metadata(&path).ok().map(|metadata| metadata.size)
         });

@@ -130,7 +130,7 @@ impl Tree {
             deleted: &known.deleted,
             unflushed_blob_bytes: known.unflushed_blob_bytes(),
             hole_size: self.hole_size_of(state, known),
-            hole_speed: self.disk.hole_speed.lately(self.context.env.clock.now_us()),
+            hole_speed: self.disk.recent_hole_speed(),
             ..PickContext::default()
         }
     }
@@ -360,7 +360,7 @@ impl Tree {
             };
             if let Ok(RangePlan::Blocked) = plan {
                 if waiting.is_none() {
-                    waiting = Some(self.background.workers.sleep_for_them());
+                    waiting = Some(self.background.sleep_for_them());
                     self.hold_automatic_in(state, family, 1);
                     Sometimes::ManualCompactionWaited.reached();
                 }

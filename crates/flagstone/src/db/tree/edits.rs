@@ -230,7 +230,7 @@ impl Tree {
         match &outcome {
             // After a failure this was a new MANIFEST: what others may name no longer matters.
             Ok(_) => {
-                state.leftovers.unsettled.drain(..).for_each(|file| self.disk.obsolete.push(file));
+                state.leftovers.unsettled.drain(..).for_each(|file| self.disk.add_obsolete(file));
                 self.remove_replaced_manifests(state);
             }
             Err(_) if state.versions.poison().is_none() => {}
@@ -401,7 +401,7 @@ impl Tree {
     pub(in crate::db) fn take_obsolete(&self, at_most: usize) -> Option<Vec<ObsoleteFile>> {
         // Under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
         let state = self.state.lock();
-        (state.paused.deletions == 0).then(|| self.disk.obsolete.take(at_most))
+        (state.paused.deletions == 0).then(|| self.disk.take_obsolete(at_most))
     }
 
     /// At open: removes what a crash left behind among these files, and WALs before the `active`

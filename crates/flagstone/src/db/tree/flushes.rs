@@ -124,7 +124,7 @@ impl Tree {
     /// # Errors
     /// What keeps them from being flushed.
     pub(in crate::db) fn wait_for_flush(&self, mut wanted: Vec<Wanted>) -> Result<()> {
-        let _asleep = self.background.workers.sleep_for_them();
+        let _asleep = self.background.sleep_for_them();
         let mut state = self.state.lock();
         // One after the other: what has come into a table stays there.
         while let Some((id, mem)) = wanted.last() {
@@ -144,7 +144,7 @@ impl Tree {
     /// # Errors
     /// What keeps memtables from being flushed.
     pub(in crate::db) fn wait_until_a_flush_stalls_nobody(&self, family: &Family) -> Result<()> {
-        let _asleep = self.background.workers.sleep_for_them();
+        let _asleep = self.background.sleep_for_them();
         let together = self.flushes_together();
         let mut state = self.state.lock();
         loop {

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use crate::base::sync::{Condvar, Mutex, MutexGuard, Ordering, RwLock};
+use crate::base::sync::{Condvar, Mutex, MutexGuard, RwLock};
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, SnapshotList,
     SubCode,
@@ -134,13 +134,12 @@ impl Tree {
 impl Tree {
     /// Announces that there may be something to flush or compact; the state lock is held.
     pub(in crate::db) fn announce_work(&self, _state: &mut State) {
-        self.background.announced.fetch_add(1, Ordering::AcqRel);
-        Role::ALL.iter().for_each(|role| self.announce(*role));
+        self.background.announce_all();
     }
 
     /// The same, of one kind: the thread that took some found that there may be more.
     pub(in crate::db) fn announce(&self, role: Role) {
-        self.background.workers.announce(role);
+        self.background.announce(role);
     }
 
     /// Whether threads do the work, and not steps.

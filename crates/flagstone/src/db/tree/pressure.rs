@@ -82,7 +82,7 @@ impl Tree {
                 self.control.set_delayed(rate, last_room, headroom, is_hard);
             }
         }
-        self.background.io.set_holds_writers_up(self.control.condition() != StallCondition::Normal);
+        self.background.set_holds_writers_up(self.control.condition() != StallCondition::Normal);
         let after = self.control.condition();
         if after != before {
             self.context.events.note(|| Event::Stalled(before, after));
@@ -238,7 +238,7 @@ impl Tree {
         let is_possible = state.paused.deletions == 0
             && state.paused.compactions == 0
             && !known.punching.waits_for_readers();
-        let hole_size = self.disk.hole_size.load(Ordering::Relaxed);
+        let hole_size = self.disk.hole_size();
         (is_wanted && is_possible && hole_size > 0).then_some(hole_size)
     }
 
@@ -250,7 +250,7 @@ impl Tree {
             && state.agenda.waiting().next().is_none();
         is_at_rest
             && promise.is_put_off()
-            && self.disk.hole_speed.has_rested(self.context.env.clock.now_us())
+            && self.disk.has_rested_from_holes()
             && self.disk.has_slow_holes(&known.family)
             && self.hole_size_of(state, known).is_some()
     }
@@ -284,7 +284,7 @@ impl Tree {
             self.goes_on_at_rest(state, known, promise)
         };
         let (family, promise) = take_promise(state, may_go_on)?;
-        Some((family, promise, self.background.announced.load(Ordering::Acquire)))
+        Some((family, promise, self.background.announcements()))
     }
 
     /// What comes after a survey, or after some holes were punched.
@@ -336,7 +336,7 @@ impl Tree {
         let known = state.families.get_mut(&id)?;
         known.punching = Punching::Surveying;
         let (family, current) = (known.family.clone(), known.family.current.load_full());
-        let block_size = self.disk.hole_size.load(Ordering::Relaxed);
+        let block_size = self.disk.hole_size();
         Some(Survey { family, current, installed: known.installed(), files, block_size })
     }
 }

@@ -7,7 +7,6 @@
 use std::cmp::Reverse;
 
 use crate::base::Sometimes;
-use crate::base::sync::Ordering;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::write::{Commit, WriteTarget};
 
@@ -16,14 +15,14 @@ impl Pipeline {
     /// flushed.
     #[inline]
     pub(in crate::db) fn memtable_limit_reached(&self, commit: &Commit) -> bool {
-        commit.memtable_bytes >= self.limits.memtable_bytes.load(Ordering::Relaxed)
+        commit.memtable_bytes >= self.limits.memtable_bytes()
     }
 
     /// Chooses the largest memtables that are written to, until they have half of what all of these
     /// may have.
     pub(in crate::db) fn want_switch_of_largest(&self, commit: &mut Commit) {
         Sometimes::LargestMemtablesSwitched.reached();
-        let enough = self.limits.memtable_bytes.load(Ordering::Relaxed) / 2;
+        let enough = self.limits.memtable_bytes() / 2;
         let mut targets: Vec<&mut WriteTarget> = commit.targets.values_mut().collect();
         targets.retain(|target| target.counted > 0);
         targets.sort_by_key(|target| Reverse(target.counted));

@@ -19,7 +19,7 @@ impl Pipeline {
     /// Waits for so long, or until what was charged before is paid off, as writers may go faster
     /// again. What they wait for is hurried from the moment on that they are held up hard.
     fn sit_out(&self, duration: Duration, charged: Charged, is_hard: bool) {
-        let sleep_for_them = || self.background.workers.sleep_for_them();
+        let sleep_for_them = || self.background.sleep_for_them();
         let mut asleep = is_hard.then(sleep_for_them);
         let mut left = duration;
         while !left.is_zero() {
@@ -88,7 +88,7 @@ impl Pipeline {
                 }
                 Verdict::Stop => {
                     let _held_up = self.control.waits.begin(&*self.context.env.clock);
-                    let _asleep = self.background.workers.sleep_for_them();
+                    let _asleep = self.background.sleep_for_them();
                     Sometimes::WriteStopped.reached();
                     self.tree.wait_while_stopped()?;
                 }

@@ -31,7 +31,7 @@ impl Pipeline {
     /// a WAL otherwise.
     pub(in crate::db) fn wal_reserve(&self) -> u64 {
         let settings = self.context.settings.load();
-        let largest = self.limits.largest_write_buffer.load(Ordering::Relaxed);
+        let largest = self.limits.largest_write_buffer();
         let largest =
             memtable_bytes_max(&settings).map_or(largest, |together| largest.min(together));
         let largest = match settings.max_total_wal_size {
@@ -84,14 +84,14 @@ impl Pipeline {
     /// given up for it.
     fn check_may_be_short(&self, error: Error) -> Result<()> {
         let is_kept = self.context.settings.load().reserved_disk_space > 0
-            && !self.disk.reserve.is_released();
+            && !self.disk.is_reserve_released();
         if is_kept { Err(error) } else { Ok(()) }
     }
 
     /// What to reserve where `bytes` were too much.
     fn less_than(&self, bytes: u64) -> u64 {
         // What a full disk's reserve gave up is for others.
-        if self.disk.reserve.is_released() {
+        if self.disk.is_reserve_released() {
             return 0;
         }
         let free = self

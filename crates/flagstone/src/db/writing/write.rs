@@ -253,7 +253,7 @@ impl Pipeline {
             Err(error) if self.disk.admit_deletions(batch, &error) => {}
             outcome => outcome?,
         }
-        if bytes >= self.limits.direct_blob_min.load(Ordering::Relaxed)
+        if bytes >= self.limits.direct_blob_min()
             && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options)?
         {
             let _copied =

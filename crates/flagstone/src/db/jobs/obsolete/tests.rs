@@ -12,13 +12,13 @@ use crate::options::Options;
 fn who_may_not_remove_files_keeps_no_compaction_waiting() {
     let db = open();
     let inner = db.inner();
-    let held = inner.disk.lock.lock();
-    leave(inner, UNREMOVED_MAX + 2);
-    assert!(!inner.jobs.removal_is_behind(), "nobody removes any");
-    let taken = inner.disk.obsolete.take(1);
-    assert!(inner.jobs.removal_is_behind());
-    inner.disk.obsolete.put_back(1, taken);
-    drop(held);
+    inner.disk.removal(|| {
+        leave(inner, UNREMOVED_MAX + 2);
+        assert!(!inner.jobs.removal_is_behind(), "nobody removes any");
+        let taken = inner.disk.take_obsolete(1);
+        assert!(inner.jobs.removal_is_behind());
+        inner.disk.end_removal(1, taken);
+    });
 }
 
 /// While a thread removed the tables of a family that was dropped, none compacted, and writers were
@@ -27,15 +27,15 @@ fn who_may_not_remove_files_keeps_no_compaction_waiting() {
 fn the_removal_of_a_dropped_family_does_not_keep_compactions_waiting() {
     let db = open();
     let inner = db.inner();
-    let held = inner.disk.lock.lock();
-    leave(inner, 10_000);
-    let taken = inner.disk.obsolete.take(usize::MAX);
-    leave(inner, 5_000);
-    assert!(!inner.jobs.removal_is_behind(), "there is time");
-    leave(inner, 1);
-    assert!(inner.jobs.removal_is_behind(), "but they do not become ever more");
-    inner.disk.obsolete.put_back(taken.len(), Vec::new());
-    drop(held);
+    inner.disk.removal(|| {
+        leave(inner, 10_000);
+        let taken = inner.disk.take_obsolete(usize::MAX);
+        leave(inner, 5_000);
+        assert!(!inner.jobs.removal_is_behind(), "there is time");
+        leave(inner, 1);
+        assert!(inner.jobs.removal_is_behind(), "but they do not become ever more");
+        inner.disk.end_removal(taken.len(), Vec::new());
+    });
 }
 
 /// Where no file could be removed nobody was told that this was over: a compaction for which
@@ -44,15 +44,16 @@ fn the_removal_of_a_dropped_family_does_not_keep_compactions_waiting() {
 fn who_waits_for_removals_is_told_also_when_they_have_failed() {
     let db = open();
     let inner = db.inner();
-    let held = inner.disk.lock.lock();
-    leave(inner, UNREMOVED_MAX + 2);
-    let taken = inner.disk.obsolete.take(1);
-    assert!(inner.jobs.removal_is_behind());
-    let told = inner.background.announced.load(Ordering::Relaxed);
-    inner.disk.obsolete.put_back(1, taken);
-    drop(held);
+    let mut told = 0;
+    inner.disk.removal(|| {
+        leave(inner, UNREMOVED_MAX + 2);
+        let taken = inner.disk.take_obsolete(1);
+        assert!(inner.jobs.removal_is_behind());
+        told = inner.background.announcements();
+        inner.disk.end_removal(1, taken);
+    });
     inner.jobs.end_purge();
-    assert!(inner.background.announced.load(Ordering::Relaxed) > told);
+    assert!(inner.background.announcements() > told);
     assert!(!inner.jobs.removal_is_behind(), "nobody is at it");
 }
 
@@ -61,11 +62,11 @@ fn who_waits_for_removals_is_told_also_when_they_have_failed() {
 fn who_does_not_wait_for_removals_is_not_told_of_them() {
     let db = open();
     let inner = db.inner();
-    let held = inner.disk.lock.lock();
-    leave(inner, UNREMOVED_MAX + 2);
-    assert!(!inner.jobs.removal_is_behind(), "nobody removes any");
-    assert!(!inner.disk.removal_awaited.load(Ordering::Relaxed));
-    drop(held);
+    inner.disk.removal(|| {
+        leave(inner, UNREMOVED_MAX + 2);
+        assert!(!inner.jobs.removal_is_behind(), "nobody removes any");
+        assert!(!inner.disk.is_removal_awaited());
+    });
 }
 
 fn open() -> Db {
@@ -77,6 +78,6 @@ fn open() -> Db {
 fn leave(inner: &DbInner, files: usize) {
     for _ in 0..files {
         let number = inner.tree.file_numbers.allocate();
-        inner.disk.obsolete.push(ObsoleteFile::table(&DataPaths::default(), number, 0));
+        inner.disk.add_obsolete(ObsoleteFile::table(&DataPaths::default(), number, 0));
     }
 }

@@ -80,7 +80,7 @@ impl World {
         options.set_all("disable_auto_compactions=true").unwrap();
         options.set_all(settings).unwrap();
         let db = Db::open("/db", &options).unwrap();
-        db.inner().limits.range_deletion_bytes_max.store(4000, Ordering::Relaxed);
+        db.inner().limits.set_range_deletion_bytes_max(4000);
         let mut world = Self { options, db, contents: Contents::new(), snapshots: Vec::new() };
         (0..300).for_each(|number| world.put(number, "below"));
         world.db.flush_all().unwrap();

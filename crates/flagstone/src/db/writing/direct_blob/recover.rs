@@ -17,7 +17,6 @@ use crate::db::family::generation::Generation;
 use crate::db::opening::replay_inserts::Targets;
 use crate::db::writing::pipeline::Pipeline;
 use crate::env::{OpenMode, Task};
-use crate::manifest::BlobFileClaim;
 use crate::wal::{Checks, Fault};
 
 /// Looks at the blobs that batches of WALs name, ahead of the replay and several at a time.
@@ -202,7 +201,7 @@ impl Pipeline {
         self.context.names.before_making(paths.of_blobs()).sync()?;
         let total_bytes = index.record_bytes(key.len());
         let summary = BlobFileSummary { number, count: 1, total_bytes };
-        let claim = BlobFileClaim::new(number, paths, &self.disk.obsolete);
+        let claim = self.disk.claim_blob_file(number, paths);
         mem.blobs.attach(Arc::new(DirectFile::whole(file, compression, summary, true, claim)));
         Ok(())
     }

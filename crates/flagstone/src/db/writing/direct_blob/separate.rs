@@ -5,7 +5,6 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::base::compression::CompressionType;
-use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
 use crate::batch::{Operation, WriteBatch};
 use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, BlobIndexes, NewBlob};
@@ -17,7 +16,6 @@ use crate::db::statistics::Ticker;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::write::{Commit, check_operation};
 use crate::env::OpenMode;
-use crate::manifest::BlobFileClaim;
 use crate::options::{PrepopulateBlobCache, WriteOptions};
 
 /// What is to be written: a batch, or one value that was never copied into one.
@@ -171,7 +169,7 @@ impl Pipeline {
 
     fn large_values<'a>(&self, source: &Source<'a>, synced: bool) -> Result<LargeValues<'a>> {
         let mut large = LargeValues::default();
-        let smallest = self.limits.direct_blob_min.load(Ordering::Relaxed);
+        let smallest = self.limits.direct_blob_min();
         source.each(|place, operation, _| {
             let (cf, key, value) = match operation {
                 Operation::Put { cf, key, value } => (cf, key, value),
@@ -320,7 +318,7 @@ impl Pipeline {
             // On a full disk this is tried again with every write.
             let _ = self.context.env.fs.remove(&path);
         })?;
-        let claim = BlobFileClaim::new(number, &family.paths, &self.disk.obsolete);
+        let claim = self.disk.claim_blob_file(number, &family.paths);
         let file = DirectFile::appended(appender, claim);
         self.tables.keep_blob_file(number, file.reader(family));
         Ok(file)

@@ -41,7 +41,7 @@ impl Db {
     ) -> Result<BlobWriter> {
         let key = key.as_ref().to_vec();
         WriteBatch::check_put(&key, &[])?;
-        family.0.check_owner(&self.inner().disk.obsolete)?;
+        self.inner().disk.check_owner(&family.0)?;
         family.0.check_alive()?;
         self.inner().context.check_writable()?;
         Ok(BlobWriter {
@@ -225,7 +225,7 @@ impl Pipeline {
     /// Begins a blob file for one value, and what removes it unless it is committed.
     fn create_own_file(&self, family: &Family, key: &[u8]) -> Result<OwnFile> {
         let number = self.tree.file_numbers.allocate();
-        let claim = BlobFileClaim::new(number, &family.paths, &self.disk.obsolete);
+        let claim = self.disk.claim_blob_file(number, &family.paths);
         let mut own = OwnFile { stream: None, claim: Some(claim) };
         let name = self.context.names.before_making(family.paths.of_blobs());
         let file = {

@@ -34,7 +34,7 @@ impl Clock for Hardening {
         self.now_us.fetch_add(duration.as_micros() as u64, Ordering::SeqCst);
         let Some(db) = self.db.get().and_then(Weak::upgrade) else { return };
         let mut steps = self.steps.lock();
-        steps.push(db.background.workers.are_slept_for());
+        steps.push(db.background.are_slept_for());
         if steps.len() == 2 {
             db.pipeline.control.set_delayed(1_000_000, None, None, true);
         }
