@@ -60,9 +60,9 @@ impl Tuning {
     }
 }
 
-fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning {
-    let jobs = cores.max(2);
-    let cache_bytes = match cell.memory {
+/// Bytes of the block cache in `cell`.
+fn cache_bytes(cell: &Cell, effort: Effort) -> u64 {
+    match cell.memory {
         // With room for what the engine adds to the data.
         Memory::Ample if cell.workload.needs_data() => {
             CACHE_BYTES.max(cell.data_bytes(effort) * 3 / 2)
@@ -71,7 +71,11 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         // The page cache has the other half.
         Memory::Quarter => cell.data_bytes(effort) / 8,
         Memory::Cold | Memory::Direct => cell.data_bytes(effort) / 64,
-    };
+    }
+}
+
+fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning {
+    let jobs = cores.max(2);
     let mut options = Vec::new();
     let is_rocksdb =
         matches!(engine, EngineName::Rocksdb | EngineName::RocksdbBlob | EngineName::RocksdbDirect);
@@ -126,7 +130,7 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     }
     Tuning {
         options: options.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
-        cache_bytes: Some(cache_bytes),
+        cache_bytes: Some(cache_bytes(cell, effort)),
         memtables: Some((memtable_bytes(engine, cell), MEMTABLES)),
         jobs: Some(jobs),
         compression: Some(cell.compression),

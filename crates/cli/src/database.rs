@@ -150,30 +150,7 @@ fn options_by(
         options.set_for_one_opening("paranoid_checks", "false")?;
     }
 
-    // There may be thousands.
-    let recorded = loaded.iter().flat_map(|loaded| &loaded.families);
-    let recorded: HashMap<_, _> = recorded.map(|(name, family)| (name.as_str(), family)).collect();
-    let existing = existing_families(&options.env, path, exists)?;
-    if let Some(loaded) = &loaded {
-        let names = existing.iter().map(|(name, _)| name.as_str());
-        warn_of_unnamed(
-            &loaded.path,
-            &names.filter(|name| !recorded.contains_key(name)).collect::<Vec<_>>(),
-        );
-    }
-    let mut families = Vec::new();
-    for (name, comparator) in existing {
-        let family = match (recorded.get(name.as_str()), comparator) {
-            (Some(recorded), _) => (*recorded).clone(),
-            // The MANIFEST knows the order of keys, too.
-            (None, Some(comparator)) => ColumnFamilyOptions {
-                comparator: Comparator::from_name(&comparator)?,
-                ..ColumnFamilyOptions::default()
-            },
-            (None, None) => ColumnFamilyOptions::default(),
-        };
-        families.push((name, family));
-    }
+    let mut families = families_by(&options.env, path, loaded.as_ref(), exists)?;
     if !exists && access == Access::CreateForFiles {
         families.iter_mut().for_each(|(_, family)| keep_files_apart(family));
     }
@@ -199,6 +176,40 @@ fn options_by(
             .map_err(|error| Failure::Usage(format!("--set: {error}")))?;
     }
     Ok((options, families))
+}
+
+/// The families of the database, with the options that an OPTIONS file has for them.
+fn families_by(
+    env: &Env,
+    path: &Path,
+    loaded: Option<&LoadedOptions>,
+    exists: bool,
+) -> Result<Vec<(String, ColumnFamilyOptions)>, Failure> {
+    // There may be thousands.
+    let recorded = loaded.iter().flat_map(|loaded| &loaded.families);
+    let recorded: HashMap<_, _> = recorded.map(|(name, family)| (name.as_str(), family)).collect();
+    let existing = existing_families(env, path, exists)?;
+    if let Some(loaded) = loaded {
+        let names = existing.iter().map(|(name, _)| name.as_str());
+        warn_of_unnamed(
+            &loaded.path,
+            &names.filter(|name| !recorded.contains_key(name)).collect::<Vec<_>>(),
+        );
+    }
+    let mut families = Vec::new();
+    for (name, comparator) in existing {
+        let family = match (recorded.get(name.as_str()), comparator) {
+            (Some(recorded), _) => (*recorded).clone(),
+            // The MANIFEST knows the order of keys, too.
+            (None, Some(comparator)) => ColumnFamilyOptions {
+                comparator: Comparator::from_name(&comparator)?,
+                ..ColumnFamilyOptions::default()
+            },
+            (None, None) => ColumnFamilyOptions::default(),
+        };
+        families.push((name, family));
+    }
+    Ok(families)
 }
 
 /// Sets what `--set` says.

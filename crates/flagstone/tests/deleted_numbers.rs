@@ -33,6 +33,24 @@ fn small_tables(seed: u64) -> Options {
     options
 }
 
+/// That each of `keys`, read alone and together, has the value that the model says.
+fn assert_reads(
+    db: &Db,
+    options: &ReadOptions,
+    keys: &[Vec<u8>],
+    model: &[Option<String>],
+    step: u32,
+) {
+    let family = db.default_column_family();
+    let together = db.multi_get_with(options, family, keys);
+    for (at, found) in together.into_iter().enumerate() {
+        let alone = db.get_with(options, family, &keys[at]).unwrap();
+        let [alone, found] = [alone, found.unwrap()].map(|one| one.map(|value| value.to_vec()));
+        let expected = model[at].as_ref().map(|value| value.as_bytes().to_vec());
+        assert_eq!((&alone, &found), (&expected, &expected), "{at}, {step}");
+    }
+}
+
 /// Of keys that are numbers close together, or text, it is known that they are deleted before a
 /// block is looked for, and of most keys of any kind that they are not. That must not hide what was
 /// set or merged later, nor what a snapshot sees.
@@ -98,21 +116,12 @@ fn range_deletions_of_numbers_are_what_a_model_says() {
                 continue;
             }
             let keys: Vec<_> = (0..NUMBERS).map(key).collect();
-            let present = (ReadOptions::default(), &model);
-            let past = snapshots.iter().map(|(snapshot, seen)| {
-                (ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }, seen)
-            });
-            for (options, seen) in past.chain([present]) {
-                let family = db.default_column_family();
-                let together = db.multi_get_with(&options, family, &keys);
-                for (at, found) in together.into_iter().enumerate() {
-                    let alone = db.get_with(&options, family, &keys[at]).unwrap();
-                    let [alone, found] =
-                        [alone, found.unwrap()].map(|one| one.map(|value| value.to_vec()));
-                    let expected = seen[at].as_ref().map(|value| value.as_bytes().to_vec());
-                    assert_eq!((&alone, &found), (&expected, &expected), "{at}, {step}");
-                }
+            for (snapshot, seen) in &snapshots {
+                let snapshot = Some(snapshot.clone());
+                let options = ReadOptions { snapshot, ..ReadOptions::default() };
+                assert_reads(&db, &options, &keys, seen, step);
             }
+            assert_reads(&db, &ReadOptions::default(), &keys, &model, step);
         }
     });
 }

@@ -277,24 +277,7 @@ impl Life {
             who == Who::Flagstone && ending == Ending::Kill && random.random_bool(0.6);
         let mut families: BTreeMap<&str, Settings> = BTreeMap::new();
         for name in FAMILIES {
-            let mut drawn = Settings::of_family(random, &self.without);
-            if for_a_crash || self.keeps_logs {
-                drawn.write_blobs_at_flushes();
-            }
-            if material.has_entities && name == super::DEFAULT {
-                // An entity of which columns lie in blob files is one that only RocksDB has.
-                drawn.set("enable_blob_files", "false");
-            }
-            if self.keeps_logs || material.has_times && name == super::DEFAULT {
-                // What the log has must be the values, and a time goes with a value.
-                drawn.leave_out(&["enable_blob_direct_write"]);
-            }
-            if self.has_paths || ending == Ending::Kill {
-                // RocksDB 11.8 writes to the database's directory, and looks in the first path; and
-                // it does not find what was written so when it opens for reading what a killed
-                // process has left.
-                drawn.leave_out(&["enable_blob_direct_write"]);
-            }
+            let drawn = self.draw_family(name, ending, for_a_crash, random, material);
             families.insert(name, self.kept[name].settings(self.turns.len(), drawn));
         }
         let mut database = Settings::of_database(random, &self.without);
@@ -348,6 +331,36 @@ impl Life {
         Turn { who, opening, before, steps, ending }
     }
 
+    /// The settings of a family for one turn.
+    fn draw_family(
+        &self,
+        name: &str,
+        ending: Ending,
+        for_a_crash: bool,
+        random: &mut SmallRng,
+        material: &Material,
+    ) -> Settings {
+        let mut drawn = Settings::of_family(random, &self.without);
+        if for_a_crash || self.keeps_logs {
+            drawn.write_blobs_at_flushes();
+        }
+        if material.has_entities && name == super::DEFAULT {
+            // An entity of which columns lie in blob files is one that only RocksDB has.
+            drawn.set("enable_blob_files", "false");
+        }
+        if self.keeps_logs || material.has_times && name == super::DEFAULT {
+            // What the log has must be the values, and a time goes with a value.
+            drawn.leave_out(&["enable_blob_direct_write"]);
+        }
+        if self.has_paths || ending == Ending::Kill {
+            // RocksDB 11.8 writes to the database's directory, and looks in the first path; and it
+            // does not find what was written so when it opens for reading what a killed process has
+            // left.
+            drawn.leave_out(&["enable_blob_direct_write"]);
+        }
+        drawn
+    }
+
     fn draw_steps(
         &mut self,
         (who, ending): (Who, Ending),
@@ -366,18 +379,10 @@ impl Life {
                 0..8 => Step::Flush { family: Some(name) },
                 8..10 => Step::Flush { family: None },
                 10..15 => self.draw_compaction(name, random, material),
-                15..17 => {
-                    match FAMILIES.iter().find(|name| !self.after.families.contains_key(**name)) {
-                        Some(new) => {
-                            self.add_family(new);
-                            Step::CreateFamily {
-                                name: new.to_string(),
-                                settings: families[new].clone(),
-                            }
-                        }
-                        None => continue,
-                    }
-                }
+                15..17 => match self.create_family(families) {
+                    Some(step) => step,
+                    None => continue,
+                },
                 17 if name != super::DEFAULT => {
                     self.after.families.remove(&name);
                     Step::DropFamily { name }
@@ -405,19 +410,14 @@ impl Life {
                     Some(step) => step,
                     None => continue,
                 },
-                _ => {
-                    let unlogged = random.random_bool(0.05) && may_be_unlogged;
-                    let (sync, committed) =
-                        (random.random_bool(0.1) && !unlogged, random.random_bool(0.1));
-                    is_unlogged |= unlogged;
-                    let batch = material.batch(&mut self.after, random);
-                    let streamed = random.random_bool(0.1)
-                        && !unlogged
-                        && self.may_be_streamed(&batch)
-                        && !(who == Who::Flagstone && may_be_visited);
-                    Step::Write { batch, how: How { sync, unlogged, committed, streamed } }
-                }
+                _ => self.draw_write(
+                    may_be_unlogged,
+                    !(who == Who::Flagstone && may_be_visited),
+                    random,
+                    material,
+                ),
             };
+            is_unlogged |= matches!(&step, Step::Write { how, .. } if how.unlogged);
             steps.push(step);
         }
         if is_unlogged || random.random_bool(0.2) {
@@ -427,6 +427,28 @@ impl Life {
             steps.push(Step::FlushWal);
         }
         steps
+    }
+
+    /// Creates the first family that there is not; `None` if there are all.
+    fn create_family(&mut self, families: &BTreeMap<&str, Settings>) -> Option<Step> {
+        let new = FAMILIES.iter().find(|name| !self.after.families.contains_key(**name))?;
+        self.add_family(new);
+        Some(Step::CreateFamily { name: new.to_string(), settings: families[new].clone() })
+    }
+
+    fn draw_write(
+        &mut self,
+        may_be_unlogged: bool,
+        may_be_streamed: bool,
+        random: &mut SmallRng,
+        material: &mut Material,
+    ) -> Step {
+        let unlogged = random.random_bool(0.05) && may_be_unlogged;
+        let (sync, committed) = (random.random_bool(0.1) && !unlogged, random.random_bool(0.1));
+        let batch = material.batch(&mut self.after, random);
+        let streamed =
+            random.random_bool(0.1) && !unlogged && self.may_be_streamed(&batch) && may_be_streamed;
+        Step::Write { batch, how: How { sync, unlogged, committed, streamed } }
     }
 
     /// Whether the value of a batch may have a blob file of its own, which neither the log has nor

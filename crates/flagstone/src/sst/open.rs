@@ -129,12 +129,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     let global_sequence = properties.global_sequence(settings.largest_sequence)?;
     let (range_tombstones, num_range_tombstones) = match find(meta_name::RANGE_DELETIONS) {
         Some(handle) => {
-            let tombstones = read_range_tombstones(&source, handle, global_sequence, verify)?;
-            let too_deep =
-                || source.locate(Error::corruption("range deletions nested too deeply"), handle);
-            let fragmented = FragmentedRangeTombstones::of_table(comparator, &tombstones)
-                .ok_or_else(too_deep)?;
-            (fragmented, tombstones.len() as u64)
+            fragmented_tombstones(&source, handle, comparator, global_sequence, verify)?
         }
         None => (FragmentedRangeTombstones::new(comparator, Vec::new()), 0),
     };
@@ -153,6 +148,21 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         source,
         held: None,
     })
+}
+
+/// The range tombstones at `handle`, cut where they overlap, and how many were stored.
+fn fragmented_tombstones(
+    source: &BlockSource,
+    handle: BlockHandle,
+    comparator: &Comparator,
+    global_sequence: Option<SequenceNumber>,
+    verify: bool,
+) -> Result<(FragmentedRangeTombstones, u64)> {
+    let stored = read_range_tombstones(source, handle, global_sequence, verify)?;
+    let too_deep = || source.locate(Error::corruption("range deletions nested too deeply"), handle);
+    let fragmented =
+        FragmentedRangeTombstones::of_table(comparator, &stored).ok_or_else(too_deep)?;
+    Ok((fragmented, stored.len() as u64))
 }
 
 /// Reads the footer and, with it, the end of the file.

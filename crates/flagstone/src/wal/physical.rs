@@ -256,26 +256,11 @@ impl Blocks {
             if self.has_legacy_record && !self.searches {
                 return bad(DamageKind::MixedHeaders, false);
             }
-            let Some(number) = number_in_header(rest) else {
-                return if is_whole {
-                    Found::Padding
-                } else {
-                    bad(DamageKind::TruncatedHeader, false)
-                };
-            };
-            if number != self.number
-                && has_damaged_number(rest, size, header.masked_crc, self.number)
-            {
-                let next = self.position + size as u64;
-                return Found::Other(Physical::Bad { kind: DamageKind::Number, next });
-            }
-            // In a file that has shown no number yet, a damaged type byte could pass for an older
-            // record.
-            if number != self.number && (self.is_recyclable && !self.searches || is_intact()) {
-                return old();
-            }
-            if number != self.number {
-                return bad(DamageKind::Checksum, false);
+            match number_in_header(rest) {
+                Some(number) if number == self.number => {}
+                Some(_) => return self.parse_foreign(rest, &header, end, is_intact),
+                None if is_whole => return Found::Padding,
+                None => return bad(DamageKind::TruncatedHeader, false),
             }
         } else if self.is_recyclable && is_legacy_data(header.record_type) && is_intact() {
             // The writer of numbered records writes no others, so these are from before.
@@ -291,6 +276,27 @@ impl Blocks {
         } else {
             bad(DamageKind::Checksum, is_numbered)
         }
+    }
+
+    /// A record with another number than the log's.
+    fn parse_foreign(
+        &self,
+        rest: &[u8],
+        header: &Header,
+        end: u64,
+        is_intact: impl Fn() -> bool,
+    ) -> Found {
+        let size = header.size() + header.length;
+        let next = self.position + size as u64;
+        if has_damaged_number(rest, size, header.masked_crc, self.number) {
+            return Found::Other(Physical::Bad { kind: DamageKind::Number, next });
+        }
+        // In a file that has shown no number yet, a damaged type byte could pass for an older
+        // record.
+        if self.is_recyclable && !self.searches || is_intact() {
+            return Found::Other(Physical::OldRecord { next: end.min(next) });
+        }
+        Found::Bad { kind: DamageKind::Checksum, is_numbered: false }
     }
 }
 

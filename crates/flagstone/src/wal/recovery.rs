@@ -320,18 +320,7 @@ impl Replay {
         }
         let summary = found.summary.expect("what parses was read").map_err(locate)?;
         if let Some(noted) = self.incomplete_predecessor(batch) {
-            let lost = FileNumber(noted.number);
-            if !self.outcome.wals.iter().any(|wal| wal.number == lost) {
-                let error = missing_wal(&file_name::wal(directory_of(wal.file), lost), "this WAL");
-                return self.obey(self.mode.judge_missing_wal(), lost, false, || error);
-            }
-            let message =
-                format!("WAL {} should have {} bytes of records", noted.number, noted.size);
-            let verdict = self.mode.judge_lost_tail();
-            if verdict == Verdict::Stop {
-                Sometimes::ReplayStoppedAtLostTail.reached();
-            }
-            return self.obey(verdict, lost, false, || locate(Error::corruption(message)));
+            return self.lost_predecessor(wal, noted, locate);
         }
         if let Some(fault) = found.fault {
             let lost = fault.lost().map_err(locate)?;
@@ -356,6 +345,26 @@ impl Replay {
         self.expected = Some(expected);
         self.count(batch, expected.highest, finding.good_until);
         Ok(Flow::Next)
+    }
+
+    /// A WAL is missing, or was not replayed to the end that a batch of `wal` says it had.
+    fn lost_predecessor(
+        &mut self,
+        wal: &Wal<'_>,
+        noted: PredecessorWal,
+        locate: impl Fn(Error) -> Error,
+    ) -> Result<Flow> {
+        let lost = FileNumber(noted.number);
+        if !self.outcome.wals.iter().any(|wal| wal.number == lost) {
+            let error = missing_wal(&file_name::wal(directory_of(wal.file), lost), "this WAL");
+            return self.obey(self.mode.judge_missing_wal(), lost, false, || error);
+        }
+        let message = format!("WAL {} should have {} bytes of records", noted.number, noted.size);
+        let verdict = self.mode.judge_lost_tail();
+        if verdict == Verdict::Stop {
+            Sometimes::ReplayStoppedAtLostTail.reached();
+        }
+        self.obey(verdict, lost, false, || locate(Error::corruption(message)))
     }
 
     /// What a batch says of the WAL before, if that was not replayed to its end, or is missing.

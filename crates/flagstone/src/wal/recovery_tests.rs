@@ -430,10 +430,14 @@ fn a_batch_that_cannot_be_read_tells_nothing_of_the_log_before() {
     }
 }
 
-#[test]
-fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
-    // A power loss took the end of a log and left the next one, whose batches were then applied
-    // over the gap.
+/// The keys that come out of two logs with three records, and the log at which replay stopped.
+/// `kept` is how many records of the first log are left, or `None` if it is gone; logs from
+/// `needed_from` on are needed.
+fn recovered(
+    kept: Option<usize>,
+    needed_from: u64,
+    mode: RecoveryMode,
+) -> crate::base::Result<(String, Option<u64>)> {
     let record = |sequence, key: &[u8]| {
         let mut batch = WriteBatch::new();
         batch.put(key, b"").unwrap();
@@ -447,38 +451,39 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
         batch.set_sequence(3);
         batch
     };
-    // The first log's records that are left, or none if it is gone; and from where on logs are
-    // needed.
-    let recovered = |kept: Option<usize>, needed_from: u64, mode| {
-        let fs = MemoryFileSystem::new();
-        fs.create_directory(Path::new("/")).unwrap();
-        let log = |number: u64, batches: &[WriteBatch]| {
-            let file = fs.open(Path::new(&format!("/{number}")), OpenMode::Create).unwrap();
-            let mut writer =
-                Writer::new(file.clone(), FileNumber(number), WriterOptions::default()).unwrap();
-            let ends = batches.iter().map(|batch| {
-                writer.add_record(batch.data()).unwrap();
-                writer.offset()
-            });
-            (ends.collect::<Vec<_>>(), file)
-        };
-        let (ends, first) = log(1, &[record(1, b"a"), record(2, b"b")]);
-        let (_, second) = log(2, &[note(ends[1]), record(3, b"c")]);
-        first.truncate(kept.filter(|kept| *kept > 0).map_or(0, |kept| ends[kept - 1])).unwrap();
-        let mut keys = Vec::new();
-        let logs = [(FileNumber(1), first), (FileNumber(2), second)];
-        let logs = &logs[usize::from(kept.is_none())..];
-        let outcome =
-            replay(logs, FileNumber(needed_from), mode, &Reading::default(), &mut |record| {
-                for operation in record.batch.iter() {
-                    if let Ok(Operation::Put { key, .. }) = operation {
-                        keys.push(String::from_utf8_lossy(key).into_owned());
-                    }
-                }
-                Ok(Applied::Until(record.batch.next_sequence()))
-            });
-        outcome.map(|outcome| (keys.join(" "), outcome.stopped.map(|stop| stop.wal.0)))
+    let fs = MemoryFileSystem::new();
+    fs.create_directory(Path::new("/")).unwrap();
+    let log = |number: u64, batches: &[WriteBatch]| {
+        let file = fs.open(Path::new(&format!("/{number}")), OpenMode::Create).unwrap();
+        let mut writer =
+            Writer::new(file.clone(), FileNumber(number), WriterOptions::default()).unwrap();
+        let ends = batches.iter().map(|batch| {
+            writer.add_record(batch.data()).unwrap();
+            writer.offset()
+        });
+        (ends.collect::<Vec<_>>(), file)
     };
+    let (ends, first) = log(1, &[record(1, b"a"), record(2, b"b")]);
+    let (_, second) = log(2, &[note(ends[1]), record(3, b"c")]);
+    first.truncate(kept.filter(|kept| *kept > 0).map_or(0, |kept| ends[kept - 1])).unwrap();
+    let mut keys = Vec::new();
+    let logs = [(FileNumber(1), first), (FileNumber(2), second)];
+    let logs = &logs[usize::from(kept.is_none())..];
+    let outcome = replay(logs, FileNumber(needed_from), mode, &Reading::default(), &mut |record| {
+        for operation in record.batch.iter() {
+            if let Ok(Operation::Put { key, .. }) = operation {
+                keys.push(String::from_utf8_lossy(key).into_owned());
+            }
+        }
+        Ok(Applied::Until(record.batch.next_sequence()))
+    });
+    outcome.map(|outcome| (keys.join(" "), outcome.stopped.map(|stop| stop.wal.0)))
+}
+
+/// A power loss took the end of a log and left the next one, whose batches were then applied over
+/// the gap.
+#[test]
+fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
     let mode = RecoveryMode::PointInTimeRecovery;
     let found = |keys: &str, stopped_in| (keys.to_string(), stopped_in);
     assert_eq!(recovered(Some(2), 1, mode).unwrap(), found("a b c", None));

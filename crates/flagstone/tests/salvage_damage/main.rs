@@ -233,6 +233,39 @@ fn story(seed: u64, extras: &Extras) -> String {
     assert_eq!(files_of(&disk), files, "{what}: the source was changed");
 
     let expected = holdings.expected(&damage);
+    expect_contents(&what, &report, &holdings, &expected, &found);
+    let sound = holdings.expected(&Damage::default());
+    let is_lossy = expected.iter().any(|(key, value)| sound[key] != *value);
+    // Nothing names a WAL that is newer than the one that the MANIFEST names, while that one is
+    // there.
+    let is_unknown = clutter.hides_end_of_logs
+        || newest_log > logs(&files).max() && logs(&files).next().is_some();
+    if is_lossy
+        && !is_unknown
+        && !damage.touches_file("MANIFEST")
+        && !damage.touches_file("CURRENT")
+    {
+        assert!(!report.is_complete(), "{what}\nthe report says that nothing was lost");
+    }
+    if damage.words.is_empty() {
+        assert!(report.is_complete() && report.harmless.is_empty(), "{report:#?}");
+    }
+    format!(
+        "{what}: {} keys of {}, {} losses",
+        found.len(),
+        holdings.versions.len(),
+        report.losses.len()
+    )
+}
+
+/// That what must come out was `found`, and nothing else.
+fn expect_contents(
+    what: &str,
+    report: &SalvageReport,
+    holdings: &Holdings,
+    expected: &BTreeMap<Key, Option<Bytes>>,
+    found: &BTreeMap<Key, Bytes>,
+) {
     // A table whose family nothing tells goes to one of its own, and there is no order between the
     // two. Whose WAL records stand in the place of another's, by its number, it says of itself.
     let is_noted = |word: String| report.notes.iter().any(|note| note.starts_with(&word));
@@ -269,28 +302,6 @@ fn story(seed: u64, extras: &Extras) -> String {
             key.1.escape_ascii()
         );
     }
-    let sound = holdings.expected(&Damage::default());
-    let is_lossy = expected.iter().any(|(key, value)| sound[key] != *value);
-    // Nothing names a WAL that is newer than the one that the MANIFEST names, while that one is
-    // there.
-    let is_unknown = clutter.hides_end_of_logs
-        || newest_log > logs(&files).max() && logs(&files).next().is_some();
-    if is_lossy
-        && !is_unknown
-        && !damage.touches_file("MANIFEST")
-        && !damage.touches_file("CURRENT")
-    {
-        assert!(!report.is_complete(), "{what}\nthe report says that nothing was lost");
-    }
-    if damage.words.is_empty() {
-        assert!(report.is_complete() && report.harmless.is_empty(), "{report:#?}");
-    }
-    format!(
-        "{what}: {} keys of {}, {} losses",
-        found.len(),
-        holdings.versions.len(),
-        report.losses.len()
-    )
 }
 
 #[test]

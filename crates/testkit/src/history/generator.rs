@@ -399,6 +399,13 @@ impl History {
         Operation::Crash { power, back }
     }
 
+    fn get(&mut self) -> Operation {
+        let count = 1 + self.below(8);
+        let keys = (0..count).map(|_| self.key()).collect();
+        let (family, snapshot) = (self.family(), self.snapshot());
+        Operation::Get { family, snapshot, only_cached: self.percent(20), keys }
+    }
+
     fn operation(&mut self) -> Operation {
         if let Some(next) = self.then.take() {
             return next;
@@ -413,12 +420,7 @@ impl History {
         match drawn.expect("a number below the sum").0 {
             Kind::Write => self.write(),
             Kind::PutStream => self.put_stream(),
-            Kind::Get => {
-                let count = 1 + self.below(8);
-                let keys = (0..count).map(|_| self.key()).collect();
-                let (family, snapshot) = (self.family(), self.snapshot());
-                Operation::Get { family, snapshot, only_cached: self.percent(20), keys }
-            }
+            Kind::Get => self.get(),
             Kind::PrefixScan => {
                 let (family, snapshot) = (self.family(), self.snapshot());
                 Operation::PrefixScan { family, snapshot, key: self.key() }
@@ -427,21 +429,13 @@ impl History {
             Kind::DropSnapshot => Operation::DropSnapshot(self.below(100)),
             Kind::OpenIterator => {
                 let (lower, upper) = (self.maybe_key(30), self.maybe_key(30));
-                Operation::OpenIterator {
-                    family: self.family(),
-                    snapshot: self.snapshot(),
-                    lower,
-                    upper,
-                }
+                let (family, snapshot) = (self.family(), self.snapshot());
+                Operation::OpenIterator { family, snapshot, lower, upper }
             }
             Kind::OpenScan => {
                 let (lower, upper) = (self.maybe_key(30), self.maybe_key(30));
-                Operation::OpenScan {
-                    family: self.family(),
-                    snapshot: self.snapshot(),
-                    lower,
-                    upper,
-                }
+                let (family, snapshot) = (self.family(), self.snapshot());
+                Operation::OpenScan { family, snapshot, lower, upper }
             }
             Kind::NextBatch => self.next_batch(),
             Kind::MoveIterator => {

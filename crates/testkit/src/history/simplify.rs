@@ -11,33 +11,8 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Write { durability, edits } => simpler_writes(*durability, edits),
         Operation::PutStream { .. } => simpler_streams(operation),
-        Operation::CompactFiles { family, level, tables, options } => {
-            let with = |tables: &[usize], options: &CompactFilesOptions| Operation::CompactFiles {
-                family: family.clone(),
-                level: *level,
-                tables: tables.to_vec(),
-                options: options.clone(),
-            };
-            let default = CompactFilesOptions::default();
-            let plainer = (*options != default).then(|| with(tables, &default));
-            plainer
-                .into_iter()
-                .chain(fewer(tables).iter().map(|tables| with(tables, options)))
-                .collect()
-        }
-        Operation::Get { family, snapshot, only_cached, keys } => {
-            let with =
-                |snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]| Operation::Get {
-                    family: family.clone(),
-                    snapshot,
-                    only_cached,
-                    keys: keys.to_vec(),
-                };
-            let fewer = fewer(keys).into_iter().map(|keys| with(*snapshot, *only_cached, &keys));
-            let from_files = only_cached.then(|| with(*snapshot, false, keys));
-            let now = snapshot.map(|_| with(None, *only_cached, keys));
-            fewer.chain(from_files).chain(now).collect()
-        }
+        Operation::CompactFiles { .. } => simpler_compactions_of_files(operation),
+        Operation::Get { .. } => simpler_gets(operation),
         Operation::Flush { family, options } if *options != FlushOptions::default() => {
             vec![Operation::Flush { family: family.clone(), options: FlushOptions::default() }]
         }
@@ -107,6 +82,38 @@ fn fewer<T: Clone>(all: &[T]) -> Vec<Vec<T>> {
         [before, after].concat()
     });
     halves.chain(without.filter(|rest| !rest.is_empty())).collect()
+}
+
+fn simpler_gets(operation: &Operation) -> Vec<Operation> {
+    let Operation::Get { family, snapshot, only_cached, keys } = operation else {
+        return Vec::new();
+    };
+    let with = |snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]| Operation::Get {
+        family: family.clone(),
+        snapshot,
+        only_cached,
+        keys: keys.to_vec(),
+    };
+    let fewer = fewer(keys).into_iter().map(|keys| with(*snapshot, *only_cached, &keys));
+    let from_files = only_cached.then(|| with(*snapshot, false, keys));
+    let now = snapshot.map(|_| with(None, *only_cached, keys));
+    fewer.chain(from_files).chain(now).collect()
+}
+
+fn simpler_compactions_of_files(operation: &Operation) -> Vec<Operation> {
+    let Operation::CompactFiles { family, level, tables, options } = operation else {
+        return Vec::new();
+    };
+    let with = |tables: &[usize], options: &CompactFilesOptions| Operation::CompactFiles {
+        family: family.clone(),
+        level: *level,
+        tables: tables.to_vec(),
+        options: options.clone(),
+    };
+    let default = CompactFilesOptions::default();
+    let plainer = (*options != default).then(|| with(tables, &default));
+    let shorter = fewer(tables);
+    plainer.into_iter().chain(shorter.iter().map(|tables| with(tables, options))).collect()
 }
 
 fn simpler_writes(durability: Durability, edits: &[(String, Edit)]) -> Vec<Operation> {

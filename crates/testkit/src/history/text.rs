@@ -214,6 +214,30 @@ fn print_compact_files(options: &CompactFilesOptions) -> String {
 }
 
 impl Operation {
+    /// Of those that read a family, as of now or of a snapshot.
+    fn fmt_of_reading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family_word = |family: &String| word(family.as_bytes());
+        match self {
+            Self::Get { family, snapshot, only_cached, keys } => {
+                let from = if *only_cached { "cached" } else { "any" };
+                let snapshot = optional(snapshot, usize::to_string);
+                write!(f, " {from} {} {snapshot}", family_word(family))?;
+                keys.iter().try_for_each(|key| write!(f, " {}", word(key)))
+            }
+            Self::PrefixScan { family, snapshot, key } => {
+                let snapshot = optional(snapshot, usize::to_string);
+                write!(f, " {} {snapshot} {}", family_word(family), word(key))
+            }
+            Self::OpenIterator { family, snapshot, lower, upper }
+            | Self::OpenScan { family, snapshot, lower, upper } => {
+                let snapshot = optional(snapshot, usize::to_string);
+                let (lower, upper) = (optional_key(lower), optional_key(upper));
+                write!(f, " {} {snapshot} {lower} {upper}", family_word(family))
+            }
+            other => unreachable!("{} reads no family", other.kind()),
+        }
+    }
+
     /// Of those that change a family's tables.
     fn fmt_of_tree(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let family_word = |family: &String| word(family.as_bytes());
@@ -260,26 +284,10 @@ impl fmt::Display for Operation {
                 write!(f, " {durability} {family} {} {buffer}", word(key))?;
                 pieces.iter().try_for_each(|piece| write!(f, " {}", word(piece)))
             }
-            Self::Get { family, snapshot, only_cached, keys } => {
-                let from = if *only_cached { "cached" } else { "any" };
-                write!(
-                    f,
-                    " {from} {} {}",
-                    family_word(family),
-                    optional(snapshot, usize::to_string)
-                )?;
-                keys.iter().try_for_each(|key| write!(f, " {}", word(key)))
-            }
-            Self::PrefixScan { family, snapshot, key } => {
-                let snapshot = optional(snapshot, usize::to_string);
-                write!(f, " {} {snapshot} {}", family_word(family), word(key))
-            }
-            Self::OpenIterator { family, snapshot, lower, upper }
-            | Self::OpenScan { family, snapshot, lower, upper } => {
-                let snapshot = optional(snapshot, usize::to_string);
-                let (lower, upper) = (optional_key(lower), optional_key(upper));
-                write!(f, " {} {snapshot} {lower} {upper}", family_word(family))
-            }
+            Self::Get { .. }
+            | Self::PrefixScan { .. }
+            | Self::OpenIterator { .. }
+            | Self::OpenScan { .. } => self.fmt_of_reading(f),
             Self::NextBatch { index, from, max_entries } => {
                 write!(f, " {index} {} {max_entries}", optional_key(from))
             }
@@ -421,6 +429,15 @@ impl<'a> Words<'a> {
         Ok(options)
     }
 
+    fn get(&mut self) -> Result<Operation, String> {
+        Ok(Operation::Get {
+            only_cached: named(&[("any", false), ("cached", true)], self.text()?)?,
+            family: self.name()?,
+            snapshot: self.optional(Self::number)?,
+            keys: self.all(Self::key)?,
+        })
+    }
+
     fn compact_range(&mut self) -> Result<Operation, String> {
         let family = self.name()?;
         let (begin, end) = (self.optional(Self::key)?, self.optional(Self::key)?);
@@ -501,12 +518,7 @@ impl FromStr for Operation {
                 edits: words.all(Words::edit)?,
             },
             "put-stream" => words.put_stream()?,
-            "get" => Self::Get {
-                only_cached: named(&[("any", false), ("cached", true)], words.text()?)?,
-                family: words.name()?,
-                snapshot: words.optional(Words::number)?,
-                keys: words.all(Words::key)?,
-            },
+            "get" => words.get()?,
             "prefix-scan" => Self::PrefixScan {
                 family: words.name()?,
                 snapshot: words.optional(Words::number)?,

@@ -29,19 +29,9 @@ impl fmt::Display for Remedy {
                 "see below for what flushes and compactions are behind with; if nothing is, {}",
                 sentence(otherwise)
             ),
-            Self::MakeSpace { then } => write!(f, "make space{then}"),
-            Self::MakeSpaceAndReserve { bytes: count } => write!(
-                f,
-                "make space; once more than {} are free, set reserved_disk_space from 0 to {count}, so that a full disk can be \
-                 emptied (with less, it would suspend writes); on a disk too small for that, lower write_buffer_size or \
-                 target_file_size_base",
-                bytes(*count)
-            ),
-            Self::MakeSpaceForWal { is_running } => write!(
-                f,
-                "make space: {} a WAL reserves all of it; a smaller write_buffer_size wants less, allow_fallocate=false nothing",
-                if *is_running { "from the next flush on" } else { "then" }
-            ),
+            Self::MakeSpace { .. }
+            | Self::MakeSpaceAndReserve { .. }
+            | Self::MakeSpaceForWal { .. } => self.write_space(f),
             Self::DropSnapshotFirst { seconds, taken_at, writes } => write!(
                 f,
                 "drop the snapshot that was taken {seconds} s ago at {taken_at} first, which keeps what {writes} writes since \
@@ -128,6 +118,25 @@ impl Remedy {
                  its own"
             ),
             Self::SetBack { option, to, .. } => write!(f, "open the database with {option}={to}"),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_space(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MakeSpace { then } => write!(f, "make space{then}"),
+            Self::MakeSpaceAndReserve { bytes: count } => write!(
+                f,
+                "make space; once more than {} are free, set reserved_disk_space from 0 to {count}, so that a full disk can be \
+                 emptied (with less, it would suspend writes); on a disk too small for that, lower write_buffer_size or \
+                 target_file_size_base",
+                bytes(*count)
+            ),
+            Self::MakeSpaceForWal { is_running } => write!(
+                f,
+                "make space: {} a WAL reserves all of it; a smaller write_buffer_size wants less, allow_fallocate=false nothing",
+                if *is_running { "from the next flush on" } else { "then" }
+            ),
             _ => Ok(()),
         }
     }

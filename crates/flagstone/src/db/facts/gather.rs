@@ -145,21 +145,13 @@ impl DbInner {
         );
         let wal_bytes = known(self.wal_bytes(), 0);
         let moved = statistics.get(Ticker::BlobGcRelocatedBytes);
-        let pins = self.pins(usize::MAX);
-        let snapshot = pins.snapshots.first();
-        let heaviest = pins.iterators.iter().filter(|iterator| iterator.kept.bytes() > 0);
-        let heaviest = heaviest.max_by_key(|iterator| iterator.kept.bytes());
-        let keys_written = statistics.get(Ticker::KeysWritten);
-        let write_size =
-            statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
-        let snapshot_writes = snapshot.map_or(0, |snapshot| snapshot.writes_since);
         let cache = self.tables.caches().blocks();
         let looked_up = cache.statistics();
         let now_us = context.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
         let (held_up_by_all_memtables, memtable_bytes) =
             self.memtables_together(memtable_bytes_max > 0);
-        DatabaseFacts {
+        let mut found = DatabaseFacts {
             state: context.poison.describe(),
             is_running: !context.read_only,
             open_seconds: now_us.saturating_sub(context.opened_at_us) / 1_000_000,
@@ -183,7 +175,7 @@ impl DbInner {
             max_open_files: settings.max_open_files.max(0) as u64,
             files: 0,
             file_reopens: self.tables.file_reopens(),
-            keys_written,
+            keys_written: statistics.get(Ticker::KeysWritten),
             wal_syncs: statistics.get(Ticker::WalSyncs),
             stall_us: control.held_up_us(now_us),
             stopped_seconds: control.stopped_us(now_us) / 1_000_000,
@@ -192,21 +184,34 @@ impl DbInner {
             held_up_by_all_memtables,
             blob_written_bytes: statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
             blob_moved_bytes: moved,
-            snapshot_seconds: snapshot.map_or(0, |snapshot| snapshot.age_seconds),
-            snapshot_writes,
-            snapshot_write_bytes: snapshot_writes.saturating_mul(write_size),
-            snapshot_taken_at: snapshot
-                .map_or(String::new(), |snapshot| snapshot.taken_at.to_string()),
-            iterator_kept_bytes: heaviest.map_or(0, |iterator| iterator.kept.bytes()),
-            iterator_seconds: heaviest.map_or(0, |iterator| iterator.age_us / 1_000_000),
-            iterator_made_at: heaviest
-                .map_or(String::new(), |iterator| iterator.made_at.to_string()),
             knows_cache: !context.read_only,
             cache_bytes: cache.capacity() as u64,
             cache_hits: looked_up.hits,
             cache_misses: looked_up.misses,
             cache_evictions: looked_up.evictions,
             ..DatabaseFacts::default()
+        };
+        self.add_pins(&mut found);
+        found
+    }
+
+    /// What the oldest snapshot keeps, and the iterator that keeps most.
+    fn add_pins(&self, facts: &mut DatabaseFacts) {
+        let pins = self.pins(usize::MAX);
+        if let Some(snapshot) = pins.snapshots.first() {
+            let statistics = &self.context.statistics;
+            let written = statistics.get(Ticker::BytesWritten);
+            let write_size = written.checked_div(statistics.get(Ticker::KeysWritten)).unwrap_or(0);
+            facts.snapshot_seconds = snapshot.age_seconds;
+            facts.snapshot_writes = snapshot.writes_since;
+            facts.snapshot_write_bytes = snapshot.writes_since.saturating_mul(write_size);
+            facts.snapshot_taken_at = snapshot.taken_at.to_string();
+        }
+        let heaviest = pins.iterators.iter().filter(|iterator| iterator.kept.bytes() > 0);
+        if let Some(iterator) = heaviest.max_by_key(|iterator| iterator.kept.bytes()) {
+            facts.iterator_kept_bytes = iterator.kept.bytes();
+            facts.iterator_seconds = iterator.age_us / 1_000_000;
+            facts.iterator_made_at = iterator.made_at.to_string();
         }
     }
 
@@ -265,16 +270,10 @@ impl DbInner {
         let input = stall_input(&options, version, current.immutable.len(), waste);
         let stalls = stall_settings(&options);
         let trigger = |trigger: Option<usize>| trigger.map_or(u64::MAX, |trigger| trigger as u64);
-        let sum = |of: fn(&BlobFileState) -> u64| {
-            version.blob_files.values().map(of).fold(0, u64::saturating_add)
-        };
-        let (universal, fifo) =
-            (&options.compaction_options_universal, &options.compaction_options_fifo);
+        let universal = &options.compaction_options_universal;
         let activity = self.activity(family);
         let times = |cause| activity.times_held_up_by(cause);
-        let (fifo_counts_blobs, table_limit) =
-            (fifo.max_data_files_size > 0, fifo.max_table_files_size);
-        let blobs_counted = if fifo_counts_blobs { sum(BlobFileState::bytes_on_disk) } else { 0 };
+        let fifo = FifoFacts::of(&options, version);
         FamilyFacts {
             name: family.name().to_string(),
             tables: tables.tables,
@@ -314,22 +313,18 @@ impl DbInner {
             level0_file_num_compaction_trigger: options.runs_left_alone() as u64,
             newer_run_bytes: version.table_bytes() - oldest_run_bytes(version),
             max_size_amplification_percent: u64::from(universal.max_size_amplification_percent),
-            fifo_bytes: version.table_bytes().saturating_add(blobs_counted),
-            largest_drop_bytes: largest_dropped(version, fifo_counts_blobs),
+            fifo_bytes: fifo.bytes,
+            largest_drop_bytes: fifo.largest_drop_bytes,
             oldest_are_gone: oldest_are_gone(version),
-            fifo_limit_bytes: if fifo_counts_blobs {
-                fifo.max_data_files_size
-            } else {
-                table_limit
-            },
-            fifo_counts_blobs,
+            fifo_limit_bytes: fifo.limit_bytes,
+            fifo_counts_blobs: fifo.counts_blobs,
             oldest_seconds: tables.oldest_seconds,
             ttl: options.ttl,
             blob_bytes: blob_file_bytes(version.blob_files.values()),
             blob_garbage_bytes: garbage_bytes(version),
             blob_waste_bytes: waste.bytes,
             blob_waste_delays_at: waste.delays_at,
-            blob_values: sum(|blob| blob.file.meta.total_count),
+            blob_values: sum_of_blob_files(version, |blob| blob.file.meta.total_count),
             holes_from: self.holes_from(&options),
             max_space_amplification: options.max_space_amplification,
             burst_space_amplification: options.space_in_bursts(),
@@ -421,6 +416,39 @@ impl DbInner {
             }
         }
         facts
+    }
+}
+
+fn sum_of_blob_files(version: &Version, of: fn(&BlobFileState) -> u64) -> u64 {
+    version.blob_files.values().map(of).fold(0, u64::saturating_add)
+}
+
+/// What FIFO compaction goes by.
+struct FifoFacts {
+    /// Bytes that count against the limit.
+    bytes: u64,
+    limit_bytes: u64,
+    /// Whether bytes of blob files count, too.
+    counts_blobs: bool,
+    /// Bytes of the largest file that it may drop next.
+    largest_drop_bytes: u64,
+}
+
+impl FifoFacts {
+    fn of(options: &ColumnFamilyOptions, version: &Version) -> Self {
+        let fifo = &options.compaction_options_fifo;
+        let counts_blobs = fifo.max_data_files_size > 0;
+        let (blob_bytes, limit_bytes) = if counts_blobs {
+            (sum_of_blob_files(version, BlobFileState::bytes_on_disk), fifo.max_data_files_size)
+        } else {
+            (0, fifo.max_table_files_size)
+        };
+        Self {
+            bytes: version.table_bytes().saturating_add(blob_bytes),
+            limit_bytes,
+            counts_blobs,
+            largest_drop_bytes: largest_dropped(version, counts_blobs),
+        }
     }
 }
 

@@ -225,6 +225,22 @@ impl<'a> TableWriter<'a> {
         }
     }
 
+    /// Notes the ranges that the tombstones of a table delete as a whole; the bytes below them.
+    fn note_deleted(
+        &mut self,
+        number: FileNumber,
+        bounds: (&InternalKeyBuf, &InternalKeyBuf),
+        tombstones: &[RangeTombstone],
+    ) -> u64 {
+        if tombstones.is_empty() {
+            return 0;
+        }
+        let Job { inner, spec, .. } = self.job;
+        let (version, level) = (&spec.version, spec.place.level);
+        self.output.deleted.extend(DeletedRanges::new(version, level, number, bounds, tombstones));
+        inner.bytes_below(&spec.family, version, level, tombstones)
+    }
+
     /// Finishes the open table, before what begins with the user key `next`.
     fn finish(&mut self, next: Option<&[u8]>) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
@@ -265,14 +281,7 @@ impl<'a> TableWriter<'a> {
             inner.check_written(&spec.family, open.file.path(), summary.size, entries)?;
         }
         self.note_to_open(open.number, summary.is_cached, summary.key_filter);
-        let mut covered = 0;
-        if !bounds.tombstones.is_empty() {
-            let (version, level) = (&spec.version, spec.place.level);
-            covered = inner.bytes_below(&spec.family, version, level, &bounds.tombstones);
-            let limits = (&smallest, &largest);
-            let whole = DeletedRanges::new(version, level, open.number, limits, &bounds.tombstones);
-            self.output.deleted.extend(whole);
-        }
+        let covered = self.note_deleted(open.number, (&smallest, &largest), &bounds.tombstones);
         let now = inner.context.env.clock.unix_seconds();
         // Where there are no blob files, the MANIFEST need not say what might hide some.
         let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };

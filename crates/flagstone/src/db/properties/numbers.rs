@@ -14,6 +14,13 @@ use crate::manifest::Version;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::sst::{BlockCache, CompressedCache};
 
+/// Bytes of tables, each key counted in one level, and of values in blob files, without garbage.
+fn live_data_bytes(version: &Version) -> u64 {
+    let blobs = blob_file_bytes(version.blob_files.values());
+    let live = blobs.saturating_sub(blob_file_totals(version).garbage);
+    version.disjoint_table_bytes().saturating_add(live)
+}
+
 impl DbInner {
     pub(super) fn int_property(&self, family: &Family, name: &str) -> Option<u64> {
         let current = family.current.load();
@@ -61,12 +68,7 @@ impl DbInner {
             "rocksdb.min-log-number-to-keep" => self.tree.min_log_number_to_keep().0,
             "rocksdb.total-sst-files-size" => self.total_table_bytes(family),
             "rocksdb.live-sst-files-size" => version.table_bytes(),
-            "rocksdb.estimate-live-data-size" => {
-                let blobs = blob_file_bytes(version.blob_files.values());
-                version
-                    .disjoint_table_bytes()
-                    .saturating_add(blobs.saturating_sub(blob_file_totals(version).garbage))
-            }
+            "rocksdb.estimate-live-data-size" => live_data_bytes(version),
             "rocksdb.estimate-pending-compaction-bytes" => {
                 let (options, waiting) = (family.options.load(), current.immutable.len());
                 stall_input(&options, version, waiting, BlobWaste::default())

@@ -242,17 +242,21 @@ impl UserComparator for CaseBlind {
     }
 }
 
+fn random_order(random: &mut fastrand::Rng) -> Comparator {
+    let orders = [
+        Comparator::Bytewise,
+        Comparator::ReverseBytewise,
+        Comparator::Custom(Arc::new(CaseBlind)),
+    ];
+    random.choice(orders).unwrap()
+}
+
 /// Steps and seeks by turns, in any order, also with a sequence number that holds for all entries.
 #[test]
 fn a_cursor_moves_as_in_a_sorted_list() {
     for seed in 0..200 {
         let mut random = fastrand::Rng::with_seed(seed);
-        let user = [
-            Comparator::Bytewise,
-            Comparator::ReverseBytewise,
-            Comparator::Custom(Arc::new(CaseBlind)),
-        ];
-        let user = random.choice(user).unwrap();
+        let user = random_order(&mut random);
         let order = InternalKeyComparator::new(user.clone());
         let (name, shape) = random.choice(SHAPES).unwrap();
         let global = random.bool().then(|| random.u64(1..1 << 50));

@@ -9,6 +9,7 @@
 //! 4. At the end follow filter, index, dictionary, range tombstones, properties, metaindex and
 //!    footer.
 
+mod begin;
 mod block_compressor;
 mod block_writer;
 mod filters;
@@ -21,8 +22,7 @@ mod placement;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::base::checksum::crc32c;
-use crate::base::compression::{CompressionType, build_dictionary};
+use crate::base::compression::build_dictionary;
 use crate::base::{
     Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, RangeTombstone, Result,
     SequenceNumber, UniqueId, ValueType,
@@ -32,8 +32,8 @@ use crate::env::{BufferedWriter, File, Spawn};
 
 use super::block::{Block, BlockBuilder, GuideRoom};
 use super::filter::{Filter, FilterPolicy};
-use super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, IndexType, MAX_FORMAT_VERSION};
-use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
+use super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, IndexType};
+use super::index::{IndexBuilder, PrefixHashBuilder};
 use super::properties::{TableProperties, name};
 use super::read_cache_hits::Prepopulate;
 use super::settings::TableBuilderSettings;
@@ -44,7 +44,7 @@ use filters::Filters;
 use held_back::HeldBack;
 use parallel::{Batch, PARALLEL_BLOCK_MAX, ParallelCompressor, WrittenBlock};
 use parts::{Bounds, CachedBlocks, Codec, DataBlock, KeyStructures};
-use placement::{Limit, Placement};
+use placement::Limit;
 
 pub use finish::{RANGE_DELETION_BYTES_MAX, range_deletion_bytes};
 pub use parallel::parallel_compression_memory;
@@ -110,43 +110,20 @@ impl TableBuilder {
     /// `InvalidArgument` if the settings contradict each other.
     pub fn new(file: Arc<dyn File>, settings: TableBuilderSettings) -> Result<Self> {
         let path = file.path().to_path_buf();
-        check(&settings)?;
+        begin::check(&settings)?;
         let options = &settings.compression_options;
         let with_dictionary = options.max_dict_bytes > 0 && settings.compression.uses_dictionary();
         let compressor = BlockCompressor::new(&settings, None)?;
-        let version = settings.format_version;
         let buffered = BufferedWriter::new(file, 0, settings.buffer_size);
+        let context_base = begin::context_base(&settings);
         let writer =
-            BlockWriter::new(buffered, version, settings.checksum, context_base(&settings))
-                .placing(placement(&settings));
-        let partitioned = settings.index_type == IndexType::TwoLevel;
+            BlockWriter::new(buffered, settings.format_version, settings.checksum, context_base)
+                .placing(begin::placement(&settings));
         let hashed = settings.index_type == IndexType::HashSearch;
         let hash_extractor = settings.prefix_extractor.clone().filter(|_| hashed);
-        let index = IndexBuilder::new(IndexBuilderSettings {
-            comparator: settings.comparator.clone(),
-            index_type: settings.index_type,
-            shortening: settings.index_shortening,
-            // Readers of a hash index take restarts for blocks.
-            restart_interval: if hashed { 1 } else { settings.index_block_restart_interval },
-            partition_size: settings.metadata_block_size,
-            user_keys: version >= 3,
-            delta_values: version >= 4 && settings.block_align.is_none(),
-        });
-        let useful = settings.whole_key_filtering || settings.prefix_extractor.is_some();
-        let policy = settings.filter_policy.filter(|_| useful);
-        let filters =
-            policy.and_then(|policy| policy.builder(version, settings.written_by)).map(|builder| {
-                let partition_size = (partitioned && settings.partition_filters)
-                    .then_some(settings.metadata_block_size);
-                Filters::new(
-                    builder,
-                    settings.whole_key_filtering,
-                    settings.prefix_extractor.clone(),
-                    partition_size,
-                )
-            });
-        let is_filtered = filters.is_some();
-        let key_filter = (settings.key_filter && !is_filtered)
+        let index = IndexBuilder::new(begin::index(&settings));
+        let filters = begin::filters(&settings);
+        let key_filter = (settings.key_filter && filters.is_none())
             .then(|| FilterPolicy::DEFAULT.builder(DEFAULT_FORMAT_VERSION, settings.written_by))
             .flatten();
         Ok(Self {
@@ -550,52 +527,6 @@ fn entry_too_large(user_key: &[u8], size: usize, size_max: usize) -> Error {
         start.escape_ascii(),
         if more { "..." } else { "" },
     ))
-}
-
-fn placement(settings: &TableBuilderSettings) -> Option<Placement> {
-    let super_block = settings.super_block?;
-    Some(Placement::new(super_block.size, super_block.padding_max(), settings.block_size))
-}
-
-fn check(settings: &TableBuilderSettings) -> Result<()> {
-    let refuse = |what: String| Err(Error::invalid_argument(what));
-    if !(2..=MAX_FORMAT_VERSION).contains(&settings.format_version) {
-        return refuse(format!(
-            "format_version {} cannot be written; 2 to 7 can",
-            settings.format_version
-        ));
-    }
-    if let Some(alignment) = settings.block_align {
-        if !alignment.is_power_of_two() {
-            return refuse(format!("block_align of {alignment} bytes is not a power of two"));
-        }
-        if settings.compression != CompressionType::None {
-            return refuse("block_align needs compression to be off".to_owned());
-        }
-    }
-    if let Some(super_block) =
-        settings.super_block.filter(|super_block| !super_block.size.is_power_of_two())
-    {
-        return refuse(format!("super blocks of {} bytes are no power of two", super_block.size));
-    }
-    if settings.index_type == IndexType::HashSearch && settings.prefix_extractor.is_none() {
-        return refuse("the hash-search index needs a prefix extractor".to_owned());
-    }
-    if settings.partition_filters && settings.index_type != IndexType::TwoLevel {
-        return refuse("partition_filters needs the two-level index".to_owned());
-    }
-    Ok(())
-}
-
-/// A number that differs from file to file and is not 0: from format_version 6 on it enters each
-/// checksum.
-fn context_base(settings: &TableBuilderSettings) -> u32 {
-    if settings.format_version < 6 {
-        return 0;
-    }
-    let identity =
-        format!("{} {} {}", settings.db_identity, settings.session_identity, settings.file_number);
-    crc32c(identity.as_bytes()).max(1)
 }
 
 #[cfg(test)]

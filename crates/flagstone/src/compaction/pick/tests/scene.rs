@@ -359,19 +359,21 @@ fn table(
                 meta.compensated_range_deletion_size = bytes.parse().unwrap()
             }
             Some(("del", counts)) => {
-                let mut counts = counts.split('/').map(|count| count.parse().unwrap());
-                let mut next = || counts.next().unwrap();
-                let (deletions, entries, value_bytes) = (next(), next(), next());
-                stats.insert(
-                    number,
-                    EntryStats { entries, deletions, value_bytes, range_deletions: 0 },
-                );
+                stats.insert(number, entry_stats(counts));
             }
             _ => panic!("unknown attribute {attribute}"),
         }
     }
     meta.blob_references = BlobReferences::new(others, references);
     meta
+}
+
+/// Deletions, entries and bytes of values, with strokes between.
+fn entry_stats(counts: &str) -> EntryStats {
+    let mut counts = counts.split('/').map(|count| count.parse().unwrap());
+    let mut next = || counts.next().unwrap();
+    let (deletions, entries, value_bytes) = (next(), next(), next());
+    EntryStats { entries, deletions, value_bytes, range_deletions: 0 }
 }
 
 pub(super) fn temperature(name: &str) -> Temperature {
