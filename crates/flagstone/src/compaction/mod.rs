@@ -2,6 +2,7 @@
 
 pub mod pick;
 mod stream;
+mod stream_entry;
 mod stream_filter;
 mod stream_merge;
 #[cfg(test)]

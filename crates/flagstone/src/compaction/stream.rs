@@ -20,6 +20,7 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
+use super::stream_entry::{CurrentEntry, JudgedKey, Next, Value, Verdict};
 use super::stream_settings::{KeyError, StreamCounts, StreamSettings, ValueSeparator};
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
@@ -57,34 +58,6 @@ pub struct CompactionStream<'a, I, R, S> {
     error: Option<Error>,
 }
 
-/// What is known of the user key whose entries are being judged.
-#[derive(Default)]
-pub(super) struct JudgedKey {
-    pub(super) user_key: Vec<u8>,
-    /// False only before the first entry.
-    is_set: bool,
-    /// The stripe of the newest entry of the key that hides those behind it in the same stripe.
-    pub(super) hiding_stripe: Option<SequenceNumber>,
-    /// Whether an entry of the key was put out in `hiding_stripe`.
-    was_output: bool,
-    /// Whether the last entry put out got sequence number 0.
-    was_zeroed: bool,
-    /// Whether the next entry is a value whose bytes are not needed any more.
-    clear_next: bool,
-    /// Sequence number and type of the entry of the input that was looked at last.
-    last_packed: u64,
-}
-
-/// The entry that is being judged. It is a copy: rules change its type and sequence number, and
-/// look at the entries behind it.
-pub(super) struct CurrentEntry {
-    pub(super) key: InternalKeyBuf,
-    value: Value,
-    own_value: Vec<u8>,
-    /// A buffer for what the separator makes of the value.
-    separated: Vec<u8>,
-}
-
 /// The range tombstones over the input.
 struct Cover<'a> {
     tombstones: &'a StreamTombstones,
@@ -98,38 +71,6 @@ impl Cover<'_> {
         !self.tombstones.is_empty()
             && key.sequence() < self.tombstones.covering(key, stripe, &mut self.hint)
     }
-}
-
-impl CurrentEntry {
-    /// Changes type and value; the sequence number stays.
-    fn replace(&mut self, value_type: ValueType, value: Vec<u8>) {
-        let sequence = self.key.as_key().sequence();
-        self.key.set_version(sequence, value_type);
-        self.own_value = value;
-        self.value = Value::Own;
-    }
-}
-
-/// Where the current entry's value is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value {
-    /// In the input, which stands on the entry.
-    Input,
-    /// In `own_value`.
-    Own,
-}
-
-/// What a rule decides about the current entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It is put out; the input still stands on it.
-    Keep,
-    /// It is put out; the input has moved on.
-    KeepAndStay,
-    /// It goes; the input still stands on it.
-    Drop,
-    /// It goes, or it was replaced by what is in the queue; the input has moved on.
-    DropAndStay,
 }
 
 impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'a, I, R, S> {
@@ -600,15 +541,4 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         }
         Ok(())
     }
-}
-
-/// What comes after the current entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// An entry of the same key in the same stripe.
-    SameStripe,
-    /// An entry of the same key in an older stripe.
-    OlderStripe,
-    /// Another key, or the end.
-    OtherKey,
 }

@@ -1,6 +1,7 @@
 //! The filter's part in a [`CompactionStream`].
 
-use super::stream::{CompactionStream, Verdict};
+use super::stream::CompactionStream;
+use super::stream_entry::Verdict;
 use super::stream_settings::ValueSeparator;
 use crate::base::{
     CompactionFilter, Error, FilterDecision, FilteredKind, InternalIterator, InternalKeyBuf,

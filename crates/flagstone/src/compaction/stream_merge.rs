@@ -12,7 +12,8 @@
 
 use bytes::Bytes;
 
-use super::stream::{CompactionStream, Next, Verdict};
+use super::stream::CompactionStream;
+use super::stream_entry::{Next, Verdict};
 use super::stream_filter::OperandDecision;
 use super::stream_settings::ValueSeparator;
 use crate::base::{

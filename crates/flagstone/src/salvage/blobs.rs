@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::directory::{Files, Listed, RecordedBlobs};
+use super::directory::{Files, Listed};
 use super::files::SourceFiles;
+use super::history::RecordedBlobs;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};

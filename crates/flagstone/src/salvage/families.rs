@@ -3,12 +3,14 @@
 //! Names and numbers come from the MANIFEST, else from the properties of tables. What belongs to no
 //! known family waits until all others are known (`unknown`).
 
+mod doubts;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::choose::Version;
-use super::directory::History;
 use super::flushed::Flushed;
+use super::history::History;
 use super::losses::Losses;
 use super::tombstones::{Cover, Tombstones};
 use super::unknown::{KeyRange, UnknownTable};
@@ -389,84 +391,6 @@ impl Families {
         };
         self.set_name(id, name.clone());
         name
-    }
-
-    /// What is not known of families that the MANIFEST, as far as it is left, or the options do not
-    /// name: each may be one that was dropped.
-    pub(super) fn doubts(&self) -> Vec<String> {
-        let (named, unnamed): (Vec<_>, Vec<_>) = self.names.iter().partition(|(id, _)| {
-            self.history.families.contains_key(id) && !self.renamed.contains(id)
-        });
-        let of_unnamed = unnamed.into_iter().filter_map(|(&id, name)| self.doubt(id, name));
-        // Options are written whenever a family is made or dropped, which the default one never is.
-        let is_confirmed = |name: &String| {
-            self.history.is_trusted && !self.is_dropped_by_options(name)
-                || name == DEFAULT_COLUMN_FAMILY_NAME
-                || self.is_confirmed_by_options(name)
-        };
-        let contradiction = match (self.given.is_empty(), self.are_given_newest) {
-            (true, _) => "and there are no options that would confirm it",
-            (false, true) => "but not by the OPTIONS file",
-            (false, false) => "and the newest options, which would confirm it, are lost",
-        };
-        let of_named = named.into_iter().filter(|(_, name)| !is_confirmed(name)).map(|(_, name)| {
-            format!(
-                "Family '{name}' is named by an intact part of the MANIFEST, {contradiction}: it may be one that had been \
-                 dropped."
-            )
-        });
-        of_unnamed.chain(of_named).collect()
-    }
-
-    /// Whether the options lack a family in which something was written, which they were to name
-    /// before that. Then the edit that dropped it is lost: zeros behind the last intact one pass
-    /// for the end of a MANIFEST. Who lists some families alone need not name the default one.
-    fn is_dropped_by_options(&self, name: &str) -> bool {
-        let is_given = |wanted: &str| self.given(wanted).is_some();
-        let holds_something = self
-            .by_name
-            .get(name)
-            .is_some_and(|family| family.is_in_logs || !family.tables.is_empty());
-        self.are_given_newest
-            && is_given(DEFAULT_COLUMN_FAMILY_NAME)
-            && !is_given(name)
-            && holds_something
-    }
-
-    /// Whether the options name a family that there was last.
-    fn is_confirmed_by_options(&self, name: &str) -> bool {
-        self.are_given_newest && self.given(name).is_some()
-    }
-
-    fn doubt(&self, id: ColumnFamilyId, name: &str) -> Option<String> {
-        if self.named_by_order.contains(&id) {
-            let if_older = if self.are_given_newest {
-                ""
-            } else {
-                " That file is not the newest: it may be one that had been dropped."
-            };
-            return Some(format!(
-                "Of family '{name}' only WALs are left, which say its number, {id}; it has its name from its place in the \
-                 OPTIONS file, and is another one if a family had been dropped.{if_older}"
-            ));
-        }
-        if self.renamed.contains(&id) {
-            return Some(format!(
-                "Family '{name}' is what is left of the family with the number {id}, of which nobody knows the name, or whose \
-                 name a newer one has: it may be one that had been dropped."
-            ));
-        }
-        let options = if self.are_given_newest {
-            "the OPTIONS file"
-        } else {
-            "the newest options, which are lost"
-        };
-        (!self.is_confirmed_by_options(name)).then(|| {
-            format!(
-                "Family '{name}' is named by what is left of its tables, but neither by an intact part of the MANIFEST nor by \
-                 {options}: it may be one that had been dropped."
-            )
-        })
     }
 
     /// Whether nothing is known of a family but that there must be one of this name.

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::Salvage;
-use super::directory::{Listed, RecordedTable};
+use super::directory::Listed;
 use super::families::{Home, user_range};
+use super::history::RecordedTable;
 use super::report::{SalvagedFile, SalvagedKind};
 use super::unknown::UnknownTable;
 use crate::base::unique_id::UniqueId;

@@ -18,6 +18,7 @@
 //! A WAL that is removed meanwhile can be read on, since it is open. One that is used again under
 //! another number cannot: its records say whose they are, and what is missing then is not found.
 
+mod open_wal;
 pub(in crate::db) mod position;
 
 use std::fmt;
@@ -30,10 +31,11 @@ use crate::db::DbInner;
 use crate::db::disk::archive::WalFile;
 use crate::db::handle::Db;
 use crate::db::reading::read::read_settings;
+use crate::db::updates::open_wal::OpenWal;
 use crate::db::updates::position::UpdatePosition;
-use crate::env::{File, OpenMode};
+use crate::env::OpenMode;
 use crate::options::ReadOptions;
-use crate::wal::{DamageKind, Event, Noted, PredecessorWal, Reader, WalEnd};
+use crate::wal::{DamageKind, Event, Noted, PredecessorWal, WalEnd};
 
 /// So often it is looked for a WAL that was moved between the look at the list and the opening.
 pub(in crate::db) const LOOKS_MAX: usize = 3;
@@ -70,18 +72,6 @@ pub struct Updates {
     waiting: Option<Update>,
     /// What ended it.
     failed: Option<Error>,
-}
-
-/// The WAL that is being read.
-pub(in crate::db) struct OpenWal {
-    number: FileNumber,
-    pub(in crate::db) reader: Reader,
-    /// It has had its first record.
-    has_begun: bool,
-    /// Up to where it may be read.
-    limit: u64,
-    /// Why its rest does not count.
-    left: Option<Error>,
 }
 
 /// What a record is to whoever wants the writes from `next` on.
@@ -341,42 +331,6 @@ impl DbInner {
                 Err(error)
             }
         }
-    }
-}
-
-impl OpenWal {
-    fn new(file: Arc<dyn File>, number: FileNumber, limit: u64) -> Self {
-        let mut reader = Reader::new(file, number);
-        reader.read_until(limit);
-        Self { number, reader, has_begun: false, limit, left: None }
-    }
-
-    /// The same from its beginning.
-    fn anew(&self) -> Self {
-        Self::new(self.reader.file().clone(), self.number, self.limit)
-    }
-
-    /// Where its first write begins, or the next one begins of which an empty record tells.
-    fn first_sequence(self) -> Result<Option<SequenceNumber>> {
-        Ok(self.begin()?.map(|(first, _)| first))
-    }
-
-    /// Where its records end.
-    fn end(mut self) -> Result<WalEnd> {
-        while let Event::Record(_) = self.reader.next_event()? {}
-        Ok(self.so_far())
-    }
-
-    /// Where those end that were read.
-    fn so_far(&self) -> WalEnd {
-        WalEnd { good_until: self.reader.good_until(), ..WalEnd::default() }
-    }
-
-    /// Where its first write begins, and what it says of the WAL before it.
-    pub(in crate::db) fn begin(mut self) -> Result<Option<(SequenceNumber, Option<Noted>)>> {
-        let Event::Record(record) = self.reader.next_event()? else { return Ok(None) };
-        let Ok(batch) = BatchView::parse(record) else { return Ok(None) };
-        Ok(Some((batch.sequence(), Noted::in_batch(batch, true))))
     }
 }
 

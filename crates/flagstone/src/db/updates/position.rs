@@ -21,9 +21,8 @@ use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::disk::archive::WalFile;
 use crate::db::handle::Db;
-use crate::db::updates::{
-    LOOKS_MAX, OpenWal, Updates, end_without_empty_ranges, ignoring_absence, missing,
-};
+use crate::db::updates::open_wal::OpenWal;
+use crate::db::updates::{LOOKS_MAX, Updates, end_without_empty_ranges, ignoring_absence, missing};
 use crate::wal::{Event, PredecessorWal};
 
 /// How far somebody has followed a database:

@@ -1,4 +1,4 @@
-use super::super::directory::RecordedFamily;
+use super::super::history::RecordedFamily;
 use super::*;
 
 /// Each name was looked for among all others: a WAL of a megabyte, with an operation for each of
