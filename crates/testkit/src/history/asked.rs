@@ -22,19 +22,19 @@ impl Life {
             let begun = self.db.start_block_cache_trace(trace, &TraceOptions::default());
             begun.expect("no other goes on");
         }
-        for moment in (0..self.snapshots.len()).map(Some).chain([None]) {
+        for moment in (0..self.held.snapshots.len()).map(Some).chain([None]) {
             let (options, model) = self.moment(moment);
             for (name, family) in &model.families {
                 let handle = self.family(name).expect("snapshots know those that exist");
                 compare::check_scans(&self.db, &handle, family, &options);
             }
         }
-        for reader in &mut self.readers {
+        for reader in &mut self.held.readers {
             reader.walk_through();
         }
         compare::check_files(&self.db);
         self.ask();
-        self.written.check(&self.db, self.chosen.options.manual_wal_flush);
+        self.written.check(&self.db, self.setup.chosen.options.manual_wal_flush);
         if let Some(trace) = &trace {
             let told =
                 self.db.end_block_cache_trace().expect("a trace is written").expect("one goes on");
@@ -55,14 +55,14 @@ impl Life {
             findings.iter().filter(|finding| finding.severity == Severity::Broken).collect();
         assert!(broken.is_empty(), "nothing is broken: {broken:?}");
         let pins = self.db.pins(usize::MAX);
-        let (readers, scans) = (self.readers.len(), self.scans.len());
+        let (readers, scans) = (self.held.readers.len(), self.held.scans.len());
         let is_counted = (readers..=readers + scans).contains(&pins.num_iterators);
         assert!(
             is_counted,
             "{readers} iterators and {scans} scans are counted as {}",
             pins.num_iterators
         );
-        let snapshots = self.snapshots.len();
+        let snapshots = self.held.snapshots.len();
         assert!(
             pins.num_snapshots >= snapshots,
             "{snapshots} snapshots are counted as {}",
@@ -83,8 +83,9 @@ impl Life {
 
     /// Reads the files as they are, as after the process was killed.
     pub(super) fn read_only(&mut self) {
-        let listed = self.chosen.listed(self.model.families.keys());
-        let opened = Db::open_read_only_with_families(DIRECTORY, &self.chosen.options, &listed);
+        let listed = self.setup.chosen.listed(self.model.families.keys());
+        let opened =
+            Db::open_read_only_with_families(DIRECTORY, &self.setup.chosen.options, &listed);
         let has_threads = self.unasked.is_none();
         let db = match opened {
             // It says that it was overtaken by changes, as often as it looked.

@@ -1,26 +1,130 @@
-//! The end of a life.
+//! How a life closes its database, or crashes, and opens it again; and how it ends.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use super::life::{DIRECTORY, Life, Tally};
+use flagstone::db::Db;
+use flagstone::options::RecoveryMode;
+
+use super::journal::{Crash, Journal};
+use super::life::{DIRECTORY, Held, Life, Tally};
+use super::operation::Power;
+use super::patience::Patience;
+use super::setup;
 use crate::balance;
+use crate::crash::{CrashFs, Disk, State, Survival};
+use crate::model::Model;
+use crate::settings::Setting;
 
 impl Life {
+    /// Adds settings that go together with those before, and takes back what was changed while the
+    /// database ran.
+    fn choose(&mut self, settings: &[Setting]) {
+        self.setup.add(&self.env, settings);
+        for (name, family) in &mut self.model.families {
+            family.losses = self.setup.losses(name);
+        }
+        self.journal.goes_on(self.setup.chosen.options.atomic_flush);
+    }
+
+    /// Closes, and opens with other options.
+    pub(super) fn reopen(&mut self, settings: &[Setting]) {
+        let keeps_unlogged = !self.setup.chosen.options.avoid_flush_during_shutdown;
+        self.held.snapshots.clear();
+        self.held.scans.clear();
+        self.held.gone.clear();
+        self.db.close().expect("a clean close");
+        // What is open stays valid.
+        for reader in &mut self.held.readers {
+            reader.walk_through();
+        }
+        self.held.readers.clear();
+        self.journal.synced(self.fs.changes());
+        if keeps_unlogged {
+            self.note_flushes();
+        }
+        self.choose(settings);
+        if keeps_unlogged || !self.journal.has_unlogged() {
+            self.db = setup::open(DIRECTORY, &self.setup.chosen, self.model.families.keys());
+            self.opened = self.fs.changes();
+        } else {
+            // What is lost for good cannot be found by a crash that goes back to before.
+            self.created = self.fs.changes();
+            let found = self.find_again(Crash { at: self.created, is_kept: true });
+            self.go_on_from(found);
+        }
+    }
+
+    /// Opens after a crash, and goes on from what is found.
+    fn find_again(&mut self, crash: Crash) -> Model {
+        let names =
+            Db::list_column_families(DIRECTORY, &self.setup.chosen.options).expect("a database");
+        self.db = setup::open(DIRECTORY, &self.setup.chosen, &names);
+        self.written.found(&self.db);
+        let found = self.contents(&self.db).expect("a scan");
+        self.journal.check(crash, &found).unwrap_or_else(|wrong| panic!("after a crash: {wrong}"));
+        self.opened = self.fs.changes();
+        found
+    }
+
+    /// Goes on from what was found on a disk that lost something.
+    fn go_on_from(&mut self, found: Model) {
+        self.journal = Journal::new(found.clone(), self.setup.chosen.options.atomic_flush);
+        self.model = found;
+    }
+
+    pub(super) fn crash(&mut self, power: Power, back: usize) {
+        self.held = Held::default();
+        // The other modes of recovery refuse, or pass over, what a power loss leaves.
+        let in_order =
+            self.setup.chosen.options.wal_recovery_mode == RecoveryMode::PointInTimeRecovery;
+        let survival = match power {
+            Power::Lost if in_order => Survival::Lost,
+            Power::Random(seed) if in_order => Survival::Random(seed),
+            _ => Survival::Kept,
+        };
+        // Nor need they bear what was written with another mode.
+        let earliest = if in_order { self.created } else { self.opened };
+        let at = self.fs.changes().saturating_sub(back).max(earliest);
+        // If nothing can be lost, what was not synced may still be lost by a later crash.
+        let is_whole = !self.journal.has_unlogged() && !self.setup.chosen.options.manual_wal_flush;
+        let is_kill = survival == Survival::Kept && at == self.fs.changes() && is_whole;
+        let before = std::mem::take(&mut self.fs);
+        self.fs = if is_kill {
+            before.kill()
+        } else {
+            CrashFs::on(Disk::holding(&State::of(&before.after_crash(at, survival))))
+        };
+        // The handle goes, with its lock; whatever it still does, it does to another disk, or to
+        // none.
+        let _ = self.db.close();
+        let patient = Patience::new(self.fs.clone(), self.made.clone());
+        self.env = self.env.clone().with_fs(Arc::new(patient));
+        self.choose(&[]);
+        // The files may be found a second time as they were found the first time.
+        let recovery = self.fs.changes();
+        let found = self.find_again(Crash { at, is_kept: survival == Survival::Kept });
+        if is_kill {
+            self.journal.synced(self.fs.changes());
+        } else {
+            self.tally.changes += before.changes() as u64;
+            self.go_on_from(found);
+            self.created = recovery;
+        }
+    }
+
     /// Lets go of everything, and closes: the books balance.
     pub(super) fn end(mut self) -> Tally {
         self.made.begin();
-        self.snapshots.clear();
-        self.readers.clear();
-        self.scans.clear();
-        self.gone.clear();
+        self.held = Held::default();
         // Of several threads one may be about to give back what it had.
         if self.unasked.is_some() {
             balance::check_open(&self.env, &self.db);
         }
-        let families = self.chosen.own.values().chain([&self.chosen.options.cf]);
+        let families = self.setup.chosen.own.values().chain([&self.setup.chosen.options.cf]);
         balance::close(
             self.db,
-            &balance::directories(Path::new(DIRECTORY), &self.chosen.options, families),
+            &balance::directories(Path::new(DIRECTORY), &self.setup.chosen.options, families),
         );
         assert_eq!(self.fs.open_files(), 0, "files are open that a closed database had");
         self.tally

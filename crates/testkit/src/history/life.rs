@@ -9,20 +9,19 @@ use flagstone::base::{Code, Error, Snapshot};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, FileSystem};
 use flagstone::options::{
-    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, CompactionControl,
-    CompactionStyle, ReadOptions, RecoveryMode,
+    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, CompactionControl, ReadOptions,
 };
 
 use super::along::Written;
-use super::case::{ALL, Case, FAMILIES, World};
-use super::journal::{Crash, Journal};
-use super::operation::{Operation, Power};
+use super::case::{Case, FAMILIES, World};
+use super::journal::Journal;
+use super::operation::Operation;
 use super::patience::{Made, Patience};
 use super::read::Reader;
+use super::setup::{self, Setup};
 use super::task::Scan;
-use crate::crash::{CrashFs, Disk, State, Survival};
-use crate::model::{Family, Fifo, Losses, Model};
-use crate::settings::{Chosen, Setting};
+use crate::crash::CrashFs;
+use crate::model::Model;
 use crate::{compare, components, steps};
 
 pub(super) const DIRECTORY: &str = "/db";
@@ -57,23 +56,25 @@ pub fn live(case: &Case) -> Tally {
     life.end()
 }
 
-pub(super) struct Life {
-    pub(super) fs: CrashFs,
-    /// Files made by the operation under way.
-    pub(super) made: Arc<Made>,
-    pub(super) env: Env,
-    settings: Vec<Setting>,
-    /// What they come to, with what was changed while the database ran.
-    pub(super) chosen: Chosen,
-    pub(super) db: Db,
-    pub(super) model: Model,
+/// What a life holds of its open database.
+#[derive(Default)]
+pub(super) struct Held {
     pub(super) snapshots: Vec<(Snapshot, Model)>,
     pub(super) readers: Vec<Reader>,
     pub(super) scans: Vec<Scan>,
     /// Handles of families that were dropped: writes to them are passed over where asked.
     pub(super) gone: BTreeMap<String, ColumnFamily>,
-    /// What compactions may have taken from the families by themselves.
-    losses: BTreeMap<String, Losses>,
+}
+
+pub(super) struct Life {
+    pub(super) fs: CrashFs,
+    /// Files made by the operation under way.
+    pub(super) made: Arc<Made>,
+    pub(super) env: Env,
+    pub(super) setup: Setup,
+    pub(super) db: Db,
+    pub(super) model: Model,
+    pub(super) held: Held,
     /// Operations so far.
     pub(super) turn: u64,
     pub(super) journal: Journal,
@@ -83,7 +84,6 @@ pub(super) struct Life {
     pub(super) opened: usize,
     /// When to do background work unasked, and how often in sixteen.
     pub(super) unasked: Option<(fastrand::Rng, u8)>,
-    checkpoints: usize,
     /// Whether any range was ever deleted.
     pub(super) has_ranges: bool,
     pub(super) tally: Tally,
@@ -99,35 +99,29 @@ impl Life {
                 (steps::world(patient, seed), Some((fastrand::Rng::with_seed(seed), eagerness)))
             }
         };
-        let chosen = Chosen::new(&env, &case.settings).expect("the options are taken");
+        let setup = Setup::new(&env, &case.settings);
         let names = FAMILIES.map(str::to_string);
-        let db = Db::open_with_families(DIRECTORY, &chosen.options, &chosen.listed(&names))
+        let options = &setup.chosen.options;
+        let db = Db::open_with_families(DIRECTORY, options, &setup.chosen.listed(&names))
             .expect("a new database");
-        let losses = losses(&chosen, &BTreeMap::new());
         let families = names.into_iter().map(|name| {
-            let family = empty(&chosen, &losses, &name);
+            let family = setup.empty(&name);
             (name, family)
         });
         let model = Model { families: families.collect() };
         Self {
-            settings: case.settings.clone(),
-            journal: Journal::new(model.clone(), chosen.options.atomic_flush),
+            journal: Journal::new(model.clone(), setup.chosen.options.atomic_flush),
             written: Written::default(),
             created: fs.changes(),
             opened: fs.changes(),
-            snapshots: Vec::new(),
-            readers: Vec::new(),
-            scans: Vec::new(),
-            gone: BTreeMap::new(),
-            losses,
+            held: Held::default(),
             turn: 0,
-            checkpoints: 0,
             has_ranges: false,
             tally: Tally::default(),
             fs,
             made,
             env,
-            chosen,
+            setup,
             db,
             model,
             unasked,
@@ -169,8 +163,8 @@ impl Life {
             ..ReadOptions::default()
         };
         match snapshot {
-            Some(index) if !self.snapshots.is_empty() => {
-                let (snapshot, model) = &self.snapshots[index % self.snapshots.len()];
+            Some(index) if !self.held.snapshots.is_empty() => {
+                let (snapshot, model) = &self.held.snapshots[index % self.held.snapshots.len()];
                 let auto_refresh_iterator_with_snapshot = self.any(2) > 0;
                 let snapshot = Some(snapshot.clone());
                 (ReadOptions { snapshot, auto_refresh_iterator_with_snapshot, ..plain }, model)
@@ -221,7 +215,7 @@ impl Life {
     /// What changes nothing that is stored; whether it is such an operation.
     fn takes_read(&mut self, operation: &Operation) -> bool {
         let (snapshots, readers, scans) =
-            (self.snapshots.len(), self.readers.len(), self.scans.len());
+            (self.held.snapshots.len(), self.held.readers.len(), self.held.scans.len());
         match operation {
             Operation::Get { family, snapshot, only_cached, keys } => {
                 self.get(family, *snapshot, *only_cached, keys);
@@ -230,19 +224,19 @@ impl Life {
                 self.prefix_scan(family, *snapshot, key)
             }
             Operation::TakeSnapshot => {
-                self.snapshots.push((self.db.snapshot(), self.model.clone()))
+                self.held.snapshots.push((self.db.snapshot(), self.model.clone()))
             }
             Operation::DropSnapshot(index) if snapshots > 0 => {
-                self.snapshots.swap_remove(index % snapshots);
+                self.held.snapshots.swap_remove(index % snapshots);
             }
             Operation::OpenIterator { family, snapshot, lower, upper } => {
                 self.open_iterator(family, *snapshot, lower.as_deref(), upper.as_deref());
             }
             Operation::MoveIterator { index, moves } if readers > 0 => {
-                self.readers[index % readers].walk(moves);
+                self.held.readers[index % readers].walk(moves);
             }
             Operation::DropIterator(index) if readers > 0 => {
-                self.readers.swap_remove(index % readers);
+                self.held.readers.swap_remove(index % readers);
             }
             Operation::RefreshIterator(index) if readers > 0 => {
                 self.refresh_iterator(index % readers)
@@ -251,7 +245,7 @@ impl Life {
                 self.open_scan(family, *snapshot, lower.as_deref(), upper.as_deref());
             }
             Operation::NextBatch { index, from, max_entries } if scans > 0 => {
-                self.scans[index % scans].next_batch(from.as_deref(), *max_entries);
+                self.held.scans[index % scans].next_batch(from.as_deref(), *max_entries);
             }
             Operation::DropSnapshot(_)
             | Operation::NextBatch { .. }
@@ -308,7 +302,7 @@ impl Life {
         self.journal.flushed(self.fs.changes(), name);
     }
 
-    fn note_flushes(&mut self) {
+    pub(super) fn note_flushes(&mut self) {
         let moment = self.fs.changes();
         self.model.families.keys().for_each(|name| self.journal.flushed(moment, name));
     }
@@ -380,7 +374,7 @@ impl Life {
             match &family {
                 Some(None) => {}
                 None => {
-                    let mut options = self.chosen.options.clone();
+                    let mut options = self.setup.chosen.options.clone();
                     if options
                         .set(option, value)
                         .and_then(|()| options.validate_for_writing())
@@ -389,18 +383,18 @@ impl Life {
                         self.db
                             .set_db_options(&change)
                             .unwrap_or_else(|error| panic!("{change:?}: {error}"));
-                        self.chosen.options = options;
+                        self.setup.chosen.options = options;
                     }
                 }
                 Some(Some(family)) => {
-                    let mut options = self.chosen.family(family.name()).clone();
+                    let mut options = self.setup.chosen.family(family.name()).clone();
                     let set =
                         options.set(option, value).and_then(|()| options.validate_for_writing());
                     if set.and_then(|()| components::check(&options)).is_ok() {
                         self.db
                             .set_options(family, &change)
                             .unwrap_or_else(|error| panic!("{change:?}: {error}"));
-                        self.chosen.own.insert(family.name().to_string(), options);
+                        self.setup.chosen.own.insert(family.name().to_string(), options);
                     }
                 }
             }
@@ -410,16 +404,17 @@ impl Life {
     fn create_families(&mut self, names: &[String]) {
         let missing: BTreeSet<_> =
             names.iter().filter(|name| !self.model.families.contains_key(*name)).collect();
-        let new: Vec<_> =
-            missing.iter().map(|name| (name.as_str(), self.chosen.family(name).clone())).collect();
+        let new: Vec<_> = missing
+            .iter()
+            .map(|name| (name.as_str(), self.setup.chosen.family(name).clone()))
+            .collect();
         let begun = self.fs.changes();
         self.db.create_column_families(&new).expect("new families");
-        let empty =
-            missing.into_iter().map(|name| (name.clone(), empty(&self.chosen, &self.losses, name)));
+        let empty = missing.into_iter().map(|name| (name.clone(), self.setup.empty(name)));
         let created: BTreeMap<_, _> = empty.collect();
         self.journal.created(begun, self.fs.changes(), created.clone());
         self.note_handed_over();
-        for (_, model) in &mut self.snapshots {
+        for (_, model) in &mut self.held.snapshots {
             model.families.extend(created.clone());
         }
         self.model.families.extend(created);
@@ -434,117 +429,11 @@ impl Life {
         self.db.drop_column_family(&family).expect("it may be dropped");
         self.journal.dropped(begun, self.fs.changes(), name);
         self.note_handed_over();
-        self.gone.insert(name.to_string(), family);
+        self.held.gone.insert(name.to_string(), family);
         self.forget_name(name);
         self.model.families.remove(name);
-        for (_, model) in &mut self.snapshots {
+        for (_, model) in &mut self.held.snapshots {
             model.families.remove(name);
-        }
-    }
-
-    /// Adds settings that go together with those before, and takes back what was changed while the
-    /// database ran.
-    fn choose(&mut self, settings: &[Setting]) {
-        for setting in settings {
-            let mut with = self.settings.clone();
-            with.retain(|other| (&other.family, &other.name) != (&setting.family, &setting.name));
-            with.push(setting.clone());
-            if Chosen::new(&self.env, &with).is_ok() {
-                self.settings = with;
-            }
-        }
-        self.chosen = Chosen::new(&self.env, &self.settings).expect("they go together");
-        self.losses = losses(&self.chosen, &self.losses);
-        for (name, family) in &mut self.model.families {
-            family.losses = self.losses[name];
-        }
-        self.journal.goes_on(self.chosen.options.atomic_flush);
-    }
-
-    /// Closes, and opens with other options.
-    fn reopen(&mut self, settings: &[Setting]) {
-        let keeps_unlogged = !self.chosen.options.avoid_flush_during_shutdown;
-        self.snapshots.clear();
-        self.scans.clear();
-        self.gone.clear();
-        self.db.close().expect("a clean close");
-        // What is open stays valid.
-        for reader in &mut self.readers {
-            reader.walk_through();
-        }
-        self.readers.clear();
-        self.journal.synced(self.fs.changes());
-        if keeps_unlogged {
-            self.note_flushes();
-        }
-        self.choose(settings);
-        if keeps_unlogged || !self.journal.has_unlogged() {
-            self.db = open(DIRECTORY, &self.chosen, self.model.families.keys());
-            self.opened = self.fs.changes();
-        } else {
-            // What is lost for good cannot be found by a crash that goes back to before.
-            self.created = self.fs.changes();
-            let found = self.find_again(Crash { at: self.created, is_kept: true });
-            self.go_on_from(found);
-        }
-    }
-
-    /// Opens after a crash, and goes on from what is found.
-    fn find_again(&mut self, crash: Crash) -> Model {
-        let names = Db::list_column_families(DIRECTORY, &self.chosen.options).expect("a database");
-        self.db = open(DIRECTORY, &self.chosen, &names);
-        self.written.found(&self.db);
-        let found = self.contents(&self.db).expect("a scan");
-        self.journal.check(crash, &found).unwrap_or_else(|wrong| panic!("after a crash: {wrong}"));
-        self.opened = self.fs.changes();
-        found
-    }
-
-    /// Goes on from what was found on a disk that lost something.
-    fn go_on_from(&mut self, found: Model) {
-        self.journal = Journal::new(found.clone(), self.chosen.options.atomic_flush);
-        self.model = found;
-    }
-
-    fn crash(&mut self, power: Power, back: usize) {
-        self.snapshots.clear();
-        self.scans.clear();
-        self.readers.clear();
-        self.gone.clear();
-        // The other modes of recovery refuse, or pass over, what a power loss leaves.
-        let in_order = self.chosen.options.wal_recovery_mode == RecoveryMode::PointInTimeRecovery;
-        let survival = match power {
-            Power::Lost if in_order => Survival::Lost,
-            Power::Random(seed) if in_order => Survival::Random(seed),
-            _ => Survival::Kept,
-        };
-        // Nor need they bear what was written with another mode.
-        let earliest = if in_order { self.created } else { self.opened };
-        let at = self.fs.changes().saturating_sub(back).max(earliest);
-        // If nothing can be lost, what was not synced may still be lost by a later crash.
-        let is_whole = !self.journal.has_unlogged() && !self.chosen.options.manual_wal_flush;
-        let is_kill = survival == Survival::Kept && at == self.fs.changes() && is_whole;
-        let before = std::mem::take(&mut self.fs);
-        self.fs = if is_kill {
-            before.kill()
-        } else {
-            CrashFs::on(Disk::holding(&State::of(&before.after_crash(at, survival))))
-        };
-        // The handle goes, with its lock; whatever it still does, it does to another disk, or to
-        // none.
-        let _ = self.db.close();
-        let patient = Patience::new(self.fs.clone(), self.made.clone());
-        self.env = self.env.clone().with_fs(Arc::new(patient));
-        self.choose(&[]);
-        // The files may be found a second time as they were found the first time.
-        let recovery = self.fs.changes();
-        let found = self.find_again(Crash { at, is_kept: survival == Survival::Kept });
-        if is_kill {
-            self.journal.synced(self.fs.changes());
-        } else {
-            self.tally.changes += before.changes() as u64;
-            self.go_on_from(found);
-            self.created = recovery;
         }
     }
 
@@ -552,7 +441,7 @@ impl Life {
         let mut model = Model::default();
         for family in db.column_families() {
             let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
-            let mut found = empty(&self.chosen, &self.losses, family.name());
+            let mut found = self.setup.empty(family.name());
             for (key, value) in compare::scan(db, &family, &options)? {
                 found.entries.insert(found.known_as(&key).into_owned(), value);
             }
@@ -562,14 +451,13 @@ impl Life {
     }
 
     fn checkpoint(&mut self) {
-        self.checkpoints += 1;
-        let path = format!("/checkpoint-{}", self.checkpoints);
+        let path = format!("/checkpoint-{}", self.turn);
         self.db.checkpoint(&path).expect("a checkpoint");
         self.note_flushes();
-        let mut chosen = self.chosen.clone();
+        let mut chosen = self.setup.chosen.clone();
         chosen.options.stand_alone();
         chosen.own.values_mut().for_each(ColumnFamilyOptions::stand_alone);
-        let db = open(&path, &chosen, self.model.families.keys());
+        let db = setup::open(&path, &chosen, self.model.families.keys());
         compare::check_database(&db, &self.model);
         compare::check_files(&db);
         db.close().expect("a clean close");
@@ -590,41 +478,6 @@ impl Life {
     }
 }
 
-/// What compactions under these options may take from the families by themselves, besides what they
-/// may have taken before, if there is a before.
-fn losses(chosen: &Chosen, before: &BTreeMap<String, Losses>) -> BTreeMap<String, Losses> {
-    let with = |name: &str| {
-        let options = chosen.family(name);
-        let (thins, is_fifo) =
-            (components::thins(options), options.compaction_style == CompactionStyle::Fifo);
-        match before.get(name) {
-            Some(before) => Losses {
-                is_thinned: before.is_thinned || thins,
-                fifo: before.fifo.goes_on(is_fifo),
-            },
-            None => Losses {
-                is_thinned: thins,
-                fifo: if is_fifo { Fifo::Oldest } else { Fifo::Nothing },
-            },
-        }
-    };
-    ALL.into_iter().map(|name| (name.to_string(), with(name))).collect()
-}
-
 fn was_canceled(control: Option<&Arc<CompactionControl>>, error: &Error) -> bool {
     error.code() == Code::Incomplete && control.is_some_and(|control| control.is_canceled())
-}
-
-fn empty(chosen: &Chosen, losses: &BTreeMap<String, Losses>, name: &str) -> Family {
-    let order = components::order(&chosen.family(name).comparator);
-    Family::empty(order, losses[name])
-}
-
-fn open<'a>(path: &str, chosen: &Chosen, names: impl IntoIterator<Item = &'a String>) -> Db {
-    let opened = if chosen.own.is_empty() {
-        Db::open(path, &chosen.options)
-    } else {
-        Db::open_with_families(path, &chosen.options, &chosen.listed(names))
-    };
-    opened.unwrap_or_else(|error| panic!("opening {path} again: {error}"))
 }

@@ -21,6 +21,7 @@ mod life;
 mod operation;
 mod patience;
 mod read;
+mod setup;
 mod shrink;
 mod simplify;
 mod task;

@@ -6,6 +6,7 @@ use flagstone::options::ReadOptions;
 
 use super::life::Life;
 use super::operation::Move;
+use super::task::{Scan, get_by_task};
 use crate::compare;
 use crate::model::{Entry, Family};
 
@@ -25,6 +26,9 @@ pub(super) struct Reader {
     may_give_up: bool,
 }
 
+/// More cursors than this at a time show nothing new.
+const SCANS_MAX: usize = 4;
+
 /// More hidden entries than there are.
 const ALL_HIDDEN: u64 = 1 << 40;
 
@@ -40,7 +44,7 @@ impl Life {
         if let Some(handle) = self.family(name) {
             let options = ReadOptions { cache_only: only_cached, ..options };
             if self.any(2) > 0 {
-                self.get_by_task(&handle, &model.families[name], &options, keys);
+                get_by_task(&self.db, &handle, &model.families[name], &options, keys);
             }
             compare::check_lookups(&self.db, &handle, &model.families[name], &options, keys);
             if only_cached && self.is_in_memory(name) {
@@ -72,6 +76,23 @@ impl Life {
         };
         let family = model.families[name].within(lower, upper);
         Some((handle, options, family))
+    }
+
+    pub(super) fn open_scan(
+        &mut self,
+        name: &str,
+        snapshot: Option<usize>,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+    ) {
+        let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else {
+            return;
+        };
+        let entries = self.db.iter_async(&handle, &options);
+        if self.held.scans.len() == SCANS_MAX {
+            self.held.scans.remove(0);
+        }
+        self.held.scans.push(Scan::new(entries, family));
     }
 
     pub(super) fn open_iterator(
@@ -107,7 +128,7 @@ impl Life {
         let (name, at) = (name.to_string(), None);
         let reader =
             Reader { iter, name, lower, upper, family, at, moves_on, is_limited, may_give_up };
-        self.readers.push(reader);
+        self.held.readers.push(reader);
     }
 
     /// Whether no file has anything of a family, nor will have while somebody reads.
@@ -117,7 +138,7 @@ impl Life {
 
     /// An iterator over a family that is gone stays as it is.
     pub(super) fn refresh_iterator(&mut self, index: usize) {
-        let reader = &mut self.readers[index];
+        let reader = &mut self.held.readers[index];
         if let Some(family) = self.model.families.get(&reader.name) {
             match reader.iter.refresh() {
                 // It is as it was.
@@ -132,7 +153,8 @@ impl Life {
 
     /// Another family may get the name of one that is dropped.
     pub(super) fn forget_name(&mut self, name: &str) {
-        self.readers
+        self.held
+            .readers
             .iter_mut()
             .filter(|reader| reader.name == name)
             .for_each(|reader| reader.name.clear());
@@ -142,7 +164,7 @@ impl Life {
     /// both directions, also where it turns round. Without a prefix it finds all, as the ends do,
     /// unless they are bounds.
     pub(super) fn prefix_scan(&self, name: &str, snapshot: Option<usize>, target: &[u8]) {
-        let Some(extractor) = &self.chosen.family(name).prefix_extractor else { return };
+        let Some(extractor) = &self.setup.chosen.family(name).prefix_extractor else { return };
         let prefix = extractor.prefix(target);
         let [lower, upper] = self.some_bounds(name);
         let within = self.within(name, snapshot, lower.as_deref(), upper.as_deref());

@@ -7,14 +7,10 @@ use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 
 use flagstone::base::Code;
-use flagstone::db::{AsyncIter, ColumnFamily};
+use flagstone::db::{AsyncIter, ColumnFamily, Db};
 use flagstone::options::ReadOptions;
 
-use super::life::Life;
 use crate::model::{Entry, Family};
-
-/// More cursors than this at a time show nothing new.
-const SCANS_MAX: usize = 4;
 
 /// A cursor, the family as it was when it was opened, and where the next batch begins.
 pub(super) struct Scan {
@@ -30,56 +26,42 @@ enum Place {
     End,
 }
 
-impl Life {
-    /// Looks the keys up, all together and each alone.
-    pub(super) fn get_by_task(
-        &self,
-        handle: &ColumnFamily,
-        family: &Family,
-        options: &ReadOptions,
-        keys: &[Vec<u8>],
-    ) {
-        let joint = block_on(self.db.multi_get_async(options, handle, keys.to_vec()));
-        for (key, joint) in keys.iter().zip(joint) {
-            let single = block_on(self.db.get_async(options, handle, key));
-            for (way, found) in [("get_async", single), ("multi_get_async", joint)] {
-                let found = match found {
-                    Err(error) if options.cache_only && error.code() == Code::Incomplete => {
-                        continue;
-                    }
-                    found => found.expect("a lookup"),
-                };
-                assert!(
-                    family.accepts(key, found.as_deref()),
-                    "{way}: family {}, key {}: {} bytes are found, and not {:?}",
-                    handle.name(),
-                    key.escape_ascii(),
-                    found.map_or(0, |value| value.len()),
-                    family.get(key).map(Vec::len)
-                );
-            }
+/// Looks the keys up, all together and each alone.
+pub(super) fn get_by_task(
+    db: &Db,
+    handle: &ColumnFamily,
+    family: &Family,
+    options: &ReadOptions,
+    keys: &[Vec<u8>],
+) {
+    let joint = block_on(db.multi_get_async(options, handle, keys.to_vec()));
+    for (key, joint) in keys.iter().zip(joint) {
+        let single = block_on(db.get_async(options, handle, key));
+        for (way, found) in [("get_async", single), ("multi_get_async", joint)] {
+            let found = match found {
+                Err(error) if options.cache_only && error.code() == Code::Incomplete => {
+                    continue;
+                }
+                found => found.expect("a lookup"),
+            };
+            assert!(
+                family.accepts(key, found.as_deref()),
+                "{way}: family {}, key {}: {} bytes are found, and not {:?}",
+                handle.name(),
+                key.escape_ascii(),
+                found.map_or(0, |value| value.len()),
+                family.get(key).map(Vec::len)
+            );
         }
-    }
-
-    pub(super) fn open_scan(
-        &mut self,
-        name: &str,
-        snapshot: Option<usize>,
-        lower: Option<&[u8]>,
-        upper: Option<&[u8]>,
-    ) {
-        let Some((handle, options, family)) = self.within(name, snapshot, lower, upper) else {
-            return;
-        };
-        let entries = self.db.iter_async(&handle, &options);
-        if self.scans.len() == SCANS_MAX {
-            self.scans.remove(0);
-        }
-        self.scans.push(Scan { entries, family, place: Place::First });
     }
 }
 
 impl Scan {
+    /// A cursor over what `family` has.
+    pub(super) fn new(entries: AsyncIter, family: Family) -> Self {
+        Self { entries, family, place: Place::First }
+    }
+
     /// Reads on, from a key on if one is given. A batch may end before it is full; at the end there
     /// is none.
     pub(super) fn next_batch(&mut self, from: Option<&[u8]>, max_entries: usize) {

@@ -18,7 +18,7 @@ impl Life {
         let mut must_be_logged = false;
         for (name, edit) in edits {
             let Some(family) = self.model.families.get_mut(name) else {
-                if let Some(handle) = self.gone.get(name) {
+                if let Some(handle) = self.held.gone.get(name) {
                     compare::add(&mut batch, handle, edit);
                 }
                 continue;
@@ -90,7 +90,7 @@ impl Life {
         says("rocksdb.is-write-stopped")
             || says("rocksdb.actual-delayed-write-rate")
             || self.db.column_families().iter().any(holds_up)
-            || self.chosen.options.db.max_total_wal_size > 0
+            || self.setup.chosen.options.db.max_total_wal_size > 0
                 && says("rocksdb.num-immutable-mem-table")
     }
 
@@ -136,7 +136,7 @@ impl Life {
 
     /// Without `manual_wal_flush` nothing waits in memory.
     pub(super) fn note_handed_over(&mut self) {
-        if !self.chosen.options.manual_wal_flush {
+        if !self.setup.chosen.options.manual_wal_flush {
             self.journal.written(self.fs.changes());
         }
     }
@@ -154,9 +154,9 @@ impl Life {
         let (begin, end) =
             (if is_from_first { first } else { begin }, if is_to_last { last } else { end });
         let include_end = is_to_last || include_end && family.may_overwrite(end);
-        self.snapshots.clear();
-        self.scans.clear();
-        self.readers.retain(|reader| !reader.moves_on);
+        self.held.snapshots.clear();
+        self.held.scans.clear();
+        self.held.readers.retain(|reader| !reader.moves_on);
         // Two ranges that touch are less than one: a table may lie in neither.
         let between = family.keys_between(begin, end);
         let (from, to) = ((!is_from_first).then_some(begin), (!is_to_last).then_some(end));
