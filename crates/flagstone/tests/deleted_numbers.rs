@@ -44,8 +44,9 @@ fn assert_reads(
     let family = db.default_column_family();
     let together = db.multi_get_with(options, family, keys);
     for (at, found) in together.into_iter().enumerate() {
-        let alone = db.get_with(options, family, &keys[at]).unwrap();
-        let [alone, found] = [alone, found.unwrap()].map(|one| one.map(|value| value.to_vec()));
+        let alone = db.get_with(options, family, &keys[at]).expect("a lookup");
+        let [alone, found] =
+            [alone, found.expect("a lookup")].map(|one| one.map(|value| value.to_vec()));
         let expected = model[at].as_ref().map(|value| value.as_bytes().to_vec());
         assert_eq!((&alone, &found), (&expected, &expected), "{at}, {step}");
     }

@@ -3,6 +3,7 @@
 mod damage;
 mod earlier;
 mod fixtures;
+mod forms;
 mod golden;
 mod guides;
 mod missing;

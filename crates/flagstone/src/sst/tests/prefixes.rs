@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fixtures::{check_whole, forward, open};
-use super::round_trip::all_settings;
+use super::forms::all_settings;
 use super::support::{Built, build, entries, entry};
 use crate::base::compression::CompressionType;
 use crate::base::{

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use super::round_trip::all_settings;
+use super::forms::all_settings;
 use super::support::{build, entries};
 use crate::env::{Env, OpenMode};
 
