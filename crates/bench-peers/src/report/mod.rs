@@ -101,7 +101,7 @@ impl Report {
     /// The comparisons for programs.
     pub fn json(&self) -> serde_json::Value {
         let rows = self.rows.iter().map(|row| {
-            let rate_of = |engine: &Engine| (value_name(*engine), json!(row.rate(*engine)));
+            let rate_of = |engine: &EngineName| (value_name(*engine), json!(row.rate(*engine)));
             let rates = row.runs.keys().map(rate_of);
             let ratio = row.ratio().map(|(rival, ratio)| {
                 let (low, high, confidence) = (ratio.low, ratio.high, ratio.confidence);
