@@ -192,7 +192,7 @@ pub(in crate::db) fn ignoring_absence<T>(outcome: Result<T>) -> Result<Option<T>
 }
 
 impl DbInner {
-    pub(in crate::db) fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
+    fn open_wal(&self, wal: &WalFile, limit: u64) -> Result<OpenWal> {
         let file = self.context.env.fs.open(&wal.path, OpenMode::Read)?;
         Ok(OpenWal::new(file, wal.number, limit))
     }
@@ -392,7 +392,7 @@ impl fmt::Debug for Updates {
 
 impl Updates {
     /// From `next` on, or what begins before it, but not before `lowest`.
-    pub(in crate::db) fn begin(
+    fn begin(
         inner: &Arc<DbInner>,
         wal: OpenWal,
         next: SequenceNumber,
