@@ -47,7 +47,7 @@ const WIDE: &[&str] = &[
 /// Modules' types whose methods stand in more files, and in how many. The list only shrinks.
 const SPREAD: &[(&str, &str, usize)] = &[
     ("crates/cli/src/stress", "Worker", 6),
-    ("crates/flagstone/src/db", "Db", 26),
+    ("crates/flagstone/src/db", "Db", 25),
     ("crates/flagstone/src/db", "DbInner", 26),
     ("crates/flagstone/src/db", "Jobs", 15),
     ("crates/flagstone/src/db", "Pipeline", 13),

@@ -31,6 +31,7 @@ mod limits;
 mod live_files;
 mod maintenance;
 mod memory;
+mod memory_report;
 mod open_files;
 mod opening;
 mod options_file;
@@ -48,6 +49,8 @@ mod tables;
 mod trace;
 mod tree;
 mod updates;
+mod value_pieces;
+mod wal_files;
 mod wal_space;
 mod write_control;
 mod writing;
@@ -61,7 +64,6 @@ use crate::memtable::ArenaPool;
 
 pub use async_read::AsyncIter;
 pub use checks::verify::{CheckReport, Fault, VerifyReport};
-pub use disk::archive::WalFile;
 pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 pub use family::ColumnFamily;
 pub use handle::Db;
@@ -83,7 +85,8 @@ pub use statistics::{Statistics, Ticker};
 pub use tree::directory_owner::another_owner;
 pub use updates::position::UpdatePosition;
 pub use updates::{Update, Updates};
-pub use writing::direct_blob::BlobWriter;
+pub use value_pieces::BlobWriter;
+pub use wal_files::WalFile;
 
 // What stands on the engine, for its users to find here. Nothing in the engine uses these names.
 pub use crate::doctor::{Finding, Severity, diagnose};

@@ -1,7 +1,6 @@
 //! What the engine counts. Names follow RocksDB's tickers.
 
 use crate::base::Counters;
-use crate::db::writing::write::Commit;
 
 macro_rules! tickers {
     ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)*) => {
@@ -119,9 +118,9 @@ impl Statistics {
         self.counters.add(ticker as usize, count);
     }
 
-    /// Adds to a counter that all who raise it raise with the commit lock held.
+    /// Adds to a counter that is only ever raised with the commit lock held.
     #[inline]
-    pub(in crate::db) fn add_committing(&self, _commit: &Commit, ticker: Ticker, count: u64) {
+    pub(in crate::db) fn add_committing(&self, ticker: Ticker, count: u64) {
         self.counters.add_alone(ticker as usize, count);
     }
 

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::BatchView;
 use crate::db::DbInner;
+use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::Targets;
-use crate::db::writing::direct_blob::BlobChecks;
 use crate::env::File;
 use crate::wal::{
     Checks, Damage, Event, Expected, Fault, Gap, Noted, Reader, ReaderOptions, WalEnd,

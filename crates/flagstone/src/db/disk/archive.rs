@@ -9,9 +9,7 @@ use std::path::PathBuf;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::{FileNumber, Result, Sometimes};
-use crate::db::DbInner;
 use crate::db::disk::Disk;
-use crate::db::handle::Db;
 
 /// The archived WALs, oldest first. Behind the state lock.
 #[derive(Default)]
@@ -61,52 +59,6 @@ impl Archive {
             too_old || too_much
         };
         self.wals.iter().take_while(is_expired).count()
-    }
-}
-
-/// A WAL of the database, as [`Db::wal_files`] lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WalFile {
-    /// Its number.
-    pub number: FileNumber,
-    /// Where it is.
-    pub path: PathBuf,
-    /// How many bytes of records it has.
-    pub size: u64,
-    /// Whether it is kept only because the options say so.
-    pub archived: bool,
-}
-
-impl Db {
-    /// The WALs, oldest first: archived ones, those that recovery would need, and the active one.
-    pub fn wal_files(&self) -> Vec<WalFile> {
-        self.inner().wal_files().0
-    }
-}
-
-impl DbInner {
-    /// [`Db::wal_files`], and the number of the active one, if there is one.
-    pub(in crate::db) fn wal_files(&self) -> (Vec<WalFile>, Option<FileNumber>) {
-        let commit = self.pipeline.commit.lock();
-        let older = self.tree.older_wals();
-        let here = |(number, size, archived): (FileNumber, u64, bool)| {
-            let path = file_name::wal(&self.context.wal_directory, number);
-            WalFile { number, path, size, archived }
-        };
-        let moved = older.archived.iter().map(|(number, size)| WalFile {
-            number: *number,
-            path: self.disk.archived(*number),
-            size: *size,
-            archived: true,
-        });
-        let waiting = older.waiting.iter().map(|(number, size)| (*number, *size, true));
-        let live = older.live.iter().map(|(number, size)| (*number, *size, false));
-        let active =
-            commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written(), false));
-        let mut files: Vec<_> = moved.chain(waiting.chain(live).chain(active).map(here)).collect();
-        // What waits may be older than what was moved.
-        files.sort_by_key(|file| file.number);
-        (files, active.map(|(number, ..)| number))
     }
 }
 

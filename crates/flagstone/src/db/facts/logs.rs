@@ -19,8 +19,8 @@ use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber
 use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::facts::types::{LogFacts, LogFate};
+use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::Targets;
-use crate::db::writing::direct_blob::BlobChecks;
 use crate::env::{File, OpenMode};
 use crate::options::value::SettingValue;
 use crate::wal::{

@@ -9,8 +9,7 @@ use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{FileNumber, Result};
 use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndexes, NewBlob};
 use crate::db::family::Family;
-use crate::db::opening::recovery::write_again;
-use crate::env::File;
+use crate::env::{File, read_until_end};
 use crate::manifest::BlobFileClaim;
 
 /// A blob file that holds values of one memtable, until the memtable's flush registers it. Its name
@@ -242,4 +241,20 @@ impl GenerationBlobs {
     pub(in crate::db) fn give_up(&self) {
         self.close().0.iter().for_each(|file| file.give_up());
     }
+}
+
+/// Kept WALs are written again through a buffer of this many bytes.
+const REWRITE_BUFFER: usize = 1 << 20;
+
+/// Writes to a file what it holds, and gives it its size: that it was cut off may be lost as any of
+/// its bytes.
+pub(in crate::db) fn write_again(file: &dyn File) -> Result<()> {
+    let (size, mut offset) = (file.size()?, 0);
+    let mut buffer = vec![0; REWRITE_BUFFER.min(size as usize)];
+    while offset < size {
+        let read = read_until_end(file, offset, &mut buffer)?;
+        file.write_at(offset, &buffer[..read])?;
+        offset += read as u64;
+    }
+    file.truncate(size)
 }

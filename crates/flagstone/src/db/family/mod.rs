@@ -12,7 +12,6 @@ use crate::base::{ColumnFamilyId, Comparator, DataPaths, Error, InternalKeyCompa
 use crate::compaction::pick::blob_file_size;
 use crate::db::family::generation::Generation;
 use crate::db::family::parked::ParkedCursors;
-use crate::db::tree::state::State;
 use crate::iter::{DeadRanges, HistoryEpoch};
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, BoundedSettings, ColumnFamilyOptions};
@@ -226,8 +225,8 @@ impl Family {
         is_by_bytes && self.options.load().table.filter_policy.is_none() && lately > entries / 64
     }
 
-    /// One more, or one fewer, holds automatic compactions back.
-    pub(super) fn hold(&self, _state: &mut State, begins: bool) {
+    /// One more, or one fewer, holds automatic compactions back; with the state lock held.
+    pub(super) fn hold(&self, begins: bool) {
         if begins {
             self.held.fetch_add(1, Ordering::Relaxed)
         } else {

@@ -13,37 +13,10 @@
 use std::sync::Arc;
 
 use crate::base::{ColumnFamilyId, Result, Sometimes};
-use crate::db::family::{ColumnFamily, Family};
-use crate::db::handle::Db;
+use crate::db::family::Family;
 use crate::db::jobs::Jobs;
 use crate::db::statistics::Ticker;
-use crate::db::tree::flushes::Installed;
-use crate::db::tree::flushes::{Before, FlushJob, Flushed};
-use crate::options::FlushOptions;
-
-impl Db {
-    /// Writes what a family has in memory to a table; with `atomic_flush`, what all families have.
-    ///
-    /// # Errors
-    /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
-    pub fn flush(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
-        self.inner().disk.check_owner(&family.0)?;
-        family.0.check_alive()?;
-        if !options.allow_write_stall {
-            self.inner().tree.wait_until_a_flush_stalls_nobody(&family.0)?;
-        }
-        self.inner().jobs.flush_asked_for(std::slice::from_ref(&family.0), options.wait)
-    }
-
-    /// As [`Db::flush`], for all families, at once and waiting, whatever that means for writers.
-    ///
-    /// # Errors
-    /// As [`Db::flush`].
-    pub fn flush_all(&self) -> Result<()> {
-        let families: Vec<_> = self.inner().tree.families.read().values().cloned().collect();
-        self.inner().jobs.flush_asked_for(&families, true)
-    }
-}
+use crate::db::tree::flushes::{Before, FlushJob, Flushed, Installed};
 
 impl Jobs {
     /// [`DbInner::flush_families`], with no lock held.

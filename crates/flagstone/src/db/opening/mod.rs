@@ -1,5 +1,6 @@
 //! Opening a database, recovery, and closing it.
 
+pub(in crate::db) mod blob_checks;
 pub(super) mod lifecycle;
 mod moving;
 pub(super) mod open;

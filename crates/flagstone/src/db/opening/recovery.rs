@@ -24,17 +24,15 @@ use crate::base::{
 use crate::batch::WriteBatch;
 use crate::db::DbInner;
 use crate::db::family::Family;
+use crate::db::family::direct_blobs::write_again;
 use crate::db::family::generation::Generation;
+use crate::db::opening::blob_checks::BlobChecks;
 use crate::db::opening::replay_inserts::{Inserts, Targets};
 use crate::db::opening::replayed::ProgressMeter;
 use crate::db::tree::state::LiveWal;
-use crate::db::writing::direct_blob::BlobChecks;
-use crate::env::{File, OpenMode, read_until_end};
+use crate::env::{File, OpenMode};
 use crate::manifest::VersionEdit;
 use crate::wal::{Reading, RecoveryOutcome, replay};
-
-/// Kept WALs are written again through a buffer of this many bytes.
-const REWRITE_BUFFER: usize = 1 << 20;
 
 /// What replaying brought.
 pub(in crate::db) struct Recovered {
@@ -244,17 +242,4 @@ impl DbInner {
     pub(in crate::db) fn finish_read_only(&self, recovered: Recovered) {
         self.tree.show_recovered(recovered.wals);
     }
-}
-
-/// Writes to a file what it holds, and gives it its size: that it was cut off may be lost as any of
-/// its bytes.
-pub(in crate::db) fn write_again(file: &dyn File) -> Result<()> {
-    let (size, mut offset) = (file.size()?, 0);
-    let mut buffer = vec![0; REWRITE_BUFFER.min(size as usize)];
-    while offset < size {
-        let read = read_until_end(file, offset, &mut buffer)?;
-        file.write_at(offset, &buffer[..read])?;
-        offset += read as u64;
-    }
-    file.truncate(size)
 }

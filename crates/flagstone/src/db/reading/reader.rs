@@ -60,7 +60,7 @@ impl Reader {
     ///
     /// # Errors
     /// As a lookup.
-    pub(super) fn get_in_pieces(
+    pub(in crate::db) fn get_in_pieces(
         &self,
         options: &ReadOptions,
         family: &Arc<Family>,

@@ -8,8 +8,7 @@ use bytes::Bytes;
 use crate::base::Result;
 use crate::blob::{BlobIndex, BlobPieces, is_read_in_pieces};
 use crate::cache::{Measured, MemoryKind};
-use crate::db::family::{ColumnFamily, Family, SuperVersion};
-use crate::db::handle::Db;
+use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::cursor_blobs::CursorBlobs;
 use crate::db::reading::iterate::Iter;
 use crate::db::reading::value::Value;
@@ -133,50 +132,8 @@ impl io::Read for ValueReader {
     }
 }
 
-impl Db {
-    /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies
-    /// uncompressed in a blob file, as one does that was written by [`Db::put_stream`]. `None` for
-    /// any other value, which [`Db::get_with`] returns, and if there is none.
-    ///
-    /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use std::io::{Read, Write};
-    /// # let directory = tempfile::tempdir()?;
-    /// # let mut options = flagstone::options::Options::default();
-    /// # options.create_if_missing = true;
-    /// # let db = flagstone::db::Db::open(directory.path(), &options)?;
-    /// let family = db.default_column_family();
-    /// let mut writer = db.put_stream(family, "film", &Default::default())?;
-    /// (0..3).try_for_each(|_| writer.write_all(&[7; 1 << 20]))?;
-    /// writer.commit()?;
-    /// let mut film = db.get_in_pieces(&Default::default(), family, "film")?.expect("a large value");
-    /// assert_eq!(film.size(), 3 << 20);
-    /// let mut sum = 0;
-    /// while let Some(piece) = film.next_piece()? {
-    ///     sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
-    /// }
-    /// assert_eq!(sum, 7 * film.size());
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Db::get_with`].
-    pub fn get_in_pieces(
-        &self,
-        options: &ReadOptions,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-    ) -> Result<Option<ValueReader>> {
-        self.inner()
-            .reader
-            .get_in_pieces(options, &family.0, key.as_ref())
-            .inspect_err(|error| self.note_damage(family, error))
-    }
-}
-
 impl Iter {
-    /// The value to be read piece by piece, if it is one that [`Db::get_in_pieces`] returns; `None`
+    /// The value to be read piece by piece, if it is one that [`Db::get_in_pieces`](crate::db::Db::get_in_pieces) returns; `None`
     /// for any other, which [`Iter::value`] returns. The cursor stays valid after an error.
     ///
     /// # Errors

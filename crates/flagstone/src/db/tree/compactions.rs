@@ -414,7 +414,7 @@ impl Tree {
     /// Begins no more compactions of a family by itself.
     pub(in crate::db) fn hold_compactions(&self, family: &Family) {
         let mut state = self.state.lock();
-        family.hold(&mut state, true);
+        family.hold(true);
         state.note(family.id);
         self.update_stall(&mut state);
         // Who takes work tells listeners of it that writers go on.
@@ -424,7 +424,7 @@ impl Tree {
     /// What [`Self::hold_compactions`] began has ended.
     pub(in crate::db) fn let_compactions_go(&self, family: &Family) {
         let mut state = self.state.lock();
-        family.hold(&mut state, false);
+        family.hold(false);
         self.changed_in(&mut state, family.id);
     }
 

@@ -19,14 +19,14 @@ use crate::base::checksum::crc32c;
 use crate::base::{Code, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber, Sometimes};
 use crate::batch::BatchView;
 use crate::db::DbInner;
-use crate::db::disk::archive::WalFile;
 use crate::db::handle::Db;
 use crate::db::updates::open_wal::OpenWal;
 use crate::db::updates::{LOOKS_MAX, Updates, end_without_empty_ranges, ignoring_absence, missing};
+use crate::db::wal_files::WalFile;
 use crate::wal::{Event, PredecessorWal};
 
 /// How far somebody has followed a database:
-/// [`Update::position`](super::updates::Update::position), to be kept with what was applied.
+/// [`Update::position`](crate::db::Update::position), to be kept with what was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdatePosition {
     /// The sequence number of the next write.

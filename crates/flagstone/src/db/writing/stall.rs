@@ -1,7 +1,7 @@
 //! Holding writers up when flushes and compactions fall behind.
 //!
 //! The condition of each family is worked out when its tree changes, and what the worst-off one
-//! asks stands in a [`super::write_control::WriteControl`]; here writers wait for it.
+//! asks stands in a [`crate::db::write_control::WriteControl`]; here writers wait for it.
 
 use std::time::Duration;
 

@@ -409,7 +409,7 @@ impl Pipeline {
         self.insert(commit, batch, first);
         std::mem::forget(whole);
         commit.last_sequence = last;
-        let count = |ticker, count| self.context.statistics.add_committing(commit, ticker, count);
+        let count = |ticker, count| self.context.statistics.add_committing(ticker, count);
         count(Ticker::Writes, 1);
         count(Ticker::LoggedWrites, u64::from(!options.disable_wal));
         count(Ticker::KeysWritten, u64::from(batch.count()));
@@ -526,7 +526,7 @@ impl Pipeline {
         if is_first {
             commit.log.waiting_from = batch.sequence();
         }
-        self.context.statistics.add_committing(commit, Ticker::WalBytes, offset - before);
+        self.context.statistics.add_committing(Ticker::WalBytes, offset - before);
         // Others need not have the line of memory, but where it matters.
         if self.wal_space.cap.load(Ordering::Relaxed) < u64::MAX {
             self.wal_space.active_bytes.store(offset, Ordering::Relaxed);

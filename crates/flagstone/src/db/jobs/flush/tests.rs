@@ -1,3 +1,4 @@
+use crate::db::handle::Db;
 use crate::db::tree::family_state::Immutable;
 use std::sync::mpsc::channel;
 use std::time::Duration;

@@ -26,14 +26,12 @@
 //! - A file lives as long as a memtable or a version that may name it; until it is in the MANIFEST
 //!   only memtables (and WALs) name it, and nobody but those that own it removes it.
 
+pub(in crate::db) mod own_file;
 mod recover;
-mod separate;
+pub(in crate::db) mod separate;
 mod settle;
-mod stream;
 mod sync;
 
-pub(in crate::db) use recover::BlobChecks;
 pub(in crate::db) use separate::{BlobsOfBatch, Source, names_blobs};
 pub(in crate::db) use settle::DirectInputs;
-pub use stream::BlobWriter;
 pub(in crate::db) use sync::UnsyncedBlobs;

@@ -8,21 +8,16 @@
 use std::sync::Arc;
 use std::{fmt, io};
 
-use crate::base::compression::CompressionType;
-use crate::base::{Code, Error, Mutant, Result, Sometimes};
+use crate::base::{Code, Error, Mutant, Result};
 use crate::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use crate::blob::BlobStream;
 use crate::cache::{Measured, MemoryKind};
 use crate::db::DbInner;
-use crate::db::family::direct_blobs::DirectFile;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::handle::Db;
-use crate::db::statistics::Ticker;
-use crate::db::writing::direct_blob::separate::BlobsOfBatch;
-use crate::db::writing::pipeline::Pipeline;
-use crate::env::OpenMode;
-use crate::manifest::BlobFileClaim;
-use crate::options::WriteOptions;
+use crate::db::reading::value_reader::ValueReader;
+use crate::db::writing::direct_blob::own_file::OwnFile;
+use crate::options::{ReadOptions, WriteOptions};
 
 /// Bytes up to which a value is gathered in memory, unless the caller says otherwise.
 const MEMORY_MAX: usize = 1 << 20;
@@ -54,6 +49,46 @@ impl Db {
             memory: self.inner().tables.account().measured(MemoryKind::Writes),
         })
     }
+
+    /// The value of `key` to be read piece by piece, if it has more than 1 MiB and lies
+    /// uncompressed in a blob file, as one does that was written by [`Db::put_stream`]. `None` for
+    /// any other value, which [`Db::get_with`] returns, and if there is none.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::io::{Read, Write};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let mut options = flagstone::options::Options::default();
+    /// # options.create_if_missing = true;
+    /// # let db = flagstone::db::Db::open(directory.path(), &options)?;
+    /// let family = db.default_column_family();
+    /// let mut writer = db.put_stream(family, "film", &Default::default())?;
+    /// (0..3).try_for_each(|_| writer.write_all(&[7; 1 << 20]))?;
+    /// writer.commit()?;
+    /// let mut film = db.get_in_pieces(&Default::default(), family, "film")?.expect("a large value");
+    /// assert_eq!(film.size(), 3 << 20);
+    /// let mut sum = 0;
+    /// while let Some(piece) = film.next_piece()? {
+    ///     sum += piece.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    /// }
+    /// assert_eq!(sum, 7 * film.size());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::get_with`].
+    pub fn get_in_pieces(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<ValueReader>> {
+        self.inner()
+            .reader
+            .get_in_pieces(options, &family.0, key.as_ref())
+            .inspect_err(|error| self.note_damage(family, error))
+    }
 }
 
 /// A value being written piece by piece: with [`std::io::Write`], then [`BlobWriter::commit`].
@@ -77,22 +112,6 @@ enum Pieces {
     InFile(OwnFile),
     /// A piece could not be written.
     Failed,
-}
-
-/// A blob file for one value; obsolete unless it is committed.
-pub(in crate::db) struct OwnFile {
-    stream: Option<BlobStream>,
-    claim: Option<BlobFileClaim>,
-}
-
-impl Drop for OwnFile {
-    fn drop(&mut self) {
-        if let Some(claim) = self.claim.take() {
-            Sometimes::BlobStreamGivenUp.reached();
-            self.stream = None;
-            claim.give_up();
-        }
-    }
 }
 
 impl Drop for BlobWriter {
@@ -218,62 +237,6 @@ impl io::Write for BlobWriter {
     /// Does nothing: only [`BlobWriter::commit`] makes anything of the value visible.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Pipeline {
-    /// Begins a blob file for one value, and what removes it unless it is committed.
-    fn create_own_file(&self, family: &Family, key: &[u8]) -> Result<OwnFile> {
-        let number = self.tree.file_numbers.allocate();
-        let claim = self.disk.claim_blob_file(number, &family.paths);
-        let mut own = OwnFile { stream: None, claim: Some(claim) };
-        let name = self.context.names.before_making(family.paths.of_blobs());
-        let file = {
-            // Keeps the directory from being let go meanwhile.
-            let mut commit = self.commit.lock();
-            commit.wal()?;
-            self.background.range_synced(
-                self.context.env.fs.open(&family.paths.blob(number), OpenMode::Create)?,
-            )
-        };
-        name.sync()?;
-        own.stream = Some(BlobStream::new(file, number, family.id, key)?);
-        Ok(own)
-    }
-
-    fn commit_own_file(
-        &self,
-        mut own: OwnFile,
-        options: &WriteOptions,
-        family: &Family,
-        key: &[u8],
-    ) -> Result<()> {
-        let stream = own.stream.take().expect("committed once");
-        let bytes = key.len() as u64 + stream.value_size();
-        // The value was, piece by piece.
-        self.admit(options, key.len() as u64)?;
-        let file = stream.file().clone();
-        let (index, summary) = stream.finish()?;
-        let mut batch = WriteBatch::new();
-        let mut encoded = Vec::new();
-        index.encode(&mut encoded);
-        batch.put_blob_index(family.id, key, &encoded)?;
-
-        let claim = own.claim.take().expect("until it is committed");
-        let file = Arc::new(DirectFile::whole(file, CompressionType::None, summary, false, claim));
-        let reader = file.sealed_reader(file.file().clone(), family, &summary);
-        self.tables.keep_blob_file(summary.number, reader);
-        let blobs = BlobsOfBatch::Whole(family.id, file.clone());
-        self.context.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
-        self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {
-            // No memtable has it, so neither has the WAL; unless what a failed write left there
-            // could not be cut off.
-            if let Some(file) = Arc::into_inner(file)
-                && !self.context.poison.is_fatal()
-            {
-                file.give_up();
-            }
-        })
     }
 }
 

@@ -1,0 +1,30 @@
+//! Flushes that a program asks for.
+
+use crate::base::Result;
+use crate::db::family::ColumnFamily;
+use crate::db::handle::Db;
+use crate::options::FlushOptions;
+
+impl Db {
+    /// Writes what a family has in memory to a table; with `atomic_flush`, what all families have.
+    ///
+    /// # Errors
+    /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
+    pub fn flush(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
+        self.inner().disk.check_owner(&family.0)?;
+        family.0.check_alive()?;
+        if !options.allow_write_stall {
+            self.inner().tree.wait_until_a_flush_stalls_nobody(&family.0)?;
+        }
+        self.inner().jobs.flush_asked_for(std::slice::from_ref(&family.0), options.wait)
+    }
+
+    /// As [`Db::flush`], for all families, at once and waiting, whatever that means for writers.
+    ///
+    /// # Errors
+    /// As [`Db::flush`].
+    pub fn flush_all(&self) -> Result<()> {
+        let families: Vec<_> = self.inner().tree.families.read().values().cloned().collect();
+        self.inner().jobs.flush_asked_for(&families, true)
+    }
+}
