@@ -11,6 +11,7 @@ use flagstone::options::{
     FilterDecision, FilteredKind, TableFileCreationReason,
 };
 
+use crate::fakes::{broken_decision, broken_operator, broken_order};
 use crate::model::{ONCE, Order, SINGLE};
 
 /// Sets an option of a family; besides the engine's own, `comparator`, `compaction_filter` and its
@@ -23,8 +24,12 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
         ("comparator", PlainOrder::NAME) => {
             options.comparator = Comparator::Custom(Arc::new(PlainOrder))
         }
-        ("comparator", AnyCase::NAME) => options.comparator = Comparator::Custom(Arc::new(AnyCase)),
-        ("comparator", Padded::NAME) => options.comparator = Comparator::Custom(Arc::new(Padded)),
+        ("comparator", AnyCase::NAME) => {
+            options.comparator = Comparator::Custom(broken_order(Arc::new(AnyCase)))
+        }
+        ("comparator", Padded::NAME) => {
+            options.comparator = Comparator::Custom(broken_order(Arc::new(Padded)))
+        }
         ("compaction_filter", "nullptr") => options.compaction_filter = None,
         ("compaction_filter", SameAgain::NAME) => {
             options.compaction_filter = Some(Arc::new(SameAgain))
@@ -38,6 +43,10 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
         }
         ("compaction_filter_factory", Thinning::NAME) => {
             options.compaction_filter_factory = Some(Arc::new(Thinning));
+        }
+        ("merge_operator", _) => {
+            options.set(name, value)?;
+            options.merge_operator = options.merge_operator.take().map(broken_operator);
         }
         _ => return options.set(name, value),
     }
@@ -261,21 +270,22 @@ impl CompactionFilter for Thinning {
     }
 
     fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, value: &[u8]) -> FilterDecision {
-        match Self::fate(key) {
+        broken_decision(match Self::fate(key) {
             Fate::Keep | Fate::BeSkipped => FilterDecision::Keep,
             Fate::RemoveAndSkip => Self::skip(key),
             Fate::Remove => FilterDecision::Remove,
             Fate::RemoveUnlessMerged => FilterDecision::RemoveUnlessMerged,
             Fate::Shout => FilterDecision::ChangeValue(value.to_ascii_uppercase()),
-        }
+        })
     }
 
     fn filter_by_key(&self, _level: u32, key: &[u8]) -> Option<FilterDecision> {
-        match Self::fate(key) {
+        let decision = match Self::fate(key) {
             Fate::Remove if key.len().is_multiple_of(2) => Some(FilterDecision::Remove),
             Fate::RemoveAndSkip if key.len().is_multiple_of(2) => Some(Self::skip(key)),
             _ => None,
-        }
+        };
+        decision.map(broken_decision)
     }
 }
 

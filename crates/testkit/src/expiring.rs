@@ -19,7 +19,7 @@ use flagstone::options::{
 
 use crate::crash::{Disk, State};
 use crate::history::block_on;
-use crate::{CrashFs, HandClock, Survival, compare, settings, steps};
+use crate::{CrashFs, HandClock, Survival, compare, fakes, settings, steps};
 
 const DIRECTORY: &str = "/db";
 
@@ -340,7 +340,7 @@ impl Life {
         };
         // What is dead cannot, but lets go of the lock.
         let _ = self.db.base().close();
-        self.options.env.fs = Arc::new(self.disk.clone());
+        self.options.env.fs = fakes::around(Arc::new(self.disk.clone()));
         self.db = open(&self.options, &self.ttls);
     }
 

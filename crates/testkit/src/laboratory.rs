@@ -1,6 +1,6 @@
-//! The laboratory's experiments by name, and the switch for deliberate breakages.
+//! The laboratory's experiments by name, and what turns a deliberate fault on.
 
-use crate::{crash, narrow};
+use crate::{crash, fakes, narrow};
 
 /// A search for faults that panics when it finds one.
 pub struct Experiment {
@@ -74,13 +74,28 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "versions", run: narrow::straddling_versions },
 ];
 
-/// Turns on the breakage that the environment variable `FLAGSTONE_MUTANT` names, if any.
+/// The environment variable that names a switch of the engine or a [fake](crate::fakes).
+pub const MUTANT: &str = "FLAGSTONE_MUTANT";
+
+/// The environment variable that names the patch with which this program was built.
+pub const PATCH: &str = "FLAGSTONE_PATCH";
+
+/// Whether this process is to find a deliberate fault.
+pub fn is_broken() -> bool {
+    [MUTANT, PATCH].iter().any(|name| std::env::var_os(name).is_some())
+}
+
+/// Turns on the fault that the environment variable `FLAGSTONE_MUTANT` names, if any.
 ///
 /// # Panics
-/// If it names none that exists, or if this build has no breakages.
+/// If it names none that exists, or a switch of the engine and this build has none.
 pub fn begin() {
-    let Some(name) = std::env::var_os("FLAGSTONE_MUTANT") else { return };
-    turn_on(&name.to_string_lossy());
+    let Some(name) = std::env::var_os(MUTANT) else { return };
+    let name = name.to_string_lossy();
+    match fakes::ALL.iter().find(|(_, known, _)| *known == name) {
+        Some((fake, ..)) => fakes::turn_on(*fake),
+        None => turn_on(&name),
+    }
 }
 
 #[cfg(feature = "mutants")]
@@ -92,5 +107,5 @@ fn turn_on(name: &str) {
 
 #[cfg(not(feature = "mutants"))]
 fn turn_on(name: &str) {
-    panic!("mutant {name}: this build has none; build with the feature `mutants`");
+    panic!("mutant {name}: this build has no switches; build with the feature `mutants`");
 }

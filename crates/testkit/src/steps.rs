@@ -9,10 +9,13 @@ use flagstone::base::{Code, Error, Result};
 use flagstone::env::{Clock, Env, FileSystem, Join, Random, Spawn, Task};
 use parking_lot::Mutex;
 
+use crate::fakes;
+
 /// A world over these files whose background work is done by the callers, in an order drawn from
-/// the seed.
+/// the seed. The files break a promise if one of the [fakes] is on.
 pub fn world(fs: Arc<dyn FileSystem>, seed: u64) -> Env {
     let steps = Arc::new(Steps::new(seed));
+    let fs = fakes::around(fs);
     Env { fs, clock: Arc::new(SimulatedClock::default()), random: steps.clone(), spawner: steps }
 }
 

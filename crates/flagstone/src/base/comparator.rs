@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::error::{Error, Result};
-use super::mutant::Mutant;
 
 /// A total order on user keys that an application supplies.
 ///
@@ -119,7 +118,7 @@ impl Comparator {
     /// may think otherwise.
     #[inline]
     pub fn tells_bytes_apart(&self) -> bool {
-        !matches!(self, Self::Custom(_)) || Mutant::TellKeysByBytes.is_on()
+        !matches!(self, Self::Custom(_))
     }
 
     /// Shortens `start` to some `k` with `start <= k < limit`, if that is easy.

@@ -6,7 +6,6 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::ids::SequenceNumber;
-use super::mutant::Mutant;
 use super::sync::{AtomicU64, Mutex, Ordering};
 
 /// The live snapshots of one database.
@@ -51,10 +50,8 @@ impl SnapshotList {
     /// Registers a snapshot at the published sequence number, for the caller.
     #[track_caller]
     pub fn take(self: &Arc<Self>, unix_seconds: u64) -> Snapshot {
-        let too_early =
-            Mutant::RegisterSnapshotLate.is_on().then(|| self.published.load(Ordering::Acquire));
         let mut live = self.live.lock();
-        let sequence = too_early.unwrap_or_else(|| self.published.load(Ordering::Acquire));
+        let sequence = self.published.load(Ordering::Acquire);
         // After those of the same sequence number, which are the last ones: it never falls.
         let number = live.last_key_value().map_or(0, |(key, _)| key.1 + 1);
         let origin = Origin { since_unix_seconds: unix_seconds, taken_at: Location::caller() };

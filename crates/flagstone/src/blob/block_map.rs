@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use super::format::{BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE};
-use crate::base::Mutant;
 
 /// The most blocks that are asked of a hole.
 const HOLE_BLOCKS_MAX: u64 = 3;
@@ -54,9 +53,7 @@ impl BlockMap {
         }
         self.live_count += 1;
         self.live_bytes += record.end - record.start;
-        if !(Mutant::PunchLiveRecord.is_on() && self.live_count == 1) {
-            self.use_bytes(record);
-        }
+        self.use_bytes(record);
     }
 
     /// Whether exactly so many records of so many bytes were marked, all within the file: what else

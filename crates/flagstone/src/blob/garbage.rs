@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::format::BlobIndex;
-use crate::base::{Error, FileNumber, Mutant, Result, counted};
+use crate::base::{Error, FileNumber, Result, counted};
 
 /// New garbage in one blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,6 @@ impl GarbageMeter {
     pub fn finish(mut self) -> Result<Vec<GarbageDelta>> {
         self.put_back();
         let older = self.flows.into_iter().filter(|(_, flow)| flow.count_in > 0);
-        let older = older.skip(usize::from(Mutant::MiscountBlobGarbage.is_on()));
         let deltas = older.map(|(number, flow)| {
             let count = flow.count_in.checked_sub(flow.count_out);
             let bytes = flow.bytes_in.checked_sub(flow.bytes_out);

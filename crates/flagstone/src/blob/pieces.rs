@@ -16,7 +16,7 @@ use super::format::BlobIndex;
 use super::reader::{BlobFileReader, CHECK_SIZE, read_exactly};
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::CompressionType;
-use crate::base::{Error, Mutant, Result};
+use crate::base::{Error, Result};
 
 /// Bytes of a value that have a checksum of their own. Smaller values are better read whole.
 pub const PIECE_SIZE: u64 = 64 << 10;
@@ -92,9 +92,7 @@ impl BlobFileReader {
                 return Err(Error::corruption(message).at(self.file().path()).at_offset(offset));
             }
         }
-        let begin = if Mutant::MisplacePart.is_on() { start } else { range.start };
-        let end = begin + (range.end - range.start);
-        Ok(Bytes::from(bytes).slice((begin - start) as usize..(end - start) as usize))
+        Ok(Bytes::from(bytes).slice((range.start - start) as usize..(range.end - start) as usize))
     }
 
     /// Reads and checks all of a value, and keeps the bytes of `range`.

@@ -302,10 +302,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             return Err(self.goes_back());
         }
         self.judged.last_packed = key.packed();
-        let is_longer = || {
-            key.user_key().len() != self.judged.user_key.len() && Mutant::TellKeysByLength.is_on()
-        };
-        Ok(order.is_gt() || is_longer())
+        Ok(order.is_gt())
     }
 
     #[cold]
@@ -428,13 +425,11 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         match self.next_of_key(stripe)? {
             Next::OtherKey
                 if self.judged.was_zeroed
-                    || (self.settings.all_see(sequence)
-                        && (Mutant::DropSingleDeleteTooEarly.is_on() || self.is_not_below())) =>
+                    || (self.settings.all_see(sequence) && self.is_not_below()) =>
             {
                 self.counts.dropped_obsolete += 1;
                 return Ok(Verdict::DropAndStay);
             }
-            Next::OlderStripe if Mutant::SingleDeleteUnderSnapshot.is_on() => {}
             next @ (Next::OtherKey | Next::OlderStripe) => {
                 if next == Next::OlderStripe {
                     Sometimes::SingleDeleteUnderSnapshot.reached();
@@ -518,8 +513,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             | ValueType::ValuePreferredSeqno => false,
         };
         self.judged.was_output = true;
-        let is_told_apart = !self.settings.all_see(sequence) && !Mutant::ZeroUnderSnapshot.is_on();
-        self.judged.was_zeroed = zeroable && self.settings.at_bottom() && !is_told_apart;
+        self.judged.was_zeroed =
+            zeroable && self.settings.at_bottom() && self.settings.all_see(sequence);
         if self.judged.was_zeroed {
             sequence = 0;
             self.entry.key.set_version(sequence, value_type);

@@ -5,7 +5,7 @@ use super::stream_entry::Verdict;
 use super::stream_settings::ValueSeparator;
 use crate::base::{
     CompactionFilter, Error, FilterDecision, FilteredKind, InternalIterator, InternalKeyBuf,
-    MAX_SEQUENCE_NUMBER, Mutant, Result, ValueType,
+    MAX_SEQUENCE_NUMBER, Result, ValueType,
 };
 use crate::iter::ValueResolver;
 use crate::iter::entity::default_column;
@@ -47,9 +47,6 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             FilterDecision::Keep | FilterDecision::RemoveUnlessMerged => {}
             FilterDecision::Remove => {
                 self.counts.dropped_by_filter += 1;
-                if Mutant::ForgetFilteredDeletion.is_on() {
-                    return Ok(Some(Verdict::Drop));
-                }
                 self.replace(ValueType::Deletion, Vec::new());
             }
             FilterDecision::Purge => {
@@ -137,8 +134,5 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     pub(super) fn skip_until(&mut self, until: &[u8]) {
         self.counts.dropped_by_filter += 1;
         self.input.seek(InternalKeyBuf::for_seek(until, MAX_SEQUENCE_NUMBER).as_key());
-        if Mutant::SkipTooFar.is_on() && self.input.valid() {
-            self.input.next();
-        }
     }
 }

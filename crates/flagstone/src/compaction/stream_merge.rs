@@ -17,7 +17,7 @@ use super::stream_entry::{Next, Verdict};
 use super::stream_filter::OperandDecision;
 use super::stream_settings::ValueSeparator;
 use crate::base::{
-    InternalIterator, InternalKeyBuf, MergeFailureScope, Mutant, Result, SequenceNumber, Sometimes,
+    InternalIterator, InternalKeyBuf, MergeFailureScope, Result, SequenceNumber, Sometimes,
     SubCode, ValueType,
 };
 use crate::iter::ValueResolver;
@@ -129,7 +129,6 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         loop {
             match self.next_of_key(stripe)? {
                 Next::SameStripe => {}
-                Next::OlderStripe if Mutant::MergeAcrossSnapshots.is_on() => {}
                 Next::OlderStripe => {
                     Sometimes::OperandsUnderSnapshot.reached();
                     return Ok(Ground::OlderStripe);
@@ -186,11 +185,8 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 base = Some((value_type, self.input.value()));
             }
         }
-        let mut oldest_first: Vec<&[u8]> =
+        let oldest_first: Vec<&[u8]> =
             operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
-        if Mutant::ReorderOperands.is_on() {
-            oldest_first.reverse();
-        }
         let operator = self.settings.merge_operator.as_deref();
         let base_key =
             if base.is_some() { self.input.key().user_key() } else { &self.judged.user_key };

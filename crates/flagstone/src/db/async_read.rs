@@ -14,7 +14,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::base::{Code, Error, Mutant, Result};
+use crate::base::{Code, Error, Result};
 use crate::cache::{Held, MemoryAccount, MemoryKind};
 use crate::db::DbInner;
 use crate::db::family::ColumnFamily;
@@ -88,11 +88,6 @@ impl Db {
             let in_memory = in_memory(&options);
             match inner.reader.get(&in_memory, &family, &key) {
                 Err(error) if error.code() == Code::Incomplete && !options.cache_only => {
-                    let options = if Mutant::ReadElsewhereAsOfNow.is_on() {
-                        ReadOptions { snapshot: None, ..options }
-                    } else {
-                        options
-                    };
                     let read = move |inner: &DbInner| {
                         let found = inner.reader.get_again(&options, &family, &key);
                         found.inspect_err(|error| inner.tree.note_damage(&family, error))
@@ -214,7 +209,7 @@ impl Position {
             Self::At(key) => iter.seek(key),
             Self::After { key, .. } => {
                 iter.seek(key);
-                if iter.entries_mut().stands_on(key) && !Mutant::RepeatLastOfBatch.is_on() {
+                if iter.entries_mut().stands_on(key) {
                     iter.next();
                 }
             }

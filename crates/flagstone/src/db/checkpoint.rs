@@ -173,8 +173,7 @@ impl DbInner {
             Sometimes::CheckpointWithOlderWals.reached();
         }
         let active = commit.log.writer.as_ref().map(|wal| (commit.log.number, wal.written()));
-        let older = copy.wals.into_iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
-        for (number, size) in older.chain(active) {
+        for (number, size) in copy.wals.into_iter().chain(active) {
             let source = file_name::wal(&self.context.wal_directory, number);
             // Another process cuts a WAL that it has done with off behind its last record.
             copied.push(Copied { source, size, may_shrink: self.context.read_only });
@@ -248,5 +247,5 @@ fn copy(fs: &dyn FileSystem, file: &Copied, target: &Path) -> Result<()> {
         output.append(&buffer[..read])?;
         offset += read as u64;
     }
-    if Mutant::SkipSyncOfCopies.is_on() { output.flush() } else { output.sync() }
+    output.sync()
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicU8, AtomicU64, Mutex, Ordering};
-use crate::base::{Error, Mutant, Result, Sometimes, SubCode};
+use crate::base::{Error, Result, Sometimes, SubCode};
 use crate::db::events::{Event, Events};
 
 const HEALTHY: u8 = 0;
@@ -116,7 +116,7 @@ impl Poison {
     /// Ends a suspension after background work succeeded.
     pub(crate) fn resume(&self) {
         let mut cause = self.cause.lock();
-        if self.level.load(Ordering::Acquire) == SUSPENDED && !Mutant::LatchFullDisk.is_on() {
+        if self.level.load(Ordering::Acquire) == SUSPENDED {
             Sometimes::Resumed.reached();
             if let Some(earlier) = cause.take() {
                 self.events.note(|| Event::Recovered(earlier));

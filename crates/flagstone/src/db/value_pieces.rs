@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::{fmt, io};
 
-use crate::base::{Code, Error, Mutant, Result};
+use crate::base::{Code, Error, Result};
 use crate::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use crate::blob::BlobStream;
 use crate::cache::{Measured, MemoryKind};
@@ -171,13 +171,8 @@ impl BlobWriter {
                 self.inner.pipeline.admit(&self.options, (pieces.len() + piece.len()) as u64)?;
                 let mut own = self.inner.pipeline.create_own_file(&self.family, &self.key)?;
                 let stream = own.stream.as_mut().expect("just made");
-                let (first, second) = if !Mutant::SwapStreamPieces.is_on() {
-                    (&pieces[..], piece)
-                } else {
-                    (piece, &pieces[..])
-                };
-                stream.write(first)?;
-                stream.write(second)?;
+                stream.write(pieces)?;
+                stream.write(piece)?;
                 self.pieces = Pieces::InFile(own);
                 Ok(())
             }

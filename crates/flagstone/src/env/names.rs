@@ -81,14 +81,14 @@ impl Names {
         let name = self.before_making(&directory_of(target));
         let written = self.fs.open(temporary, OpenMode::Create).and_then(|file| {
             file.write_at(0, contents)?;
-            if Mutant::SkipSyncBeforeRename.is_on() { Ok(()) } else { file.sync() }
+            file.sync()
         });
         let renamed = written.and_then(|()| self.fs.rename(temporary, target));
         renamed.inspect_err(|_| {
             // On a full disk this is tried again and again: nothing is to stay behind each time.
             let _ = self.fs.remove(temporary);
         })?;
-        if Mutant::SkipSyncAfterRename.is_on() { Ok(()) } else { name.sync() }
+        name.sync()
     }
 
     /// Makes a directory and those above it so that a power loss leaves them: syncs the directory

@@ -32,7 +32,7 @@
 
 use super::tombstones::Towards;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{Comparator, Mutant, SequenceNumber};
+use crate::base::{Comparator, SequenceNumber};
 
 /// How many ranges are remembered in each direction, and how many candidates: one for each of some
 /// queues.
@@ -130,7 +130,7 @@ impl Known {
         for (_, unwatched) in &mut self.candidates {
             unwatched.get_or_insert(before);
         }
-        if let Some(key) = set.filter(|_| !Mutant::LeapOverNewKey.is_on()) {
+        if let Some(key) = set {
             self.candidates.iter_mut().for_each(|(range, _)| range.cut(key, course));
             self.dead.iter_mut().for_each(|(range, _)| range.cut(key, course));
             self.candidates.retain(|(range, _)| !range.is_empty(course));

@@ -2,8 +2,8 @@
 
 use super::KeyBounds;
 use crate::base::{
-    Error, InternalIterator, InternalKey, InternalKeyComparator, Mutant, PinnedValue,
-    PrefixExtractor, Result,
+    Error, InternalIterator, InternalKey, InternalKeyComparator, PinnedValue, PrefixExtractor,
+    Result,
 };
 
 /// The files of a level >= 1: sorted, and disjoint in internal-key order.
@@ -295,7 +295,7 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
             cursor.prev();
         }
         if let Some(left) = self.left_file() {
-            self.settle_backward(left - usize::from(left > 0 && Mutant::PrevSkipsTable.is_on()));
+            self.settle_backward(left);
         }
     }
 

@@ -187,8 +187,7 @@ impl VersionSet {
         {
             return Err(taken(&there.name));
         }
-        let newest = self.families.keys().last().filter(|_| Mutant::ReuseFamilyId.is_on());
-        let newest = newest.unwrap_or(&self.max_column_family).0;
+        let newest = self.max_column_family.0;
         let last = u32::try_from(specs.len()).ok().and_then(|count| newest.checked_add(count));
         let last = last.ok_or_else(|| Error::not_supported("column family ids are used up"))?;
         let ids: Vec<_> = (newest + 1..=last).map(ColumnFamilyId).collect();
@@ -199,9 +198,7 @@ impl VersionSet {
             ..VersionEdit::new(*id)
         };
         let mut edits: Vec<_> = ids.iter().zip(&specs).map(added).collect();
-        let edits_at_once =
-            if Mutant::CreateFamiliesApart.is_on() { 1 } else { edits.len().max(1) };
-        edits.chunks_mut(edits_at_once).try_for_each(|edits| self.write(edits))?;
+        self.write(&mut edits)?;
         for (id, spec) in ids.iter().zip(specs) {
             let comparator = InternalKeyComparator::new(spec.comparator);
             let version = Version::empty(comparator, spec.paths, spec.num_levels);
@@ -227,9 +224,7 @@ impl VersionSet {
             max_column_family: Some(self.max_column_family),
             ..VersionEdit::new(id)
         };
-        if !Mutant::ForgetDrop.is_on() {
-            self.write(&mut [edit])?;
-        }
+        self.write(&mut [edit])?;
         if let Some(family) = self.families.remove(&id) {
             family.current.files().for_each(|(_, file)| file.mark_obsolete());
             family.current.blob_files.values().for_each(|blob| blob.file.mark_obsolete());
@@ -357,9 +352,6 @@ impl VersionSet {
             }
         };
         let is_new = manifest.number != self.manifest.current;
-        if is_new && Mutant::CurrentBeforeManifest.is_on() {
-            self.make_current(manifest.number)?;
-        }
         let appended = self.append(&mut manifest, edits, is_new.then_some(&name));
         if is_new {
             appended.inspect_err(|_| self.remove_manifest(manifest.number))?;
@@ -386,9 +378,6 @@ impl VersionSet {
         // What was added and is not synced yet goes on in another block.
         let mut is_across = false;
         for (index, edit) in edits.iter_mut().enumerate() {
-            if Mutant::ForgetAtomicGroup.is_on() {
-                edit.atomic_group_remaining = None;
-            }
             edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
             edit.blob_file_additions
                 .iter()
@@ -401,15 +390,13 @@ impl VersionSet {
             let goes_across = !manifest.writer.has_room_in_block(&record);
             let is_apart =
                 count <= SYNCED_ONE_BY_ONE || index + 1 == count || goes_across || is_across;
-            if index > 0 && is_apart && new_name.is_none() && !Mutant::SkipManifestSync.is_on() {
+            if index > 0 && is_apart && new_name.is_none() {
                 manifest.writer.sync()?;
             }
             manifest.writer.add(&record)?;
             is_across = goes_across;
         }
-        if new_name.is_some() || !Mutant::SkipManifestSync.is_on() {
-            manifest.writer.sync()?;
-        }
+        manifest.writer.sync()?;
         if let Some(name) = new_name {
             self.write_identity()?;
             // The MANIFEST's own name must be durable before CURRENT holds it.
@@ -494,9 +481,6 @@ impl VersionSet {
             });
         }
         edits.extend(self.families.values().map(|family| self.family_state(family)));
-        if Mutant::ReorderManifestWrites.is_on() {
-            edits.reverse();
-        }
         edits
     }
 

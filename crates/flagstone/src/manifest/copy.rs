@@ -6,7 +6,7 @@ use super::commit::encoded;
 use super::edit::VersionEdit;
 use super::record::Writer;
 use super::version_set::VersionSet;
-use crate::base::{FileNumber, Mutant, Result, file_name};
+use crate::base::{FileNumber, Result, file_name};
 use crate::env::{FileSystem, OpenMode};
 
 /// What a MANIFEST of the families that are open says, with all tables in the database directory.
@@ -39,9 +39,7 @@ impl StateCopy {
         for edit in &self.edits {
             writer.add(&encoded(edit))?;
         }
-        if !Mutant::SkipSyncOfCopies.is_on() {
-            writer.sync()?;
-        }
+        writer.sync()?;
         Ok(self.number)
     }
 }

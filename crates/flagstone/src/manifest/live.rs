@@ -153,11 +153,8 @@ impl Claim {
     }
 
     fn mark_obsolete(&self) {
-        if Mutant::PurgeUnderReaders.is_on() {
-            self.queue.push(self.file.clone());
-        } else if !Mutant::ForgetObsoleteFiles.is_on() {
-            self.obsolete.store(true, Ordering::Release);
-        }
+        Mutant::PurgeUnderReaders.breaks(|| self.queue.push(self.file.clone()));
+        self.obsolete.store(true, Ordering::Release);
     }
 }
 

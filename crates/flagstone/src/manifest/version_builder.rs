@@ -22,7 +22,7 @@ use super::live::{BlobFile, ObsoleteFiles, TableFile};
 use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
 use super::version::{BlobFileState, Version, newest_by_epoch, newest_by_seqno, user_keys_overlap};
 use crate::base::{
-    DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Remedy, Result, counted, form,
+    DataPaths, Error, FileNumber, InternalKeyComparator, Remedy, Result, counted, form,
 };
 
 /// Nobody has come so far, one table after the other.
@@ -470,8 +470,7 @@ impl VersionBuilder {
             .map(|(&number, _)| number);
         self.blob_files.retain(|&number, state| {
             oldest_linked.is_some_and(|oldest| number >= oldest)
-                && !(state.linked_tables.is_empty()
-                    && (state.is_all_garbage() || Mutant::DropLinkedBlobFile.is_on()))
+                && !(state.linked_tables.is_empty() && state.is_all_garbage())
         });
         match self.blob_files.iter().find(|(_, state)| state.is_all_garbage()) {
             Some((number, state)) => Err(Error::corruption(format!(

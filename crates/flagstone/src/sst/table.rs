@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::base::compression::DecompressionDictionary;
 use crate::base::{
-    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor,
+    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor,
     RangeTombstone, Result, SequenceNumber, ValueType,
 };
 use crate::cache::{Held, Measured, MemoryKind};
@@ -273,8 +273,7 @@ impl Table {
     /// Whether a filter over whole keys exists, so that [`Table::may_contain`] can rule keys out.
     #[inline]
     pub fn filters_keys(&self) -> bool {
-        let whole_keys = self.filter.whole_keys || Mutant::AskPrefixFilterForKeys.is_on();
-        whole_keys && !matches!(self.filter.kind, FilterKind::None)
+        self.filter.whole_keys && !matches!(self.filter.kind, FilterKind::None)
     }
 
     /// Whether the filter admits the key; `true` without a filter over whole keys.

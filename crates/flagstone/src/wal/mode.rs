@@ -18,7 +18,6 @@
 //! and the last of these: they are where a page was lost in a crash.
 
 use super::damage::DamageKind;
-use crate::base::Mutant;
 
 /// What to do about damage in the logs (RocksDB's `wal_recovery_mode`; the numbers are stored in
 /// options).
@@ -53,7 +52,6 @@ impl RecoveryMode {
     pub fn judge(self, kind: &DamageKind, recyclable: bool) -> Verdict {
         use DamageKind::*;
         match (self, kind) {
-            (Self::PointInTimeRecovery, _) if Mutant::TolerateHoleInWal.is_on() => Verdict::Skip,
             (Self::PointInTimeRecovery, _) => Verdict::Stop,
             (Self::AbsoluteConsistency, Zeros { in_fragment: false }) if !recyclable => {
                 Verdict::Fail

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::damage::DamageKind;
 use super::format::*;
 use crate::base::checksum;
-use crate::base::{FileNumber, Mutant, Result};
+use crate::base::{FileNumber, Result};
 use crate::env::{File, read_around_failures, read_until_end};
 
 /// How much is read from the file at a time where nobody says how much: eight blocks, so that
@@ -243,11 +243,8 @@ impl Blocks {
         let (header_size, size) = (header.size(), header.size() + header.length);
         let is_intact = || {
             let covered = rest.get(TYPE_OFFSET..size);
-            let unchecked = Mutant::SkipLastFragmentCheck.is_on()
-                && matches!(without_recyclable(header.record_type), FULL | LAST);
-            covered.is_some_and(|bytes| {
-                unchecked || checksum::mask(checksum::crc32c(bytes)) == header.masked_crc
-            })
+            covered
+                .is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
         };
         let old =
             || Found::Other(Physical::OldRecord { next: end.min(self.position + size as u64) });

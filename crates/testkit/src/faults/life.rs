@@ -15,7 +15,7 @@ use super::judge;
 use super::past::{self, Batch, Fate, HistoryEpoch, LASTING, Moment, Passing, Unlogged};
 use crate::fault::{Call, Failure, FaultFs, Injection, Plan, Sort, sort_of};
 use crate::model::Edit;
-use crate::{CrashFs, Family, compare, settings, steps};
+use crate::{CrashFs, Family, compare, fakes, settings, steps};
 
 /// Where the database lies; a checkpoint's path begins otherwise.
 pub const DATABASE: &str = "/db";
@@ -268,7 +268,7 @@ impl Life {
         self.past.end_process();
         self.fs = self.fs.new_process();
         (self.wal_is_lost, self.may_be_poisoned) = (false, false);
-        self.options.env.fs = Arc::new(self.fs.clone());
+        self.options.env.fs = fakes::around(Arc::new(self.fs.clone()));
     }
 
     /// The open database, for a call whose outcome is heard.

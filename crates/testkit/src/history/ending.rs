@@ -11,10 +11,10 @@ use super::life::{DIRECTORY, Held, Life, Tally};
 use super::operation::Power;
 use super::patience::Patience;
 use super::setup;
-use crate::balance;
 use crate::crash::{CrashFs, Disk, State, Survival};
 use crate::model::Model;
 use crate::settings::Setting;
+use crate::{balance, fakes};
 
 impl Life {
     /// Adds settings that go together with those before, and takes back what was changed while the
@@ -99,7 +99,7 @@ impl Life {
         // none.
         let _ = self.db.close();
         let patient = Patience::new(self.fs.clone(), self.made.clone());
-        self.env = self.env.clone().with_fs(Arc::new(patient));
+        self.env = self.env.clone().with_fs(fakes::around(Arc::new(patient)));
         self.choose(&[]);
         // The files may be found a second time as they were found the first time.
         let recovery = self.fs.changes();

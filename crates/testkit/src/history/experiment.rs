@@ -11,6 +11,7 @@ use super::case::{Case, commented};
 use super::{Tally, live, shrink};
 use crate::caught::catch;
 use crate::choices::CHOICES;
+use crate::laboratory;
 
 /// Histories of one size, each lived with several choices of options.
 pub struct Campaign {
@@ -125,10 +126,9 @@ fn write(path: &std::path::Path, text: &str) -> Result<()> {
 /// # Panics
 /// At the first failure, with all about it.
 pub fn experiment(seeds: std::ops::Range<u64>) {
-    // A deliberate breakage need not be understood, and is to be found however rare what it takes
-    // is drawn.
-    let broken = std::env::var_os("FLAGSTONE_MUTANT").is_some();
-    let (shrink_seconds, patience) = if broken { (0, 10) } else { (30, 1) };
+    // A deliberate fault need not be understood, and is to be found however rare what it takes is
+    // drawn.
+    let (shrink_seconds, patience) = if laboratory::is_broken() { (0, 10) } else { (30, 1) };
     let seeds = seeds.start..seeds.end * patience;
     let campaign = Campaign::new(300, 2, shrink_seconds, std::env::temp_dir());
     for seed in seeds {

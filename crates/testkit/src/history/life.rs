@@ -22,7 +22,7 @@ use super::setup::{self, Setup};
 use super::task::Scan;
 use crate::crash::CrashFs;
 use crate::model::Model;
-use crate::{compare, components, steps};
+use crate::{compare, components, fakes, steps};
 
 pub(super) const DIRECTORY: &str = "/db";
 
@@ -94,7 +94,7 @@ impl Life {
         let (fs, made) = (CrashFs::new(), Arc::<Made>::default());
         let patient = Arc::new(Patience::new(fs.clone(), made.clone()));
         let (env, unasked) = match case.world {
-            World::Threads => (Env::memory().with_fs(patient), None),
+            World::Threads => (Env::memory().with_fs(fakes::around(patient)), None),
             World::Steps { seed, eagerness } => {
                 (steps::world(patient, seed), Some((fastrand::Rng::with_seed(seed), eagerness)))
             }

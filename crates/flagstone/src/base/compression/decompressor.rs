@@ -11,7 +11,7 @@ use zstd::zstd_safe::{DCtx, WriteBuf};
 
 use super::{CompressionType, DecompressionDictionary, lz4};
 use crate::base::coding::Decoder;
-use crate::base::{Error, Mutant, Result, SharedRoom};
+use crate::base::{Error, Result, SharedRoom};
 
 /// The most that BZip2's output grows at once.
 const BZIP2_STEP: usize = 1 << 20;
@@ -190,7 +190,7 @@ pub fn decompress_into<K>(
 fn measure(kind: CompressionType, stored: &[u8], limit: usize) -> Result<(usize, &[u8])> {
     let (raw_size, body) = split(kind, stored).ok_or_else(|| malformed(kind, stored))?;
     let is_absurd = raw_size > limit.min(best_case(kind, body.len()));
-    if is_absurd && !Mutant::SkipLengthCheck.is_on() {
+    if is_absurd {
         let message =
             format!("{} bytes compressed with {kind} claim to hold {raw_size}", stored.len());
         return Err(Error::corruption(message));

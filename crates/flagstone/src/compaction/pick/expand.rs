@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::plan::RunningCompaction;
-use crate::base::{Comparator, MAX_SEQUENCE_NUMBER, Mutant, Sometimes};
+use crate::base::{Comparator, MAX_SEQUENCE_NUMBER, Sometimes};
 use crate::manifest::{TableFile, Version};
 
 /// The smallest and the largest user key of some tables.
@@ -53,7 +53,7 @@ pub(super) fn clean_cut(version: &Version, level: usize, range: Range<usize>) ->
             && user.compare(left.user_key(), right.user_key()).is_eq()
     };
     let (mut start, mut end) = (range.start, range.end);
-    if start == end || Mutant::CutWithinUserKey.is_on() {
+    if start == end {
         return range;
     }
     while start > 0 && share_a_key(start - 1) {

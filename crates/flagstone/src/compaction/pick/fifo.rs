@@ -27,7 +27,7 @@ use super::plan::{
     CompactionPlan, CompactionReason, InputRange, LevelInput, OutputCompression, OutputSizes,
 };
 use super::settings::{LeveledSettings, PickContext};
-use crate::base::{FileNumber, Mutant, SequenceNumber, Temperature};
+use crate::base::{FileNumber, SequenceNumber, Temperature};
 use crate::manifest::{TableFile, Version};
 use crate::options::{FifoCompactionOptions, FileTemperatureAges};
 
@@ -73,12 +73,7 @@ pub fn largest_dropped(version: &Version, counts_blobs: bool) -> u64 {
 /// All tables with their levels, the oldest first.
 fn oldest_first(version: &Version) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
     let levels = version.levels.iter().enumerate().rev();
-    levels.flat_map(|(level, files)| {
-        let at = |age_rank: usize| {
-            if Mutant::DropNewestTable.is_on() { age_rank } else { files.len() - 1 - age_rank }
-        };
-        (0..files.len()).map(move |age_rank| (level, &files[at(age_rank)]))
-    })
+    levels.flat_map(|(level, files)| files.iter().rev().map(move |file| (level, file)))
 }
 
 /// For each table, the oldest first, the bytes of the blob files of which it is the newest table

@@ -9,7 +9,7 @@ use super::plan::{CompactionPlan, CompactionReason};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
-use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, Mutant};
+use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER};
 use crate::manifest::{TableFile, Version};
 
 /// What somebody asked for.
@@ -125,14 +125,6 @@ pub fn files_within(
 ) -> Option<CompactionPlan> {
     let user = &version.comparator.user;
     let is_within = |file: &TableFile| {
-        if Mutant::DeleteFilesAtEnds.is_on() {
-            let reaches = |(begin, end): &KeyRange<'_>| {
-                begin.is_none_or(|begin| user.compare(begin, file.meta.largest.user_key()).is_le())
-                    && end
-                        .is_none_or(|end| user.compare(file.meta.smallest.user_key(), end).is_lt())
-            };
-            return ranges.iter().any(reaches);
-        }
         ranges.iter().any(|(begin, end)| {
             begin.is_none_or(|begin| user.compare(begin, file.meta.smallest.user_key()).is_le())
                 && end.is_none_or(|end| match user.compare(file.meta.largest.user_key(), end) {

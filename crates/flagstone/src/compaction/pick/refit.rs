@@ -6,7 +6,7 @@ use super::manual::RangePlan;
 use super::plan::CompactionPlan;
 use super::settings::LeveledSettings;
 use super::targets::LevelTargets;
-use crate::base::{Code, Error, Mutant, Result, counted};
+use crate::base::{Code, Error, Result, counted};
 use crate::manifest::Version;
 
 /// All tables of `level` move to `target`, or, if that is not said, to the first level that should
@@ -40,9 +40,7 @@ pub fn plan_refit(
         return Err(Error::not_supported(message));
     }
     let mut way = if to > level { level + 1..to + 1 } else { to..level };
-    if let Some(filled) = way.find(|&between| {
-        !version.levels[between].is_empty() && !Mutant::MoveLevelOverOthers.is_on()
-    }) {
+    if let Some(filled) = way.find(|&between| !version.levels[between].is_empty()) {
         return Err(Error::not_supported(format!(
             "level {filled} is on the way from level {level} to target_level {to}, and is not empty"
         )));

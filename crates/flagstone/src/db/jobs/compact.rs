@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use crate::base::sync::Ordering;
 use crate::base::{
-    CompactionFilterContext, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes,
+    CompactionFilterContext, Error, FileNumber, Result, SequenceNumber, Sometimes,
     TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
@@ -40,10 +40,8 @@ impl Jobs {
         let is_given_up = outcome.as_ref().is_err_and(|error| self.is_given_up(&job, error));
         // Who waits for compactions to end removes their inputs then: the job must not hold them
         // any longer.
-        let held = Mutant::HoldInputsBeyondEnd.is_on().then(|| job.version.clone());
         drop(job);
         self.tree.end_compaction();
-        drop(held);
         if outcome.is_ok() && (takes_turn || self.tree.goes_on_in_pieces(family)) {
             // The next takes the room that this one frees: also where another thread is about to
             // remove its inputs.

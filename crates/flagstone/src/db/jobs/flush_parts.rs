@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
-use crate::base::{Mutant, Result, Sometimes, TableFileCreationReason};
+use crate::base::{Result, Sometimes, TableFileCreationReason};
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
@@ -97,7 +97,6 @@ impl Jobs {
         let snapshots = self.snapshots.sequences();
         let tombstones = memtables
             .iter()
-            .take(if Mutant::ForgetRangeTombstones.is_on() { 1 } else { usize::MAX })
             .filter_map(|mem| mem.needed_range_tombstones(&snapshots))
             .map(|found| found.untruncated())
             .collect();

@@ -81,7 +81,7 @@ impl Jobs {
                 spec.place.bottommost
                     || range_surely_absent(&spec.version, spec.place.level, start, end)
             };
-            !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
+            !spec.is_flush && absent()
         });
         let parts = parts(&surviving)?;
         let range_cuts = match spec.place.level {
@@ -113,9 +113,7 @@ impl Jobs {
         let (mut output, mut meter) = job.run_parts(parts)?;
         self.pipeline.settle_direct_files(&spec.family, &spec.direct, &mut meter, &mut output)?;
         output.garbage.extend(meter.finish()?);
-        if !Mutant::SkipDirectorySync.is_on() {
-            self.sync_directories_of(spec, &output, &names)?;
-        }
+        self.sync_directories_of(spec, &output, &names)?;
         job.unfinished.keep();
         Ok(output)
     }
@@ -131,11 +129,7 @@ impl Jobs {
         let tables =
             Some(paths.directory(spec.place.path_id)).filter(|_| !output.tables.is_empty());
         let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
-        let written: BTreeSet<_> = if Mutant::SyncFirstDirectoryOnly.is_on() {
-            blobs.into_iter().chain(tables.map(|_| paths.directory(0))).collect()
-        } else {
-            blobs.into_iter().chain(tables).collect()
-        };
+        let written: BTreeSet<_> = blobs.into_iter().chain(tables).collect();
         written.into_iter().try_for_each(|directory| names[directory].sync())
     }
 
@@ -151,7 +145,7 @@ impl Jobs {
     /// as the job's data goes to other files when it is tried again.
     pub(in crate::db) fn sync_output(&self, file: &dyn File) -> Result<()> {
         file.sync().inspect_err(|error| {
-            if error.subcode() != SubCode::NoSpace || Mutant::PoisonOnFullSync.is_on() {
+            if error.subcode() != SubCode::NoSpace {
                 self.tree.fail(error);
             }
         })

@@ -14,7 +14,7 @@ use crate::base::range_tombstone::TruncatedFragment;
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
     Code, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
-    MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Remedy, Result, SequenceNumber, Sometimes,
+    MAX_SEQUENCE_NUMBER, RangeTombstone, Remedy, Result, SequenceNumber, Sometimes,
     TruncatedRangeTombstones, ValueType, key_in_words,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
@@ -136,7 +136,7 @@ impl PartRange {
     fn ends_before(&self, user: &Comparator, key: InternalKey<'_>) -> bool {
         let Some(end) = &self.end else { return false };
         let order = user.compare(key.user_key(), end);
-        order.is_gt() || order.is_eq() && !Mutant::OverlapSubcompactions.is_on()
+        order.is_ge()
     }
 }
 
@@ -298,7 +298,7 @@ impl Jobs {
             let points = properties.num_entries.saturating_sub(properties.num_range_deletions);
             entries = entries.saturating_add(points);
         }
-        if entries == entries_read || Mutant::OverlapSubcompactions.is_on() {
+        if entries == entries_read {
             return Ok(true);
         }
         let goes_on = || {

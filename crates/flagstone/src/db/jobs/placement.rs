@@ -6,9 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::base::sync::{Mutex, Ordering};
-use crate::base::{
-    FileNumber, InternalKey, Mutant, Result, Sometimes, TableFileCreationReason, ValueType,
-};
+use crate::base::{FileNumber, InternalKey, Result, Sometimes, TableFileCreationReason, ValueType};
 use crate::blob::{
     BlobBuilderSettings, BlobFileReader, BlobIndex, BlobPieces, BlobReadahead, BlobSeparator,
     FOOTER_SIZE, HEADER_SIZE, SeparationPolicy, is_read_in_pieces,
@@ -93,9 +91,7 @@ impl<'a> Placement<'a> {
     /// Seals and syncs the blob files.
     pub(in crate::db) fn finish(self, output: &mut JobOutput) -> Result<()> {
         for finished in self.separator.finish()? {
-            if !Mutant::SkipBlobSync.is_on() {
-                self.source.inner.sync_output(&*finished.file)?;
-            }
+            self.source.inner.sync_output(&*finished.file)?;
             output.counts.blob_bytes +=
                 finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
             output.blob_files.push(BlobFileAddition {

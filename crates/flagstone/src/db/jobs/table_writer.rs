@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::base::sync::Mutex;
 use crate::base::{
-    Error, FileNumber, InternalKey, InternalKeyBuf, Mutant, RangeTombstone, Result, SequenceNumber,
+    Error, FileNumber, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber,
     Sometimes, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
@@ -274,9 +274,7 @@ impl<'a> TableWriter<'a> {
         let summary = open.builder.finish()?;
         self.output.counts.raw_bytes +=
             summary.properties.raw_key_size + summary.properties.raw_value_size;
-        if !Mutant::SkipTableSync.is_on() {
-            inner.sync_output(&*open.file)?;
-        }
+        inner.sync_output(&*open.file)?;
         if let Some(entries) = &open.entries {
             inner.check_written(&spec.family, open.file.path(), summary.size, entries)?;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{Mutex, Ordering};
-use crate::base::{ColumnFamilyId, Mutant, Result, SnapshotList, Sometimes};
+use crate::base::{ColumnFamilyId, Result, SnapshotList, Sometimes};
 use crate::db::DbInner;
 use crate::db::background::Background;
 use crate::db::context::Context;
@@ -135,7 +135,6 @@ impl DbInner {
             return Ok(());
         }
         let unlogged = self.pipeline.unlogged.load(Ordering::Acquire)
-            && !Mutant::ForgetUnloggedAtClose.is_on()
             && !self.context.settings.load().avoid_flush_during_shutdown;
         if unlogged {
             Sometimes::UnloggedFlushedAtClose.reached();
@@ -144,7 +143,7 @@ impl DbInner {
         let has_blobs = |family: &Arc<Family>| {
             family.current.load().generations().any(|mem| !mem.blobs.is_empty())
         };
-        let direct = !Mutant::ForgetBlobsAtClose.is_on() && families.iter().any(has_blobs);
+        let direct = families.iter().any(has_blobs);
         if unlogged || direct { self.jobs.flush_families(&families, true) } else { Ok(()) }
     }
 }

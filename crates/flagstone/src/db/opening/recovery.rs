@@ -229,7 +229,7 @@ impl DbInner {
         if recovered.outcome.records > 0 {
             Sometimes::RecoveryKeptMemtables.reached();
         }
-        for wal in recovered.wals.iter().filter(|_| !Mutant::SkipSyncOfKeptWals.is_on()) {
+        for wal in &recovered.wals {
             let path = file_name::wal(&self.context.wal_directory, wal.number);
             let file = self.context.env.fs.open(&path, OpenMode::Update)?;
             write_again(&*file)?;

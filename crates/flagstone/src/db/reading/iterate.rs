@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::base::{Error, Mutant, Result};
+use crate::base::{Error, Result};
 use crate::db::family::Family;
 use crate::db::reading::Reader;
 use crate::db::reading::cursor::{Cursor, make_cursor};
@@ -229,9 +229,8 @@ impl Reader {
         made_at: &'static Location<'static>,
     ) -> Result<Iter> {
         self.check_family(family)?;
-        let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let (current, snapshot) = family.pinned(|| self.read_sequence(options));
-        let snapshot = early.unwrap_or(snapshot)?;
+        let snapshot = snapshot?;
         let origin = Origin { since_us: self.tables.coarse_us(), made_at };
         let cursor =
             make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options, origin)?;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, ValueType};
+use crate::base::{Error, KeyBuffer, Result, SequenceNumber, ValueType};
 use crate::cache::MemoryKind;
 use crate::db::family::{Family, SuperVersion};
 use crate::db::reading::Reader;
@@ -80,13 +80,7 @@ impl Reader {
         keys: &[&[u8]],
     ) -> Vec<Result<Option<Value>>> {
         let current = family.current.load();
-        let sequence = || {
-            if Mutant::MultiGetWithoutSnapshot.is_on() {
-                self.read_sequence(&ReadOptions::default())
-            } else {
-                self.read_sequence(options)
-            }
-        };
+        let sequence = || self.read_sequence(options);
         let snapshot = match self.check_family(family).and_then(|()| sequence()) {
             Ok(snapshot) => snapshot,
             Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),

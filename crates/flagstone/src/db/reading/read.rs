@@ -49,9 +49,8 @@ impl Reader {
         key: &[u8],
     ) -> Result<Option<Value>> {
         self.check_family(family)?;
-        let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let current = family.current.load();
-        let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
+        let snapshot = self.read_sequence(options)?;
         self.lookup(options, family, &current, snapshot, key)
     }
 

@@ -11,7 +11,7 @@
 use std::panic::Location;
 
 use crate::base::sync::Ordering;
-use crate::base::{Mutant, Result, Snapshot, Sometimes};
+use crate::base::{Result, Snapshot, Sometimes};
 use crate::db::reading::iterate::Iter;
 use crate::options::ReadOptions;
 
@@ -55,10 +55,8 @@ impl Iter {
     pub fn refresh(&mut self) -> Result<()> {
         let cursor = self.cursor.as_ref().expect("not dropped yet");
         let origin = cursor.origin_now(Location::caller());
-        let behind = u64::from(Mutant::RefreshOneBehind.is_on());
-        let renewed = cursor.renewed(origin, |snapshots| {
-            snapshots.published.load(Ordering::Acquire).saturating_sub(behind)
-        })?;
+        let renewed =
+            cursor.renewed(origin, |snapshots| snapshots.published.load(Ordering::Acquire))?;
         self.auto_refresh = None;
         self.park();
         self.cursor = Some(renewed);

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{
-    FragmentedRangeTombstones, InternalKey, Mutant, Result, TruncatedRangeTombstones,
-};
+use crate::base::{FragmentedRangeTombstones, InternalKey, Result, TruncatedRangeTombstones};
 use crate::db::background::io_limit::Limit;
 use crate::db::family::Family;
 use crate::db::tables::{Tables, tombstones_of};
@@ -106,9 +104,5 @@ pub(in crate::db) fn truncated(
     tombstones: &Arc<FragmentedRangeTombstones>,
     file: &TableFile,
 ) -> TruncatedRangeTombstones {
-    if Mutant::RangeTombstoneBeyondTable.is_on() {
-        tombstones.untruncated()
-    } else {
-        tombstones.truncated(file.meta.smallest.as_key(), file.meta.largest.as_key())
-    }
+    tombstones.truncated(file.meta.smallest.as_key(), file.meta.largest.as_key())
 }

@@ -5,9 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, Mutex};
-use crate::base::{
-    Error, FileNumber, FragmentedRangeTombstones, Mutant, Remedy, Result, Temperature,
-};
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Remedy, Result, Temperature};
 use crate::blob::BlobFileReader;
 use crate::cache::{MemoryAccount, MemoryKind};
 use crate::db::budget::{Budget, BudgetRule};
@@ -209,9 +207,6 @@ impl Tables {
     }
 
     fn cache_id(&self, number: FileNumber) -> u64 {
-        if Mutant::ConfuseCachedBlocks.is_on() {
-            return 0;
-        }
         let known = self.prepopulated.lock().get(&number).copied();
         known.unwrap_or_else(|| self.caches.owner().next_file())
     }

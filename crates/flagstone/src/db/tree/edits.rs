@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{
-    ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode,
-};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, Sometimes, SubCode};
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
 use crate::db::statistics::Ticker;
@@ -308,9 +306,7 @@ impl Tree {
         }
         let recycle = self.context.settings.load().recycled_wals();
         while let Some(oldest) = state.wals.live.front() {
-            if oldest.number > needed
-                || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on()
-            {
+            if oldest.number >= needed {
                 break;
             }
             let (number, bytes, created_here) = (oldest.number, oldest.bytes, oldest.created_here);
@@ -338,9 +334,8 @@ impl Tree {
     /// # Errors
     /// `ShutdownInProgress`.
     pub(in crate::db) fn begin_checkpoint(&self) -> Result<()> {
-        let early = Mutant::CountCheckpointTooLate.is_on().then(|| self.context.check_open());
         let mut state = self.state.lock();
-        early.unwrap_or_else(|| self.context.check_open())?;
+        self.context.check_open()?;
         state.running.checkpoints += 1;
         Ok(())
     }

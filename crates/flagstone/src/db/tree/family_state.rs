@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
+use crate::base::FileNumber;
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Mutant};
 use crate::compaction::pick::{DeletedRanges, Merging, Overwriting, RunningCompaction};
 use crate::db::family::generation::Generation;
 use crate::db::family::{Family, SuperVersion, blob_file_size_of};
@@ -163,12 +163,10 @@ impl FamilyState {
 
     /// Whether anybody reads one of the first `installed` super versions.
     pub(in crate::db) fn has_readers_before(&self, installed: u64) -> bool {
-        !Mutant::PunchUnderReaders.is_on()
-            && self
-                .super_versions
-                .replaced
-                .iter()
-                .any(|replaced| replaced.number < installed && replaced.is_read())
+        self.super_versions
+            .replaced
+            .iter()
+            .any(|replaced| replaced.number < installed && replaced.is_read())
     }
 
     /// Notes what new tables delete, and forgets what is done in `version`.

@@ -325,8 +325,7 @@ impl Tree {
         owes_syncs: bool,
     ) -> Installed {
         let mut state = self.state.lock();
-        let is_lost =
-            |part: &FlushPart| part.family.is_dropped() && !Mutant::FlushDroppedFamily.is_on();
+        let is_lost = |part: &FlushPart| part.family.is_dropped();
         if job.parts.iter().all(is_lost) {
             return Installed::Lost(outputs);
         }
@@ -335,7 +334,7 @@ impl Tree {
             return Installed::NotYet(outputs, before);
         }
         // What these families keep must not outlive older writes to others.
-        if state.families.len() > 1 && owes_syncs && !Mutant::SkipSyncOfOlderWals.is_on() {
+        if state.families.len() > 1 && owes_syncs {
             return Installed::OwesSyncs(outputs);
         }
         let memtables = job.parts.iter().flat_map(|part| &part.memtables);
@@ -408,9 +407,7 @@ impl Tree {
         state
             .versions
             .set_last_sequence(last.max(self.snapshots.published.load(Ordering::Acquire)));
-        if Mutant::RemoveWalBeforeManifest.is_on() {
-            self.remove_old_wals(state, needed);
-        }
+        Mutant::RemoveWalBeforeManifest.breaks(|| self.remove_old_wals(state, needed));
         let outputs: Vec<_> =
             flushed.iter().map(|(part, output)| (&*part.family, output)).collect();
         self.apply_edits(state, edits, &outputs)?;

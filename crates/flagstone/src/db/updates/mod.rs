@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Remedy, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::db::DbInner;
 use crate::db::handle::Db;
@@ -526,11 +526,10 @@ impl Updates {
         let mut looks = 0;
         loop {
             looks += 1;
-            let early = Mutant::ListWalsTooEarly.is_on().then(|| self.inner.readable_wals());
             // In this order: what is published, and waits in memory no longer, is in the files.
             let published = self.inner.snapshots.published.load(Ordering::Acquire);
             let may_wait = self.inner.may_wait_in_memory(self.next);
-            let wals = early.unwrap_or_else(|| self.inner.readable_wals());
+            let wals = self.inner.readable_wals();
             let wal = &mut self.wal;
             let listed = wals.iter().find(|(listed, _)| listed.number == wal.number);
             // One that is gone has no more than its file; what another log has written there since

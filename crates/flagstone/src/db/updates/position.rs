@@ -16,7 +16,7 @@
 //!    are compared.
 
 use crate::base::checksum::crc32c;
-use crate::base::{Code, Error, FileNumber, Mutant, Remedy, Result, SequenceNumber, Sometimes};
+use crate::base::{Code, Error, FileNumber, Remedy, Result, SequenceNumber, Sometimes};
 use crate::batch::BatchView;
 use crate::db::DbInner;
 use crate::db::handle::Db;
@@ -185,12 +185,6 @@ impl Db {
 impl DbInner {
     /// What follows the record, if it is there.
     fn check_position(&self, position: UpdatePosition) -> Result<Option<Follows>> {
-        if Mutant::TrustUpdatePosition.is_on() {
-            return Ok(None);
-        }
-        if Mutant::ForgetUpdates.is_on() {
-            return Err(position.unknown());
-        }
         let next = position.next_sequence;
         let wals = self.readable_wals();
         let own = wals.iter().find(|(wal, _)| wal.number == position.wal);

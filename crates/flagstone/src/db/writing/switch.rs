@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, file_name};
+use crate::base::{ColumnFamilyId, FileNumber, Result, Sometimes, file_name};
 use crate::cache::MemoryKind;
 use crate::db::family::Family;
 use crate::db::family::generation::Generation;
@@ -134,9 +134,7 @@ impl Pipeline {
                     .rename(&file_name::wal(&self.context.wal_directory, *old), &path)?;
             }
             let writer = self.wal_writer(&path, number, number_before)?;
-            if !Mutant::SkipWalDirectorySync.is_on() {
-                name.sync()?;
-            }
+            name.sync()?;
             Ok(writer)
         };
         let created = create();
@@ -218,7 +216,6 @@ impl Pipeline {
                 settings.strict_bytes_per_sync,
             ),
         };
-        let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
         let mut writer = wal::Writer::new(file, number, options)?;
         writer.count_in(self.tables.account().measured(MemoryKind::WalBuffers));
         if is_mapped {

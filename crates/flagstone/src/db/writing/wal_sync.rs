@@ -20,7 +20,7 @@
 use std::sync::Arc;
 
 use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rounds, yield_now};
-use crate::base::{Mutant, Result, SequenceNumber, Sometimes};
+use crate::base::{Result, SequenceNumber, Sometimes};
 use crate::db::statistics::Ticker;
 use crate::db::writing::pipeline::Pipeline;
 use crate::db::writing::write::Commit;
@@ -101,10 +101,6 @@ struct Elected<'a>(&'a WalSync);
 
 impl Drop for Elected<'_> {
     fn drop(&mut self) {
-        if Mutant::AdvanceBeforeElectionEnds.is_on() {
-            self.0.rounds.advance();
-            return self.0.elected.store(false, Ordering::Release);
-        }
         // In this order: a writer that saw the next round and lost the election would sleep for a
         // round that no writer leads.
         self.0.elected.store(false, Ordering::Release);
@@ -163,8 +159,7 @@ impl Pipeline {
     /// records: they were cut.
     pub(in crate::db) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
         self.context.poison.check_fatal()?;
-        let flushed = if Mutant::ForgetLogFlush.is_on() { Ok(()) } else { commit.wal()?.flush() };
-        flushed.inspect_err(|error| self.tree.fail_unless_full(error))
+        commit.wal()?.flush().inspect_err(|error| self.tree.fail_unless_full(error))
     }
 
     /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the
@@ -197,9 +192,7 @@ impl Pipeline {
         };
         let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
-            if !Mutant::ForgetFailedSync.is_on() {
-                self.tree.fail(&error);
-            }
+            self.tree.fail(&error);
             return Err(error);
         }
         let mut commit = self.commit.lock();
@@ -220,15 +213,7 @@ impl Pipeline {
         let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
         for file in files {
             self.context.poison.check_fatal()?;
-            let synced = match file.sync() {
-                Err(_) if Mutant::RetryFailedSync.is_on() => file.sync(),
-                outcome => outcome,
-            };
-            synced.inspect_err(|error| {
-                if !Mutant::ForgetFailedSync.is_on() {
-                    self.context.poison.record_fatal(error);
-                }
-            })?;
+            file.sync().inspect_err(|error| self.context.poison.record_fatal(error))?;
             self.context.statistics.add(Ticker::WalSyncs, 1);
         }
         Ok(())

@@ -309,25 +309,12 @@ impl Pipeline {
         if options.low_pri && options.no_slowdown {
             self.check_gives_way()?;
         }
-        if options.no_slowdown && self.refuses_in_vain() {
-            return Err(Error::incomplete("the write would have to wait"));
-        }
         let is_paid = self.control.passes(bytes);
         if !is_paid || options.low_pri {
             self.wait_for_room(options, bytes, is_paid)?;
         }
         self.background.before_limited_write(options, bytes);
         Ok(())
-    }
-
-    /// Whether a deliberate breakage is on that refuses a write here.
-    fn refuses_in_vain(&self) -> bool {
-        let has_blobs = |family: &Arc<Family>| !family.current.load().version.blob_files.is_empty();
-        Mutant::RefuseInVain.is_on()
-            || Mutant::RefuseUnderWalLimit.is_on()
-                && self.context.settings.load().max_total_wal_size > 0
-            || Mutant::RefuseBesideBlobs.is_on()
-                && self.tree.families.read().values().any(has_blobs)
     }
 
     /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
@@ -385,7 +372,7 @@ impl Pipeline {
             return Err(Error::not_supported("the database's sequence numbers are used up"));
         }
         batch.set_sequence(first);
-        let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
+        let asks_for_sync = options.sync;
         let is_unnumbered = batch.count() == 0 && !batch.is_empty();
         if !options.disable_wal {
             // Nothing of an empty batch is to be synced: what was before it may have been, and then
@@ -401,9 +388,7 @@ impl Pipeline {
             self.unlogged.store(true, Ordering::Release);
         }
         let last = commit.last_sequence + u64::from(batch.count());
-        if Mutant::PublishBeforeInsert.is_on() {
-            self.publish(last);
-        }
+        Mutant::PublishBeforeInsert.breaks(|| self.publish(last));
         blobs.attach(commit);
         let whole = WholeOrPoisoned(&self.tree);
         self.insert(commit, batch, first);
@@ -415,9 +400,7 @@ impl Pipeline {
         count(Ticker::KeysWritten, u64::from(batch.count()));
         count(Ticker::BytesWritten, bytes);
 
-        if Mutant::PublishBeforeSync.is_on() {
-            self.publish(last);
-        }
+        Mutant::PublishBeforeSync.breaks(|| self.publish(last));
         if asks_for_sync {
             commit.debt.target = last;
         } else if !self.is_sync_awaited(commit) {
@@ -471,7 +454,7 @@ impl Pipeline {
                 "a batch of {bytes} bytes is too long for a compressed WAL, which takes {most}; write it in parts"
             )));
         }
-        let noted = commit.log.is_predecessor_noted || Mutant::ForgetPredecessor.is_on();
+        let noted = commit.log.is_predecessor_noted;
         if let Some(predecessor) = commit.log.predecessor.filter(|_| !noted) {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.last_sequence + 1);
@@ -504,9 +487,6 @@ impl Pipeline {
         let added =
             if joins_sync { wal.gather_record(batch.data()) } else { wal.add_record(batch.data()) };
         if let Err(error) = added {
-            if Mutant::IgnoreFailedWrite.is_on() {
-                return Ok(());
-            }
             Sometimes::WalWriteFailed.reached();
             // Nothing is acknowledged, and the next record goes to the same offset; what the failed
             // one left behind is cut off so that it cannot be taken for a record.
@@ -517,7 +497,7 @@ impl Pipeline {
                 Err(error) if is_full(&error) => wal.written() == wal.offset(),
                 cut => cut.is_err(),
             };
-            if !is_full(&error) || is_left || Mutant::PoisonOnFullLog.is_on() {
+            if !is_full(&error) || is_left {
                 self.tree.fail(&error);
             }
             return Err(error);

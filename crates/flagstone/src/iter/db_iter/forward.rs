@@ -6,7 +6,7 @@
 
 use super::dead_run::DeadRun;
 use super::{DbIter, ValueAt, type_of};
-use crate::base::{InternalIterator, Mutant, Result, Sometimes, ValueType};
+use crate::base::{InternalIterator, Result, Sometimes, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::tombstones::Towards;
 
@@ -73,9 +73,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     if passed > self.settings.max_sequential_skips {
                         Sometimes::IteratorReseeked.reached();
                         let user_key = self.inner.key().user_key();
-                        let visible =
-                            if Mutant::ReseekTooFar.is_on() { 0 } else { self.settings.snapshot };
-                        self.seek_key.set(user_key, visible, ValueType::FOR_SEEK);
+                        self.seek_key.set(user_key, self.settings.snapshot, ValueType::FOR_SEEK);
                         self.inner.seek(self.seek_key.as_key());
                         passed = 0;
                     } else {

@@ -32,7 +32,7 @@ use super::tombstones::Towards;
 use super::{DeadRanges, HistoryEpoch, MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
-    Mutant, PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
+    PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
 };
 use versions::{Collected, Versions};
 
@@ -267,9 +267,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             Sometimes::IteratorTurned.reached();
             self.forward = true;
             self.seek_key.set(&self.saved.key, 0, ValueType::Deletion);
-            if !Mutant::TurnWithoutSeek.is_on() {
-                self.inner.seek(self.seek_key.as_key());
-            }
+            self.inner.seek(self.seek_key.as_key());
         } else if self.shown.on_entry.is_some() {
             self.save_key();
             self.inner.next();
@@ -432,8 +430,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     #[inline]
     fn is_above_bounds(&self, user_key: &[u8]) -> bool {
-        let upper =
-            self.settings.bounds.upper.as_deref().filter(|_| !Mutant::IgnoreUpperBound.is_on());
+        let upper = self.settings.bounds.upper.as_deref();
         upper.is_some_and(|upper| self.order(user_key, upper).is_ge())
     }
 
@@ -504,7 +501,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     fn count_hidden(&mut self, count: u64) -> Result<()> {
         self.step.hidden = count;
         let limit = self.settings.max_skippable;
-        if limit > 0 && (self.step.hidden > limit || Mutant::GiveUpInVain.is_on()) {
+        if limit > 0 && self.step.hidden > limit {
             return Err(Error::incomplete(format!(
                 "more than {limit} hidden entries in a row, the limit of max_skippable_internal_keys"
             )));

@@ -5,7 +5,6 @@
 //! intervals share it (254) or none uses it (255). A key that falls into an empty bucket may still
 //! start the last interval's successor block, so the search then goes through the last interval.
 
-use crate::base::Mutant;
 use crate::base::hash::hash32;
 
 const SEED: u32 = 397;
@@ -112,8 +111,7 @@ impl HashIndexBuilder {
         buffer.resize(start + num_buckets as usize, EMPTY);
         for &(hash, restart) in &self.entries {
             let bucket = &mut buffer[start + (hash % num_buckets) as usize];
-            let collides =
-                *bucket != EMPTY && *bucket != restart && !Mutant::ForgetHashCollision.is_on();
+            let collides = *bucket != EMPTY && *bucket != restart;
             *bucket = if collides { COLLISION } else { restart };
         }
         buffer.extend_from_slice(&(num_buckets as u16).to_le_bytes());

@@ -11,6 +11,7 @@ mod expiring;
 mod faults;
 mod full_disk;
 mod histories;
+mod mutants;
 mod space;
 
 use std::process::ExitCode;
@@ -33,6 +34,7 @@ enum Command {
     Faults(faults::Arguments),
     FullDisk(full_disk::Arguments),
     Histories(histories::Arguments),
+    Mutants(mutants::Arguments),
     Space(space::Arguments),
 }
 
@@ -46,6 +48,7 @@ impl Command {
             Self::Faults(arguments) => faults::run(arguments),
             Self::FullDisk(arguments) => full_disk::run(arguments),
             Self::Histories(arguments) => histories::run(arguments),
+            Self::Mutants(arguments) => mutants::run(arguments),
             Self::Space(arguments) => space::run(arguments),
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::base::compression::CompressionType;
-use crate::base::{Code, Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{Code, Error, FileNumber, Result, Sometimes};
 use crate::blob::{
     BlobFileReader, BlobFileSummary, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE,
 };
@@ -32,8 +32,7 @@ impl Pipeline {
         if family.current.load().version.blob_files.contains_key(&index.file) {
             return self.tables.blob_file(family, index.file)?.check(key, &index);
         }
-        let reader = self.unsealed_reader(family, index.file)?;
-        if Mutant::TrustRecoveredBlobs.is_on() { Ok(()) } else { reader.check(key, &index) }
+        self.unsealed_reader(family, index.file)?.check(key, &index)
     }
 
     fn unsealed_reader(&self, family: &Family, number: FileNumber) -> Result<Arc<BlobFileReader>> {

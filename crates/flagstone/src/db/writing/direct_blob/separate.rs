@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::base::compression::CompressionType;
-use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
+use crate::base::{ColumnFamilyId, Error, Result, Sometimes};
 use crate::batch::{Operation, WriteBatch};
 use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, BlobIndexes, NewBlob};
 use crate::cache::MemoryKind;
@@ -146,7 +146,7 @@ impl Pipeline {
         // To make a file for some of them may switch the memtable that others were written for. It
         // does not go on for ever: only what has entries is switched, and nobody adds any
         // meanwhile.
-        while !blobs.is_current(commit) && !Mutant::KeepBlobsOfSwitchedMemtable.is_on() {
+        while !blobs.is_current(commit) {
             let BlobsOfBatch::Separated { source, synced, used } = blobs else { return Ok(()) };
             Sometimes::BlobWrittenAgain.reached();
             let large = self.large_values(source, *synced)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::base::{Error, FileNumber, Mutant, Result, Sometimes, counted};
+use crate::base::{Error, FileNumber, Result, Sometimes, counted};
 use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
 use crate::db::family::Family;
 use crate::db::family::direct_blobs::DirectFile;
@@ -71,9 +71,7 @@ impl Pipeline {
             return Ok(total);
         }
         let total = file.complete()?;
-        if !Mutant::SkipBlobSync.is_on() {
-            self.sync_direct_files(std::slice::from_ref(file))?;
-        }
+        self.sync_direct_files(std::slice::from_ref(file))?;
         let opened = if self.tables.may_read_through_writers_file(&**file.file()) {
             file.file().clone()
         } else {
