@@ -38,30 +38,7 @@ pub fn read_around_failures(file: &dyn File, offset: u64, buffer: &mut [u8]) -> 
 }
 
 #[cfg(test)]
-pub mod test_support {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::base::Error;
-    use crate::env::FileAround;
-
-    /// A file of which these bytes cannot be read.
-    pub struct BadSector(pub Arc<dyn File>, pub Range<u64>);
-
-    impl FileAround for BadSector {
-        fn inner(&self) -> &dyn File {
-            &*self.0
-        }
-
-        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-            if offset < self.1.end && self.1.start < offset + buffer.len() as u64 {
-                let cause = std::io::Error::from_raw_os_error(5);
-                return Err(Error::io("read", self.0.path(), cause).at_offset(offset));
-            }
-            self.0.read_at(offset, buffer)
-        }
-    }
-}
+pub mod test_support;
 
 #[cfg(test)]
 mod tests;

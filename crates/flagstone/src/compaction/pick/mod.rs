@@ -33,7 +33,7 @@ mod score;
 mod scratch;
 mod settings;
 #[cfg(test)]
-mod simulation;
+mod simulation_tests;
 mod stall;
 mod subcompactions;
 mod targets;
