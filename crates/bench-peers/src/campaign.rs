@@ -112,12 +112,11 @@ impl Campaign {
             duel.engines.retain(|engine| both.contains(engine));
             duel.cell.workload.only_reads() && !duel.engines.is_empty()
         });
-        match self.duels.is_empty() {
-            true => {
-                Err("the same database is for workloads that only read, by Flagstone and RocksDB"
-                    .into())
-            }
-            false => Ok(()),
+        if self.duels.is_empty() {
+            Err("the same database is for workloads that only read, by Flagstone and RocksDB"
+                .into())
+        } else {
+            Ok(())
         }
     }
 

@@ -260,9 +260,10 @@ impl SelectionArguments {
     }
 
     fn campaign(&self, quarter: bool) -> Result<Campaign> {
-        let effort = match self.quick {
-            true => Effort { scale: 0.05, seconds: 2.0 },
-            false => Effort { scale: self.scale, seconds: self.seconds },
+        let effort = if self.quick {
+            Effort { scale: 0.05, seconds: 2.0 }
+        } else {
+            Effort { scale: self.scale, seconds: self.seconds }
         };
         let (rounds, peer_rounds) =
             if self.quick { (3, 1) } else { (self.rounds, self.peer_rounds) };

@@ -145,12 +145,10 @@ fn sources(mut folders: Vec<PathBuf>) -> String {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false if path.extension().is_some_and(|extension| extension == "rs") => {
-                    source.push_str(&std::fs::read_to_string(path).expect("a source"));
-                }
-                false => {}
+            if path.is_dir() {
+                folders.push(path)
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                source.push_str(&std::fs::read_to_string(path).expect("a source"));
             }
         }
     }

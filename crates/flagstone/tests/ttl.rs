@@ -213,9 +213,10 @@ fn where_reads_are_strict_what_is_merged_onto_is_the_same_whatever_compactions_c
                 let family = db.base().default_column_family().clone();
                 for (at, (time, is_value, text)) in writes.iter().enumerate() {
                     clock.advance(NOON + time - clock.unix_seconds());
-                    match is_value {
-                        true => db.put("k", text).unwrap(),
-                        false => db.merge_cf(&family, "k", text).unwrap(),
+                    if *is_value {
+                        db.put("k", text).unwrap()
+                    } else {
+                        db.merge_cf(&family, "k", text).unwrap()
                     }
                     if flushes >> at & 1 == 1 {
                         db.base().flush_all().unwrap();

@@ -117,9 +117,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 fn again(arguments: &Arguments, seed: u64) -> String {
     let directory = arguments.directory.display();
-    let without = match arguments.without.is_empty() {
-        true => String::new(),
-        false => format!(" --without {}", arguments.without.join(",")),
+    let without = if arguments.without.is_empty() {
+        String::new()
+    } else {
+        format!(" --without {}", arguments.without.join(","))
     };
     format!("peers agree --directory {directory} --first {seed} --count 1 --keep{without}")
 }
@@ -179,13 +180,11 @@ fn start(
 
 fn finish(child: Child) -> Result<()> {
     let output = child.wait_with_output()?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            Err(format!("{} ({})", said.trim_start_matches("peers: ").trim_end(), output.status)
-                .into())
-        }
+    if output.status.success() {
+        Ok(())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(format!("{} ({})", said.trim_start_matches("peers: ").trim_end(), output.status).into())
     }
 }
 
@@ -212,9 +211,10 @@ pub fn copy_anew(from: &Path, to: &Path) -> Result<()> {
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_anew(&entry.path(), &target)?,
-            false => drop(std::fs::copy(entry.path(), target)?),
+        if entry.file_type()?.is_dir() {
+            copy_anew(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
         }
     }
     Ok(())

@@ -33,9 +33,10 @@ struct Past<'a> {
 type Prepared = (Options, Vec<(String, ColumnFamilyOptions)>);
 
 fn prepared(place: &Place, opening: &Opening) -> Result<Prepared> {
-    let (mut options, mut families) = match opening.from_file {
-        true => from_file(&place.directory, opening)?,
-        false => from_settings(opening)?,
+    let (mut options, mut families) = if opening.from_file {
+        from_file(&place.directory, opening)?
+    } else {
+        from_settings(opening)?
     };
     if !place.paths.is_empty() {
         let path = |(path, size): &(std::path::PathBuf, u64)| {
@@ -99,9 +100,10 @@ pub fn salvage(place: &Place, opening: &Opening, target: &Path) -> Result<()> {
     let listed: Vec<_> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     let report = flagstone::db::salvage(&place.directory, target, &options, &listed, &mut |_| {})?;
-    match report.is_complete() {
-        true => Ok(()),
-        false => Err(format!("salvage finds that something is lost: {report:#?}").into()),
+    if report.is_complete() {
+        Ok(())
+    } else {
+        Err(format!("salvage finds that something is lost: {report:#?}").into())
     }
 }
 
@@ -293,9 +295,10 @@ impl Party for Flagstone {
     }
 
     fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], depth: Depth) -> Result<()> {
-        let bottommost_level_compaction = match depth.to_the_bottom {
-            true => BottommostLevelCompaction::Force,
-            false => BottommostLevelCompaction::IfHaveCompactionFilter,
+        let bottommost_level_compaction = if depth.to_the_bottom {
+            BottommostLevelCompaction::Force
+        } else {
+            BottommostLevelCompaction::IfHaveCompactionFilter
         };
         let options = CompactRangeOptions {
             bottommost_level_compaction,

@@ -190,11 +190,9 @@ pub fn same(way: &str, found: &[Pair], expected: &[Pair]) -> Result<()> {
             format!("{} = {}", key.escape_ascii(), shown(value))
         })
     };
-    match found == expected {
-        true => Ok(()),
-        false => {
-            Err(format!("{way}: entry {at} is {}, expected {}", entry(found), entry(expected))
-                .into())
-        }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{way}: entry {at} is {}, expected {}", entry(found), entry(expected)).into())
     }
 }

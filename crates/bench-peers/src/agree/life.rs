@@ -1,6 +1,8 @@
 //! One life of a database, all of it from a seed: what is done in each turn, and what the database
 //! must hold before it.
 
+mod kept;
+
 use std::collections::BTreeMap;
 
 use rand::rngs::SmallRng;
@@ -10,6 +12,7 @@ use super::choices::Settings;
 use super::material::Material;
 use super::model::{Edit, Family, MergeOperator, Model, Pair, Traits};
 use super::party::{Access, Depth, How, Opening, Who};
+use kept::Kept;
 
 /// RocksDB's order of bytes backwards.
 pub const REVERSE: &str = "rocksdb.ReverseBytewiseComparator";
@@ -138,21 +141,6 @@ pub struct Life {
     pub after: Model,
     kept: BTreeMap<&'static str, Kept>,
     without: Vec<String>,
-}
-
-/// What a family of this name has whenever it exists.
-#[derive(Debug, Clone)]
-struct Kept {
-    traits: Traits,
-    /// In each turn: of some families it is now leveled, now universal.
-    styles: [&'static str; TURNS_MAX],
-    /// In each turn: there may be more from some turn on, but never fewer.
-    levels: [&'static str; TURNS_MAX],
-    /// Whether its large values may lie in blob files. RocksDB 11.8 counts as garbage in these what
-    /// it holds back from the last level (`preclude_last_level_data_seconds`), and then refuses its
-    /// own compaction; and its iterators free a value in a blob file that is the result of merging
-    /// onto it, as it may be with [`MergeOperator::Max`].
-    may_have_blobs: bool,
 }
 
 fn one<T: Copy>(random: &mut SmallRng, of: &[T]) -> T {
@@ -474,9 +462,10 @@ impl Life {
                 tables.push(edits);
             }
         }
-        let settings = match random.random_bool(0.7) {
-            true => families[family.as_str()].clone(),
-            false => self.kept[family.as_str()].settings(TURNS_MAX - 1, Settings::default()),
+        let settings = if random.random_bool(0.7) {
+            families[family.as_str()].clone()
+        } else {
+            self.kept[family.as_str()].settings(TURNS_MAX - 1, Settings::default())
         };
         (!tables.is_empty()).then_some(Step::Ingest { family, tables, settings })
     }
@@ -535,66 +524,9 @@ impl Life {
 fn draw_copy(who: Who, is_unlogged: bool, random: &mut SmallRng) -> Step {
     let led_by = one(random, &[None, Some(who), Some(who.other())]);
     let flushed = is_unlogged || random.random_bool(0.5);
-    match who == Who::RocksDb && random.random_bool(0.5) {
-        true => Step::BackUp { flushed, who: led_by },
-        false => Step::Checkpoint { flushed, who: led_by },
-    }
-}
-
-impl Kept {
-    fn draw(random: &mut SmallRng, name: &str, has_paths: bool, has_merges: bool) -> Self {
-        let style = match random.random_range(0..10) {
-            0 if !has_paths => "kCompactionStyleFIFO",
-            1 if !has_paths => "kCompactionStyleNone",
-            2..5 => "kCompactionStyleUniversal",
-            _ => "kCompactionStyleLevel",
-        };
-        let mut styles = [style; TURNS_MAX];
-        let takes_turns = ["kCompactionStyleLevel", "kCompactionStyleUniversal"];
-        if takes_turns.contains(&style) && random.random_bool(0.25) {
-            styles.fill_with(|| one(random, &takes_turns));
-        }
-        let mut levels = [one(random, &["7", "7", "3"]); TURNS_MAX];
-        match style {
-            "kCompactionStyleFIFO" => levels.fill("1"),
-            _ => levels[random.random_range(1..TURNS_MAX)..].fill("7"),
-        }
-        let merge = one(random, &MergeOperator::ALL);
-        let may_have_blobs = merge != MergeOperator::Max && random.random_bool(0.8);
-        let traits = Traits { reversed: is_reversed(name), merge, has_merges };
-        Self { traits, styles, levels, may_have_blobs }
-    }
-
-    /// What is drawn for a turn, with what is kept.
-    fn settings(&self, turn: usize, mut drawn: Settings) -> Settings {
-        if self.traits.reversed {
-            drawn.set("comparator", REVERSE);
-        }
-        drawn.set("merge_operator", self.traits.merge.name());
-        drawn.set("compaction_style", self.styles[turn]);
-        drawn.set("num_levels", self.levels[turn]);
-        if self.styles[turn] == "kCompactionStyleNone" {
-            // RocksDB's flushes wait for compactions that nobody will begin.
-            drawn.set("level0_slowdown_writes_trigger", "10000");
-            drawn.set("level0_stop_writes_trigger", "10000");
-        }
-        match self.may_have_blobs {
-            // With the second RocksDB 11.8 may begin a table of a compaction that nothing goes
-            // into, and look for it later.
-            true => drawn.leave_out(&[
-                "preclude_last_level_data_seconds",
-                "target_file_size_is_upper_bound",
-            ]),
-            false => drawn.set("enable_blob_files", "false"),
-        }
-        if self.traits.has_merges {
-            drawn.leave_out(&["enable_blob_direct_write"]);
-        }
-        if drawn.get("write_buffer_size").is_empty() {
-            // As much is reserved for each WAL.
-            drawn.set("write_buffer_size", "65536");
-        }
-        drawn.make_legal();
-        drawn
+    if who == Who::RocksDb && random.random_bool(0.5) {
+        Step::BackUp { flushed, who: led_by }
+    } else {
+        Step::Checkpoint { flushed, who: led_by }
     }
 }

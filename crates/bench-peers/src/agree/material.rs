@@ -64,9 +64,10 @@ impl Material {
             1..4 => random.random_range(0..70_000),
             _ => random.random_range(0..=self.value_length_max),
         };
-        match random.random_bool(0.5) {
-            true => vec![random.random_range(b'a'..=b'z'); length],
-            false => (0..length).map(|_| random.random()).collect(),
+        if random.random_bool(0.5) {
+            vec![random.random_range(b'a'..=b'z'); length]
+        } else {
+            (0..length).map(|_| random.random()).collect()
         }
     }
 
@@ -80,9 +81,10 @@ impl Material {
     /// A put in a family without merges.
     fn merge(&mut self, family: &Family, key: Vec<u8>, random: &mut SmallRng) -> Edit {
         let operand = self.operand(family.traits.merge, random);
-        match family.traits.has_merges {
-            true => Edit::Merge { key, operand },
-            false => Edit::Put { key, value: operand },
+        if family.traits.has_merges {
+            Edit::Merge { key, operand }
+        } else {
+            Edit::Put { key, value: operand }
         }
     }
 

@@ -33,10 +33,8 @@ struct Past<'a> {
 }
 
 pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
-    let (mut options, families) = match opening.from_file {
-        true => from_file(&place.directory)?,
-        false => from_settings(opening)?,
-    };
+    let (mut options, families) =
+        if opening.from_file { from_file(&place.directory)? } else { from_settings(opening)? };
     if !place.paths.is_empty() {
         let paths: std::result::Result<Vec<_>, _> =
             place.paths.iter().map(|(path, size)| DBPath::new(path, *size)).collect();
@@ -269,9 +267,10 @@ impl Party for RocksDb {
 
     fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], depth: Depth) -> Result<()> {
         let mut options = CompactOptions::default();
-        options.set_bottommost_level_compaction(match depth.to_the_bottom {
-            true => BottommostLevelCompaction::Force,
-            false => BottommostLevelCompaction::IfHaveCompactionFilter,
+        options.set_bottommost_level_compaction(if depth.to_the_bottom {
+            BottommostLevelCompaction::Force
+        } else {
+            BottommostLevelCompaction::IfHaveCompactionFilter
         });
         options.set_change_level(depth.then_to.is_some());
         options.set_target_level(depth.then_to.unwrap_or(-1));

@@ -95,13 +95,12 @@ impl Player<'_> {
         let scans = matches!(self.activity, Activity::Scan | Activity::ScanWriting);
         while goes_on() {
             Task::KEYS.write(draw.next(keys), &mut key);
-            let found = match scans {
-                true => {
-                    self.engine
-                        .scan(&key, Direction::Forward, SCAN, &mut |bytes| Look::Pages.at(bytes))?
-                        > 0
-                }
-                false => self.engine.get(&key, &mut |bytes| Look::Pages.at(bytes))?,
+            let found = if scans {
+                self.engine
+                    .scan(&key, Direction::Forward, SCAN, &mut |bytes| Look::Pages.at(bytes))?
+                    > 0
+            } else {
+                self.engine.get(&key, &mut |bytes| Look::Pages.at(bytes))?
             };
             if !found {
                 return Err("a key that was written is missing".into());

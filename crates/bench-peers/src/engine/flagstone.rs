@@ -25,9 +25,10 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     for (name, value) in &tuning.options {
         options.set(name, value)?;
     }
-    let db = match tuning.is_read_only {
-        false => Db::open(directory, &options)?,
-        true => Db::open_read_only(directory, &options)?,
+    let db = if tuning.is_read_only {
+        Db::open_read_only(directory, &options)?
+    } else {
+        Db::open(directory, &options)?
     };
     Ok(Box::new(Flagstone { db, read: ReadOptions::default() }))
 }

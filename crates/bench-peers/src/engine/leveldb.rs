@@ -247,10 +247,10 @@ impl Engine for LevelDb {
         cursor.seek(from);
         if direction == Direction::Backward {
             // It only knows the first key at or after the one sought.
-            match cursor.is_valid() {
-                false => cursor.last(),
-                true if cursor.key() != from => cursor.step(direction),
-                true => {}
+            if !cursor.is_valid() {
+                cursor.last()
+            } else if cursor.key() != from {
+                cursor.step(direction)
             }
         }
         let mut seen = 0;

@@ -54,9 +54,10 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     let write = [Durability::None, Durability::Process, Durability::Synced].map(how);
     // Naming the family gives a handle for the batched lookups.
     let families = [(FAMILY, options.clone())];
-    let db = match tuning.is_read_only {
-        false => DB::open_cf_with_opts(&options, directory, families)?,
-        true => DB::open_cf_with_opts_for_read_only(&options, directory, families, false)?,
+    let db = if tuning.is_read_only {
+        DB::open_cf_with_opts_for_read_only(&options, directory, families, false)?
+    } else {
+        DB::open_cf_with_opts(&options, directory, families)?
     };
     let statistics = tuning.counts_writes.then_some(options);
     let is_read_only = tuning.is_read_only;

@@ -92,9 +92,12 @@ fn open(height: f64) -> String {
 fn ratios(bars: &[Bar]) -> String {
     let height = LINE * (bars.len() as f64 + 2.0);
     // Of too few rounds the interval is everything, which no axis holds.
-    let ends = |bar: &Bar| match bar.ratio.high.is_finite() {
-        true => (bar.ratio.low, bar.ratio.high),
-        false => (bar.ratio.median, bar.ratio.median),
+    let ends = |bar: &Bar| {
+        if bar.ratio.high.is_finite() {
+            (bar.ratio.low, bar.ratio.high)
+        } else {
+            (bar.ratio.median, bar.ratio.median)
+        }
     };
     let lowest = bars.iter().map(|bar| ends(bar).0).fold(0.8, f64::min).max(0.05);
     let highest = bars.iter().map(|bar| ends(bar).1).fold(2.5, f64::max).min(50.0);

@@ -113,10 +113,12 @@ fn refused(failure: Failure, found: Option<VerifyReport>) -> Result<VerifyReport
 
 /// What faults amount to.
 pub fn verdict(faults: &[Fault], is_doubtful: bool) -> Verdict {
-    match faults.is_empty() {
-        true => Verdict::Sound,
-        false if is_doubtful => Verdict::Incomplete,
-        false => Verdict::Faulty,
+    if faults.is_empty() {
+        Verdict::Sound
+    } else if is_doubtful {
+        Verdict::Incomplete
+    } else {
+        Verdict::Faulty
     }
 }
 

@@ -295,10 +295,12 @@ impl FragmentedRangeTombstones {
             return least;
         }
         let bounds = self.bounds.count_from(&self.comparator, within, user_key);
-        match bounds.is_multiple_of(2) {
-            true => 0,
-            false if any_will_do => least,
-            false => self.visible_in(bounds / 2, snapshot),
+        if bounds.is_multiple_of(2) {
+            0
+        } else if any_will_do {
+            least
+        } else {
+            self.visible_in(bounds / 2, snapshot)
         }
     }
 

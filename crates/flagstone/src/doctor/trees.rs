@@ -288,15 +288,17 @@ impl Findings {
                 (u128::from(*fifo_bytes) * u128::from(*ttl) / u128::from(*oldest_seconds)) as u64;
             let value = format!("{{{option}={};}}", enough.saturating_mul(2));
             let set = Remedy::set_to("compaction_options_fifo", value);
-            let (severity, advice) = match is_ttl_chosen {
-                true if is_full => (Severity::Slow, set),
-                true => (Severity::Note, set),
+            let (severity, advice) = if !is_ttl_chosen {
                 // Whether somebody chose 30 days nothing tells: OPTIONS files say that of who did
                 // not.
-                false => (
+                (
                     Severity::Note,
                     set.when("if keys are to stay for ttl, which is that by default, "),
-                ),
+                )
+            } else if is_full {
+                (Severity::Slow, set)
+            } else {
+                (Severity::Note, set)
             };
             self.add(severity, what, advice);
         } else if !is_limit_chosen {

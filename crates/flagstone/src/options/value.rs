@@ -253,10 +253,12 @@ impl<T: NamedChoice> SettingValue for T {
             None => {
                 let names: Vec<_> = T::NAMES.iter().map(|(name, _)| *name).collect();
                 let message = format!("expected one of {}, found '{text}'", names.join(", "));
-                return Err(match T::NOT_SUPPORTED.contains(&text) {
-                    true => Error::not_supported(message),
-                    false if T::TELLS_HOW_TO_READ => invalid(message),
-                    false => invalid(message).with_subcode(SubCode::OtherRelease),
+                return Err(if T::NOT_SUPPORTED.contains(&text) {
+                    Error::not_supported(message)
+                } else if T::TELLS_HOW_TO_READ {
+                    invalid(message)
+                } else {
+                    invalid(message).with_subcode(SubCode::OtherRelease)
                 });
             }
         }

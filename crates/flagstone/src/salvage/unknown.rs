@@ -109,27 +109,27 @@ impl Families {
             if !is_certain && !self.history().is_trusted && !table.remains.is_ingested() {
                 self.note_loss_of_some(comparator.clone(), table.reach(&comparator));
             }
-            let name = match is_certain {
-                true => DEFAULT_COLUMN_FAMILY_NAME.to_string(),
+            let name = if is_certain {
+                DEFAULT_COLUMN_FAMILY_NAME.to_string()
+            } else if table.is_empty() {
                 // What is damaged in it has been told.
-                false if table.is_empty() => continue,
-                false => {
-                    let name = self.share(&mut groups, *number, comparator, range.clone());
-                    let what = format!(
-                        "nothing is left that says to which family this table belongs: its records are in family '{name}'"
-                    );
-                    let path = table.remains.path();
-                    if self.history().is_trusted {
-                        // It is not named, and so what a job left behind: what that read is there.
-                        report.note(format!(
-                            "{}: {what}; an unfinished job left it behind",
-                            path.display()
-                        ))
-                    } else {
-                        report.lose_whole(Error::corruption(what).at(path), range)
-                    }
-                    name
+                continue;
+            } else {
+                let name = self.share(&mut groups, *number, comparator, range.clone());
+                let what = format!(
+                    "nothing is left that says to which family this table belongs: its records are in family '{name}'"
+                );
+                let path = table.remains.path();
+                if self.history().is_trusted {
+                    // It is not named, and so what a job left behind: what that read is there.
+                    report.note(format!(
+                        "{}: {what}; an unfinished job left it behind",
+                        path.display()
+                    ))
+                } else {
+                    report.lose_whole(Error::corruption(what).at(path), range)
                 }
+                name
             };
             let UnknownTable { number, remains, bounds, properties } = table;
             let counts = self.history().counts(number);

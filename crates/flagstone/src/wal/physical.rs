@@ -220,13 +220,13 @@ impl Blocks {
     fn parse(&self, rest: &[u8], end: u64, is_whole: bool) -> Found {
         let bad = |kind, is_numbered| Found::Bad { kind, is_numbered };
         let Some(header) = Header::parse(rest) else {
-            return match is_whole {
-                true => Found::Padding,
+            return if is_whole {
+                Found::Padding
+            } else if self.is_recyclable && rest.iter().all(|byte| *byte == 0) {
                 // No more was left of the space that was reserved.
-                false if self.is_recyclable && rest.iter().all(|byte| *byte == 0) => {
-                    Found::Other(Physical::Zeros { next: end })
-                }
-                false => bad(DamageKind::TruncatedHeader, false),
+                Found::Other(Physical::Zeros { next: end })
+            } else {
+                bad(DamageKind::TruncatedHeader, false)
             };
         };
         if header.record_type == ZERO && header.length == 0 {

@@ -167,12 +167,12 @@ impl Promises {
             // be lost.
             let settled =
                 |span: Span| if killed && !span.must_be(at) { Span::OPEN } else { Span::PAST };
-            (family.created, family.dropped) = match found.families.contains(&index) {
-                true => (settled(family.created), Span::NEVER),
-                false if killed && family.dropped.may_be(at) => {
-                    (settled(family.created), settled(family.dropped))
-                }
-                false => (Span::NEVER, Span::NEVER),
+            (family.created, family.dropped) = if found.families.contains(&index) {
+                (settled(family.created), Span::NEVER)
+            } else if killed && family.dropped.may_be(at) {
+                (settled(family.created), settled(family.dropped))
+            } else {
+                (Span::NEVER, Span::NEVER)
             };
         }
         next.options = if !killed {

@@ -252,10 +252,12 @@ impl History {
     }
 
     fn write(&mut self) -> Operation {
-        let count = match self.generator.random.u8(..16) < self.batches {
-            true if self.percent(2) => self.below(100),
-            true => self.below(12),
-            false => 1,
+        let count = if self.generator.random.u8(..16) >= self.batches {
+            1
+        } else if self.percent(2) {
+            self.below(100)
+        } else {
+            self.below(12)
         };
         let edits = (0..count).map(|_| (self.family(), self.edit())).collect();
         Operation::Write { durability: self.durability(), edits }

@@ -205,10 +205,12 @@ impl Speedometer {
     ) -> Option<u64> {
         let Speeds { writing, flushing } = self.speeds;
         let is_told = self.written(waiting) <= self.flushes.bytes.saturating_mul(FAR_LARGER);
-        let flushing = match is_told {
-            true => flushing,
-            false if writing == 0 => 0,
-            false => flushing.max(writing.max(delayed_write_rate) / 2),
+        let flushing = if is_told {
+            flushing
+        } else if writing == 0 {
+            0
+        } else {
+            flushing.max(writing.max(delayed_write_rate) / 2)
         };
         Speeds { writing, flushing }.rate_while_flushing(room, waiting)
     }

@@ -222,12 +222,12 @@ impl DbInner {
 
     /// Bytes that a WAL wants to reserve and does not get.
     fn missing_reserve(&self, settings: &Options, free_bytes: u64) -> u64 {
-        match self.context.read_only {
-            false => self.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed),
-            true if settings.allow_fallocate => {
-                self.pipeline.wal_reserve().saturating_sub(free_bytes)
-            }
-            true => 0,
+        if !self.context.read_only {
+            self.pipeline.wal_space.reserve_missing.load(Ordering::Relaxed)
+        } else if settings.allow_fallocate {
+            self.pipeline.wal_reserve().saturating_sub(free_bytes)
+        } else {
+            0
         }
     }
 

@@ -76,12 +76,14 @@ impl Jobs {
     fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         note_kind(&job.plan);
         self.follow(job);
-        let outcome = match job.plan.trivial_move {
-            true => Ok(JobOutput::default()),
-            false if job.plan.drops_inputs => self.guarded("compaction", || self.drop_inputs(job)),
+        let outcome = if job.plan.trivial_move {
+            Ok(JobOutput::default())
+        } else if job.plan.drops_inputs {
+            self.guarded("compaction", || self.drop_inputs(job))
+        } else {
             // A filter or merge operator of the application may panic: the inputs must be let go
             // all the same.
-            false => self.guarded("compaction", || self.rewrite(job)),
+            self.guarded("compaction", || self.rewrite(job))
         };
         if let Some(control) = &job.control {
             control.end_piece(outcome.is_ok());
