@@ -50,7 +50,12 @@ const COMPRESSIONS: &[&str] = &[
 
 macro_rules! choices {
     ($($scope:ident $change:ident { $($name:literal: $values:expr,)+ })+) => {
-        &[$($(Choice { name: $name, values: $values, scope: Scope::$scope, change: Change::$change },)+)+]
+        &[$($(Choice {
+            name: $name,
+            values: $values,
+            scope: Scope::$scope,
+            change: Change::$change,
+        },)+)+]
     };
 }
 

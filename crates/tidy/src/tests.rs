@@ -94,3 +94,43 @@ fn unsafe_has_its_places() {
     assert_eq!(rules("crates/flagstone/src/db/mod.rs", block).len(), 1);
     assert_eq!(rules("crates/flagstone/src/memtable/arena.rs", block).len(), 0);
 }
+
+#[test]
+fn lines_are_as_wide_as_they_need_to_be() {
+    let file = "crates/cli/src/x.rs";
+    let wide = |before: &str, after: &str| format!("{before}{}{after}", "x".repeat(101));
+    let too_wide = ["more than 100 characters"];
+    assert_eq!(rules(file, &wide("// ", "")), too_wide);
+    assert_eq!(rules(file, &wide("let x", " = 1;")), too_wide);
+    assert_eq!(rules(file, &wide("let x = '\"'; let y", " = 1;")), too_wide);
+    assert!(rules(file, &wide("let x = \"", "\";")).is_empty());
+    // A string over several lines ends where it ends.
+    assert!(rules(file, &format!("let x = r#\"\n{}\n\"#;", wide("\"", ""))).is_empty());
+    assert_eq!(rules(file, &format!("let x = r#\"\n\"#;\n{}", wide("", ""))), too_wide);
+    assert_eq!(rules(file, &format!("let x = \"\\\"\n\";\n{}", wide("", ""))), too_wide);
+    // In comments, grammars and tables alone.
+    assert!(rules(file, &format!("//! ```text\n{}\n//! ```\n", wide("//! ", ""))).is_empty());
+    assert_eq!(rules(file, &format!("/// ```\n{}\n/// ```\n", wide("/// ", ""))), too_wide);
+    assert_eq!(rules(file, &format!("// ```text\n// ```\n{}\n", wide("// ", ""))), too_wide);
+    assert!(rules(file, &wide("// | ", "|")).is_empty());
+    assert_eq!(rules(file, &format!("// | {}", "x".repeat(130))), ["more than 130 characters"]);
+}
+
+#[test]
+fn tests_stand_apart() {
+    let rule = "tests inside production code; they have files of their own";
+    let module = "#[cfg(test)]\npub(super) mod tests {\n}\n";
+    assert_eq!(rules("crates/cli/src/x.rs", module), [rule]);
+    assert_eq!(rules("crates/cli/src/x.rs", "#[test]\nfn f() {\n}\n"), [rule]);
+    assert!(rules("crates/cli/src/x/tests.rs", "#[test]\nfn f() {\n}\n").is_empty());
+    let named = "#[cfg(test)]\n#[path = \"y.rs\"]\nmod tests;\n\nmod inside {\n}\n";
+    assert!(rules("crates/cli/src/x.rs", named).is_empty());
+}
+
+#[test]
+fn a_bool_is_asked_by_if() {
+    let rule = "a match on a bool; write if";
+    assert_eq!(rules("crates/cli/src/x.rs", "        true if x => 1,\n"), [rule]);
+    assert_eq!(rules("crates/cli/src/x.rs", "        false => 1,\n"), [rule]);
+    assert!(rules("crates/cli/src/x.rs", "        (true, 1) => 1,\n").is_empty());
+}

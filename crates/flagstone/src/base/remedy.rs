@@ -12,10 +12,15 @@ use std::io::{self, ErrorKind};
 use rustix::io::Errno;
 
 macro_rules! remedies {
-    ($($(#[doc = $about:literal])+ $name:ident $({ $($(#[doc = $doc:literal])+ $field:ident: $type:ty,)+ })?,)+) => {
+    ($(
+        $(#[doc = $about:literal])+
+        $name:ident $({ $($(#[doc = $doc:literal])+ $field:ident: $type:ty,)+ })?,
+    )+) => {
         /// What to do.
         #[derive(Debug, Clone, PartialEq, Eq)]
-        pub enum Remedy { $($(#[doc = $about])+ $name $({ $($(#[doc = $doc])+ $field: $type,)+ })?,)+ }
+        pub enum Remedy {
+            $($(#[doc = $about])+ $name $({ $($(#[doc = $doc])+ $field: $type,)+ })?,)+
+        }
 
         /// A remedy without its figures and names.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

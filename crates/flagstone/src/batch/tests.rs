@@ -198,10 +198,15 @@ fn empty_keys_and_values_are_legal() {
     );
 }
 
+/// The number of a family, a key, and how many bytes the value has.
+fn put() -> impl proptest::strategy::Strategy<Value = (u32, Vec<u8>, usize)> {
+    (0u32..3, proptest::collection::vec(0u8.., 0..300), 0usize..20_000)
+}
+
 proptest::proptest! {
     #[test]
     fn what_is_put_in_comes_out(
-        puts in proptest::collection::vec((0u32..3, proptest::collection::vec(0u8.., 0..300), 0usize..20_000), 0..20)
+        puts in proptest::collection::vec(put(), 0..20)
     ) {
         let mut batch = WriteBatch::new();
         let values: Vec<_> = puts.iter().map(|(_, _, size)| vec![b'v'; *size]).collect();

@@ -41,10 +41,13 @@ impl Db {
     /// # let mut options = flagstone::options::Options::default();
     /// # options.create_if_missing = true;
     /// # struct Unpark(std::thread::Thread);
-    /// # impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark() } }
+    /// # impl std::task::Wake for Unpark {
+    /// #     fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
+    /// # }
     /// # fn block_on<T>(future: impl Future<Output = T>) -> T {
     /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-    /// #     let (mut future, mut context) = (std::pin::pin!(future), std::task::Context::from_waker(&waker));
+    /// #     let mut future = std::pin::pin!(future);
+    /// #     let mut context = std::task::Context::from_waker(&waker);
     /// #     loop {
     /// #         match future.as_mut().poll(&mut context) {
     /// #             std::task::Poll::Ready(done) => return done,

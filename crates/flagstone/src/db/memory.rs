@@ -32,7 +32,8 @@ impl CacheMemory {
     }
 }
 
-/// What a database holds in memory, from [`Db::memory_usage`](super::Db::memory_usage); in bytes where nothing else is said.
+/// What a database holds in memory, from [`Db::memory_usage`](super::Db::memory_usage); in bytes
+/// where nothing else is said.
 ///
 /// What the allocator loses between the pieces, the stacks of threads and small things that a
 /// caller holds (batches that are not being written, values) are not in it.

@@ -65,7 +65,8 @@ impl Db {
     /// let mut writer = db.put_stream(family, "film", &Default::default())?;
     /// (0..3).try_for_each(|_| writer.write_all(&[7; 1 << 20]))?;
     /// writer.commit()?;
-    /// let mut film = db.get_in_pieces(&Default::default(), family, "film")?.expect("a large value");
+    /// let found = db.get_in_pieces(&Default::default(), family, "film")?;
+    /// let mut film = found.expect("a large value");
     /// assert_eq!(film.size(), 3 << 20);
     /// let mut sum = 0;
     /// while let Some(piece) = film.next_piece()? {

@@ -85,9 +85,11 @@ impl CompactionFilterFactory for TtlCompactionFilterFactory {
     }
 
     fn should_filter_table_file_creation(&self, reason: TableFileCreationReason) -> bool {
-        let compacts = reason == TableFileCreationReason::Compaction;
-        compacts
-            || matches!(&self.inner, Inner::Factory(factory) if factory.should_filter_table_file_creation(reason))
+        let inner_wants = || match &self.inner {
+            Inner::Factory(factory) => factory.should_filter_table_file_creation(reason),
+            _ => false,
+        };
+        reason == TableFileCreationReason::Compaction || inner_wants()
     }
 
     fn create_compaction_filter(

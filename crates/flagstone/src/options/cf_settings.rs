@@ -82,7 +82,8 @@ settings! {
     /// `level_compaction_dynamic_level_bytes` says.
     fixed cf_paths: DataPathList = DataPathList::default();
     /// Settings of universal compaction.
-    live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
+    live compaction_options_universal: UniversalCompactionOptions =
+        UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.
     live compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
     /// Reads back every table that was written, whole, before it counts: one that does not hold

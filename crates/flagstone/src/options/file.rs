@@ -106,12 +106,14 @@ impl LoadedOptions {
 /// # options.cf.set("merge_operator", "uint64add")?;
 /// # db.create_column_family("visits", &options.cf)?;
 /// # db.close()?;
-/// let mut loaded = load_latest(&env, path)?.expect("no one has removed it"); // on a disk: Env::os()
+/// // On a disk: Env::os().
+/// let mut loaded = load_latest(&env, path)?.expect("no one has removed it");
 /// for warning in loaded.warnings() {
 ///     eprintln!("not acted on: {warning}");
 /// }
 /// for (name, family) in &mut loaded.families {
-///     // What is the program's own it gives again: family.merge_operator = Some(Arc::new(MyOperator)).
+///     // What is the program's own it gives again:
+///     // family.merge_operator = Some(Arc::new(MyOperator)).
 ///     assert!(name == "default" || family.merge_operator.is_some(), "this one is built in");
 /// }
 /// let families: Vec<_> =
@@ -331,11 +333,13 @@ fn print_section<T: Settings>(
     let is_in_both =
         |kept: &KeptSetting| known::find(&kept.name).is_some_and(|known| known.in_both);
     for kept in kept {
-        let mark = match kept.in_comment {
-            true => OWN_MARK,
-            false if is_in_both(kept) => "",
+        let mark = if kept.in_comment {
+            OWN_MARK
+        } else if is_in_both(kept) {
+            ""
+        } else {
             // Its row says it.
-            false => continue,
+            continue;
         };
         let _ = writeln!(out, "  {mark}{}={}", kept.name, kept.value);
     }

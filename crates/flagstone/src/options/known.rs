@@ -305,7 +305,8 @@ const NEW_COMPRESSION_OPTS: &str = "{checksum=false;max_dict_buffer_bytes=0;enab
     max_compressed_bytes_per_kb=896;parallel_threads=1;zstd_max_train_bytes=0;level=32767;\
     use_zstd_dict_trainer=true;strategy=0;window_bits=-14;}";
 
-const DEFAULT_METADATA_CACHE_OPTIONS: &str = "{unpartitioned_pinning=kFallback;partition_pinning=kFallback;top_level_index_pinning=kFallback;}";
+const DEFAULT_METADATA_CACHE_OPTIONS: &str = "{unpartitioned_pinning=kFallback;\
+    partition_pinning=kFallback;top_level_index_pinning=kFallback;}";
 
 /// Fields of nested structs that only newer versions know.
 const KNOWN_NESTED: &[Known] = &[

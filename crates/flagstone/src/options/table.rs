@@ -125,7 +125,9 @@ macro_rules! settings {
     (@assign planned, $slot:expr, $text:ident, $default:expr $(, $range:expr)?) => {
         crate::options::table::assign_planned($slot, $default, $text)
     };
-    (@assign $kind:ident, $slot:expr, $text:ident, $default:expr) => { SettingValue::assign($slot, $text) };
+    (@assign $kind:ident, $slot:expr, $text:ident, $default:expr) => {
+        SettingValue::assign($slot, $text)
+    };
     (@assign $kind:ident, $slot:expr, $text:ident, $default:expr, $range:expr) => {
         SettingValue::assign_in($slot, $text, &($range))
     };
@@ -136,7 +138,9 @@ macro_rules! settings {
     (@fit $slot:expr) => { false };
     (@fit $slot:expr, $range:expr) => { crate::options::table::fit($slot, &($range)) };
     (@sample planned, $random:ident, $default:expr, $type:ty $(, $range:expr)?) => { $default };
-    (@sample $kind:ident, $random:ident, $default:expr, $type:ty) => { <$type as SettingValue>::sample($random) };
+    (@sample $kind:ident, $random:ident, $default:expr, $type:ty) => {
+        <$type as SettingValue>::sample($random)
+    };
     (@sample $kind:ident, $random:ident, $default:expr, $type:ty, $range:expr) => {
         <$type as SettingValue>::sample_in($random, &($range))
     };
@@ -178,7 +182,8 @@ macro_rules! settings {
                 use crate::options::value::SettingValue;
                 match name {
                     $( stringify!($field) => {
-                        Some(settings!(@assign $change, &mut self.$field, text, $default $(, $range)?))
+                        let slot = &mut self.$field;
+                        Some(settings!(@assign $change, slot, text, $default $(, $range)?))
                     } )*
                     _ => None,
                 }
@@ -214,7 +219,9 @@ macro_rules! settings {
 
             fn sample_all(random: crate::options::value::RandomBits<'_>) -> Self {
                 use crate::options::value::SettingValue;
-                Self { $( $field: settings!(@sample $change, random, $default, $type $(, $range)?), )* }
+                Self { $(
+                    $field: settings!(@sample $change, random, $default, $type $(, $range)?),
+                )* }
             }
         }
     };

@@ -60,7 +60,9 @@ pub enum LogFate {
 }
 
 macro_rules! facts {
-    ($(#[doc = $about:literal])+ $name:ident { $($(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr,)+ }) => {
+    ($(#[doc = $about:literal])+ $name:ident {
+        $($(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr,)+
+    }) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq)]
         pub struct $name { $($(#[doc = $doc])+ pub $field: $type,)+ }

@@ -34,7 +34,8 @@ impl Db {
     ///     db.flush_all()?;
     /// }
     /// let tables: Vec<_> = db.live_files().iter().map(|file| file.number).collect();
-    /// let written = db.compact_files(db.default_column_family(), &tables, 1, &CompactFilesOptions::default())?;
+    /// let (family, how) = (db.default_column_family(), CompactFilesOptions::default());
+    /// let written = db.compact_files(family, &tables, 1, &how)?;
     /// assert_eq!((tables.len(), written.len()), (2, 1));
     /// # Ok(())
     /// # }

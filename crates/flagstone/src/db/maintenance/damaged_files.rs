@@ -40,8 +40,8 @@ impl Db {
     }
 
     /// What is wrong with keys that flushes and compactions have met since the database was opened
-    /// and that are still there, of at most [`KEY_FAULTS_MAX`](crate::options::KEY_FAULTS_MAX) keys; `flagstone.key.faults` counts
-    /// all.
+    /// and that are still there, of at most
+    /// [`KEY_FAULTS_MAX`](crate::options::KEY_FAULTS_MAX) keys; `flagstone.key.faults` counts all.
     pub fn key_faults(&self) -> Vec<KeyFault> {
         self.inner().tree.key_faults()
     }

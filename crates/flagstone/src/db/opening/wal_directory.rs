@@ -33,7 +33,10 @@ pub(in crate::db) fn check_wals_are_not_here(
     }
     let oldest = versions.oldest_log_number();
     let names = fs.list(path)?;
-    let is_needed = |name: &&String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= oldest);
+    let is_needed = |name: &&String| match FileKind::parse(name) {
+        Some(FileKind::Wal(number)) => number >= oldest,
+        _ => false,
+    };
     let Some(name) = names.iter().find(is_needed) else { return Ok(()) };
     Err(Error::invalid_argument(
         "the WAL lies in the database's own directory, but wal_dir names another: a copy, such as a checkpoint, has its WALs \

@@ -133,8 +133,9 @@ impl io::Read for ValueReader {
 }
 
 impl Iter {
-    /// The value to be read piece by piece, if it is one that [`Db::get_in_pieces`](crate::db::Db::get_in_pieces) returns; `None`
-    /// for any other, which [`Iter::value`] returns. The cursor stays valid after an error.
+    /// The value to be read piece by piece, if it is one that
+    /// [`Db::get_in_pieces`](crate::db::Db::get_in_pieces) returns; `None` for any other, which
+    /// [`Iter::value`] returns. The cursor stays valid after an error.
     ///
     /// # Errors
     /// As [`Iter::value`].

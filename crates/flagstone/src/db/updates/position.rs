@@ -134,7 +134,8 @@ impl Db {
     /// # let mut options = Options { env: Env::memory(), ..Options::default() };
     /// # options.create_if_missing = true;
     /// # options.set("WAL_ttl_seconds", "3600")?;
-    /// # let (primary, replica) = (Db::open("/primary", &options)?, Db::open("/replica", &options)?);
+    /// # let primary = Db::open("/primary", &options)?;
+    /// # let replica = Db::open("/replica", &options)?;
     /// # primary.put("key", "value")?;
     /// let position = replica.get("position")?;
     /// let mut updates = match position.and_then(|bytes| UpdatePosition::from_bytes(&bytes)) {
