@@ -68,61 +68,59 @@ pub fn check(db: &Db, family: &ColumnFamily) -> Result<usize, Fault> {
     }
 }
 
-impl Worker<'_> {
-    /// A family is made, filled, looked at, and dropped; an iterator outlives it.
-    pub fn passing_family(&mut self) -> Outcome {
-        let (db, prefix) = (self.life.db, prefix(self.thread));
-        if let Some(left) =
-            db.column_families().iter().find(|family| family.name().starts_with(&prefix))
-        {
-            // A full disk came between.
-            return written("the drop of a family", db.drop_column_family(left));
-        }
-        let env = &self.life.chosen.options.env;
-        let options = settings::draw(self.life.config, self.life.round, env, &mut self.random).cf;
-        let name = format!("{prefix}{}", self.next_version());
-        let family = written("the creation of a family", db.create_column_family(&name, &options))?;
-        for _ in 0..self.random.usize(1..4) {
-            self.fill(&family)?;
-        }
-        let count = check(db, &family)?;
-        let mut iter = read("an iterator", db.iter_cf(&family, &everything()))?;
-        written("the drop of a family", db.drop_column_family(&family))?;
-        iter.seek_to_first();
-        let mut still = 0;
-        while iter.valid() {
-            read("a value of a dropped family", iter.value())?;
-            still += 1;
-            iter.next();
-        }
-        read("an iterator over a dropped family", iter.status())?;
-        if (count, still) == (KEYS, KEYS) {
-            return Ok(());
-        }
-        let expected = format!("{KEYS} keys, before and after it is dropped");
-        Err(Fault::new(format!("family {name}"), expected, format!("{count} and {still}")).into())
+/// A family is made, filled, looked at, and dropped; an iterator outlives it.
+pub fn come_and_go(worker: &mut Worker<'_>) -> Outcome {
+    let (db, prefix) = (worker.life.db, prefix(worker.thread));
+    if let Some(left) =
+        db.column_families().iter().find(|family| family.name().starts_with(&prefix))
+    {
+        // A full disk came between.
+        return written("the drop of a family", db.drop_column_family(left));
     }
+    let env = &worker.life.chosen.options.env;
+    let options = settings::draw(worker.life.config, worker.life.round, env, &mut worker.random).cf;
+    let name = format!("{prefix}{}", worker.next_version());
+    let family = written("the creation of a family", db.create_column_family(&name, &options))?;
+    for _ in 0..worker.random.usize(1..4) {
+        fill(worker, &family)?;
+    }
+    let count = check(db, &family)?;
+    let mut iter = read("an iterator", db.iter_cf(&family, &everything()))?;
+    written("the drop of a family", db.drop_column_family(&family))?;
+    iter.seek_to_first();
+    let mut still = 0;
+    while iter.valid() {
+        read("a value of a dropped family", iter.value())?;
+        still += 1;
+        iter.next();
+    }
+    read("an iterator over a dropped family", iter.status())?;
+    if (count, still) == (KEYS, KEYS) {
+        return Ok(());
+    }
+    let expected = format!("{KEYS} keys, before and after it is dropped");
+    Err(Fault::new(format!("family {name}"), expected, format!("{count} and {still}")).into())
+}
 
-    /// Writes every key, by one batch, and something that is gone when it is flushed.
-    fn fill(&mut self, family: &ColumnFamily) -> Outcome {
-        let (db, mut batch, version) = (self.life.db, WriteBatch::new(), self.next_version());
-        for index in 0..KEYS {
-            let value = value::base(place(index), version, self.value_length());
-            read("a batch", batch.put_cf(family, key(index).as_bytes(), &value))?;
-        }
-        written("a write to a new family", db.write(batch))?;
-        // Without a wait, the flush meets what comes next: another one, or the drop of the family.
-        let options = FlushOptions { wait: self.random.bool(), allow_write_stall: true };
-        if self.random.bool() {
-            written("a flush of a new family", db.flush(family, &options))?;
-        }
-        let mut nothing = WriteBatch::new();
-        read("a batch", nothing.put_cf(family, b"once", b"and never more"))?;
-        read("a batch", nothing.single_delete_cf(family, b"once"))?;
-        written("a write to a new family", db.write(nothing))?;
-        if self.random.bool() {
-            written("a flush of a new family", db.flush(family, &options))?;
-        }
-        Ok(())
+/// Writes every key, by one batch, and something that is gone when it is flushed.
+fn fill(worker: &mut Worker<'_>, family: &ColumnFamily) -> Outcome {
+    let (db, mut batch, version) = (worker.life.db, WriteBatch::new(), worker.next_version());
+    for index in 0..KEYS {
+        let value = value::base(place(index), version, worker.value_length());
+        read("a batch", batch.put_cf(family, key(index).as_bytes(), &value))?;
     }
+    written("a write to a new family", db.write(batch))?;
+    // Without a wait, the flush meets what comes next: another one, or the drop of the family.
+    let options = FlushOptions { wait: worker.random.bool(), allow_write_stall: true };
+    if worker.random.bool() {
+        written("a flush of a new family", db.flush(family, &options))?;
+    }
+    let mut nothing = WriteBatch::new();
+    read("a batch", nothing.put_cf(family, b"once", b"and never more"))?;
+    read("a batch", nothing.single_delete_cf(family, b"once"))?;
+    written("a write to a new family", db.write(nothing))?;
+    if worker.random.bool() {
+        written("a flush of a new family", db.flush(family, &options))?;
+    }
+    Ok(())
 }

@@ -11,6 +11,7 @@ use super::counts::Counts;
 use super::expected::{Expected, Slot};
 use super::fault::{Fault, Trouble};
 use super::held::Held;
+use super::passing;
 use super::plan::{Config, Round};
 use super::settings::Chosen;
 use super::space::{Class, FAMILIES, Space};
@@ -84,7 +85,7 @@ impl<'a> Worker<'a> {
         (8, "compact range", Self::compact_range),
         (20, "set options", Self::set_options),
         (20, "sync WAL", Self::sync_wal),
-        (10, "family created and dropped", Self::passing_family),
+        (10, "family created and dropped", passing::come_and_go),
         (5, "checkpoint", Self::checkpoint),
         (5, "reading beside a writer", Self::read_beside),
         (3, "verify files", Self::verify_files),

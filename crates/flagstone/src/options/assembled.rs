@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::block_cache::BlockCache;
 use super::cf_settings::CfSettings;
 use super::db_settings::DbSettings;
-use super::filters::{FILTER, FILTER_FACTORY};
+use super::filters::{self, FILTER, FILTER_FACTORY};
 use super::kept::{KeptSection, KeptSetting};
 use super::listener::Listeners;
 use super::progress::OpenProgressCallback;
@@ -154,6 +154,11 @@ impl DerefMut for ColumnFamilyOptions {
 }
 
 impl ColumnFamilyOptions {
+    /// Whether there is a filter, or a factory of filters.
+    pub fn filters_compactions(&self) -> bool {
+        self.compaction_filter.is_some() || self.compaction_filter_factory.is_some()
+    }
+
     /// Forgets `cf_paths`: for opening a copy, such as a checkpoint, whose files all lie in its own
     /// directory.
     pub fn stand_alone(&mut self) {
@@ -189,8 +194,8 @@ impl fmt::Debug for ColumnFamilyOptions {
                 &self.merge_operator.as_ref().map(|operator| operator.option_text()),
             )
             .field("prefix_extractor", &self.prefix_extractor)
-            .field(FILTER, &self.filter_text(FILTER))
-            .field(FILTER_FACTORY, &self.filter_text(FILTER_FACTORY))
+            .field(FILTER, &filters::text(self, FILTER))
+            .field(FILTER_FACTORY, &filters::text(self, FILTER_FACTORY))
             .field("kept", &self.kept)
             .finish()
     }

@@ -1,7 +1,7 @@
 //! Options set and read by their names, as in an OPTIONS file or on the command line.
 
 use super::assembled::{ColumnFamilyOptions, Options};
-use super::filters::{FILTER, FILTER_FACTORY};
+use super::filters::{self, FILTER, FILTER_FACTORY};
 use super::kept::KeptSetting;
 use super::known::{self, Known};
 use super::missing::BLOCK_BASED_TABLE;
@@ -39,7 +39,7 @@ impl ColumnFamilyOptions {
                     .as_ref()
                     .map_or_else(null_text, |extractor| extractor.name().into_owned()),
             ),
-            FILTER | FILTER_FACTORY => Some(self.filter_text(name)),
+            FILTER | FILTER_FACTORY => Some(filters::text(self, name)),
             _ => {
                 let name = without_alias(name);
                 self.settings.text(name).or_else(|| self.table.text(name))
@@ -78,7 +78,7 @@ impl ColumnFamilyOptions {
             "prefix_extractor" => {
                 PrefixExtractor::from_option_text(value).map(|found| self.prefix_extractor = found)
             }
-            FILTER | FILTER_FACTORY => self.set_filter(name, value),
+            FILTER | FILTER_FACTORY => filters::set(self, name, value),
             _ => {
                 let assigned =
                     self.settings.assign(name, value).or_else(|| self.table.assign(name, value));

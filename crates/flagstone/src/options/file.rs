@@ -37,7 +37,7 @@ use crate::base::{DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, Remedy, Result}
 use crate::env::{self, Env};
 
 use super::assembled::{ColumnFamilyOptions, Options};
-use super::filters::{FILTER, FILTER_FACTORY};
+use super::filters::{self, FILTER, FILTER_FACTORY};
 use super::kept::{KeptSection, KeptSetting};
 use super::known::{self, OWN_MARK};
 use super::missing::{BLOCK_BASED_TABLE, COMPONENTS, TABLE_FACTORY};
@@ -302,7 +302,7 @@ fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
         let _ = writeln!(out, "  {component}={}", family.component_text(component));
     }
     for filter in [FILTER, FILTER_FACTORY] {
-        let _ = writeln!(out, "  {filter}={}", family.filter_text(filter));
+        let _ = writeln!(out, "  {filter}={}", filters::text(family, filter));
     }
     let _ = writeln!(out, "  {TABLE_FACTORY}={BLOCK_BASED_TABLE}");
     print_section(out, &family.settings.settled(), &family.kept, Section::ColumnFamily);

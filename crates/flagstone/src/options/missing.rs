@@ -1,14 +1,17 @@
 //! Components of an application's own: an OPTIONS file names them, and only the application can
 //! give them.
 
+use std::sync::Arc;
+
 use super::assembled::ColumnFamilyOptions;
+use super::filters::{FILTER, FILTER_FACTORY};
 use super::kept::KeptSetting;
 use super::memtable_factory::MemTableFactory;
 use super::table::Section;
 use super::text::null_text;
 use super::value::SettingValue;
 use crate::base::merge::{MergeFailureScope, MergeOperator, merge_operator_name};
-use crate::base::{Comparator, Error, Result, key_in_words};
+use crate::base::{Comparator, Error, KeepEverything, Result, key_in_words};
 use crate::sst::IndexType;
 
 /// The only kind of table that the engine has, and RocksDB's default.
@@ -71,6 +74,20 @@ impl MergeOperator for MissingMergeOperator {
 }
 
 impl ColumnFamilyOptions {
+    /// Puts [`KeepEverything`] in the place of filters that an OPTIONS file named and that were not
+    /// given: the database can then be written to, nothing is filtered, and the OPTIONS file goes
+    /// on naming them.
+    pub fn stand_in_for_filters(&mut self) {
+        for name in [FILTER, FILTER_FACTORY] {
+            let Some(missing) = self.missing_filter(name) else { continue };
+            let stand_in = Arc::new(KeepEverything::instead_of(missing));
+            match name {
+                FILTER => self.compaction_filter = Some(stand_in),
+                _ => self.compaction_filter_factory = Some(stand_in),
+            }
+        }
+    }
+
     /// Makes do without a merge operator and a prefix extractor that an OPTIONS file names, that
     /// are not built in, and that were not given. The database can then be read, but for the values
     /// of keys that were merged into, and be written to; compactions leave operands as they are,
@@ -164,6 +181,24 @@ impl ColumnFamilyOptions {
             PREFIX_EXTRACTOR,
             ", call stand_in_for_components() to make do without, or set \"prefix_extractor\" to \"nullptr\" to give it up",
         )
+    }
+
+    /// What the OPTIONS file calls the filter (or factory), if neither was given.
+    fn missing_filter(&self, name: &str) -> Option<String> {
+        let kept = self.kept.iter().find(|kept| kept.name == name)?;
+        (!self.filters_compactions()).then(|| kept.value.clone())
+    }
+
+    /// Without its filter, a database would quietly keep what it was promised to lose.
+    pub(super) fn check_filters_are_given(&self) -> Result<()> {
+        let missing = [FILTER, FILTER_FACTORY]
+            .into_iter()
+            .find_map(|name| Some((name, self.missing_filter(name)?)));
+        let Some((name, missing)) = missing else { return Ok(()) };
+        Err(Error::invalid_argument(format!(
+            "the OPTIONS file names {name} '{missing}', and none was given: set ColumnFamilyOptions::{name}, or call \
+             stand_in_for_filters() to write without one, or set \"{name}\" to \"nullptr\" to give it up"
+        )))
     }
 
     fn check_given(&self, name: &str, or_else: &str) -> Result<()> {

@@ -7,14 +7,13 @@
 //!
 //! - `open`: opening, families and their times to live
 //! - `access`: writing and reading; `async_read`: reading for tasks; `iter`: cursors
-//! - `stream`: values written piece by piece; `pieces`: values read so
+//! - `pieces`: values written and read piece by piece
 
 mod access;
 mod async_read;
 mod iter;
 mod open;
 mod pieces;
-mod stream;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,7 +31,7 @@ pub use access::ExpiringValue;
 pub use async_read::TtlAsyncIter;
 pub use iter::TtlIter;
 pub use open::TtlFamily;
-pub use stream::TtlBlobWriter;
+pub use pieces::TtlBlobWriter;
 
 /// How long the values of a family live, and what reads make of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,12 +1,30 @@
-//! Large values that are read piece by piece.
+//! Large values that are written or read piece by piece.
+
+use std::io;
 
 use super::{Rule, TtlDb, TtlIter};
 use crate::base::Result;
-use crate::db::{ColumnFamily, ValueReader};
-use crate::expiry::{STAMP_SIZE, no_stamp, split};
-use crate::options::ReadOptions;
+use crate::db::{BlobWriter, ColumnFamily, ValueReader};
+use crate::expiry::{STAMP_SIZE, no_stamp, split, stamped};
+use crate::options::{ReadOptions, WriteOptions};
 
 impl TtlDb {
+    /// Begins to set `key` to a value that is written piece by piece and need not fit into memory,
+    /// as [`Db::put_stream`](crate::db::Db::put_stream). It lives from its commit on, as long as
+    /// the family's values do.
+    ///
+    /// # Errors
+    /// As [`TtlDb::put_cf`].
+    pub fn put_stream(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<TtlBlobWriter> {
+        let rule = self.rule(family.id())?;
+        Ok(TtlBlobWriter { inner: self.base.put_stream(family, key, options)?, rule })
+    }
+
     /// The value of `key`, without its stamp, to be read piece by piece, as
     /// [`Db::get_in_pieces`](crate::db::Db::get_in_pieces).
     ///
@@ -56,5 +74,53 @@ impl TtlIter {
         let Some(mut reader) = self.inner.value_in_pieces()? else { return Ok(None) };
         self.rule.take_stamp(self.inner.key(), &mut reader, self.now)?;
         Ok(Some(reader))
+    }
+}
+
+/// A value being written piece by piece, as [`BlobWriter`].
+#[derive(Debug)]
+pub struct TtlBlobWriter {
+    inner: BlobWriter,
+    rule: Rule,
+}
+
+impl TtlBlobWriter {
+    /// As [`BlobWriter::with_buffer`].
+    #[must_use]
+    pub fn with_buffer(self, bytes: usize) -> Self {
+        Self { inner: self.inner.with_buffer(bytes), ..self }
+    }
+
+    /// As [`BlobWriter::append`].
+    ///
+    /// # Errors
+    /// As [`BlobWriter::append`].
+    pub fn append(&mut self, piece: &[u8]) -> Result<()> {
+        self.inner.append(piece)
+    }
+
+    /// Bytes of the value so far.
+    pub fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    /// Sets the key to what was written, durably if the options ask for a sync.
+    ///
+    /// # Errors
+    /// As [`BlobWriter::commit`]; `InvalidArgument` if there is no room for the stamp.
+    pub fn commit(mut self) -> Result<()> {
+        self.inner.append(&stamped(&[], self.rule.stamp_of_value()))?;
+        self.inner.commit()
+    }
+}
+
+impl io::Write for TtlBlobWriter {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.inner.write(piece)
+    }
+
+    /// Does nothing: only [`TtlBlobWriter::commit`] makes anything of the value visible.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
